@@ -1,0 +1,228 @@
+// Bytes that keep the memory they lie in, and the pool that this memory comes from.
+//
+//   mr::bytes jpg = record["jpg"];        // shares the record's block; copying counts a reference, copies nothing
+//   std::span<const std::byte> s = jpg;   // a raw view: good as long as some `bytes` of that block lives
+//   std::string_view text = jpg.text();
+//   jpg.name();                           // "jpg": the field's name, for error messages
+//
+// Threads: a block may be shared between threads and is recycled by the last holder, whichever thread that is. One
+// `bytes` object is used by one thread at a time. Lifetime: blocks may outlive the pool handle and the session.
+// Debug builds overwrite recycled blocks, and AddressSanitizer builds poison them, so that a view kept too long shows.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#endif
+#endif
+
+namespace millrace::inline MILLRACE_ABI {
+
+class block_pool;
+
+namespace detail {
+
+struct pool_state;
+
+/// The head of a block; the payload follows it in memory.
+struct block {
+  std::atomic<std::uint32_t> holders{0};
+  std::size_t capacity_bytes = 0;
+  std::size_t size_class = 0;
+  std::shared_ptr<pool_state> home;   // set while the block is out, so that the free list outlives the pool handle
+  const void* head = nullptr;         // the record_head of the record that lies here, if any
+
+  std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+};
+
+inline void hide_from_readers([[maybe_unused]] block& b) noexcept {
+#ifndef NDEBUG
+  std::memset(b.data(), 0xdd, b.capacity_bytes);
+#endif
+#ifdef ASAN_POISON_MEMORY_REGION
+  ASAN_POISON_MEMORY_REGION(b.data(), b.capacity_bytes);
+#endif
+}
+
+inline void show_to_readers([[maybe_unused]] block& b) noexcept {
+#ifdef ASAN_UNPOISON_MEMORY_REGION
+  ASAN_UNPOISON_MEMORY_REGION(b.data(), b.capacity_bytes);
+#endif
+}
+
+/// Size classes are a quarter of a power of two apart: at most a quarter of a block lies idle.
+constexpr std::size_t size_class_of(std::size_t bytes) noexcept {
+  const std::size_t at_least = bytes < 256 ? 256 : bytes;
+  const auto power = static_cast<std::size_t>(std::bit_width(at_least - 1));
+  const std::size_t quarter = std::size_t{1} << (power - 3);
+  const std::size_t quarters = (at_least + quarter - 1) / quarter;   // 5..8 quarters of the power below
+  return power * 4 + (quarters - 5);
+}
+constexpr std::size_t bytes_of_class(std::size_t size_class) noexcept {
+  const std::size_t power = size_class / 4;
+  return (size_class % 4 + 5) << (power - 3);
+}
+
+struct pool_state {
+  static constexpr std::size_t classes = 4 * 65;
+
+  explicit pool_state(std::size_t limit) : idle_limit_bytes(limit) {}
+  pool_state(const pool_state&) = delete;
+  pool_state& operator=(const pool_state&) = delete;
+  ~pool_state() {
+    for (auto& list : idle)
+      for (block* b : list) destroy(b);
+  }
+
+  static void destroy(block* b) noexcept {
+    show_to_readers(*b);
+    b->~block();
+    ::operator delete(static_cast<void*>(b), std::align_val_t{alignof(block)});
+  }
+
+  std::mutex mutex;
+  std::vector<block*> idle[classes];
+  std::size_t idle_bytes = 0;
+  const std::size_t idle_limit_bytes;
+};
+
+inline void release_block(block* b) noexcept {
+  if (b->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const std::shared_ptr<pool_state> home = std::move(b->home);
+  b->head = nullptr;
+  {
+    const std::lock_guard lock(home->mutex);
+    auto& list = home->idle[b->size_class];
+    // The list's room was reserved when the block was made, so pushing cannot throw.
+    if (home->idle_bytes + b->capacity_bytes <= home->idle_limit_bytes && list.size() < list.capacity()) {
+      hide_from_readers(*b);
+      list.push_back(b);
+      home->idle_bytes += b->capacity_bytes;
+      return;
+    }
+  }
+  pool_state::destroy(b);
+}
+
+/// A counted reference to a block.
+class block_ref {
+ public:
+  block_ref() = default;
+  explicit block_ref(block* b) noexcept : block_(b) {
+    if (block_) block_->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  block_ref(const block_ref& other) noexcept : block_ref(other.block_) {}
+  block_ref(block_ref&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  block_ref& operator=(block_ref other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~block_ref() {
+    if (block_) release_block(block_);
+  }
+
+  block* get() const noexcept { return block_; }
+  explicit operator bool() const noexcept { return block_ != nullptr; }
+
+ private:
+  block* block_ = nullptr;
+};
+
+}  // namespace detail
+
+/// A run of bytes together with the block that holds them; 5 words, cheap to copy.
+class bytes {
+ public:
+  bytes() = default;
+  bytes(detail::block_ref block, std::span<const std::byte> view, std::string_view name = {}) noexcept
+      : block_(std::move(block)), view_(view), name_(name) {}
+
+  /// Bytes that own nothing: whoever calls keeps `view` alive (a string literal, a memory-mapped file).
+  static bytes borrowed(std::span<const std::byte> view, std::string_view name = {}) noexcept {
+    return {detail::block_ref(), view, name};
+  }
+  static bytes borrowed(std::string_view text, std::string_view name = {}) noexcept {
+    return borrowed(std::as_bytes(std::span(text.data(), text.size())), name);
+  }
+
+  const std::byte* data() const noexcept { return view_.data(); }
+  std::size_t size() const noexcept { return view_.size(); }
+  bool empty() const noexcept { return view_.empty(); }
+  operator std::span<const std::byte>() const noexcept { return view_; }
+  std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
+
+  /// The field's name, or empty.
+  std::string_view name() const noexcept { return name_; }
+  const detail::block_ref& block() const noexcept { return block_; }
+
+ private:
+  detail::block_ref block_;
+  std::span<const std::byte> view_;
+  std::string_view name_;
+};
+
+/// Recycles blocks, so that reading allocates nothing once it runs. Any thread may use it.
+class block_pool {
+ public:
+  /// At most `idle_limit_bytes` are kept for reuse; beyond that blocks go back to the heap.
+  explicit block_pool(std::size_t idle_limit_bytes = std::size_t{256} << 20)
+      : state_(std::make_shared<detail::pool_state>(idle_limit_bytes)) {}
+
+  /// A block of at least `bytes`; its content is undefined.
+  detail::block_ref take(std::size_t bytes) {
+    const std::size_t size_class = detail::size_class_of(bytes);
+    detail::block* found = nullptr;
+    {
+      const std::lock_guard lock(state_->mutex);
+      auto& list = state_->idle[size_class];
+      if (!list.empty()) {
+        found = list.back();
+        list.pop_back();
+        state_->idle_bytes -= found->capacity_bytes;
+      } else if (list.capacity() == 0) {
+        list.reserve(1024);
+      }
+    }
+    if (found) {
+      detail::show_to_readers(*found);
+    } else {
+      const std::size_t capacity = detail::bytes_of_class(size_class);
+      void* memory = ::operator new(sizeof(detail::block) + capacity, std::align_val_t{alignof(detail::block)});
+      found = new (memory) detail::block;
+      found->capacity_bytes = capacity;
+      found->size_class = size_class;
+    }
+    found->home = state_;
+    return detail::block_ref(found);
+  }
+
+  /// A copy of `data` in a block of its own.
+  bytes copy(std::span<const std::byte> data, std::string_view name = {}) {
+    auto block = take(data.size());
+    if (!data.empty()) std::memcpy(block.get()->data(), data.data(), data.size());
+    const std::span<const std::byte> view(block.get()->data(), data.size());
+    return {std::move(block), view, name};
+  }
+
+ private:
+  std::shared_ptr<detail::pool_state> state_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

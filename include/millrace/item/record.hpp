@@ -1,0 +1,123 @@
+// One sample of a shard: its key, its shard and its named byte fields.
+//
+//   mr::bytes picture = r["jpg;png"];              // the first that is there; data_error if none is
+//   if (r.has("json")) ...
+//   auto label = mr::integer<std::int32_t>(r["cls"]);
+//   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
+//
+// A record is a handle of two words on one block that holds everything (payloads, names, key), so that records cost no
+// allocation. Threads: as `bytes`. Lifetime: the record and every `bytes` taken from it keep the block.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/bytes.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// One field, as offsets into the block.
+struct field_entry {
+  std::size_t name_at, name_size, data_at, data_size;
+};
+
+/// Lies in the block, behind the payloads; names are offsets too.
+struct record_head {
+  std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
+  std::uint64_t offset_bytes;
+};
+
+}  // namespace detail
+
+/// One sample as it lies in its shard.
+class record {
+ public:
+  record() = default;
+  record(detail::block_ref block, const detail::record_head* head) noexcept : block_(std::move(block)), head_(head) {}
+
+  std::string_view key() const noexcept { return head_ ? text(head_->key_at, head_->key_size) : std::string_view{}; }
+  std::string_view shard() const noexcept {
+    return head_ ? text(head_->shard_at, head_->shard_size) : std::string_view{};
+  }
+  /// Where the sample's first member begins in the (uncompressed) shard.
+  std::uint64_t offset_bytes() const noexcept { return head_ ? head_->offset_bytes : place::unknown; }
+
+  std::size_t field_count() const noexcept { return head_ ? head_->field_count : 0; }
+  bytes field(std::size_t index) const noexcept {
+    const auto& f = entries()[index];
+    return {block_, {base() + f.data_at, f.data_size}, text(f.name_at, f.name_size)};
+  }
+  std::vector<bytes> fields() const {
+    std::vector<bytes> all;
+    all.reserve(field_count());
+    for (std::size_t i = 0; i < field_count(); ++i) all.push_back(field(i));
+    return all;
+  }
+
+  /// `names`: one field name, or several separated by ';' in order of preference.
+  bool has(std::string_view names) const noexcept { return find(names) != none; }
+
+  /// The first of `names` that the record has. data_error, naming what is there, if it has none of them.
+  bytes operator[](std::string_view names) const {
+    const std::size_t index = find(names);
+    if (index == none) throw_missing(names);
+    return field(index);
+  }
+
+  place where() const { return {.stage = {}, .shard = std::string(shard()), .key = std::string(key()),
+                                .offset_bytes = offset_bytes()}; }
+  /// Bytes of memory that this record keeps.
+  std::size_t held_bytes() const noexcept { return block_ ? block_.get()->capacity_bytes : 0; }
+
+ private:
+  static constexpr std::size_t none = ~std::size_t{0};
+
+  const std::byte* base() const noexcept { return block_.get()->data(); }
+  const detail::field_entry* entries() const noexcept {
+    return reinterpret_cast<const detail::field_entry*>(base() + head_->fields_at);
+  }
+  std::string_view text(std::size_t at, std::size_t size) const noexcept {
+    return {reinterpret_cast<const char*>(base() + at), size};
+  }
+
+  std::size_t find(std::string_view names) const noexcept {
+    while (head_) {
+      const std::size_t end = names.find(';');
+      const std::string_view name = names.substr(0, end);
+      for (std::size_t i = 0; i < head_->field_count; ++i)
+        if (text(entries()[i].name_at, entries()[i].name_size) == name) return i;
+      if (end == std::string_view::npos) break;
+      names.remove_prefix(end + 1);
+    }
+    return none;
+  }
+
+  [[noreturn]] void throw_missing(std::string_view names) const {
+    std::string there;
+    for (std::size_t i = 0; i < field_count(); ++i) {
+      there += there.empty() ? "" : ", ";
+      there += "'" + printable(field(i).name()) + "'";
+    }
+    throw data_error("the record has no field '" + printable(names) + "'; it has " + (there.empty() ? "none" : there),
+                     "Name a field that every sample has, alternatives as \"jpg;png\", or ask with has() first",
+                     where());
+  }
+
+  detail::block_ref block_;
+  const detail::record_head* head_ = nullptr;
+};
+
+/// The record that a field was taken from, as a place for error messages; empty for bytes of any other origin.
+inline place place_of(const bytes& field) {
+  const auto* block = field.block().get();
+  if (!block || !block->head) return {};
+  return record(field.block(), static_cast<const detail::record_head*>(block->head)).where();
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

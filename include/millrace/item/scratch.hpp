@@ -1,0 +1,41 @@
+// Reusable working memory of one worker: decoders, row buffers, tables.
+//
+//   void render(std::span<std::uint8_t> row, mr::scratch& s) const {
+//     auto& decoder = s.get<my_decoder>();          // made on first use, kept from sample to sample
+//     decoder.decode_into(row);
+//   }
+//
+// Threads: a scratch is leased to one worker at a time and may be used by another one later; never kept across a call
+// that may switch tasks. What it holds must not depend on what it was used for before: results never do.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <memory>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+class scratch {
+ public:
+  /// The worker's own T, default-constructed on first use.
+  template <class T>
+  T& get() {
+    for (const auto& tool : tools_)
+      if (tool.type == &type_mark<T>) return *static_cast<T*>(tool.object.get());
+    tools_.push_back({&type_mark<T>, std::make_shared<T>()});
+    return *static_cast<T*>(tools_.back().object.get());
+  }
+
+ private:
+  struct tool {
+    const void* type;
+    std::shared_ptr<void> object;
+  };
+  template <class T>
+  static constexpr char type_mark = 0;
+
+  std::vector<tool> tools_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

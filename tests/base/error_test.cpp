@@ -1,0 +1,46 @@
+#include <millrace/base/error.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace mr = millrace;
+
+TEST_CASE("an error says what happened, where, and what to do") {
+  const mr::data_error e("the header is damaged", "Fetch the shard again",
+                         {.stage = "tar", .shard = "a.tar", .key = "k\n1", .offset_bytes = 512, .position = 7});
+  CHECK(std::string(e.what()) ==
+        "millrace: the header is damaged (shard a.tar, offset 512, key k\\x0a1, stage tar, position 7). "
+        "Fetch the shard again");
+}
+
+TEST_CASE("a located exception keeps its type and what it knew already") {
+  std::exception_ptr located;
+  try {
+    throw mr::data_error("bad label", "", {.key = "inner"});
+  } catch (...) {
+    located = mr::located_exception({.stage = "map 1", .shard = "s.tar", .key = "outer", .position = 3});
+  }
+  try {
+    std::rethrow_exception(located);
+  } catch (const mr::data_error& e) {
+    CHECK(e.where().key == "inner");
+    CHECK(e.where().shard == "s.tar");
+    CHECK(e.where().position == 3);
+  }
+}
+
+TEST_CASE("a foreign exception becomes a stage_error that still holds it") {
+  std::exception_ptr located;
+  try {
+    throw std::out_of_range("index 9");
+  } catch (...) {
+    located = mr::located_exception({.stage = "map 1"});
+  }
+  try {
+    std::rethrow_exception(located);
+  } catch (const mr::stage_error& e) {
+    CHECK(e.message() == "index 9");
+    CHECK_THROWS_AS(std::rethrow_exception(e.cause()), std::out_of_range);
+  }
+}

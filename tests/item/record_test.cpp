@@ -1,0 +1,93 @@
+#include <millrace/item/record_builder.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+
+namespace mr = millrace;
+
+namespace {
+
+void fill(std::span<std::byte> room, char c) { std::memset(room.data(), c, room.size()); }
+
+}  // namespace
+
+TEST_CASE("a record gives its fields, its key and its place") {
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  build.begin("train-0.tar", "dir/0001", 1536);
+  fill(build.add_field("cls", 1), '7');
+  fill(build.add_field("jpg", 100'000), 'x');
+  fill(build.add_field("", 2), 'e');
+  const mr::record r = build.finish();
+  CHECK(r.key() == "dir/0001");
+  CHECK(r.shard() == "train-0.tar");
+  CHECK(r.offset_bytes() == 1536);
+  CHECK(r.field_count() == 3);
+  CHECK(r["cls"].text() == "7");
+  CHECK(r["png;jpg"].name() == "jpg");
+  CHECK(r["png;jpg"].size() == 100'000);
+  CHECK(r[""].text() == "ee");
+  CHECK(r.has("cls"));
+  CHECK_FALSE(r.has("cl"));
+  CHECK_FALSE(r.has("png;gif"));
+  CHECK(mr::place_of(r["jpg"]).key == "dir/0001");
+}
+
+TEST_CASE("a missing field is named together with those that are there") {
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  build.begin("s.tar", "k", 0);
+  fill(build.add_field("jpg", 3), 'x');
+  const mr::record r = build.finish();
+  try {
+    (void)r["png;webp"];
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(e.message() == "the record has no field 'png;webp'; it has 'jpg'");
+    CHECK(e.where().shard == "s.tar");
+    CHECK(e.where().key == "k");
+  }
+}
+
+TEST_CASE("bytes outlive their record, the builder and the pool") {
+  mr::bytes kept;
+  {
+    mr::block_pool pool;
+    mr::record_builder build(pool);
+    for (int i = 0; i < 100; ++i) {
+      build.begin("s.tar", "k" + std::to_string(i), 0);
+      fill(build.add_field("txt", 50), static_cast<char>('a' + i % 26));
+      const mr::record r = build.finish();
+      if (i == 3) kept = r["txt"];
+    }
+  }
+  CHECK(kept.text() == std::string(50, 'd'));
+}
+
+TEST_CASE("a field taken back leaves no trace, and growing keeps what was there") {
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  build.begin("s.tar", "k", 0);
+  fill(build.add_field("a", 10), 'a');
+  fill(build.add_field("half", 5'000), 'h');
+  build.drop_last_field();
+  for (int i = 0; i < 40; ++i) fill(build.add_field("f" + std::to_string(i), 3'000), static_cast<char>('A' + i));
+  const mr::record r = build.finish();
+  CHECK(r.field_count() == 41);
+  CHECK_FALSE(r.has("half"));
+  CHECK(r["a"].text() == std::string(10, 'a'));
+  for (int i = 0; i < 40; ++i) CHECK(r["f" + std::to_string(i)].text() == std::string(3'000, static_cast<char>('A' + i)));
+}
+
+TEST_CASE("blocks are recycled, and a size class wastes at most a quarter") {
+  mr::block_pool pool;
+  const void* first = pool.take(100'000).get();
+  CHECK(pool.take(100'000).get() == first);
+  for (std::size_t n = 257; n < (1U << 22); n = n * 9 / 8 + 1) {
+    const std::size_t capacity = mr::detail::bytes_of_class(mr::detail::size_class_of(n));
+    CHECK(capacity >= n);
+    CHECK(capacity <= n + n / 4 + 1);
+  }
+}
