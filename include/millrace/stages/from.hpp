@@ -1,0 +1,86 @@
+// from: a source of the user's own: a range, a generator, or a type with parts.
+//
+//   mr::from(clips)                                     // any range; an lvalue is referred to, so keep it alive
+//   mr::from([&]() -> std::optional<clip> { ... })      // called by one thread at a time; nullopt ends the epoch, and
+//                                                       // the next call begins the next one
+//   mr::from(my_source{...}, {.seed = 7})               // item, parts(), open(part, epoch): flow/stage.hpp
+//
+// A range is walked once an epoch and its elements are copied; a generator's items are moved. Threads: I/O threads.
+#pragma once
+
+#include <millrace/flow/flow.hpp>
+
+#include <iterator>
+#include <memory>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct source_options {
+  std::uint64_t seed = 0;   ///< of shuffle and of every draw in the flow
+};
+
+namespace detail {
+
+template <class R>
+concept walkable = requires(const R& range) {
+  std::begin(range) == std::end(range);
+  *std::begin(range);
+};
+template <class G>
+concept generator = std::invocable<G&> && requires(G& next) {
+  { next().has_value() } -> std::convertible_to<bool>;
+  *next();
+};
+
+/// Refers to a range, or owns it.
+template <class Range>
+struct range_source {
+  using item = std::remove_cvref_t<decltype(*std::begin(std::declval<const Range&>()))>;
+  std::shared_ptr<const Range> range;
+
+  struct reader {
+    std::shared_ptr<const Range> range;
+    decltype(std::begin(std::declval<const Range&>())) at, end;
+    std::optional<item> next() { return at == end ? std::nullopt : std::optional<item>(*at++); }
+  };
+  std::size_t parts() const { return 1; }
+  reader open(std::size_t, std::uint64_t) const { return {range, std::begin(*range), std::end(*range)}; }
+};
+
+template <class G>
+struct generator_source {
+  using item = std::remove_cvref_t<decltype(*std::declval<G&>()())>;
+  std::shared_ptr<G> generator;
+
+  struct reader {
+    std::shared_ptr<G> generator;
+    std::optional<item> next() { return (*generator)(); }
+  };
+  std::size_t parts() const { return 1; }
+  reader open(std::size_t, std::uint64_t) const { return {generator}; }
+};
+
+}  // namespace detail
+
+template <class Source>
+constexpr auto from(Source&& source, source_options options = {}) {
+  using plain = std::remove_cvref_t<Source>;
+  const auto start = [&options]<class S>(S made) {
+    return flow<typename S::item, S>{{}, std::move(made), options.seed};
+  };
+  if constexpr (source_like<plain>) {
+    return start(plain(std::forward<Source>(source)));
+  } else if constexpr (detail::walkable<plain> && std::is_lvalue_reference_v<Source>) {
+    // An aliasing pointer that owns nothing: the caller keeps the range.
+    return start(detail::range_source<plain>{std::shared_ptr<const plain>(std::shared_ptr<void>(), &source)});
+  } else if constexpr (detail::walkable<plain>) {
+    return start(detail::range_source<plain>{std::make_shared<const plain>(std::move(source))});
+  } else if constexpr (detail::generator<plain>) {
+    return start(detail::generator_source<plain>{std::make_shared<plain>(std::forward<Source>(source))});
+  } else {
+    diagnose::report<diagnose::not_a_source<plain>>();
+    return broken_flow{};
+  }
+}
+
+}  // namespace millrace::inline MILLRACE_ABI
