@@ -1,0 +1,119 @@
+# What the three commands share: sourced by examples/quickstart.sh, tests/run.sh and bench/run.sh; POSIX sh.
+#
+#   root=$(cd "$(dirname "$0")/.." && pwd) && . "$root/.ci/setup.sh"
+#   install_packages build                    # build | tests | bench: Debian packages that are missing, no others
+#   configure build/quickstart -Dtests=disabled
+#
+# Nothing is installed but by the system's package manager, and nothing is asked on a terminal but sudo's password.
+
+say() { printf 'millrace: %s\n' "$*"; }
+
+fail() {
+  printf 'millrace: %s\n' "$@" >&2
+  exit 1
+}
+
+jobs=$(nproc 2>/dev/null || echo 2)
+
+# The sanitizers' libraries belong to one version of clang: the system's own.
+clang_runtime() {
+  version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9][0-9]*\)$/\1/p' | head -n 1)
+  echo "libclang-rt-${version:-14}-dev"
+}
+
+packages_for() {
+  echo g++ meson ninja-build pkg-config ccache libtbb-dev libjpeg-dev libarchive-dev
+  if [ "$1" = tests ]; then
+    echo clang doctest-dev python3 cmake dpkg-dev gzip bzip2 xz-utils zstd lz4
+    # Debian 12 and later keep them apart from clang itself; apt-cache knows the name once its lists are there.
+    clang_runtime
+  fi
+}
+
+missing_packages() {
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s ' "$package"
+  done
+}
+
+# Other systems bring the same things under other names: look for the things themselves.
+check_other_system() {
+  lacking=
+  for tool in g++ meson ninja pkg-config; do
+    command -v "$tool" >/dev/null 2>&1 || lacking="$lacking $tool"
+  done
+  for library in tbb libjpeg libarchive; do
+    pkg-config --exists "$library" 2>/dev/null || lacking="$lacking $library"
+  done
+  if [ "$1" = tests ]; then
+    for tool in clang++ cmake python3; do
+      command -v "$tool" >/dev/null 2>&1 || lacking="$lacking $tool"
+    done
+  fi
+  [ -z "$lacking" ] || fail "this is no Debian system, and it lacks:$lacking" \
+    "Install them with this system's package manager (libraries with their headers), then run this again."
+}
+
+# Runs apt-get as root, or through sudo.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    env DEBIAN_FRONTEND=noninteractive "$@"
+  elif [ -t 0 ]; then
+    sudo env DEBIAN_FRONTEND=noninteractive "$@"
+  else
+    sudo -n env DEBIAN_FRONTEND=noninteractive "$@"
+  fi
+}
+
+apt_get() {
+  as_root apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null
+}
+
+install_packages() {
+  if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
+    check_other_system "$1"
+    return
+  fi
+  missing=$(missing_packages $(packages_for "$1"))
+  [ -n "$missing" ] || return 0
+
+  by_hand="To do it by hand, as root: apt-get update && apt-get install $missing"
+  if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null 2>&1; then
+    fail "these packages are missing, and without root or sudo they cannot be installed: $missing" "$by_hand"
+  fi
+  say "installing Debian packages: $missing"
+  for attempt in 1 2; do
+    if apt_get update && missing=$(missing_packages $(packages_for "$1")) &&
+      apt_get install -y --no-install-recommends $missing; then
+      return 0
+    fi
+    [ "$attempt" = 2 ] || { say "apt-get failed; one more attempt in 10 seconds"; sleep 10; }
+  done
+  fail "apt-get could not install: $missing" "Its own message is above; is the package mirror within reach?" "$by_hand"
+}
+
+# configure DIR OPTIONS...: a Meson build folder under the root that has exactly these options. One that has others, that
+# an earlier attempt left half done, or that was made by another Meson or elsewhere is configured anew; data stays.
+configure() {
+  folder=$root/$1
+  shift
+  stamp="$(meson --version) $root ${CXX:-} $*"
+  if [ -f "$folder/build.ninja" ] && [ "$(cat "$folder/.configured" 2>/dev/null)" = "$stamp" ]; then
+    return 0
+  fi
+  say "configuring ${folder#"$root/"}"
+  rm -rf "$folder/meson-private" "$folder/build.ninja"
+  mkdir -p "$folder" || fail "cannot write to $folder: was it made by another user?"
+  if ! meson setup "$@" "$folder" "$root" >"$folder.log" 2>&1 </dev/null; then
+    tail -n 20 "$folder.log" >&2
+    fail "Meson could not configure ${folder#"$root/"}; its whole output is in ${folder#"$root/"}.log"
+  fi
+  printf '%s\n' "$stamp" >"$folder/.configured"
+}
+
+# build DIR TARGET...: with one line of progress per step.
+build() {
+  folder=$root/$1
+  shift
+  ninja -C "$folder" -j "$jobs" "$@" </dev/null || fail "the build failed; the compiler's message is above"
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Builds and runs one benchmark, or lists them all:
+#
+#   sh bench/run.sh                                   # every benchmark, with what it shows
+#   sh bench/run.sh NAME [--quick] [--json FILE] ...  # the benchmark's own arguments after its name
+#
+# Installs missing Debian packages and builds a release under build/bench. Benchmarks keep their data in the folder
+# that MILLRACE_BENCH_DATA names: build/bench/data unless it is set already.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/.ci/setup.sh"
+
+# Each bench/NAME.cpp opens with `// NAME: what it shows`.
+list() {
+  for source in "$root"/bench/*.cpp; do
+    [ -f "$source" ] || { echo "  (none yet)"; break; }
+    printf '  %-20s %s\n' "$(basename "$source" .cpp)" "$(sed -n '1s/^\/\/ *[A-Za-z0-9_]*: *//p' "$source")"
+  done
+}
+
+name=${1:-}
+case "$name" in
+  '' | -h | --help)
+    echo "usage: sh bench/run.sh NAME [--quick] [--json FILE] [...]; the benchmarks are:"
+    list
+    exit 0 ;;
+esac
+if [ ! -f "$root/bench/$name.cpp" ]; then
+  echo "millrace: there is no benchmark '$name'; there are:" >&2
+  list >&2
+  exit 2
+fi
+shift
+
+install_packages bench
+configure build/bench --buildtype=release -Dwerror=false \
+  -Dexamples=disabled -Dtests=disabled -Dbench=enabled -Dcuda=auto
+say "building bench_$name (build/bench)"
+build build/bench "bench/bench_$name"
+
+export MILLRACE_BENCH_DATA="${MILLRACE_BENCH_DATA:-$root/build/bench/data}"
+mkdir -p "$MILLRACE_BENCH_DATA"
+say "running bench_$name $*"
+exec "$root/build/bench/bench/bench_$name" "$@"

@@ -1,0 +1,28 @@
+#!/bin/sh
+# From a fresh clone to a model trained on a stream of images:
+#
+#   sh examples/quickstart.sh                         # makes a small data set and trains on it
+#   sh examples/quickstart.sh -- --data 'my-{000..009}.tar' --epochs 3     # the example's own arguments after --
+#
+# Installs missing Debian packages, builds the examples under build/quickstart and runs train_images. Its last line is
+# the program's own: `summary: accuracy=... images_per_second=... data_wait_share=...`.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/.ci/setup.sh"
+
+case "${1:-}" in
+  '') ;;
+  --) shift ;;
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) fail "unknown argument '$1'" "Arguments for the example come after --, as in: sh examples/quickstart.sh -- $*" ;;
+esac
+
+install_packages build
+configure build/quickstart --buildtype=release -Dwerror=false \
+  -Dexamples=enabled -Dtests=disabled -Dbench=disabled -Dcuda=auto
+say "building the examples (build/quickstart)"
+build build/quickstart examples/train_images examples/make_shapes
+
+say "running train_images $*"
+export MILLRACE_EXAMPLE_DATA="${MILLRACE_EXAMPLE_DATA:-$root/build/quickstart/data}"
+exec "$root/build/quickstart/examples/train_images" "$@"
