@@ -1,0 +1,103 @@
+# What the checks under tests/ share: a report that counts, and compilations whose success is remembered.
+#
+#   report = Report()
+#   report.add("base/error.hpp g++", problem)       # problem: None or "" is a pass; else the text that is printed
+#   sys.exit(report.close())                        # prints `N passed, N failed, N skipped`
+#
+# Only passes are remembered, under a key of everything that can change them: the command, the compiler's version, the
+# text of the file and of every header of ours that it reaches, and the versions of the libraries.
+import functools
+import hashlib
+import os
+import pathlib
+import re
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COMPILERS = ("g++", "clang++")
+WARNINGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+LIBRARIES = ["tbb", "libjpeg", "libarchive"]
+OWN_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](millrace/[^>"]+)[>"]', re.MULTILINE)
+JOBS = os.cpu_count() or 2
+
+
+class Report:
+    """Counts what passed, failed and was skipped, and prints one line for each."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def add(self, name, problem=None):
+        if problem:
+            self.failed += 1
+            print(f"FAILED  {name}\n        " + problem.strip().replace("\n", "\n        "), flush=True)
+        else:
+            self.passed += 1
+            print(f"ok      {name}", flush=True)
+
+    def skip(self, name, reason):
+        self.skipped += 1
+        print(f"skipped {name}: {reason}", flush=True)
+
+    def close(self):
+        print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
+        return 1 if self.failed else 0
+
+
+def output_of(command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True).stdout
+
+
+@functools.lru_cache
+def library_flags(*what):
+    """The flags of the libraries that we are built on; their headers count as the system's."""
+    flags = output_of(["pkg-config", *what, *LIBRARIES]).split()
+    return [("-isystem" + flag[2:] if flag.startswith("-I") else flag) for flag in flags]
+
+
+def reached_text(text, include):
+    """The text of every header of ours that `text` reaches, by name."""
+    found, to_read = {}, [text]
+    while to_read:
+        for name in OWN_INCLUDE.findall(to_read.pop()):
+            if name not in found:
+                path = include / name
+                found[name] = path.read_text() if path.exists() else ""
+                to_read.append(found[name])
+    return found
+
+
+class RememberedPasses:
+    """Commands that succeeded before on the very same text are not run again."""
+
+    def __init__(self):
+        home = os.environ.get("XDG_CACHE_HOME") or (os.path.join(os.environ["HOME"], ".cache")
+                                                    if os.environ.get("HOME") else ROOT / "build" / "cache")
+        self.folder = pathlib.Path(home) / "millrace" / "checks"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        month_ago = time.time() - 30 * 86400
+        for old in self.folder.iterdir():
+            if old.stat().st_mtime < month_ago:
+                old.unlink(missing_ok=True)
+        self.versions = "".join(output_of([compiler, "--version"]) for compiler in COMPILERS)
+        self.versions += output_of(["pkg-config", "--modversion", *LIBRARIES])
+
+    def key(self, command, text, include):
+        parts = [self.versions, *command, text, *sorted(reached_text(text, include).items())]
+        return self.folder / hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @staticmethod
+    def known(key):
+        return key.exists()
+
+    @staticmethod
+    def remember(key):
+        key.touch()
+
+
+def in_parallel(function, items):
+    """Yields (item, result) in order, with as many at work as there are cores."""
+    with ThreadPoolExecutor(JOBS) as pool:
+        yield from zip(items, pool.map(function, items))

@@ -1,0 +1,142 @@
+# Every header under include/millrace, with g++ and with clang++: it compiles as the first thing of a file, twice
+# included, without a warning, and among macros that other headers are known to leak. Then the umbrella: two files that
+# include it link into one program, and what including it costs.
+#
+#   python3 tests/headers/headers.py
+#
+# Costs are processor seconds over an empty file, best of three. The limits hold for a machine on which <string> costs
+# 0.20 s; a slower machine gets more.
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from checks import COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags, reached_text
+
+INCLUDE = ROOT / "include"
+UMBRELLA = "millrace/millrace.hpp"
+COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/stages/device/view.hpp": 0.3}
+STRING_COST_SECONDS = 0.20
+
+# From <complex.h>, <termios.h>, <math.h>, <sys/sysmacros.h>, X11, Windows' headers and nvcc. Names that the standard
+# library or a dependency uses itself (min and max among them) would break those, not us.
+LEAKED_MACROS = """
+I B0 B50 DOMAIN OVERFLOW UNDERFLOW SING PLOSS TLOSS major minor makedev
+None Bool Status Success Always Never Above Below Unsorted Complex KeyPress CursorShape ControlMask ShiftMask
+small near far interface ERROR IN OUT OPTIONAL DELETE CONST VOID THIS PURE uuid cdecl pascal hyper
+check verify require nil YES NO Nil unix linux
+""".split()
+TBB_INCLUDE = re.compile(r"^\s*#\s*include\s*(<(?:tbb|oneapi)/[^>]+>)", re.MULTILINE)
+HOSTILE = "".join(f"#undef {name}\n#define {name} leaked macro {name}\n" for name in LEAKED_MACROS)
+
+
+def compile_command(compiler, *more):
+    return [compiler, *WARNINGS, f"-I{INCLUDE}", *library_flags("--cflags"), *more]
+
+
+def syntax_check(compiler, text):
+    command = compile_command(compiler, "-fsyntax-only", "-x", "c++", "-")
+    return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def check_each(report, headers):
+    passes = RememberedPasses()
+
+    def check(job):
+        header, compiler = job
+        plain = f"#include <{header}>\n" * 2
+        # oneTBB itself breaks on the `I` of <complex.h>, so it comes before the macros. Then compiling among them no
+        # longer shows that the header compiles alone, and that is tried as well.
+        tbb = sorted(set(TBB_INCLUDE.findall("\n".join(reached_text(plain, INCLUDE).values()))))
+        texts = {"a leaked macro breaks it": "".join(f"#include {name}\n" for name in tbb) + HOSTILE + plain}
+        if tbb:
+            texts["it does not compile alone"] = plain
+        key = passes.key(compile_command(compiler), repr(texts) + plain, INCLUDE)
+        if passes.known(key):
+            return None
+        for cause, text in texts.items():
+            result = syntax_check(compiler, text)
+            if result.returncode != 0:
+                alone = syntax_check(compiler, plain)
+                if alone.returncode != 0:
+                    cause, result = "it does not compile alone", alone
+                return cause + ":\n" + "\n".join(result.stdout.splitlines()[:12])
+        passes.remember(key)
+        return None
+
+    jobs = [(header, compiler) for header in headers for compiler in COMPILERS]
+    for (header, compiler), problem in in_parallel(check, jobs):
+        report.add(f"{header} {compiler}", problem)
+
+
+def check_linking(report, folder):
+    objects = []
+    for name, body in (("one", "void other(); int main() { other(); }"), ("two", "void other(); void other() {}")):
+        source = folder / f"{name}.cpp"
+        source.write_text(f"#include <{UMBRELLA}>\n{body}\n")
+        objects.append(str(source.with_suffix(".o")))
+        compiled = subprocess.run(compile_command("g++", "-O0", "-c", str(source), "-o", objects[-1]),
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if compiled.returncode != 0:
+            report.add("two files that include the umbrella link", compiled.stdout[:2000])
+            return
+    program = str(folder / "program")
+    linked = subprocess.run(["g++", *objects, "-o", program, *library_flags("--libs")],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    problem = linked.stdout[:2000] if linked.returncode else None
+    if not problem and subprocess.run([program]).returncode != 0:
+        problem = "the program that they make does not run"
+    report.add("two files that include the umbrella link", problem)
+
+
+def processor_seconds(text):
+    def spent():
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+    best = float("inf")
+    for _ in range(3):
+        before = spent()
+        result = syntax_check("g++", text)
+        if result.returncode != 0:
+            return None
+        best = min(best, spent() - before)
+    return best
+
+
+def check_costs(report):
+    empty = processor_seconds("")
+    slowness = max(1.0, (processor_seconds("#include <string>\n") - empty) / STRING_COST_SECONDS)
+    for header, limit in COST_LIMITS_SECONDS.items():
+        name = f"cost of {header}"
+        if not (INCLUDE / header).exists():
+            report.skip(name, "the header is not there")
+            continue
+        whole = processor_seconds(f"#include <{header}>\n")
+        if whole is None:
+            report.add(name, "it does not compile")
+            continue
+        cost, allowed = whole - empty, limit * slowness
+        report.add(f"{name}: {cost:.2f} s", None if cost <= allowed else
+                   f"it costs {cost:.2f} s over an empty file; {allowed:.2f} s are allowed on this machine")
+
+
+def main():
+    report = Report()
+    headers = sorted(str(path.relative_to(INCLUDE)) for path in (INCLUDE / "millrace").rglob("*.hpp"))
+    if not headers:
+        report.add("headers", "there is no header under include/millrace")
+    check_each(report, headers)
+    if (INCLUDE / UMBRELLA).exists():
+        with tempfile.TemporaryDirectory() as folder:
+            check_linking(report, pathlib.Path(folder))
+    else:
+        report.skip("two files that include the umbrella link", f"{UMBRELLA} is not there")
+    check_costs(report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
