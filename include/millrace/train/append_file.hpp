@@ -1,0 +1,130 @@
+// A file that only ever holds whole records, for the sinks that write files.
+//
+//   detail::append_file file({.path = "run.jsonl"});
+//   file.append(record);        // one write(); a record that does not fit is taken back
+//   file.sync();                // what was appended outlives the machine
+//
+// A record is in the kernel's hands when append() returns, so a crash of the program loses none; sync() is for a crash of
+// the machine. Errors: setup_error if another log has the file open, io_error for the rest. Threads: one.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/train/instant.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <span>
+#include <string>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// `failure` is an errno.
+[[noreturn]] inline void throw_file_error(const std::string& what, const std::string& path, int failure) {
+  throw io_error(what + " '" + printable(path) + "': " + std::strerror(failure),
+                 failure == ENOSPC || failure == EDQUOT ? "Make room on the disk; later records are tried again"
+                                                        : "Check that the path exists and may be written");
+}
+
+/// The folder and those above it, where they do not exist yet.
+inline void make_folders(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    struct stat found {};
+    if (::mkdir(part.c_str(), 0777) != 0 && (::stat(part.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)))
+      throw_file_error("cannot make the folder", part, errno == 0 ? ENOTDIR : errno);
+    if (end == std::string::npos) return;
+  }
+}
+
+struct append_file_options {
+  std::string path{};
+  bool must_be_new = false;
+};
+
+class append_file {
+ public:
+  explicit append_file(append_file_options options) : path_(std::move(options.path)) {
+    const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (options.must_be_new ? O_EXCL : 0);
+    file_ = ::open(path_.c_str(), flags, 0666);
+    if (file_ < 0) throw_file_error("cannot open", path_, errno);
+    // File systems without locks answer with other errors: the lock is a help, not a condition.
+    if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      ::close(std::exchange(file_, -1));
+      throw setup_error("another log writes to '" + printable(path_) + "'", "Give each log and each rank its own file");
+    }
+  }
+  append_file(append_file&& other) noexcept
+      : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), unsynced_(other.unsynced_) {}
+  append_file& operator=(append_file&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(file_, other.file_);
+    std::swap(unsynced_, other.unsynced_);
+    return *this;
+  }
+  ~append_file() {
+    if (file_ >= 0) ::close(file_);
+  }
+
+  const std::string& path() const noexcept { return path_; }
+
+  std::uint64_t size_bytes() const {
+    struct stat found {};
+    if (::fstat(file_, &found) != 0) throw_file_error("cannot ask for the size of", path_, errno);
+    return static_cast<std::uint64_t>(found.st_size);
+  }
+
+  /// One record in one write(). Where the system takes only a part (full disk, signal), the rest follows or the part
+  /// is cut off again.
+  void append(std::string_view record) {
+    std::size_t done = 0;
+    unsynced_ = true;
+    while (done < record.size()) {
+      const ssize_t n = ::write(file_, record.data() + done, record.size() - done);
+      if (n > 0) {
+        done += static_cast<std::size_t>(n);
+      } else if (n == 0 || errno != EINTR) {
+        const int failure = n == 0 ? EIO : errno;
+        if (done > 0) cut(size_bytes() - done);
+        throw_file_error("cannot write to", path_, failure);
+      }
+    }
+  }
+
+  /// Bytes [from, from + room.size()) of the file.
+  void read(std::uint64_t from, std::span<char> room) const {
+    std::size_t done = 0;
+    while (done < room.size()) {
+      const ssize_t n = ::pread(file_, room.data() + done, room.size() - done, static_cast<off_t>(from + done));
+      if (n > 0) done += static_cast<std::size_t>(n);
+      else if (n == 0 || errno != EINTR) throw_file_error("cannot read", path_, n == 0 ? EIO : errno);
+    }
+  }
+
+  void cut(std::uint64_t size_bytes) {
+    if (::ftruncate(file_, static_cast<off_t>(size_bytes)) != 0) throw_file_error("cannot shorten", path_, errno);
+  }
+
+  void sync() {
+    if (!std::exchange(unsynced_, false)) return;
+    // Pipes and some devices have nothing to synchronise.
+    if (::fdatasync(file_) != 0 && errno != EINVAL && errno != EROFS) throw_file_error("cannot flush", path_, errno);
+  }
+  void sync_when_due(instant now, std::int64_t every_ns) {
+    if (now.steady_ns - synced_ns_ < every_ns) return;
+    synced_ns_ = now.steady_ns;
+    sync();
+  }
+
+ private:
+  std::string path_;
+  int file_ = -1;
+  bool unsynced_ = false;
+  std::int64_t synced_ns_ = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,112 @@
+// A log file with one JSON object a line, for scripts: pandas.read_json(path, lines=True), jq.
+//
+//   mr::log out(mr::json_lines("run.jsonl"));
+//   out.push({.step = 7, .epoch = 0, .values = {{"loss", 0.25}}});
+//   // {"step":7,"epoch":0,"time":1763725286.25,"loss":0.25}
+//
+// NaN and the infinities become null, and "nonfinite" says how many values were not finite. Pictures are passed over.
+// An existing file is continued. If its last line was cut off (power failure, full disk), that line is removed; a whole
+// one that only lacks its line end is kept. Errors: setup_error if another log has the file open; io_error.
+// Threads: the log's writer. Lines are in the file when write() returns, and on the disk within `sync_ns`.
+#pragma once
+
+#include <millrace/base/json_text.hpp>
+#include <millrace/train/append_file.hpp>
+#include <millrace/train/sink.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// Whether `line`, the beginning of an object or all of it, reaches the brace that closes it, and ends there.
+constexpr bool is_whole_json_object(std::string_view line) noexcept {
+  int depth = 0;
+  bool in_string = false, escaped = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (escaped) escaped = false;
+    else if (in_string && c == '\\') escaped = true;
+    else if (c == '"') in_string = !in_string;
+    else if (!in_string && c == '{') ++depth;
+    else if (!in_string && c == '}' && --depth == 0) return i + 1 == line.size();
+  }
+  return false;
+}
+
+/// Leaves the file empty or ending with a line end.
+inline void repair_last_line(append_file& file) {
+  const std::uint64_t size = file.size_bytes();
+  std::string tail;
+  while (tail.size() < size && tail.find('\n') == std::string::npos) {
+    const std::uint64_t more = std::min<std::uint64_t>(65'536, size - tail.size());
+    std::string piece(more, '\0');
+    file.read(size - tail.size() - more, piece);
+    tail.insert(0, piece);
+  }
+  tail.erase(0, tail.rfind('\n') + 1);   // npos + 1 is 0
+  if (tail.empty()) return;
+  if (is_whole_json_object(tail)) file.append("\n");
+  else file.cut(size - tail.size());
+}
+
+}  // namespace detail
+
+struct json_lines_options {
+  std::string path{};
+  std::int64_t sync_ns = 10'000'000'000;   ///< most time that a line is only in the machine's memory
+};
+
+class json_lines final : public sink {
+ public:
+  explicit json_lines(json_lines_options options)
+      : file_({.path = std::move(options.path)}), sync_ns_(options.sync_ns) {
+    detail::repair_last_line(file_);
+  }
+  explicit json_lines(std::string path) : json_lines(json_lines_options{.path = std::move(path)}) {}
+
+  const char* name() const noexcept override { return "JSON lines"; }
+
+  void write(const row& r) override {
+    if (r.values.empty() && r.message.empty() && r.nonfinite == 0) return;
+    line_ = "{\"step\":";
+    detail::append_json_number(line_, r.step);
+    if (r.epoch) {
+      line_ += ",\"epoch\":";
+      detail::append_json_number(line_, *r.epoch);
+    }
+    line_ += ",\"time\":";
+    detail::append_json_number(line_, to_seconds(r.unix_ns));
+    std::uint64_t nulls = 0;
+    for (const auto& q : r.values) {
+      line_ += ',';
+      detail::append_json_string(line_, q.name);
+      line_ += ':';
+      detail::append_json_number(line_, q.value);
+      if (!detail::is_finite(q.value)) ++nulls;
+    }
+    if (const std::uint64_t nonfinite = r.nonfinite > 0 ? r.nonfinite : nulls; nonfinite > 0) {
+      line_ += ",\"nonfinite\":";
+      detail::append_json_number(line_, nonfinite);
+    }
+    if (!r.message.empty()) {
+      line_ += ",\"message\":";
+      detail::append_json_string(line_, r.message);
+    }
+    line_ += "}\n";
+    file_.append(line_);
+  }
+
+  void tick(instant now) override { file_.sync_when_due(now, sync_ns_); }
+  void close() override { file_.sync(); }
+
+ private:
+  detail::append_file file_;
+  std::int64_t sync_ns_;
+  std::string line_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

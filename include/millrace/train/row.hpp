@@ -1,0 +1,66 @@
+// One record of a log: what was measured, at which step, and when.
+//
+//   out.push({.step = 1200, .epoch = 3, .values = {{"loss", 0.41}, {"learning_rate", 0.1}}});
+//   if (auto loss = r.find("loss")) use(*loss);
+//
+// Lifetime: a row owns all that it holds. Threads: a value. A row with a message and no values is a line of text.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// How a number is meant: only its printing depends on it.
+enum class quantity_unit : std::uint8_t {
+  plain,        ///< a mean, a learning rate
+  count,        ///< a whole number
+  per_second,   ///< printed as name/s
+  share         ///< 0..1, printed in per cent
+};
+
+struct quantity {
+  std::string name{};
+  double value = 0;
+  quantity_unit unit = quantity_unit::plain;
+};
+
+/// A picture as a JPEG or PNG file's bytes; sinks that cannot show pictures pass over it.
+struct encoded_image {
+  std::string name{};
+  std::vector<std::byte> file{};
+  std::size_t width = 0;
+  std::size_t height = 0;
+};
+
+struct row {
+  std::uint64_t step = 0;
+  std::optional<std::uint64_t> epoch{};
+  std::int64_t unix_ns = 0;       ///< when the numbers were taken; 0: the log fills in the time of the call
+  std::vector<quantity> values{};
+  std::uint64_t nonfinite = 0;    ///< how many NaN and infinite values were kept out of `values`
+  std::vector<encoded_image> images{};
+  std::string message{};
+
+  std::optional<double> find(std::string_view name) const noexcept {
+    for (const auto& q : values)
+      if (q.name == name) return q.value;
+    return {};
+  }
+
+  /// About how much memory the row keeps: what bounds a queue of rows.
+  std::size_t held_bytes() const noexcept {
+    std::size_t sum = sizeof(row) + message.size() + values.capacity() * sizeof(quantity);
+    for (const auto& q : values) sum += q.name.size();
+    for (const auto& i : images) sum += sizeof i + i.name.size() + i.file.size();
+    return sum;
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

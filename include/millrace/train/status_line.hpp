@@ -1,0 +1,155 @@
+// The state of the training in one line of a terminal, or as a plain line now and then in a file.
+//
+//   mr::log out(mr::status_line{});
+//   // epoch 3  step 1200  loss 0.4512  top1 81.2%  samples/s 3120  data_wait 0.4%
+//
+// Shows the latest value of every name, in order of first appearance. On a terminal the line is redrawn in place, at most
+// ten times a second, cut to the width; elsewhere (a pipe, a batch system's file) a line is written every `plain_ns`.
+// The last state stays. Names are dimmed unless NO_COLOR is set. Errors: io_error. Threads: the log's writer.
+// Source: NO_COLOR after no-color.org; erasing and dimming by ECMA-48 (EL, SGR 2).
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/train/sink.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct status_line_options {
+  enum class output { detect, terminal, plain };
+
+  int file = STDERR_FILENO;                 ///< a descriptor, not owned
+  output kind = output::detect;
+  std::size_t columns = 0;                  ///< 0: ask the terminal before each redraw
+  std::int64_t redraw_ns = 100'000'000;     ///< least time between redraws on a terminal
+  std::int64_t plain_ns = 10'000'000'000;   ///< least time between lines elsewhere
+};
+
+class status_line final : public sink {
+ public:
+  explicit status_line(status_line_options options = {}) : options_(options) {
+    using output = status_line_options::output;
+    const char* type = std::getenv("TERM");
+    const bool able = type && std::strcmp(type, "dumb") != 0 && ::isatty(options_.file) == 1;
+    terminal_ = options_.kind == output::terminal || (options_.kind == output::detect && able);
+    const char* no_color = std::getenv("NO_COLOR");
+    dim_names_ = terminal_ && !(no_color && *no_color);
+  }
+
+  const char* name() const noexcept override { return "status line"; }
+
+  void write(const row& r) override {
+    if (!r.message.empty()) {
+      print((terminal_ ? "\r\x1b[K" : "") + printable(r.message) + "\n");
+      on_screen_ = false;
+      changed_ = changed_ || (terminal_ && step_known_);
+    }
+    if (r.values.empty() && r.nonfinite == 0) return;
+    step_ = r.step;
+    step_known_ = changed_ = true;
+    if (r.epoch) epoch_ = r.epoch;
+    nonfinite_ += r.nonfinite;
+    for (const auto& q : r.values) {
+      const auto known = std::find_if(latest_.begin(), latest_.end(), [&](const auto& l) { return l.name == q.name; });
+      if (known == latest_.end()) latest_.push_back(q);
+      else *known = q;
+    }
+  }
+
+  void tick(instant now) override {
+    if (!changed_ || (drawn_once_ && now.steady_ns - drawn_ns_ < (terminal_ ? options_.redraw_ns : options_.plain_ns)))
+      return;
+    drawn_ns_ = now.steady_ns;
+    drawn_once_ = true;
+    draw();
+  }
+
+  void close() override {
+    if (changed_) draw();
+    if (terminal_ && on_screen_) print("\n");
+    on_screen_ = false;
+  }
+
+ private:
+  /// What a cell of the line shows; three characters of width are all that the number's last digits are worth.
+  static std::string number(const quantity& q) {
+    char text[48];
+    if (q.unit == quantity_unit::share) std::snprintf(text, sizeof text, "%.1f%%", q.value * 100);
+    else if (q.unit == quantity_unit::count) std::snprintf(text, sizeof text, "%.0f", q.value);
+    else if (q.unit == quantity_unit::per_second && q.value >= 100) std::snprintf(text, sizeof text, "%.0f", q.value);
+    else std::snprintf(text, sizeof text, "%.4g", q.value);
+    return text;
+  }
+
+  void draw() {
+    line_ = terminal_ ? "\r" : "";
+    room_ = terminal_ ? columns() : ~std::size_t{0};
+    used_ = 0;
+    if (epoch_) cell("epoch", std::to_string(*epoch_));
+    cell("step", std::to_string(step_));
+    for (const auto& q : latest_) {
+      constexpr std::string_view suffix = "_per_s";
+      std::string label = printable(q.name);
+      if (q.unit == quantity_unit::per_second && label.ends_with(suffix))
+        label.replace(label.size() - suffix.size(), suffix.size(), "/s");
+      cell(label, number(q));
+    }
+    if (nonfinite_ > 0) cell("nonfinite", std::to_string(nonfinite_));
+    line_ += terminal_ ? "\x1b[K" : "\n";
+    print(line_);
+    changed_ = false;
+    on_screen_ = terminal_;
+  }
+
+  void cell(std::string_view label, std::string_view value) {
+    if (used_ > 0) visible("  ");
+    if (dim_names_) line_ += "\x1b[2m";
+    visible(label);
+    if (dim_names_) line_ += "\x1b[0m";
+    visible(" ");
+    visible(value);
+  }
+  void visible(std::string_view text) {
+    text = text.substr(0, room_ - used_);
+    line_ += text;
+    used_ += text.size();
+  }
+
+  /// One less than there are: a character in the last column makes some terminals start a new line.
+  std::size_t columns() const noexcept {
+    std::size_t all = options_.columns;
+    winsize size{};
+    if (all == 0 && ::ioctl(options_.file, TIOCGWINSZ, &size) == 0) all = size.ws_col;
+    return all == 0 ? 79 : all - 1;
+  }
+
+  void print(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t n = ::write(options_.file, text.data(), text.size());
+      if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+      else if (n == 0 || errno != EINTR)
+        throw io_error(std::string("cannot write the status line: ") + std::strerror(n == 0 ? EIO : errno), "");
+    }
+  }
+
+  status_line_options options_;
+  bool terminal_ = false, dim_names_ = false;
+  bool changed_ = false, on_screen_ = false, drawn_once_ = false, step_known_ = false;
+  std::int64_t drawn_ns_ = 0;
+  std::uint64_t step_ = 0, nonfinite_ = 0;
+  std::optional<std::uint64_t> epoch_{};
+  std::vector<quantity> latest_;   // one per name ever logged
+  std::string line_;
+  std::size_t room_ = 0, used_ = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

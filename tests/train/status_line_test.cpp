@@ -1,0 +1,112 @@
+#include "fixtures.hpp"
+
+#include <millrace/train/status_line.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fcntl.h>
+
+namespace mr = millrace;
+using output = mr::status_line_options::output;
+
+namespace {
+
+/// What a status line printed, and the variable that its colours depend on.
+struct screen {
+  explicit screen(bool color) {
+    if (const char* old = std::getenv("NO_COLOR")) before = old;
+    color ? ::unsetenv("NO_COLOR") : ::setenv("NO_COLOR", "1", 1);
+    file = ::open((folder / "screen").c_str(), O_RDWR | O_CREAT, 0600);
+  }
+  screen(const screen&) = delete;
+  screen& operator=(const screen&) = delete;
+  ~screen() {
+    before.empty() ? ::unsetenv("NO_COLOR") : ::setenv("NO_COLOR", before.c_str(), 1);
+    ::close(file);
+  }
+  std::string text() const { return content_of(folder / "screen"); }
+
+  temporary_folder folder;
+  std::string before;
+  int file = -1;
+};
+
+constexpr std::int64_t ms = 1'000'000;
+
+mr::row row_of(std::uint64_t step, double loss) { return {.step = step, .epoch = 3, .values = {{"loss", loss}}}; }
+
+}  // namespace
+
+TEST_CASE("without a terminal there are plain lines, the first at once, then at a lower rate, and the last state") {
+  screen s(false);
+  mr::status_line line({.file = s.file, .plain_ns = 1'000 * ms});
+  for (int i = 0; i < 25; ++i) {
+    line.write(row_of(static_cast<std::uint64_t>(i), 0.5));
+    line.tick({.steady_ns = i * 100 * ms});
+  }
+  CHECK(s.text() == "epoch 3  step 0  loss 0.5\nepoch 3  step 10  loss 0.5\nepoch 3  step 20  loss 0.5\n");
+  line.close();
+  CHECK(s.text().ends_with("step 20  loss 0.5\nepoch 3  step 24  loss 0.5\n"));
+  const auto size = s.text().size();
+  line.close();
+  CHECK(s.text().size() == size);
+}
+
+TEST_CASE("a terminal's line is redrawn in place, at most once in redraw_ns, and kept at the end") {
+  screen s(false);
+  mr::status_line line({.file = s.file, .kind = output::terminal, .columns = 60});
+  for (int i = 0; i < 25; ++i) {
+    line.write(row_of(static_cast<std::uint64_t>(i), 0.25));
+    line.tick({.steady_ns = i * 10 * ms});
+  }
+  line.close();
+  CHECK(s.text() == "\repoch 3  step 0  loss 0.25\x1b[K\repoch 3  step 10  loss 0.25\x1b[K"
+                    "\repoch 3  step 20  loss 0.25\x1b[K\repoch 3  step 24  loss 0.25\x1b[K\n");
+}
+
+TEST_CASE("the line never reaches the terminal's last column, with colours or without") {
+  for (const bool color : {false, true}) {
+    screen s(color);
+    mr::status_line line({.file = s.file, .kind = output::terminal, .columns = 24});
+    line.write({.step = 123456, .epoch = 3, .values = {{"loss", 0.4512}, {"samples_per_s", 3120.4}}});
+    line.tick({});
+    std::string visible;
+    const std::string text = s.text();
+    CHECK((text.find("\x1b[2m") != std::string::npos) == color);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '\x1b') while (text[i] != 'm' && text[i] != 'K') ++i;
+      else if (text[i] != '\r') visible += text[i];
+    }
+    CHECK(visible == "epoch 3  step 123456  l");
+  }
+}
+
+TEST_CASE("numbers are printed by their unit, and names keep their latest value and their place") {
+  screen s(false);
+  mr::status_line line({.file = s.file, .kind = output::plain});
+  line.write({.step = 1, .values = {{"loss", 1}, {"samples_per_s", 3120.4, mr::quantity_unit::per_second}}});
+  line.write({.step = 2,
+              .values = {{"top1", 0.8125, mr::quantity_unit::share}, {"loss", 0.123456},
+                         {"samples", 1e6, mr::quantity_unit::count}},
+              .nonfinite = 4});
+  line.close();
+  CHECK(s.text() == "step 2  loss 0.1235  samples/s 3120  top1 81.2%  samples 1000000  nonfinite 4\n");
+}
+
+TEST_CASE("a message stands above the line, and cannot move the cursor") {
+  screen s(false);
+  mr::status_line line({.file = s.file, .kind = output::terminal, .columns = 60});
+  line.write(row_of(1, 0.5));
+  line.tick({.steady_ns = 0});
+  line.write({.step = 1, .message = "rate \x1b[2J lowered"});
+  line.tick({.steady_ns = 200 * ms});
+  line.close();
+  CHECK(s.text() == "\repoch 3  step 1  loss 0.5\x1b[K\r\x1b[Krate \\x1b[2J lowered\n\repoch 3  step 1  loss 0.5\x1b[K\n");
+}
+
+TEST_CASE("a closed pipe is an error of the sink") {
+  mr::status_line line({.file = -1, .kind = output::plain});
+  line.write(row_of(1, 0.5));
+  CHECK_THROWS_AS(line.tick({}), mr::io_error);
+}
