@@ -24,7 +24,7 @@ clang_runtime() {
 packages_for() {
   echo g++ meson ninja-build pkg-config ccache libtbb-dev libjpeg-dev libarchive-dev
   if [ "$1" = tests ]; then
-    echo clang doctest-dev python3 cmake dpkg-dev gzip bzip2 xz-utils zstd lz4
+    echo clang llvm doctest-dev python3 cmake dpkg-dev gzip bzip2 xz-utils zstd lz4
     # Debian 12 and later keep them apart from clang itself; apt-cache knows the name once its lists are there.
     clang_runtime
   fi
@@ -92,12 +92,12 @@ install_packages() {
   fail "apt-get could not install: $missing" "Its own message is above; is the package mirror within reach?" "$by_hand"
 }
 
-# configure DIR OPTIONS...: a Meson build folder under the root that has exactly these options. One that has others, that
-# an earlier attempt left half done, or that was made by another Meson or elsewhere is configured anew; data stays.
+# configure DIR OPTIONS...: a Meson build folder under the root that has exactly these options. One that has others,
+# that is half done, or that was made by another Meson or elsewhere is configured anew; data in it stays.
 configure() {
   folder=$root/$1
   shift
-  stamp="$(meson --version) $root ${CXX:-} $*"
+  stamp="$(meson --version) $root ${CXX:-} ${PKG_CONFIG_PATH:-} $*"
   if [ -f "$folder/build.ninja" ] && [ "$(cat "$folder/.configured" 2>/dev/null)" = "$stamp" ]; then
     return 0
   fi

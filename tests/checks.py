@@ -89,12 +89,13 @@ class RememberedPasses:
         return self.folder / hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @staticmethod
-    def known(key):
-        return key.exists()
+    def remark(key):
+        """What remember() was told, or None where there is nothing to remember."""
+        return key.read_text() if key.exists() else None
 
     @staticmethod
-    def remember(key):
-        key.touch()
+    def remember(key, remark=""):
+        key.write_text(remark)
 
 
 def in_parallel(function, items):

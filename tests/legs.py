@@ -1,0 +1,307 @@
+# The legs of tests/run.sh, in the order in which they run. Each is a function that is given a Leg, runs steps and counts
+# what passed; adding one means adding a function to LEGS. Its docstring is what `sh tests/run.sh --help` prints.
+#
+# Every step writes to build/logs/LEG.log; a leg that fails prints the end of it and the command that repeats the leg.
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from checks import COMPILERS, JOBS, ROOT, WARNINGS, library_flags
+
+BUILD = ROOT / "build"
+STEP_LIMIT_SECONDS = 900
+PROGRESS_SECONDS = 10
+CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
+
+
+class StepFailed(Exception):
+    """The leg cannot go on; what happened is in its log."""
+
+
+class Leg:
+    """One leg's counts and its log."""
+
+    def __init__(self, name):
+        self.name, self.passed, self.failed, self.skipped = name, 0, 0, 0
+        self.log = BUILD / "logs" / f"{name}.log"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.write_text("")
+
+    def write(self, text):
+        with self.log.open("a") as log:
+            log.write(text + "\n")
+
+    def skip(self, name, reason):
+        self.skipped += 1
+        print(f"  skipped {name}: {reason}", flush=True)
+
+    def expect(self, name, problem):
+        """Counts one check: it passed unless there is a problem."""
+        self.write(f"{'FAILED' if problem else 'ok'} {name}\n{problem or ''}")
+        if problem:
+            self.failed += 1
+            print(f"  FAILED {name}", flush=True)
+        else:
+            self.passed += 1
+
+    def run(self, what, command, may_fail=False, **environment):
+        """Runs a command and returns what it printed; every ten seconds its newest line shows that it is alive."""
+        print(f"  {what}", flush=True)
+        start_of_output = self.log.stat().st_size
+        self.write("$ " + " ".join(map(str, command)))
+        with self.log.open("a") as log:
+            process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=subprocess.STDOUT, cwd=ROOT, env=os.environ | environment,
+                                       start_new_session=True)
+        started = shown = time.monotonic()
+        try:
+            while process.poll() is None:
+                time.sleep(0.1)
+                now = time.monotonic()
+                if now - started > STEP_LIMIT_SECONDS:
+                    raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds")
+                if now - shown > PROGRESS_SECONDS:
+                    shown = now
+                    newest = self.output_since(start_of_output).rstrip().rpartition("\n")[2]
+                    print(f"    {now - started:.0f} s: {newest[:100]}", flush=True)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if process.returncode != 0 and not may_fail:
+            raise StepFailed(f"{what}: exit status {process.returncode}")
+        self.returncode = process.returncode
+        return self.output_since(start_of_output)
+
+    def output_since(self, offset):
+        with self.log.open(errors="replace") as log:
+            log.seek(offset)
+            return log.read()
+
+    def run_check(self, script):
+        """Runs one of our checks in Python, which counts for itself."""
+        output = self.run(script, [sys.executable, ROOT / "tests" / script], may_fail=True)
+        closing = CLOSING_LINE.findall(output)
+        if not closing:
+            raise StepFailed(f"{script}: it broke off")
+        passed, failed, skipped = map(int, closing[-1])
+        self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
+        for line in re.findall(r"^(?:FAILED|skipped) .*", output, re.MULTILINE):
+            print(f"  {line}", flush=True)
+
+    def build(self, options, **environment):
+        """Configures and builds build/LEG."""
+        shell = f'root={sh_quoted(ROOT)}; . "$root/.ci/setup.sh"; '
+        folder = f"build/{self.name}"
+        self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, "-Dcuda=auto", *options],
+                 **environment)
+        self.run("build", ["ninja", "-C", folder, f"-j{JOBS}"], **environment)
+
+    def run_tests(self, wrapper=(), **environment):
+        """Runs the tests of build/LEG: a doctest program counts its cases, any other test counts as one."""
+        logs = BUILD / self.name / "meson-logs"
+        for old in logs.glob("testlog*"):
+            old.unlink()
+        self.run("test", ["meson", "test", "-C", f"build/{self.name}", "--no-rebuild", "--no-suite", "checks",
+                          "--print-errorlogs", f"--num-processes={JOBS}",
+                          *([f"--wrapper={' '.join(wrapper)}"] if wrapper else [])], may_fail=True, **environment)
+        results = [json.loads(line) for path in logs.glob("testlog*.json") for line in path.read_text().splitlines()]
+        if not results:
+            raise StepFailed("test: no test ran")
+        for result in results:
+            good = result["result"] in ("OK", "SKIP")
+            counts = DOCTEST_LINE.findall(result.get("stdout", ""))
+            passed, failed, skipped = map(int, counts[-1]) if counts else (
+                result["result"] == "OK", 0, result["result"] == "SKIP")
+            if not good:
+                failed = max(failed, 1)
+                print(f"  FAILED {result['name']} ({result['result']})", flush=True)
+            self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
+
+
+def sh_quoted(text):
+    return "'" + str(text).replace("'", "'\\''") + "'"
+
+
+def launched(compiler):
+    """The compiler, through ccache where there is one."""
+    return ["ccache", compiler] if shutil.which("ccache") else [compiler]
+
+
+def steady_addresses():
+    """Where the kernel spreads addresses wider than clang 14's sanitizers bear, a command that narrows them."""
+    bits = pathlib.Path("/proc/sys/vm/mmap_rnd_bits")
+    try:
+        wide = int(bits.read_text()) > 28
+    except OSError:
+        wide = False
+    narrows = wide and subprocess.run(["setarch", "-R", "true"], stderr=subprocess.DEVNULL).returncode == 0
+    return ("setarch", "-R") if narrows else ()
+
+
+def lint(leg):
+    """the rules of the tree, and that each rule finds what is planted for it"""
+    leg.run_check("lint/lint_test.py")
+    leg.run_check("lint/lint.py")
+
+
+def errors(leg):
+    """the compiler's message for every mistake that has a sentence of ours (g++, clang++)"""
+    leg.run_check("errors/runner_test.py")
+    leg.run_check("errors/run_error_tests.py")
+
+
+def headers(leg):
+    """each header alone, twice, among leaked macros (g++, clang++); linking; what including costs"""
+    leg.run_check("headers/headers.py")
+
+
+def unit(leg):
+    """g++: builds tests, examples and benchmarks without a warning and runs the tests"""
+    leg.build(["-Dtests=enabled", "-Dexamples=enabled", "-Dbench=enabled"], CXX="g++")
+    leg.run_tests()
+
+
+def install(leg):
+    """what is installed is complete, and a consumer builds through pkg-config and as a Meson subproject"""
+    folder = BUILD / "install"
+    prefix, consumer = folder / "prefix", folder / "consumer"
+    for old in (prefix, consumer):
+        shutil.rmtree(old, ignore_errors=True)
+    leg.build([f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled", "-Dbench=disabled"])
+    leg.run("install", ["meson", "install", "-C", folder])
+
+    ours = {str(path.relative_to(ROOT / "include")) for path in (ROOT / "include").rglob("*.*") if path.is_file()}
+    theirs = {str(path.relative_to(prefix / "include")) for path in (prefix / "include").rglob("*.*") if path.is_file()}
+    leg.expect("every header is installed", "\n".join(sorted(ours ^ theirs)))
+
+    shutil.copytree(ROOT / "tests" / "install", consumer)
+    pkg_config_path = str(prefix / "share" / "pkgconfig")
+    consume = {"pkg-config": [], "a Meson subproject": ["--force-fallback-for=millrace"]}
+    for how, options in consume.items():
+        build = consumer / how.replace(" ", "_")
+        if options:
+            # Only what a clone would hold: no build folder of ours.
+            shutil.copytree(ROOT, consumer / "subprojects" / "millrace",
+                            ignore=shutil.ignore_patterns("build*", ".git", ".cache"))
+        try:
+            leg.run(f"configure a consumer through {how}", ["meson", "setup", *options, build, consumer],
+                    PKG_CONFIG_PATH="" if options else pkg_config_path)
+            leg.run("build it", ["ninja", "-C", build])
+            leg.run("run it", [build / "consumer"])
+            leg.expect(f"a consumer through {how}", None)
+        except StepFailed as problem:
+            leg.expect(f"a consumer through {how}", str(problem))
+
+
+def digest(leg):
+    """the same digest from g++ and clang++, at -O0 and at -O3 -march=native"""
+    source = ROOT / "tests" / "run" / "digest.cpp"
+    if not source.exists():
+        leg.skip("digest", "tests/run/digest.cpp is not there")
+        return
+    folder = BUILD / "digest"
+    folder.mkdir(parents=True, exist_ok=True)
+    seen = {}
+    for compiler in COMPILERS:
+        for flags in (["-O0"], ["-O3", "-march=native"]):
+            name = " ".join([compiler, *flags])
+            program = folder / name.replace(" ", "_")
+            compile_flags = [*WARNINGS, *flags, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+            leg.run(f"compile with {name}", [*launched(compiler), *compile_flags, "-c", source, "-o", f"{program}.o"])
+            leg.run("link it", [compiler, f"{program}.o", "-o", program, *library_flags("--libs")])
+            # The first line of the output is the command.
+            seen[name] = leg.run("run it", [program]).partition("\n")[2]
+    reference = next(iter(seen.values()))
+    for name, printed in seen.items():
+        leg.expect(f"digest of {name}", None if printed == reference and printed.strip() else
+                   f"it printed {printed!r}; the first one {reference!r}")
+
+
+def clang(leg):
+    """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
+    leg.build(["-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug", "-Doptimization=1",
+               "-Db_sanitize=address,undefined", "-Db_lundef=false",
+               "-Dcpp_args=-D_GLIBCXX_ASSERTIONS -gline-tables-only -fno-sanitize-recover=all",
+               "-Dcpp_link_args=-fno-sanitize-recover=all"], CXX="clang++")
+    leg.run_tests(steady_addresses(), ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1",
+                  UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
+
+
+def tsan(leg):
+    """clang++ with ThreadSanitizer, against a oneTBB that is built with it too; nothing is suppressed"""
+    prefix = leg.run("oneTBB with ThreadSanitizer", ["sh", ROOT / "tests" / "tsan" / "one_tbb.sh"]).split("\n")[-2]
+    environment = {"PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig", "LD_LIBRARY_PATH": f"{prefix}/lib",
+                   "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+    wrapper = steady_addresses()
+
+    folder = BUILD / "tsan"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, define in (("a correct program is not reported", []), ("a planted race is", ["-DPLANTED_RACE"])):
+        program = folder / f"probe{len(define)}"
+        leg.run(f"probe: {name}", ["clang++", *WARNINGS, "-O1", "-gline-tables-only", "-fsanitize=thread", *define,
+                                   f"-I{prefix}/include", ROOT / "tests" / "tsan" / "probe.cpp", "-o", program,
+                                   f"-L{prefix}/lib", "-ltbb"])
+        output = leg.run("run it", [*wrapper, program], may_fail=True, **environment)
+        reported = "WARNING: ThreadSanitizer: data race" in output
+        leg.expect(name, None if reported == bool(define) and (leg.returncode == 0) == (not define) else output)
+
+    leg.build(["-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug", "-Doptimization=1",
+               "-Db_sanitize=thread", "-Db_lundef=false", "-Dcpp_args=-gline-tables-only"],
+              CXX="clang++", **environment)
+    leg.run_tests(wrapper, **environment)
+
+
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, unit, install, digest, clang, tsan)}
+
+
+def main(names):
+    unknown = [name for name in names if name not in LEGS]
+    if unknown:
+        print("usage: sh tests/run.sh [LEG...]; without a leg all of them, in this order:")
+        for name, leg in LEGS.items():
+            print(f"  {name:<8} {leg.__doc__}")
+        return 0 if unknown[0] in ("-h", "--help") else 2
+    # A second clone, or a leg after another one, finds what was compiled before.
+    os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
+    os.environ.setdefault("CCACHE_NOHASHDIR", "1")
+
+    legs = []
+    for name in names or LEGS:
+        print(f"{name}: {LEGS[name].__doc__}", flush=True)
+        leg, started = Leg(name), time.monotonic()
+        legs.append(leg)
+        try:
+            LEGS[name](leg)
+        except StepFailed as problem:
+            leg.failed += 1
+            print(f"  FAILED {problem}", flush=True)
+        except OSError as problem:
+            leg.failed += 1
+            leg.write(f"{problem}")
+            print(f"  FAILED {problem}", flush=True)
+        if leg.failed:
+            print(f"  the end of {leg.log.relative_to(ROOT)}:")
+            for line in leg.output_since(0).splitlines()[-40:]:
+                print(f"    | {line}")
+            print(f"  to repeat this leg: sh tests/run.sh {name}")
+        print(f"{name}: {leg.passed} passed, {leg.failed} failed, {leg.skipped} skipped"
+              f" in {time.monotonic() - started:.0f} s\n", flush=True)
+
+    for leg in legs:
+        if leg.failed:
+            print(f"failed: {leg.name} (its log: {leg.log.relative_to(ROOT)})")
+    total = {count: sum(getattr(leg, count) for leg in legs) for count in ("passed", "failed", "skipped")}
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
+    return 1 if total["failed"] or not sum(total.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
