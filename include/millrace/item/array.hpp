@@ -1,0 +1,225 @@
+// Arrays from the bytes of a field: NumPy's .npy files, and raw numbers.
+//
+//   auto embedding = mr::array<float>(r["npy"]);             // .shape {768}, .data: std::vector<float>
+//   auto box       = mr::array<float, 2>(r["box.npy"]);      // tensor<float, 2>: another rank is an error
+//   auto samples   = mr::array<std::int16_t>(r["pcm"]);      // no .npy: raw elements, little-endian, shape {n}
+//
+// A field is a .npy file if it begins with NumPy's mark or if its name ends in "npy"; anything else is raw. Accepted are
+// versions 1.0 and 2.0, little-endian, C order, and exactly the element type T: nothing is converted.
+// Errors: data_error naming field, shard and key. Sizes are checked before memory is taken. Threads: none shared.
+// Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/item/tensor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// An array whose number of dimensions is known at run time only; row-major.
+template <tensor_element T>
+struct shaped_array {
+  std::vector<std::size_t> shape{};
+  std::vector<T> data{};
+};
+
+namespace detail {
+
+static_assert(std::endian::native == std::endian::little, "fields hold little-endian numbers");
+
+template <class T>
+concept array_element = tensor_element<T> && !std::same_as<T, bool>;
+
+/// How NumPy writes T: "<f4", "|u1", ...
+template <array_element T>
+std::string npy_type() {
+  const char kind = dtype_name<T>().front();
+  return (sizeof(T) == 1 ? "|" : "<") + std::string(1, kind) + std::to_string(sizeof(T));
+}
+
+struct npy_header {
+  std::string type{};
+  bool fortran_order = false;
+  std::vector<std::size_t> shape{};
+};
+
+/// Reads the header: a Python dictionary with the keys descr, fortran_order and shape.
+class npy_header_parser {
+ public:
+  explicit npy_header_parser(std::string_view text) : text_(text) {}
+
+  /// Nothing if the text is no such dictionary.
+  std::optional<npy_header> parse() {
+    npy_header header;
+    bool has_type = false, has_order = false, has_shape = false;
+    if (!take("{")) return std::nullopt;
+    while (!take("}")) {
+      const auto key = string();
+      if (!key || !take(":")) return std::nullopt;
+      bool* const seen = *key == "descr" ? &has_type : *key == "fortran_order" ? &has_order
+                       : *key == "shape" ? &has_shape : nullptr;
+      if (!seen || std::exchange(*seen, true)) return std::nullopt;
+      if (seen == &has_type) {
+        const auto type = string();
+        if (!type) return std::nullopt;
+        header.type = *type;
+      } else if (seen == &has_order) {
+        header.fortran_order = take("True");
+        if (!header.fortran_order && !take("False")) return std::nullopt;
+      } else if (!shape(header.shape)) {
+        return std::nullopt;
+      }
+      if (take(",")) continue;
+      if (!take("}")) return std::nullopt;
+      break;
+    }
+    skip_blanks();
+    if (!text_.empty() || !has_type || !has_order || !has_shape) return std::nullopt;
+    return header;
+  }
+
+ private:
+  void skip_blanks() noexcept { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n\r"), text_.size())); }
+
+  bool take(std::string_view token) noexcept {
+    skip_blanks();
+    if (!text_.starts_with(token)) return false;
+    text_.remove_prefix(token.size());
+    return true;
+  }
+  std::optional<std::string_view> string() noexcept {
+    skip_blanks();
+    if (text_.empty() || (text_.front() != '\'' && text_.front() != '"')) return std::nullopt;
+    const std::size_t end = text_.find(text_.front(), 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view inside = text_.substr(1, end - 1);
+    text_.remove_prefix(end + 1);
+    return inside;
+  }
+  bool shape(std::vector<std::size_t>& extents) {
+    if (!take("(")) return false;
+    while (!take(")")) {
+      skip_blanks();
+      std::size_t extent = 0;
+      const auto [end, failure] = std::from_chars(text_.data(), text_.data() + text_.size(), extent);
+      if (failure != std::errc{}) return false;
+      text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
+      extents.push_back(extent);
+      if (take(",")) continue;
+      return take(")");
+    }
+    return true;
+  }
+
+  std::string_view text_;
+};
+
+struct array_layout {
+  std::vector<std::size_t> shape{};
+  std::size_t count = 0;
+  std::span<const std::byte> payload{};
+};
+
+[[noreturn]] inline void throw_no_array(const bytes& field, const std::string& problem, std::string hint) {
+  const std::string name = field.name().empty() ? "the bytes" : "the field '" + printable(field.name()) + "'";
+  throw data_error(name + " " + problem, std::move(hint), place_of(field));
+}
+
+/// Checks everything that there is to check; nothing is allocated but the shape.
+template <array_element T>
+array_layout layout_of(const bytes& field) {
+  constexpr std::string_view mark = "\x93NUMPY";
+  const std::string_view all = field.text();
+  if (!all.starts_with(mark)) {
+    if (field.name().ends_with("npy"))
+      throw_no_array(field, "is no .npy file: it does not begin with NumPy's mark", "Write it with numpy.save()");
+    if (all.size() % sizeof(T) != 0)
+      throw_no_array(field, "has " + std::to_string(all.size()) + " bytes, which is no multiple of the " +
+                                std::to_string(sizeof(T)) + " bytes of one " + std::string(dtype_name<T>()),
+                     "Ask for the element type that was written");
+    return {.shape = {all.size() / sizeof(T)}, .count = all.size() / sizeof(T), .payload = field};
+  }
+  const auto byte_at = [all](std::size_t at) -> std::size_t { return static_cast<unsigned char>(all[at]); };
+  const std::size_t major = all.size() > 7 ? byte_at(6) : 0, minor = all.size() > 7 ? byte_at(7) : 0;
+  const std::size_t header_at = major == 1 ? 10 : 12;
+  if (all.size() < header_at) throw_no_array(field, "is a .npy file that is cut short", "Write it again");
+  if (major < 1 || major > 2 || minor != 0)
+    throw_no_array(field, "is a .npy file of version " + std::to_string(major) + "." + std::to_string(minor) +
+                              " (expected: 1.0 or 2.0)",
+                   "Write it with numpy.save() from a plain array");
+  std::size_t header_bytes = byte_at(8) | byte_at(9) << 8;
+  if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
+  if (header_bytes > all.size() - header_at)
+    throw_no_array(field, "is a .npy file that is cut short in its header", "Write it again");
+  auto header = npy_header_parser(all.substr(header_at, header_bytes)).parse();
+  if (!header)
+    throw_no_array(field, "is a .npy file with a header of another kind: " +
+                              printable(all.substr(header_at, std::min<std::size_t>(header_bytes, 80))),
+                   "Only plain arrays are read: no structured types");
+  if (header->type != npy_type<T>())
+    throw_no_array(field, "holds elements of type '" + printable(header->type) + "' (expected: '" + npy_type<T>() +
+                              "', which is " + std::string(dtype_name<T>()) + ")",
+                   header->type.starts_with('>')   ? "Big-endian data are not read: use astype() before saving"
+                   : header->type.find('O') < 2    ? "Python objects are never read: save a plain array"
+                                                   : "Ask for the type that was written, or use astype() before saving");
+  if (header->fortran_order)
+    throw_no_array(field, "holds an array in Fortran order (expected: C order)",
+                   "Use numpy.ascontiguousarray() before saving");
+  // A zero anywhere makes the array empty, however large the other extents are.
+  const bool empty = std::find(header->shape.begin(), header->shape.end(), 0U) != header->shape.end();
+  const std::size_t there = all.size() - header_at - header_bytes;
+  std::size_t count = empty ? 0 : 1;
+  for (const std::size_t extent : header->shape) {
+    if (count > 0 && extent > std::numeric_limits<std::size_t>::max() / sizeof(T) / count)
+      throw_no_array(field, "has a shape whose size does not fit into 64 bits", "The file is damaged: write it again");
+    count *= extent;
+  }
+  if (count * sizeof(T) != there)
+    throw_no_array(field, "has " + std::to_string(there) + " bytes of elements (expected by its shape: " +
+                              std::to_string(count * sizeof(T)) + ")",
+                   "The file is damaged: write it again");
+  return {.shape = std::move(header->shape), .count = count,
+          .payload = std::span<const std::byte>(field).subspan(header_at + header_bytes)};
+}
+
+}  // namespace detail
+
+/// A copy of the array in `field`, of any number of dimensions.
+template <detail::array_element T>
+shaped_array<T> array(const bytes& field) {
+  auto layout = detail::layout_of<T>(field);
+  shaped_array<T> result{.shape = std::move(layout.shape), .data = std::vector<T>(layout.count)};
+  if (layout.count > 0) std::memcpy(result.data.data(), layout.payload.data(), layout.payload.size());
+  return result;
+}
+
+/// A copy of the array in `field`, which must have N dimensions.
+template <detail::array_element T, std::size_t N>
+tensor<T, N> array(const bytes& field) {
+  const auto layout = detail::layout_of<T>(field);
+  if (layout.shape.size() != N)
+    detail::throw_no_array(field, "holds an array of " + std::to_string(layout.shape.size()) +
+                                      " dimensions (expected: " + std::to_string(N) + ")",
+                           "Ask for the number of dimensions that was written");
+  std::array<std::size_t, N> shape{};
+  std::copy(layout.shape.begin(), layout.shape.end(), shape.begin());
+  tensor<T, N> result(shape);
+  if (layout.count > 0) std::memcpy(result.data(), layout.payload.data(), layout.payload.size());
+  return result;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

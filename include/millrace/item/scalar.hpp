@@ -1,0 +1,209 @@
+// Numbers and text from the bytes of a field: what Python's int(), float() and decode() accept, and nothing else.
+//
+//   auto label = mr::integer<std::int32_t>(r["cls"]);     // "7", " +7\n", "007", "1_000"
+//   auto score = mr::real<float>(r["score"]);             // "0.5", ".5", "5.", "1e-3", "-inf", "nan"
+//   std::string caption = mr::text(r["txt"]);             // UTF-8
+//
+// White space is that of ASCII (blank, \t \n \v \f \r), around the number only; digits are ASCII digits; underscores
+// stand between two digits. Nothing depends on the locale. A real too small for T becomes the nearest number, as in
+// Python; one too large is an error, unlike in Python, and so is an integer that T cannot hold.
+// Errors: data_error naming field, shard and key, with an excerpt. Threads: none shared.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/record.hpp>
+
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// 'cls' as "7.5" ...: the field's name and the beginning of what it holds, safe to print.
+inline std::string excerpt_of(const bytes& field) {
+  constexpr std::size_t most_characters = 40;
+  const std::string_view all = field.text();
+  std::string shown = printable(all.substr(0, most_characters));
+  const bool cut = all.size() > most_characters || shown.size() > most_characters;
+  shown.resize(std::min(shown.size(), most_characters));
+  return "\"" + shown + (cut ? "\"..." : "\"") + " (" + std::to_string(all.size()) + " bytes)";
+}
+
+[[noreturn]] inline void throw_no_scalar(const bytes& field, std::string_view problem, std::string hint) {
+  const std::string name = field.name().empty() ? "the bytes" : "the field '" + printable(field.name()) + "'";
+  throw data_error(name + std::string(problem) + ": " + excerpt_of(field), std::move(hint), place_of(field));
+}
+
+inline std::string_view without_blanks(std::string_view text) noexcept {
+  constexpr std::string_view blanks = " \t\n\v\f\r";
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+/// Takes digits with single underscores between them off the front of `text`; returns how many digits.
+inline std::size_t take_digits(std::string_view& text) noexcept {
+  std::size_t digits = 0, at = 0;
+  while (at < text.size()) {
+    if (is_digit(text[at])) ++digits;
+    else if (text[at] != '_' || digits == 0 || at + 1 == text.size() || !is_digit(text[at + 1])) break;
+    ++at;
+  }
+  text.remove_prefix(at);
+  return digits;
+}
+
+inline bool take_sign(std::string_view& text) noexcept {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  return negative;
+}
+
+/// `word` is lower case.
+inline bool equal_ignoring_case(std::string_view text, std::string_view word) noexcept {
+  if (text.size() != word.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if ((text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] - 'A' + 'a') : text[i]) != word[i]) return false;
+  return true;
+}
+
+/// Digits with an optional point and exponent. Says by its size what is out of range: "1e400" is, "1e-400" is not.
+struct decimal {
+  bool valid = false;
+  bool below_one = false;   ///< the first digit that is not 0 stands behind the point
+};
+inline decimal scan_decimal(std::string_view text) noexcept {
+  const std::string_view all = text;
+  std::size_t digits = take_digits(text);
+  const std::string_view whole = all.substr(0, all.size() - text.size());
+  std::string_view fraction;
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    const std::string_view from = text;
+    digits += take_digits(text);
+    fraction = from.substr(0, from.size() - text.size());
+  }
+  if (digits == 0) return {};
+  bool exponent_negative = false;
+  std::int64_t exponent = 0;
+  if (text.starts_with('e') || text.starts_with('E')) {
+    text.remove_prefix(1);
+    exponent_negative = take_sign(text);
+    const std::string_view from = text;
+    if (take_digits(text) == 0) return {};
+    constexpr std::int64_t enough = std::numeric_limits<std::int64_t>::max() / 100;
+    for (const char c : from.substr(0, from.size() - text.size()))
+      if (c != '_' && exponent < enough) exponent = exponent * 10 + (c - '0');
+  }
+  if (!text.empty()) return {};
+  // The decimal place of the first digit that is not 0, counted from the point.
+  std::int64_t magnitude = 0;
+  bool nonzero_seen = false;
+  for (const char c : whole) {
+    nonzero_seen = nonzero_seen || (c != '0' && c != '_');
+    magnitude += nonzero_seen && c != '_';
+  }
+  for (const char c : fraction) {
+    if (nonzero_seen || (c != '0' && c != '_')) break;
+    magnitude -= c != '_';
+  }
+  return {.valid = true, .below_one = (exponent_negative ? magnitude - exponent : magnitude + exponent) <= 0};
+}
+
+/// Whether `text` is well-formed UTF-8 (The Unicode Standard 15, table 3-7): no overlong forms, no surrogates.
+inline bool is_utf8(std::string_view text) noexcept {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto byte = [&](std::size_t i) -> unsigned {
+      return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+    };
+    const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
+    const unsigned first = byte(0), second = byte(1);
+    if (first < 0x80) {
+      ++at;
+    } else if (first >= 0xc2 && first <= 0xdf && follows(1)) {
+      at += 2;
+    } else if (first >= 0xe0 && first <= 0xef && follows(1) && follows(2) && (first != 0xe0 || second >= 0xa0) &&
+               (first != 0xed || second <= 0x9f)) {
+      at += 3;
+    } else if (first >= 0xf0 && first <= 0xf4 && follows(1) && follows(2) && follows(3) &&
+               (first != 0xf0 || second >= 0x90) && (first != 0xf4 || second <= 0x8f)) {
+      at += 4;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// The integer that `field` holds.
+template <std::integral T>
+  requires(!std::same_as<T, bool> && sizeof(T) <= 8)
+T integer(const bytes& field) {
+  std::string_view text = detail::without_blanks(field.text());
+  const bool negative = detail::take_sign(text);
+  const std::string_view digits = text;
+  if (detail::take_digits(text) == 0 || !text.empty())
+    detail::throw_no_scalar(field, " is no integer", "Expected decimal digits, such as 7 or -12");
+  constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+  const std::uint64_t limit = !negative ? largest : std::signed_integral<T> ? largest + 1 : 0;
+  std::uint64_t value = 0;
+  for (const char c : digits) {
+    if (c == '_') continue;
+    const auto digit = static_cast<std::uint64_t>(c - '0');
+    if (value > limit / 10 || value * 10 > limit - digit || digit > limit)
+      detail::throw_no_scalar(field, " does not fit into the type asked for",
+                              "Expected a value from " + std::to_string(std::numeric_limits<T>::min()) + " to " +
+                                  std::to_string(std::numeric_limits<T>::max()));
+    value = value * 10 + digit;
+  }
+  return static_cast<T>(negative ? 0 - value : value);
+}
+
+/// The floating-point number that `field` holds, correctly rounded.
+template <std::floating_point T>
+  requires(sizeof(T) <= 8)
+T real(const bytes& field) {
+  std::string_view text = detail::without_blanks(field.text());
+  const bool negative = detail::take_sign(text);
+  const auto with_sign = [negative](T value) { return negative ? -value : value; };
+  if (detail::equal_ignoring_case(text, "nan")) return std::numeric_limits<T>::quiet_NaN();
+  if (detail::equal_ignoring_case(text, "inf") || detail::equal_ignoring_case(text, "infinity"))
+    return with_sign(std::numeric_limits<T>::infinity());
+  const detail::decimal scanned = detail::scan_decimal(text);
+  if (!scanned.valid)
+    detail::throw_no_scalar(field, " is no real number", "Expected a decimal number, such as 0.5, -3 or 1e-4");
+  std::string cleaned;
+  if (text.find('_') != std::string_view::npos) {
+    for (const char c : text)
+      if (c != '_') cleaned += c;
+    text = cleaned;
+  }
+  T value = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc::result_out_of_range) {
+    if (!scanned.below_one)
+      detail::throw_no_scalar(field, " is too large for the type asked for",
+                              "The largest number is " + std::to_string(std::numeric_limits<T>::max()));
+    value = 0;
+  }
+  return with_sign(value);
+}
+
+/// The text that `field` holds, which must be UTF-8.
+inline std::string text(const bytes& field) {
+  if (!detail::is_utf8(field.text()))
+    detail::throw_no_scalar(field, " is no UTF-8 text", "Convert the data set's text to UTF-8");
+  return std::string(field.text());
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,51 @@
+// The system calls that reading and writing shards needs, in one replaceable place.
+//
+//   template <class Files = mr::detail::posix_files> class basic_file_source { ... };   // tests give Files that fail
+//
+// Each function does one call and returns what it returned: -1 leaves the reason in errno. Threads: stateless.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// The reason of a failed call, in words and without the shared buffer of strerror().
+inline std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
+
+struct posix_files {
+  static int open(const char* path, int flags, mode_t mode = 0) noexcept { return ::open(path, flags | O_CLOEXEC, mode); }
+  static int close(int file) noexcept { return ::close(file); }
+  static int stat_open(int file, struct ::stat& status) noexcept { return ::fstat(file, &status); }
+  static ssize_t read_at(int file, void* room, std::size_t bytes, off_t offset) noexcept {
+    return ::pread(file, room, bytes, offset);
+  }
+  static ssize_t write(int file, const void* data, std::size_t bytes) noexcept { return ::write(file, data, bytes); }
+  static int sync(int file) noexcept { return ::fsync(file); }
+  static int rename(const char* from, const char* to) noexcept { return ::rename(from, to); }
+  static int unlink(const char* path) noexcept { return ::unlink(path); }
+  static void will_read_forward([[maybe_unused]] int file) noexcept {
+#ifdef POSIX_FADV_SEQUENTIAL
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);   // advice: nothing is lost when it is refused
+#endif
+  }
+  static void sleep_ns(std::int64_t duration_ns) noexcept {
+    struct ::timespec left {};
+    left.tv_sec = static_cast<time_t>(duration_ns / 1'000'000'000);
+    left.tv_nsec = static_cast<long>(duration_ns % 1'000'000'000);
+    while (::nanosleep(&left, &left) == -1 && errno == EINTR) {}
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
