@@ -1,0 +1,159 @@
+// The crop rule of torchvision's RandomResizedCrop, on integers only: one draw gives one crop on every compiler.
+//
+//   mr::crop_box box = mr::draw_crop({.width = 500, .height = 375}, random, {.scale_min = 0.08});
+//
+// Ten tries: a share of the area, uniform in [scale_min, scale_max]; an aspect ratio (width / height), log-uniform in
+// [ratio_min, ratio_max]; a place, uniform, if the box fits. Else the largest central crop whose ratio is allowed.
+// Floating point would depend on the compiler's use of fused multiply-adds and on libm, so areas and logarithms are
+// fixed-point numbers with 32 fraction bits, square roots are taken of integers, and the options are converted by an
+// exact scaling by 2^32 and one rounding. Errors: setup_error for options outside their ranges.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/base/random.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct crop_box {
+  std::size_t left = 0, top = 0, width = 0, height = 0;
+  friend bool operator==(const crop_box&, const crop_box&) = default;
+};
+
+/// Share of the area and ratio of width to height that a random crop may have.
+struct random_crop_options {
+  double scale_min = 0.08;
+  double scale_max = 1.0;
+  double ratio_min = 3.0 / 4.0;
+  double ratio_max = 4.0 / 3.0;
+};
+
+struct picture_size {
+  std::size_t width = 0, height = 0;
+};
+
+namespace detail {
+
+__extension__ using unsigned_128 = unsigned __int128;
+
+/// Floor of the square root.
+constexpr std::uint64_t integer_sqrt(unsigned_128 value) noexcept {
+  std::uint64_t root = 0;
+  const auto high = static_cast<std::uint64_t>(value >> 64);
+  const int width = high != 0 ? 64 + static_cast<int>(std::bit_width(high))
+                              : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value)));
+  for (int bit = (width - 1) / 2; bit >= 0; --bit) {
+    const std::uint64_t next = root | std::uint64_t{1} << bit;
+    if (unsigned_128{next} * next <= value) root = next;
+  }
+  return root;
+}
+
+/// 2^(2^-k) for k = 1..32, each the square root of the one before, with 62 fraction bits.
+constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
+  std::array<std::uint64_t, 32> steps{};
+  std::uint64_t value = std::uint64_t{2} << 62;
+  for (auto& step : steps) step = value = integer_sqrt(unsigned_128{value} << 62);
+  return steps;
+}();
+
+/// 2^x for x with 32 fraction bits, |x| < 16; the result has 32 fraction bits too.
+constexpr std::uint64_t fixed_exp2(std::int64_t x) noexcept {
+  const auto whole = static_cast<int>(x >> 32);
+  std::uint64_t value = std::uint64_t{1} << 62;
+  for (int k = 0; k < 32; ++k)
+    if ((x >> (31 - k)) & 1) value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps[static_cast<std::size_t>(k)] >> 62);
+  return value >> (30 - whole);
+}
+
+/// log2(x / 2^32) with 32 fraction bits, for x > 0.
+constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
+  const int whole = static_cast<int>(std::bit_width(x)) - 1;
+  std::uint64_t mantissa = whole >= 62 ? x >> (whole - 62) : x << (62 - whole);   // [1, 2) with 62 fraction bits
+  std::int64_t result = whole - 32;
+  for (int k = 0; k < 32; ++k) {
+    unsigned_128 square = unsigned_128{mantissa} * mantissa >> 62;
+    const bool carries = square >> 63 != 0;
+    mantissa = static_cast<std::uint64_t>(carries ? square >> 1 : square);
+    result = result * 2 + (carries ? 1 : 0);
+  }
+  return result;
+}
+
+/// To 32 fraction bits, to nearest. Scaling by 2^32 is exact, so that fusing it with the addition changes nothing.
+constexpr std::uint64_t to_fixed(double value) noexcept { return static_cast<std::uint64_t>(value * 0x1p32 + 0.5); }
+
+/// Uniform in [low, high], in steps of the fixed-point format.
+constexpr std::int64_t fixed_between(draw& random, std::int64_t low, std::int64_t high) noexcept {
+  return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1));
+}
+
+/// Options of a random crop in fixed point, checked.
+struct fixed_crop_options {
+  std::int64_t scale_min, scale_max;           // 32 fraction bits
+  std::uint64_t ratio_min, ratio_max;          // likewise
+  std::int64_t log_ratio_min, log_ratio_max;   // base 2, likewise
+
+  explicit constexpr fixed_crop_options(const random_crop_options& o) : scale_min(0), scale_max(0), ratio_min(0), ratio_max(0), log_ratio_min(0), log_ratio_max(0) {
+    if (!(o.scale_min > 0 && o.scale_min <= o.scale_max && o.scale_max <= 1))
+      throw setup_error("the scale of a random crop is " + std::to_string(o.scale_min) + " to " +
+                            std::to_string(o.scale_max) + "; it has to be an interval in (0, 1]",
+                        "Give shares of the picture's area, such as 0.08 and 1");
+    if (!(o.ratio_min >= 1.0 / 1024 && o.ratio_min <= o.ratio_max && o.ratio_max <= 1024))
+      throw setup_error("the ratio of a random crop is " + std::to_string(o.ratio_min) + " to " +
+                            std::to_string(o.ratio_max) + "; it has to be an interval in [1/1024, 1024]",
+                        "Give width / height, such as 3.0 / 4 and 4.0 / 3");
+    scale_min = static_cast<std::int64_t>(to_fixed(o.scale_min));
+    scale_max = static_cast<std::int64_t>(to_fixed(o.scale_max));
+    ratio_min = to_fixed(o.ratio_min);
+    ratio_max = to_fixed(o.ratio_max);
+    log_ratio_min = fixed_log2(ratio_min);
+    log_ratio_max = fixed_log2(ratio_max);
+  }
+};
+
+/// Side length of a box: the square root of area * ratio, both with 32 fraction bits, to nearest.
+constexpr std::uint64_t side_of(std::uint64_t area, std::uint64_t ratio) noexcept {
+  const auto root = integer_sqrt(unsigned_128{area} * ratio >> 40);   // of 24 fraction bits: 12 remain
+  return (root + (1U << 11)) >> 12;
+}
+
+/// a * b, or a / b, to nearest; b with 32 fraction bits.
+constexpr std::uint64_t rounded_product(std::uint64_t a, std::uint64_t b) noexcept {
+  return static_cast<std::uint64_t>((unsigned_128{a} * b + (std::uint64_t{1} << 31)) >> 32);
+}
+constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexcept {
+  return ((a << 32) + b / 2) / b;
+}
+
+}  // namespace detail
+
+/// A random crop of a picture of the given size (1..65535 each way).
+inline crop_box draw_crop(picture_size size, draw& random, const random_crop_options& options = {}) {
+  const detail::fixed_crop_options o(options);
+  const std::uint64_t width = size.width, height = size.height;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const auto share = static_cast<std::uint64_t>(detail::fixed_between(random, o.scale_min, o.scale_max));
+    const std::int64_t log_ratio = detail::fixed_between(random, o.log_ratio_min, o.log_ratio_max);
+    const std::uint64_t area = width * height * share;
+    const std::uint64_t w = detail::side_of(area, detail::fixed_exp2(log_ratio));
+    const std::uint64_t h = detail::side_of(area, detail::fixed_exp2(-log_ratio));
+    if (w == 0 || h == 0 || w > width || h > height) continue;
+    const std::uint64_t top = random.below(height - h + 1);
+    const std::uint64_t left = random.below(width - w + 1);
+    return {.left = left, .top = top, .width = w, .height = h};
+  }
+  std::uint64_t w = width, h = height;
+  const std::uint64_t ratio_scale = std::uint64_t{1} << 32;
+  if (width * ratio_scale < o.ratio_min * height) h = detail::rounded_quotient(width, o.ratio_min);
+  else if (width * ratio_scale > o.ratio_max * height) w = detail::rounded_product(height, o.ratio_max);
+  w = w == 0 ? 1 : w > width ? width : w;
+  h = h == 0 ? 1 : h > height ? height : h;
+  return {.left = (width - w) / 2, .top = (height - h) / 2, .width = w, .height = h};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,88 @@
+// One axis of a picture's plan: which outputs are wanted of which resampling of which piece of the source.
+//
+//   mr::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
+//   x.crop(100, 280);              // exact: a smaller box of the source
+//   x.resize(224);                 // 224 outputs over the box [100, 380)
+//   x.crop(0, 112);                // after a resize: the first 112 of those 224 outputs; taps may still reach beyond
+//   x.flip();
+//
+// The box has rational edges, begin / denominator and (begin + length) / denominator, in source pixels. Output o of
+// `target` covers [begin + o * length / target, ...) / denominator. Taps stay inside [clip_begin, clip_end), the picture
+// as it was when the resize was asked for. Only integers, so that every compiler plans the same.
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct plan_axis {
+  /// What a JPEG can hold, and the most outputs that may be asked for.
+  static constexpr std::int64_t max_length = 65'535;
+
+  std::int64_t begin = 0, length = 0, denominator = 1;   ///< the box
+  std::int64_t clip_begin = 0, clip_end = 0;             ///< source pixels that taps may touch
+  std::int64_t target = 0;                               ///< outputs over the whole box
+  std::int64_t first = 0, count = 0;                     ///< the outputs wanted, in source order
+  bool flipped = false;                                  ///< they are stored last to first
+
+  plan_axis() = default;
+  explicit plan_axis(std::int64_t source_length)
+      : length(source_length), clip_end(source_length), target(source_length), count(source_length) {}
+
+  void flip() noexcept { flipped = !flipped; }
+
+  /// Keeps `size` of the current outputs, from `offset` on, as they would be seen (after a flip).
+  void crop(std::int64_t offset, std::int64_t size) noexcept {
+    first += flipped ? count - offset - size : offset;
+    count = size;
+    const bool is_source = denominator == 1 && target == length;
+    if (!is_source) return;
+    clip_begin = begin += first;
+    length = target = size;
+    clip_end = begin + length;
+    first = 0;
+  }
+
+  /// From now on `outputs` outputs over what is there. A resize of a resize is one resize from the source.
+  void resize(std::int64_t outputs) {
+    if (first != 0 || count != target) {
+      begin = begin * target + first * length;
+      length *= count;
+      denominator *= target;
+      const std::int64_t common = std::gcd(std::gcd(begin, length), denominator);
+      begin /= common;
+      length /= common;
+      denominator /= common;
+      clip_begin = std::max(clip_begin, begin / denominator);
+      clip_end = std::min(clip_end, (begin + length + denominator - 1) / denominator);
+      constexpr std::int64_t largest_denominator = std::int64_t{1} << 20;
+      if (denominator > largest_denominator)
+        throw setup_error("a picture was cropped and resized so often that its plan is no longer exact",
+                          "Call pixels() in between, or crop and resize once", {.stage = "jpeg"});
+    }
+    first = 0;
+    target = count = outputs;
+  }
+
+  /// The same outputs from a source that was decoded at `eighths` / 8 of its size.
+  plan_axis scaled(std::int64_t eighths) const noexcept {
+    plan_axis small = *this;
+    small.begin *= eighths;
+    small.length *= eighths;
+    small.denominator *= 8;
+    const std::int64_t common = std::gcd(std::gcd(small.begin, small.length), small.denominator);
+    small.begin /= common;
+    small.length /= common;
+    small.denominator /= common;
+    small.clip_begin = clip_begin * eighths / 8;
+    small.clip_end = (clip_end * eighths + 7) / 8;
+    return small;
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI
