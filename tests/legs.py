@@ -1,5 +1,5 @@
-# The legs of tests/run.sh, in the order in which they run. Each is a function that is given a Leg, runs steps and counts
-# what passed; adding one means adding a function to LEGS. Its docstring is what `sh tests/run.sh --help` prints.
+# The legs of tests/run.sh, in the order in which they run. Each is a function that is given a Leg, runs steps and
+# counts what passed; a new one is a function more in LEGS. Its docstring is what `sh tests/run.sh --help` prints.
 #
 # Every step writes to build/logs/LEG.log; a leg that fails prints the end of it and the command that repeats the leg.
 import json
@@ -289,7 +289,7 @@ def main(names):
             print(f"  FAILED {problem}", flush=True)
         if leg.failed:
             print(f"  the end of {leg.log.relative_to(ROOT)}:")
-            for line in leg.output_since(0).splitlines()[-40:]:
+            for line in [line for line in leg.output_since(0).splitlines() if not line.startswith("ok ")][-40:]:
                 print(f"    | {line}")
             print(f"  to repeat this leg: sh tests/run.sh {name}")
         print(f"{name}: {leg.passed} passed, {leg.failed} failed, {leg.skipped} skipped"
