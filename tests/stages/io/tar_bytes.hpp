@@ -170,9 +170,15 @@ inline std::string shown(const mr::record& r) {
   return text;
 }
 
+/// One pool for all readers of a test program: some tests make ten thousand of them.
+inline mr::block_pool& shared_pool() {
+  static mr::block_pool pool;
+  return pool;
+}
+
 inline outcome read_source(std::unique_ptr<mr::byte_source> source, mr::shard_reader_options options = {}) {
   outcome result;
-  mr::block_pool pool;
+  mr::block_pool& pool = shared_pool();
   std::unique_ptr<mr::shard_reader> reader;
   const auto failed = [&](const char* kind, const mr::error& e) {
     result.error = kind;

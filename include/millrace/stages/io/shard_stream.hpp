@@ -52,9 +52,11 @@ class shard_stream {
     return chunk;
   }
 
-  /// Passes over `count_bytes` without reading them, if it can. Whether they exist shows at the next read.
-  std::uint64_t skip(std::uint64_t count_bytes) noexcept {
-    if (decompressor_) return 0;
+  /// Passes over `count_bytes` without reading them; returns 0 where that is impossible or not worth it.
+  std::uint64_t skip(std::uint64_t count_bytes) {
+    if (decompressor_ || count_bytes < chunk_bytes / 4) return 0;
+    std::byte last{};   // of what is passed over: it has to exist
+    if (source_->read_at(source_read_bytes_ + count_bytes - 1, {&last, 1}) == 0) return 0;
     source_read_bytes_ += count_bytes;
     end_bytes_ += count_bytes;
     return count_bytes;

@@ -57,15 +57,16 @@ class tar_reader {
   /// The next member, or nothing at a proper end. Whatever of the previous payload was not read is passed over.
   std::optional<tar_member> next() {
     if (!opened_) open();
+    else if (::archive_read_data_skip(handle_.get()) != ARCHIVE_OK) fail("has a cut payload", member_.offset_bytes);
+    const auto offset_bytes = static_cast<std::uint64_t>(::archive_filter_bytes(handle_.get(), 0));
     struct ::archive_entry* entry = nullptr;
     const int result = ::archive_read_next_header(handle_.get(), &entry);
-    const auto offset_bytes = static_cast<std::uint64_t>(::archive_read_header_position(handle_.get()));
     if (result == ARCHIVE_EOF) {
       check_end(offset_bytes);
       return std::nullopt;
     }
     if (result == ARCHIVE_WARN) check_warning(offset_bytes);
-    else if (result != ARCHIVE_OK) fail("a damaged or cut member, or no tar archive at all", offset_bytes);
+    else if (result != ARCHIVE_OK) fail("has a damaged or cut member here, or is no tar archive", offset_bytes);
     member_ = describe(entry, offset_bytes);
     return member_;
   }
@@ -79,17 +80,17 @@ class tar_reader {
       ::la_int64_t offset_bytes = 0;
       const int result = ::archive_read_data_block(handle_.get(), &data, &size_bytes, &offset_bytes);
       if (result == ARCHIVE_EOF) break;
-      if (result != ARCHIVE_OK) fail("a damaged or cut payload", member_.offset_bytes);
+      if (result != ARCHIVE_OK) fail("has a damaged or cut payload", member_.offset_bytes);
       const auto at = static_cast<std::uint64_t>(offset_bytes);
       if (at < filled || at > room.size() || size_bytes > room.size() - at)
-        throw damage("a payload that does not fit its own size of " + std::to_string(room.size()) + " bytes",
+        throw damage("has a payload that does not fit its own size of " + std::to_string(room.size()) + " bytes",
                      member_.offset_bytes);
       std::memset(room.data() + filled, 0, at - filled);
       if (size_bytes > 0) std::memcpy(room.data() + at, data, size_bytes);
       filled = static_cast<std::size_t>(at) + size_bytes;
     }
     if (filled < room.size() && !sparse_)
-      throw damage("a payload of " + std::to_string(filled) + " bytes where the header says " +
+      throw damage("has a payload of " + std::to_string(filled) + " bytes where the header says " +
                        std::to_string(room.size()),
                    member_.offset_bytes);
     std::memset(room.data() + filled, 0, room.size() - filled);
@@ -107,17 +108,17 @@ class tar_reader {
 
   void open() {
     opened_ = true;
-    if (::archive_read_open1(handle_.get()) != ARCHIVE_OK) fail("no tar archive", 0);
+    if (::archive_read_open1(handle_.get()) != ARCHIVE_OK) fail("is no tar archive", 0);
   }
 
   tar_member describe(struct ::archive_entry* entry, std::uint64_t offset_bytes) {
     const char* name = ::archive_entry_pathname(entry);
-    if (!name) throw damage("a member without a readable name", offset_bytes);
+    if (!name) throw damage("has a member without a readable name", offset_bytes);
     tar_member member{.name = name, .offset_bytes = offset_bytes};
     member.regular = ::archive_entry_filetype(entry) == AE_IFREG && !::archive_entry_hardlink(entry);
     sparse_ = ::archive_entry_sparse_count(entry) > 0;
     const auto size_bytes = ::archive_entry_size(entry);
-    if (size_bytes < 0) throw damage("a member of negative size", offset_bytes);
+    if (size_bytes < 0) throw damage("has a member of negative size", offset_bytes);
     member.size_bytes = static_cast<std::uint64_t>(size_bytes);
     return member;
   }
@@ -125,7 +126,7 @@ class tar_reader {
   /// A name outside the locale's character set is given raw, which is what we want; any other warning is damage.
   void check_warning(std::uint64_t offset_bytes) {
     if (detail::archive_text(handle_.get()).find("can't be converted") == std::string::npos)
-      fail("a malformed header", offset_bytes);
+      fail("has a malformed header", offset_bytes);
     ++unconverted_names_;
   }
 
@@ -133,15 +134,15 @@ class tar_reader {
   void check_end(std::uint64_t marker_at) {
     do {
       if (stream_.zeros_from_bytes() > marker_at)
-        throw damage("more data after an end marker (expected: zeros up to the end of the shard)", marker_at,
+        throw damage("goes on after an end marker (expected: zeros up to its end)", marker_at,
                      "If archives were joined, keep them as shards of their own; else the shard is damaged: copy, "
                      "download or write it again");
       if (stream_.end_bytes() > marker_at + end_marker_bytes + most_padding_bytes)
-        throw damage("more than 16 MiB of zeros after the end marker: a copy or download that never finished",
+        throw damage("has more than 16 MiB of zeros after the end marker: a copy or download that never finished",
                      marker_at);
     } while (!stream_.next_chunk().empty());
     if (stream_.end_bytes() < marker_at + end_marker_bytes)
-      throw damage("the end of the shard without an end marker (expected: two blocks of 512 zeros)", marker_at,
+      throw damage("ends without an end marker (expected: two blocks of 512 zeros)", marker_at,
                    "The program that wrote or copied it was interrupted: write, copy or download it again");
   }
 
@@ -158,8 +159,12 @@ class tar_reader {
     }
   }
   static ::la_int64_t pass_over(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept {
-    return static_cast<::la_int64_t>(
-        static_cast<tar_reader*>(self)->stream_.skip(static_cast<std::uint64_t>(count_bytes)));
+    try {
+      auto& stream = static_cast<tar_reader*>(self)->stream_;
+      return static_cast<::la_int64_t>(stream.skip(static_cast<std::uint64_t>(count_bytes)));
+    } catch (...) {
+      return 0;   // the read that follows fails in the same way, and says why
+    }
   }
 
   [[noreturn]] void fail(std::string_view found, std::uint64_t offset_bytes) const {
@@ -169,7 +174,7 @@ class tar_reader {
   }
   data_error damage(const std::string& found, std::uint64_t offset_bytes,
                     std::string hint = "Copy, download or write the shard again") const {
-    return {"the shard has " + found, std::move(hint),
+    return {"the shard " + found, std::move(hint),
             {.stage = "tar", .shard = std::string(shard()), .key = {}, .offset_bytes = offset_bytes}};
   }
 
