@@ -14,6 +14,7 @@
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstring>
@@ -273,8 +274,9 @@ class columns {
   template <auto M>
   void describe_one(std::string& text) const {
     using traits = detail::column_traits<detail::member_type<M>>;
-    const auto v = view<M>(nullptr, rows_, memory_kind::host);
-    text += (text.empty() ? "" : ", ") + std::string(v.name) + " " + to_string(v.shape) + " " +
+    std::array<std::size_t, traits::rank + 1> shape{rows_};
+    std::copy_n(std::get<index_of<M>()>(places_).shape.begin(), traits::rank, shape.begin() + 1);
+    text += (text.empty() ? "" : ", ") + std::string(detail::member_spelling<M>.data()) + " " + to_string(shape) + " " +
             std::string(dtype_name<typename traits::element>());
   }
 

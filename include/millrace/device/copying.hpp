@@ -1,0 +1,126 @@
+// A device without hardware that really copies, at a chosen speed: for tests of the copy path and "what if" benchmarks.
+//
+//   mr::to_device({.device = mr::copying_device({.bytes_per_second = 12e9, .latency_ns = 10'000}), .slots = 3})
+//
+// It has memory of its own and one copy thread that works off a queue in order, as a GPU's copy engine does; events are
+// reached when the queue gets there. Work on the user's streams is done when the call returns, so release events are
+// reached at once. A copy takes at least bytes / bytes_per_second + latency; 0 means as fast as memcpy.
+#pragma once
+
+#include <millrace/device/host.hpp>
+#include <millrace/sync/machine.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct copying_device_options {
+  double bytes_per_second = 0;     ///< 0: unlimited
+  std::uint64_t latency_ns = 0;    ///< of each copy
+};
+
+namespace detail {
+
+class copying_backend final : public host_backend {
+ public:
+  explicit copying_backend(copying_device_options options) : options_(options), engine_([this] { work(); }) {}
+  ~copying_backend() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    engine_.join();
+  }
+
+  std::string name() const override { return "host copy"; }
+  bool leases_host_slots() const override { return false; }
+
+  std::unique_ptr<device_event> make_event() override { return std::make_unique<event>(); }
+  void copy_to_device(void* to, const void* from, std::size_t bytes) override { put({to, from, bytes, nullptr, 0}); }
+  void record_copy(device_event& mark) override {
+    auto& e = static_cast<event&>(mark);
+    std::uint64_t generation;
+    {
+      const std::lock_guard lock(mutex_);
+      generation = ++e.recorded;
+    }
+    put({nullptr, nullptr, 0, &e, generation});
+  }
+  void wait(device_event& mark) override {
+    auto& e = static_cast<event&>(mark);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return e.reached >= e.recorded; });
+  }
+  // A user's stream is synchronous here, so a release event is reached when recorded, and a batch handed out must
+  // have arrived: making the "stream" wait is making the caller wait.
+  void stream_waits_for(stream_view, device_event& mark) override { wait(mark); }
+
+ private:
+  struct event : device_event {
+    std::uint64_t recorded = 0, reached = 0;   // guarded by mutex_
+  };
+  struct work_item {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+    event* mark;
+    std::uint64_t generation;
+  };
+
+  void put(work_item item) {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(item);
+    }
+    changed_.notify_all();
+  }
+
+  void work() {
+    name_this_thread("millrace-copier");
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      const work_item item = queue_.front();
+      queue_.pop_front();
+      if (item.mark) {
+        item.mark->reached = std::max(item.mark->reached, item.generation);
+        changed_.notify_all();
+        continue;
+      }
+      lock.unlock();
+      copy(item);
+      lock.lock();
+    }
+  }
+
+  void copy(const work_item& item) const {
+    using clock = std::chrono::steady_clock;
+    const auto start = clock::now();
+    std::memcpy(item.to, item.from, item.bytes);
+    double least_ns = static_cast<double>(options_.latency_ns);
+    if (options_.bytes_per_second > 0) least_ns += static_cast<double>(item.bytes) / options_.bytes_per_second * 1e9;
+    if (least_ns > 0) std::this_thread::sleep_until(start + std::chrono::nanoseconds(static_cast<std::int64_t>(least_ns)));
+  }
+
+  const copying_device_options options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<work_item> queue_;
+  bool stopping_ = false;
+  std::thread engine_;
+};
+
+}  // namespace detail
+
+inline device copying_device(copying_device_options options = {}) {
+  return device(std::make_shared<detail::copying_backend>(options));
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

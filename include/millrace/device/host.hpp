@@ -1,0 +1,45 @@
+// The host as a device: a batch is used in the slot it was written to. Same states, leases and calls as a GPU, no copy.
+//
+//   auto flow = ... | mr::to_device({.device = mr::host_device()});
+//   b.stream();                             // an empty handle; work is done when the call returns
+#pragma once
+
+#include <millrace/device/device.hpp>
+
+#include <new>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+inline constexpr std::align_val_t slot_alignment{4096};
+
+/// Host memory for everything, and events that are always reached: the part that devices without a GPU share.
+class host_backend : public device_backend {
+ public:
+  std::string name() const override { return "host"; }
+  bool leases_host_slots() const override { return true; }
+  memory_kind memory() const override { return memory_kind::host; }
+
+  void* allocate_host(std::size_t bytes) override { return ::operator new(bytes, slot_alignment); }
+  void free_host(void* memory) noexcept override { ::operator delete(memory, slot_alignment); }
+  void* allocate_device(std::size_t bytes) override { return allocate_host(bytes); }
+  void free_device(void* memory) noexcept override { free_host(memory); }
+
+  std::unique_ptr<device_event> make_event() override { return std::make_unique<device_event>(); }
+  void copy_waits_for(device_event&) override {}
+  void copy_to_device(void*, const void*, std::size_t) override {}
+  void record_copy(device_event&) override {}
+  void record(device_event&, stream_view) override {}
+  void stream_waits_for(stream_view, device_event&) override {}
+  void wait(device_event&) override {}
+};
+
+}  // namespace detail
+
+inline device host_device() { return device(std::make_shared<detail::host_backend>()); }
+
+/// The fastest device of this machine: the host, as long as this build knows no other.
+inline device best_device() { return host_device(); }
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,24 @@
+// A handle on a device's stream (a queue of work in order). Light: a .cu file may include it.
+//
+//   mr::to_device({.stream = my_cuda_stream})       // any cudaStream_t converts
+//   kernel<<<grid, block, 0, b.stream()>>>(...);    // and back
+//
+// On the host there are no streams: the handle is empty and work is done when the call returns. Owns nothing.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+struct CUstream_st;   // what a cudaStream_t points to; named here so that no CUDA header is needed
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct stream_view {
+  CUstream_st* handle = nullptr;   ///< null: the device's default stream
+
+  constexpr stream_view() = default;
+  constexpr stream_view(CUstream_st* stream) noexcept : handle(stream) {}
+  stream_view(int) = delete;   // a stray 0 is no stream
+  constexpr operator CUstream_st*() const noexcept { return handle; }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,39 @@
+// to_device: where batches are delivered, and how many device slots there are.
+//
+//   flow | mr::to_device()                                              // the best device of this machine
+//        | mr::to_device({.device = mr::host_device()})
+//        | mr::to_device({.device = gpu, .stream = my_stream, .slots = 3})
+//
+// `stream` is the stream that the training step uses: a batch is ready in that stream, and released in it, without any
+// thread waiting. `slots` bounds the batches in device memory (copies under way and batches in use); the host device
+// has none of its own, it uses the host slots.
+#pragma once
+
+#include <millrace/flow/flow.hpp>
+#include <millrace/device/host.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct to_device_options {
+  millrace::device device = best_device();
+  stream_view stream{};     ///< default: the device's default stream
+  std::size_t slots = 3;    ///< batches in device memory
+};
+
+struct to_device_stage : stage_tag {
+  using batch_mark = void;
+  to_device_options options{};
+
+  template <class In>
+  static constexpr bool fits = detail::ends_in_batch<In>;
+  template <class In>
+  using out = In;
+  template <class In>
+  static constexpr void explain() {
+    diagnose::report<diagnose::needs_batch_first<diagnose::arrives<In>, diagnose::in_stage<to_device_stage>>>();
+  }
+};
+
+inline to_device_stage to_device(to_device_options options = {}) { return {{}, std::move(options)}; }
+
+}  // namespace millrace::inline MILLRACE_ABI

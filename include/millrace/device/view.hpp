@@ -1,0 +1,9 @@
+// All that a .cu file with a training step needs of Millrace: tensor views and stream handles, nothing heavy.
+//
+//   #include <millrace/device/view.hpp>
+//   void train_step(mr::tensor_view<const std::uint8_t, 4> pixels, mr::tensor_view<const int, 1> labels,
+//                   mr::stream_view stream);
+#pragma once
+
+#include <millrace/item/tensor_view.hpp>
+#include <millrace/device/stream.hpp>

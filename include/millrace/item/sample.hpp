@@ -1,0 +1,55 @@
+// What travels between the stages of a running flow: an item, its identity, and where it came from.
+//
+//   sample<record> s{.item = r, .epoch = 2, .id = mr::sample_id(shard_ordinal, index)};
+//
+// The id is what randomness depends on: it names the sample in the data set, not its place in the epoch. The origin
+// (a record, if there was one) is kept to the end so that an error can name shard and key.
+#pragma once
+
+#include <millrace/base/random.hpp>
+#include <millrace/item/record.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <type_traits>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Identity of the `index`-th sample of a part (shard); `part` counts in the list as the user gave it.
+constexpr std::uint64_t sample_id(std::uint64_t part, std::uint64_t index) noexcept {
+  return combine_keys(combine_keys(0, part), index);
+}
+/// Identity of the `child`-th item that a stage made of `parent`.
+constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noexcept {
+  return combine_keys(parent, child);
+}
+
+template <class T>
+struct sample {
+  enum class kind : std::uint8_t { item, void_row, epoch_end, failed };
+
+  kind what = kind::item;
+  std::optional<T> item{};
+  std::uint64_t epoch = 0;
+  std::uint64_t id = 0;
+  record origin{};
+  std::exception_ptr error{};
+};
+
+/// Bytes that an item keeps alive, for memory budgets: exact for records, by size() for containers.
+template <class T>
+std::size_t held_bytes_of(const T& item) noexcept {
+  if constexpr (requires { item.held_bytes(); }) return item.held_bytes();
+  else if constexpr (requires { item.size() * sizeof(*item.data()); }) return sizeof(T) + item.size() * sizeof(*item.data());
+  else return sizeof(T);
+}
+
+/// The record that an item is, as its origin; nothing for other types.
+template <class T>
+record origin_of(const T& item) noexcept {
+  if constexpr (std::is_same_v<T, record>) return item;
+  else return {};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

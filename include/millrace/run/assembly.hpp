@@ -1,0 +1,184 @@
+// Turns the stages of a flow into the segments that run them, from the last to the first.
+//
+//   assembly<columns<...>> parts(options, delivery);
+//   sample_sink<record>& first = parts.build<record>(stages);      // where the intake gives its samples
+//   parts.components();                                            // what has to be started and stopped
+//
+// Consecutive maps become one fused chain. A segment ends at an expanding stage, at a stage that runs serially, and at
+// batch. A chain with a blocking map gets threads of its own instead of the workers.
+#pragma once
+
+#include <millrace/device/to_device.hpp>
+#include <millrace/run/batch_segment.hpp>
+#include <millrace/run/parallel_segment.hpp>
+#include <millrace/run/serial_segment.hpp>
+#include <millrace/run/serial_stages.hpp>
+#include <millrace/stages/batch.hpp>
+#include <millrace/stages/shuffle.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+template <class Stage>
+inline constexpr bool is_map = false;
+template <class F>
+inline constexpr bool is_map<map_stage<F>> = true;
+template <class Stage>
+inline constexpr bool is_filter = false;
+template <class Keep>
+inline constexpr bool is_filter<filter_stage<Keep>> = true;
+template <class Stage>
+inline constexpr bool is_expand = false;
+template <class C>
+inline constexpr bool is_expand<expand_stage<C>> = true;
+template <class Stage>
+inline constexpr bool is_batch = false;
+template <auto... Members>
+inline constexpr bool is_batch<batch_stage<Members...>> = true;
+
+}  // namespace detail
+
+struct assembly_options {
+  std::uint64_t seed = 0;
+  unsigned workers = 1;              ///< 0: everything inline
+  executor* arena = nullptr;         ///< of the workers
+  std::size_t shuffle_bytes = ~std::size_t{0};   ///< most that a shuffle buffer may hold
+};
+
+template <class Columns>
+class assembly {
+ public:
+  using options = assembly_options;
+
+  assembly(options o, slots& batches) : options_(o), batches_(&batches) {}
+
+  /// `In` is what the segment starts with, the maps so far are applied to it.
+  template <class In, class... Stages>
+  sample_sink<In>& build(std::tuple<Stages...> stages) {
+    return next<In, In>(std::tuple<>{}, chain_place{.seed = options_.seed}, chain_place{.seed = options_.seed},
+                        std::move(stages));
+  }
+
+  /// In the order of the flow, the first one first.
+  std::vector<component*> components() const {
+    std::vector<component*> all;
+    for (auto it = segments_.rbegin(); it != segments_.rend(); ++it) all.push_back(it->get());
+    return all;
+  }
+  final_segment& last() noexcept { return *last_; }
+  const Columns& layout() const noexcept { return *layout_; }
+
+ private:
+  template <class Tuple>
+  static auto without_first(Tuple stages) {
+    return std::apply([](auto&, auto&... rest) { return std::tuple(std::move(rest)...); }, stages);
+  }
+
+  /// `begun` is where the current chain began, `here` is where the next map stands.
+  template <class In, class Now, class... Maps, class First, class... Rest>
+  sample_sink<In>& next(std::tuple<Maps...> maps, chain_place begun, chain_place here, std::tuple<First, Rest...> stages) {
+    First stage = std::move(std::get<0>(stages));
+    auto rest = without_first(std::move(stages));
+    if constexpr (detail::is_map<First>) {
+      using out = typename First::template out<Now>;
+      ++here.first_map;
+      here.first_draw += First::template draws<Now> ? 1 : 0;
+      return next<In, out>(std::tuple_cat(std::move(maps), std::tuple<First>(std::move(stage))), begun, here, std::move(rest));
+    } else if constexpr (detail::is_filter<First>) {
+      return add_parallel<In>(std::move(maps), begun, here, stage.template as_expanding<Now>(), std::move(rest));
+    } else if constexpr (detail::is_expand<First>) {
+      if constexpr (First::template parallel<Now>)
+        return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
+      else
+        return add_serial<In, Now>(std::move(maps), begun, here,
+                                   stateful_expanding<Now, decltype(stage.expanding)>(std::move(stage.expanding)), std::move(rest));
+    } else if constexpr (std::is_same_v<First, shuffle_stage>) {
+      const plan order({.seed = options_.seed, .parts = 1, .shuffled = true, .window = stage.options.window});
+      return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes), std::move(rest));
+    } else {
+      static_assert(detail::is_batch<First>);
+      return add_batch<In>(std::move(maps), begun, stage.options);
+    }
+  }
+
+  template <class In, class... Maps, class Expanding, class Rest>
+  sample_sink<In>& add_parallel(std::tuple<Maps...> maps, chain_place begun, chain_place here, Expanding expanding, Rest rest) {
+    using chain_type = chain<In, Maps...>;
+    using segment = parallel_segment<chain_type, Expanding>;
+    auto& after = next<typename segment::output, typename segment::output>(std::tuple<>{}, here, here, std::move(rest));
+    const seats s = seats_for(maps);
+    return keep(std::make_unique<segment>(
+                    chain_type(begun, std::move(maps)), std::move(expanding),
+                    typename segment::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count}, after))
+        .entrance();
+  }
+
+  template <class In, class Now, class... Maps, class Stage, class Rest>
+  sample_sink<In>& add_serial(std::tuple<Maps...> maps, chain_place begun, chain_place here, Stage stage, Rest rest) {
+    auto& after = next<typename Stage::output, typename Stage::output>(std::tuple<>{}, here, here, std::move(rest));
+    using segment = serial_segment<Now, Stage>;
+    auto& serial = keep(std::make_unique<segment>(
+                            std::move(stage),
+                            typename segment::options{.capacity = 64, .threaded = options_.workers > 0}, after))
+                       .entrance();
+    if constexpr (sizeof...(Maps) == 0) {
+      return serial;
+    } else {
+      using chain_type = chain<In, Maps...>;
+      using maps_only = parallel_segment<chain_type, no_expanding_stage>;
+      const seats s = seats_for(maps);
+      return keep(std::make_unique<maps_only>(
+                      chain_type(begun, std::move(maps)), no_expanding_stage{},
+                      typename maps_only::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count}, serial))
+          .entrance();
+    }
+  }
+
+  template <class In, class... Maps>
+  sample_sink<In>& add_batch(std::tuple<Maps...> maps, chain_place begun, const batch_options& o) {
+    using chain_type = chain<In, Maps...>;
+    using segment = batch_segment<chain_type, Columns>;
+    const seats s = seats_for(maps);
+    auto& made = keep(std::make_unique<segment>(
+        chain_type(begun, std::move(maps)),
+        typename segment::options{.rows = o.size, .drop_last = o.drop_last, .seats = s.count, .workers = s.workers,
+                                  .ring_capacity = std::max<std::size_t>(2 * o.size, 256), .batches = batches_}));
+    layout_ = &made.layout();
+    last_ = &made;
+    return made.entrance();
+  }
+
+  struct seats {
+    std::size_t count;
+    executor* workers;
+  };
+
+  template <class... Maps>
+  seats seats_for(const std::tuple<Maps...>& maps) {
+    if (options_.workers == 0) return {1, nullptr};
+    unsigned own_threads = 0;
+    std::apply([&](const auto&... m) { ((own_threads = m.options.blocking ? std::max(own_threads, m.options.threads) : own_threads), ...); },
+               maps);
+    if (own_threads == 0) return {options_.workers, options_.arena};
+    own_threads_.push_back(std::make_unique<thread_executor>(own_threads));
+    return {own_threads, own_threads_.back().get()};
+  }
+
+  template <class Segment>
+  Segment& keep(std::unique_ptr<Segment> segment) {
+    Segment& kept = *segment;
+    segments_.push_back(std::move(segment));
+    return kept;
+  }
+
+  const options options_;
+  slots* const batches_;
+  // Declared before the segments, whose pumps submit to them: destroyed after them.
+  std::vector<std::unique_ptr<thread_executor>> own_threads_;
+  std::vector<std::unique_ptr<component>> segments_;   // the last one first
+  final_segment* last_ = nullptr;
+  const Columns* layout_ = nullptr;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

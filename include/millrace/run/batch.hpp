@@ -1,0 +1,92 @@
+// A delivered batch: typed views of its columns, and the lease on the memory that they lie in.
+//
+//   for (auto& b : run) {
+//     auto [pixels, labels] = b.columns();               // or b.get<&example::pixels>()
+//     train_step(pixels, labels, b.stream());            // b.size() rows, b.epoch(), b.step()
+//   }
+//
+// Move-only. Destroying it releases its slot: in the stream given to to_device, and in those named by also_used_on().
+// A batch moved out of the loop is kept until it is destroyed, on any thread, even after its session.
+#pragma once
+
+#include <millrace/item/columns.hpp>
+#include <millrace/flow/diagnose.hpp>
+#include <millrace/run/delivery.hpp>
+
+#include <array>
+
+namespace millrace::inline MILLRACE_ABI {
+
+template <auto... Members>
+class batch_of {
+ public:
+  using layout = millrace::columns<Members...>;
+
+  batch_of() = default;
+  batch_of(std::shared_ptr<delivery> from, const ready_batch& meta, const layout& where, stream_view stream)
+      : from_(std::move(from)), meta_(meta), layout_(where) {
+    streams_[0] = stream;
+  }
+  batch_of(batch_of&& other) noexcept
+      : from_(std::move(other.from_)),
+        meta_(other.meta_),
+        layout_(other.layout_),
+        streams_(other.streams_),
+        stream_count_(other.stream_count_) {}
+  batch_of& operator=(batch_of&& other) noexcept {
+    if (this != &other) {
+      release();
+      from_ = std::move(other.from_);
+      meta_ = other.meta_;
+      layout_ = other.layout_;
+      streams_ = other.streams_;
+      stream_count_ = other.stream_count_;
+    }
+    return *this;
+  }
+  ~batch_of() { release(); }
+
+  /// The column of that member: [size(), ...].
+  template <auto M>
+  auto get() const {
+    if constexpr (layout::template holds<M>) {
+      return layout_.template view<M>(meta_.data, meta_.rows, from_->backend().memory());
+    } else {
+      diagnose::report<diagnose::batch_has_no_such_column<diagnose::column_of<detail::member_type<M>>>>();
+      return poison{};
+    }
+  }
+  /// All columns, as a tuple in the order of batch<...>.
+  auto columns() const { return layout_.views(meta_.data, meta_.rows, from_->backend().memory()); }
+
+  std::size_t size() const noexcept { return meta_.rows; }            ///< rows; fewer in a short last batch
+  std::uint64_t epoch() const noexcept { return meta_.epoch; }        ///< counted from 0
+  std::uint64_t step() const noexcept { return meta_.batch; }         ///< batches before this one in the run
+  stream_view stream() const noexcept { return streams_[0]; }
+
+  /// Names one more stream that uses this batch: its slot is not written again before that stream is through.
+  void also_used_on(stream_view stream) {
+    if (stream_count_ == streams_.size())
+      throw setup_error("a batch is used on more than " + std::to_string(streams_.size()) + " streams",
+                        "Let one of the streams wait for the others and name only that one");
+    streams_[stream_count_++] = stream;
+  }
+
+  /// Gives the slot back now; the views are no longer valid.
+  void release() noexcept {
+    if (!from_) return;
+    from_->release(meta_.slot, std::span(streams_).first(stream_count_));
+    from_.reset();
+  }
+  /// Whether this object (still) holds a batch.
+  explicit operator bool() const noexcept { return from_ != nullptr; }
+
+ private:
+  std::shared_ptr<delivery> from_;
+  ready_batch meta_{};
+  layout layout_{};
+  std::array<stream_view, 8> streams_{};
+  std::size_t stream_count_ = 1;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

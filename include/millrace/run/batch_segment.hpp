@@ -1,0 +1,198 @@
+// The last segment: runs the remaining maps and renders each sample straight into its row of a slot.
+//
+//   batch_segment<chain<record, ...>, columns<&example::pixels, &example::label>> last(chain, options);
+//   last.probe();          // runs position 0, once, and learns every shape; its item is kept and rendered later
+//   last.slots().start(...);  last.open_slots();
+//
+// Errors of a sample are kept with its batch, completed with shard, key, stage and position; the others go on.
+// Threads: run() on workers; probe() and open_slots() as documented. Allocates nothing per sample.
+#pragma once
+
+#include <millrace/item/columns.hpp>
+#include <millrace/run/chain.hpp>
+#include <millrace/run/pump.hpp>
+#include <millrace/run/ticket_input.hpp>
+
+#include <array>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// The last segment, as the session sees it.
+class final_segment : public room_listener {
+ public:
+  virtual void probe() = 0;
+  virtual void open_slots() = 0;
+  virtual pump& tickets() noexcept = 0;
+};
+
+template <class Chain, class Columns>
+class batch_segment final : public pump_work, public component, public final_segment {
+ public:
+  using input = typename Chain::input;
+  using item = typename Columns::item;
+
+  struct options {
+    std::size_t rows = 1;
+    bool drop_last = true;
+    std::size_t seats = 1;
+    executor* workers = nullptr;      ///< none: work is done by advance()
+    std::size_t ring_capacity = 64;
+    slots* batches = nullptr;
+  };
+
+  batch_segment(Chain chain, options o)
+      : chain_(std::move(chain)),
+        options_(o),
+        input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches}),
+        scratch_(o.seats),
+        pump_(std::make_shared<pump>(*this, pump::options{.seats = o.seats, .together = together, .group = o.rows})) {
+    pump_->attach(o.workers);
+    input_.connect(*pump_);
+  }
+
+  sample_sink<input>& entrance() noexcept { return input_; }
+  pump& tickets() noexcept override { return *pump_; }
+  const Columns& layout() const noexcept { return columns_; }
+
+  /// Runs the sample at position 0 and fixes all shapes. Throws its error, located. Call once it is available.
+  void probe() override {
+    current_ticket context{0};
+    sample<input> first = input_.take(0);
+    try {
+      if (first.what == sample<input>::kind::failed) std::rethrow_exception(first.error);
+      context.origin = first.origin;
+      first_item_.emplace(chain_(std::move(*first.item), {.epoch = first.epoch, .sample = first.id}, scratch_[0],
+                                 context.map_at_work));
+      context.map_at_work = rendering;
+      columns_.fix_shapes(*first_item_, options_.rows);
+    } catch (...) {
+      std::rethrow_exception(located_exception(where(context)));
+    }
+    first_epoch_ = first.epoch;
+    first_origin_ = first.origin;
+  }
+
+  /// Gives free slots to the next batches and lets workers at them.
+  void open_slots() override { pump_->set_limit(options_.batches->open_free() * options_.rows); }
+
+  void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
+    const std::uint64_t batch = first / options_.rows;
+    for (std::size_t done = 0; done < count; done += together)
+      render_group(scratch_[seat], batch, first + done, std::min(together, count - done));
+    input_.freed(count);
+    options_.batches->rows_done(batch, count);
+  }
+
+  void room_freed() noexcept override { open_slots(); }   // a slot came back
+
+  void start() override {}
+  bool advance() override { return pump_->advance(); }
+  void stop() noexcept override { pump_->stop(); }
+  void join() noexcept override { pump_->join(); }
+
+ private:
+  static constexpr std::size_t together = Columns::together;
+  static constexpr std::size_t rendering = ~std::size_t{0};   // in place of a map's number
+
+  struct current_ticket {
+    std::uint64_t position = 0;
+    std::size_t map_at_work = 0;
+    record origin{};
+  };
+
+  static place where(const current_ticket& context) {
+    place at = context.origin.where();
+    at.stage = context.map_at_work == rendering ? "batch" : map_name(context.map_at_work);
+    at.position = context.position;
+    return at;
+  }
+
+  void fail(std::uint64_t batch, const current_ticket& context) noexcept {
+    std::exception_ptr error;
+    try {
+      error = located_exception(where(context));
+    } catch (...) {
+      error = std::current_exception();   // out of memory while composing the message
+    }
+    options_.batches->fail(batch, context.position, std::move(error));
+  }
+
+  /// Maps first, for the whole group; then the survivors are rendered together.
+  void render_group(scratch& memory, std::uint64_t batch, std::uint64_t first, std::size_t count) noexcept {
+    std::array<std::optional<item>, together> items;
+    std::array<current_ticket, together> contexts;
+    for (std::size_t i = 0; i < count; ++i) {
+      contexts[i].position = first + i;
+      try {
+        prepare(memory, batch, contexts[i], items[i]);
+      } catch (...) {
+        fail(batch, contexts[i]);
+      }
+    }
+    std::byte* const base = options_.batches->data(batch);
+    for (std::size_t i = 0; i < count;) {
+      // A run of survivors lies in consecutive rows.
+      std::array<const item*, together> run{};
+      std::size_t n = 0;
+      while (i + n < count && items[i + n]) {
+        run[n] = &*items[i + n];
+        ++n;
+      }
+      if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
+      i += n + 1;
+    }
+  }
+
+  void prepare(scratch& memory, std::uint64_t batch, current_ticket& context, std::optional<item>& out) {
+    if (context.position == 0) {   // ran in probe()
+      options_.batches->set_epoch(batch, first_epoch_);
+      context.origin = std::move(first_origin_);
+      context.map_at_work = rendering;
+      out = std::move(first_item_);
+      first_item_.reset();
+      return;
+    }
+    sample<input> s = input_.take(context.position);
+    if (s.what == sample<input>::kind::void_row) {
+      options_.batches->add_void_rows(batch, 1);
+      return;
+    }
+    if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.error);
+    if (context.position % options_.rows == 0) options_.batches->set_epoch(batch, s.epoch);
+    context.origin = std::move(s.origin);
+    out.emplace(chain_(std::move(*s.item), {.epoch = s.epoch, .sample = s.id}, memory, context.map_at_work));
+    context.map_at_work = rendering;
+    columns_.check_shapes(*out);
+  }
+
+  void render_run(scratch& memory, std::uint64_t batch, std::byte* base, std::span<const item* const> run,
+                  std::span<const current_ticket> contexts) noexcept {
+    const std::size_t row = static_cast<std::size_t>(contexts[0].position % options_.rows);
+    try {
+      columns_.render(run, base, row, memory);
+      return;
+    } catch (...) {
+      if (run.size() == 1) return fail(batch, contexts[0]);
+    }
+    // One of several failed: alone, each says whether it was it.
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      try {
+        columns_.render(run.subspan(i, 1), base, row + i, memory);
+      } catch (...) {
+        fail(batch, contexts[i]);
+      }
+    }
+  }
+
+  const Chain chain_;
+  const options options_;
+  Columns columns_;
+  ticket_input<input> input_;
+  std::vector<scratch> scratch_;
+  std::shared_ptr<pump> pump_;
+  std::optional<item> first_item_;
+  record first_origin_;
+  std::uint64_t first_epoch_ = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

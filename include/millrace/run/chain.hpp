@@ -1,0 +1,77 @@
+// Consecutive map stages as one function: what runs between two thread boundaries, fully inlined.
+//
+//   chain<record, map_stage<F>, map_stage<G>> prepare({.seed = 7, .first_map = 0, .first_draw = 0}, maps);
+//   example e = prepare(std::move(s), memory, progress);     // progress says which map was at it, for errors
+//
+// Each map that draws gets the stream of (seed, epoch, sample, ordinal among the drawing stages of the flow).
+#pragma once
+
+#include <millrace/base/random.hpp>
+#include <millrace/item/sample.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/stages/map.hpp>
+
+#include <string>
+#include <tuple>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Where in the flow a chain stands.
+struct chain_place {
+  std::uint64_t seed = 0;
+  std::size_t first_map = 0;     ///< maps before this chain
+  std::size_t first_draw = 0;    ///< drawing stages before this chain
+};
+
+template <class In, class... Maps>
+class chain;
+
+template <class In>
+class chain<In> {
+ public:
+  using input = In;
+  using output = In;
+  static constexpr std::size_t draws = 0, maps = 0;
+
+  chain() = default;
+  chain(chain_place, std::tuple<>) {}
+  In operator()(In item, const draw::key&, scratch&, std::size_t&) const { return item; }
+};
+
+template <class In, class First, class... Rest>
+class chain<In, First, Rest...> {
+  using middle = typename First::template out<In>;
+  using rest_chain = chain<middle, Rest...>;
+  static constexpr bool first_draws = First::template draws<In>;
+
+ public:
+  using input = In;
+  using output = typename rest_chain::output;
+  static constexpr std::size_t maps = 1 + rest_chain::maps;
+  static constexpr std::size_t draws = (first_draws ? 1 : 0) + rest_chain::draws;
+
+  chain(chain_place at, std::tuple<First, Rest...> stages)
+      : at_(at),
+        first_(std::move(std::get<0>(stages))),
+        rest_({at.seed, at.first_map + 1, at.first_draw + (first_draws ? 1 : 0)},
+              std::apply([](First&, Rest&... rest) { return std::tuple<Rest...>(std::move(rest)...); }, stages)) {}
+
+  /// `map_at_work` is the number of the map that runs, counted from 1 over the flow.
+  output operator()(In item, const draw::key& key, scratch& memory, std::size_t& map_at_work) const {
+    map_at_work = at_.first_map + 1;
+    draw random({.seed = at_.seed, .epoch = key.epoch, .sample = key.sample, .stage = at_.first_draw});
+    return rest_(detail::call_with_context(first_.callable, std::move(item), random, memory), key, memory, map_at_work);
+  }
+
+ private:
+  chain_place at_;
+  First first_;
+  rest_chain rest_;
+};
+
+/// "map 2", for messages.
+inline std::string map_name(std::size_t map_at_work) {
+  return map_at_work == 0 ? std::string("source") : "map " + std::to_string(map_at_work);
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,277 @@
+// The inside of a session: makes the parts, starts them in the right order, hands out batches, takes it all down.
+// Included by session.hpp only; nothing here is for users.
+#pragma once
+
+#include <millrace/run/session.hpp>
+
+#include <unistd.h>
+
+namespace millrace::inline MILLRACE_ABI {
+
+template <class Flow>
+class session<Flow>::engine {
+ public:
+  engine(Flow flow, const session_options& options)
+      : options_(options),
+        workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
+        seed_(flow.seed),
+        source_(std::move(flow.source)),
+        to_device_(detail::stage_or_default<to_device_stage>(flow.stages)),
+        plan_(plan_for(flow)),
+        parts_({.seed = seed_, .workers = workers_, .arena = make_arena(), .shuffle_bytes = budget_bytes()},
+               make_delivery().host_slots()) {
+    batch_rows_ = std::apply([](const auto&... s) { return (detail::batch_size_of(s) + ...); }, flow.stages);
+    if (batch_rows_ == 0) throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
+    if (plan_.settings().parts == 0) throw setup_error("the source has no parts to read", "Give it at least one shard");
+    prefetch_ = detail::stage_or_default<prefetch_stage>(flow.stages).options.batches;
+
+    auto& first = parts_.template build<source_item>(detail::skip_leading_shuffle(std::move(flow.stages)));
+    const std::size_t read_ahead = options.read_ahead_bytes > 0 ? options.read_ahead_bytes
+                                                                : std::min(std::size_t{256} << 20, budget_bytes() / 4);
+    read_ahead_bytes_ = read_ahead;
+    intake_ = std::make_unique<intake<source>>(
+        source_, plan_,
+        intake_options{.threads = workers_ == 0 ? 0 : std::max(1U, options.io_threads), .epochs = options.epochs,
+                       .read_ahead_bytes = read_ahead, .window_bytes = budget_bytes()},
+        first);
+    components_ = parts_.components();
+    components_.insert(components_.begin(), intake_.get());
+    components_.push_back(delivery_.get());
+    try {
+      start();
+    } catch (...) {
+      shut_down();
+      throw;
+    }
+  }
+
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  ~engine() {
+    current_.release();
+    pushed_back_.release();
+    shut_down();
+  }
+
+  batch* current() noexcept { return &current_; }
+
+  /// Moves on to the next batch of `epoch` (endless: of any); false at the end.
+  bool step(std::uint64_t epoch) {
+    current_.release();
+    if (epoch == endless) {
+      current_ = next(false);
+      return static_cast<bool>(current_);
+    }
+    for (;;) {
+      current_ = next(last_epoch_ == epoch);
+      if (!current_) return false;
+      if (current_.epoch() > epoch) {
+        pushed_back_ = std::move(current_);
+        return false;
+      }
+      last_epoch_ = current_.epoch();
+      if (last_epoch_ == epoch) return true;
+      current_.release();   // an earlier loop was left before its epoch's end
+    }
+  }
+
+  batch next(bool stop_at_epoch) {
+    if (getpid() != process_)
+      throw setup_error("this session was made before fork(), and its threads stayed behind",
+                        "Make the session in the process that uses it");
+    if (error_) std::rethrow_exception(error_);
+    if (pushed_back_) return std::move(pushed_back_);
+    const std::uint64_t start = steady_now_ns();
+    if (left_at_ns_ != 0) step_ns_.fetch_add(start - left_at_ns_, std::memory_order_relaxed);
+    const slots::taken got = wait_for(next_batch_, stop_at_epoch);
+    left_at_ns_ = steady_now_ns();
+    if (delivered_.load(std::memory_order_relaxed) > 0) wait_ns_.fetch_add(left_at_ns_ - start, std::memory_order_relaxed);
+    else first_batch_ns_.store(left_at_ns_ - started_ns_, std::memory_order_relaxed);
+
+    if (got.what != slots::outcome::ready) return {};
+    delivery_->host_slots().forget_epochs_before(next_batch_++);
+    batch out(delivery_, got.batch, *layout_, to_device_.options.stream);
+    if (got.batch.error) {
+      error_ = got.batch.error;
+      out.release();
+      shut_down();
+      std::rethrow_exception(error_);
+    }
+    delivered_.fetch_add(1, std::memory_order_relaxed);
+    samples_.fetch_add(out.size(), std::memory_order_relaxed);
+    return out;
+  }
+
+  run_stats stats() const {
+    run_stats s;
+    s.batches = delivered_.load(std::memory_order_relaxed);
+    s.samples = samples_.load(std::memory_order_relaxed);
+    s.wait_ns = wait_ns_.load(std::memory_order_relaxed);
+    s.step_ns = step_ns_.load(std::memory_order_relaxed);
+    s.first_batch_ns = first_batch_ns_.load(std::memory_order_relaxed);
+    s.worker_busy_ns = parts_last_->tickets().busy_ns();
+    s.samples_read = intake_->samples_read();
+    s.bytes_read = intake_->bytes_read();
+    s.read_busy_ns = intake_->busy_ns();
+    s.workers = workers_;
+    s.io_threads = intake_->threads();
+    s.host_slots = delivery_->host_slots().count();
+    s.ready_slots = delivery_->host_slots().ready();
+    s.slot_bytes = slot_bytes_;
+    return s;
+  }
+  const std::string& description() const noexcept { return description_; }
+
+ private:
+  plan plan_for(const Flow& flow) const {
+    plan::options o{.seed = flow.seed, .parts = source_.parts(), .shuffled = false, .window = 1};
+    using stages = std::remove_cvref_t<decltype(flow.stages)>;
+    if constexpr (std::is_same_v<std::tuple_element_t<0, stages>, shuffle_stage>) {
+      o.shuffled = true;
+      o.window = std::max<std::size_t>(1, std::get<0>(flow.stages).options.window);
+    }
+    return plan(o);
+  }
+
+  executor* make_arena() {
+    if (workers_ > 0) arena_ = std::make_unique<arena_executor>(workers_);
+    return arena_.get();
+  }
+
+  delivery& make_delivery() {
+    const auto& backend = to_device_.options.device.backend();
+    if (backend->leases_host_slots())
+      delivery_ = std::make_shared<host_delivery>(backend);
+    else
+      delivery_ = std::make_shared<copying_delivery>(
+          backend, copying_delivery::options{.device_slots = std::max<std::size_t>(1, to_device_.options.slots),
+                                             .stream = to_device_.options.stream, .threaded = workers_ > 0});
+    return *delivery_;
+  }
+
+  std::size_t budget_bytes() const {
+    return options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4;
+  }
+
+  /// Reads up to position 0, learns the shapes, allocates every slot, and only then lets the workers at them.
+  void start() {
+    started_ns_ = steady_now_ns();
+    parts_last_ = &parts_.last();
+    layout_ = &parts_.layout();
+    for (component* c : components_)
+      if (c != delivery_.get()) c->start();
+    wait_for_first_sample();
+    try {
+      parts_last_->probe();
+    } catch (const setup_error&) {
+      throw;
+    } catch (...) {
+      error_ = std::current_exception();   // the error of the first batch: next() throws it
+      shut_down();
+      return;
+    }
+    allocate();
+    delivery_->start();
+    delivery_->set_listener(parts_last_);
+    parts_last_->open_slots();
+  }
+
+  void wait_for_first_sample() {
+    pump& tickets = parts_last_->tickets();
+    if (workers_ == 0) {
+      while (tickets.available() == 0 && advance_any()) {
+      }
+      return;
+    }
+    tickets.wait_for_available();
+  }
+
+  void allocate() {
+    slot_bytes_ = layout_->batch_bytes();
+    const bool copies = !delivery_->backend().leases_host_slots();
+    if (prefetch_ == 0)
+      prefetch_ = std::clamp<std::size_t>((std::size_t{256} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
+                  (std::max(workers_, 1U) - 1) / batch_rows_;
+    memory_budget m{.budget_bytes = budget_bytes(),
+                    .slot_bytes = slot_bytes_,
+                    .host_slots = prefetch_ + (copies ? 0 : 1),   // the one that the step uses
+                    .device_slots = copies ? std::max<std::size_t>(1, to_device_.options.slots) : 0,
+                    .batch_rows = batch_rows_,
+                    .read_ahead_bytes = read_ahead_bytes_,
+                    .window = plan_.settings().window};
+    if (intake_->samples_read() > 0)
+      m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
+    m.check();
+    delivery_->allocate(m.host_slots, batch_rows_, slot_bytes_);
+    description_ = "millrace: " + to_device_.options.device.name() + ", " + std::to_string(workers_) + " workers, " +
+                   std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() + "; memory: " + m.describe();
+    if (options_.announce) std::fprintf(stderr, "%s\n", description_.c_str());
+  }
+
+  /// Without threads: from the trainer's end upstream, whoever can do something does.
+  bool advance_any() {
+    for (auto it = components_.rbegin(); it != components_.rend(); ++it)
+      if ((*it)->advance()) return true;
+    return false;
+  }
+
+  slots::taken wait_for(std::uint64_t batch, bool stop_at_epoch) {
+    using outcome = slots::outcome;
+    slots::taken got = delivery_->take(batch, stop_at_epoch);
+    while (got.what == outcome::not_yet) {
+      if (delivery_->all_leased() && !options_.released_elsewhere)
+        throw setup_error("all slots are leased: " + std::to_string(delivery_->host_slots().in_use()) +
+                              " batches are still held, so no further batch can be made",
+                          "Release batches before asking for the next, raise prefetch({.batches}) or to_device({.slots}), "
+                          "or set session_options::released_elsewhere");
+      if (workers_ == 0) {
+        if (!advance_any()) got.what = outcome::stopped;
+        else got = delivery_->take(batch, stop_at_epoch);
+        continue;
+      }
+      delivery_->bell().wait([&] {
+        got = delivery_->take(batch, stop_at_epoch);
+        return got.what != outcome::not_yet;
+      });
+    }
+    return got;
+  }
+
+  void shut_down() noexcept {
+    if (down_) return;
+    down_ = true;
+    for (component* c : components_) c->stop();
+    delivery_->host_slots().stop();
+    for (component* c : components_) c->join();
+    delivery_->set_listener(nullptr);
+  }
+
+  const session_options options_;
+  const unsigned workers_;
+  const std::uint64_t seed_;
+  const pid_t process_ = getpid();
+  source source_;
+  const to_device_stage to_device_;
+  const plan plan_;
+  std::unique_ptr<arena_executor> arena_;
+  std::shared_ptr<delivery> delivery_;
+  assembly<layout> parts_;
+  std::unique_ptr<intake<source>> intake_;
+  std::vector<component*> components_;          // in the order of the flow
+  final_segment* parts_last_ = nullptr;
+  const layout* layout_ = nullptr;
+  std::size_t batch_rows_ = 0, prefetch_ = 0, slot_bytes_ = 0, read_ahead_bytes_ = 0;
+  std::string description_;
+  bool down_ = false;
+
+  // Of the trainer's thread.
+  batch current_, pushed_back_;
+  std::uint64_t next_batch_ = 0;
+  std::uint64_t started_ns_ = 0, left_at_ns_ = 0;
+  std::uint64_t last_epoch_ = endless;          // that a loop over one epoch delivered from
+  std::exception_ptr error_;
+
+  std::atomic<std::uint64_t> delivered_{0}, samples_{0}, wait_ns_{0}, step_ns_{0}, first_batch_ns_{0};
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,110 @@
+// Where pump tasks run: in oneTBB's workers, or on threads of their own for stages that wait. The only user of TBB
+// besides the pump itself.
+//
+//   arena_executor workers(8);        // eight of TBB's threads; W is a limit, the threads are shared by the process
+//   workers.submit(task);             // returns at once
+//
+// oneTBB starts one worker fewer than asked, counting on the caller to join in; our caller is the trainer, which does
+// not. A global_control with a large limit, held as long as the executor lives, makes it start them all; each session
+// is bounded by its own arena. Tasks own what they touch; an executor may be destroyed while tasks are still queued
+// only if those tasks need nothing but themselves.
+#pragma once
+
+#include <millrace/sync/machine.hpp>
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Something to run once on some worker.
+class worker_task {
+ public:
+  virtual ~worker_task() = default;
+  virtual void run_on_seat(std::size_t seat) noexcept = 0;
+};
+
+class executor {
+ public:
+  virtual ~executor() = default;
+  virtual void submit(std::shared_ptr<worker_task> task, std::size_t seat) = 0;
+};
+
+class arena_executor final : public executor {
+ public:
+  explicit arena_executor(unsigned workers)
+      : limit_(tbb::global_control::max_allowed_parallelism, 512), arena_(static_cast<int>(workers), 0) {
+    arena_.initialize();
+  }
+
+  void submit(std::shared_ptr<worker_task> task, std::size_t seat) override {
+    arena_.enqueue([task = std::move(task), seat] {
+      // A user's callable may wait for TBB work of its own; isolation keeps that wait from picking up another pump.
+      tbb::this_task_arena::isolate([&] { task->run_on_seat(seat); });
+    });
+  }
+
+ private:
+  tbb::global_control limit_;
+  tbb::task_arena arena_;
+};
+
+/// Own threads, for callables that wait.
+class thread_executor final : public executor {
+ public:
+  explicit thread_executor(unsigned threads) {
+    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  }
+  ~thread_executor() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    for (auto& t : threads_) t.join();
+  }
+
+  void submit(std::shared_ptr<worker_task> task, std::size_t seat) override {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back({std::move(task), seat});
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  struct entry {
+    std::shared_ptr<worker_task> task;
+    std::size_t seat;
+  };
+
+  void work() {
+    detail::name_this_thread("millrace-wait");
+    for (;;) {
+      entry next;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+        if (queue_.empty()) return;
+        next = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      next.task->run_on_seat(next.seat);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<entry> queue_;   // at most one entry a seat
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

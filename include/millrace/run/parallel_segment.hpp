@@ -1,0 +1,195 @@
+// A segment in the middle of a flow: runs maps, and an expanding stage if there is one, on many samples at once, and
+// passes the results on in order.
+//
+//   parallel_segment<chain<clip>, expand_stage<windows_of>> middle(chain, stage, options, next_segment.entrance());
+//
+// Each ticket has a place for its results, so the room is there before a stage runs and nothing in the pool waits: at
+// most `capacity` tickets are between claim and commit. Whoever completes the oldest ticket commits it and what follows,
+// into the next segment as far as that has room; the rest is committed when the next segment tells of room.
+// Errors and ends of epochs travel in order with the samples. Threads: run() on workers; the entrance from one producer.
+#pragma once
+
+#include <millrace/run/chain.hpp>
+#include <millrace/run/pump.hpp>
+#include <millrace/run/ticket_input.hpp>
+#include <millrace/stages/expand.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Stands for "maps only".
+struct no_expanding_stage {};
+
+namespace detail {
+
+template <class Chain, class Expanding>
+struct segment_output {
+  using type = typename Expanding::template out<typename Chain::output>;
+};
+template <class Chain>
+struct segment_output<Chain, no_expanding_stage> {
+  using type = typename Chain::output;
+};
+
+/// What an expanding stage emits into: at most as many items as it promised.
+template <class Output>
+class bounded_emitter {
+ public:
+  bounded_emitter(std::vector<Output>& outputs, std::size_t most) : outputs_(&outputs), most_(most) {
+    outputs.reserve(most);
+  }
+  void operator()(Output item) {
+    if (outputs_->size() == most_)
+      throw setup_error("an expanding stage emitted more items than the " + std::to_string(most_) +
+                            " that its max_outputs() promised for this input",
+                        "Correct max_outputs(), which reserves the room");
+    outputs_->push_back(std::move(item));
+  }
+
+ private:
+  std::vector<Output>* outputs_;
+  std::size_t most_;
+};
+
+}  // namespace detail
+
+template <class Chain, class Expanding>
+class parallel_segment final : public pump_work, public component, public room_listener {
+ public:
+  using input = typename Chain::input;
+  using output = typename detail::segment_output<Chain, Expanding>::type;
+
+  struct options {
+    std::size_t seats = 1;
+    executor* workers = nullptr;
+    std::size_t capacity = 64;      ///< tickets between claim and commit
+  };
+
+  parallel_segment(Chain chain, Expanding expanding, options o, sample_sink<output>& next)
+      : chain_(std::move(chain)),
+        expanding_(std::move(expanding)),
+        next_(&next),
+        input_({.capacity = 2 * o.capacity}),
+        results_(o.capacity),
+        scratch_(o.seats),
+        pump_(std::make_shared<pump>(*this, pump::options{.seats = o.seats})) {
+    pump_->attach(o.workers);
+    input_.connect(*pump_);
+    next.set_listener(this);
+  }
+
+  sample_sink<input>& entrance() noexcept { return input_; }
+
+  void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
+    for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
+      result& r = results_[ticket % results_.size()];
+      r.source = input_.take(ticket);
+      r.outputs.clear();
+      std::size_t map_at_work = 0;
+      try {
+        if (r.source.what == sample<input>::kind::item) make_outputs(r, scratch_[seat], map_at_work);
+      } catch (...) {
+        r.outputs.clear();
+        r.source.what = sample<input>::kind::failed;
+        place at = r.source.origin.where();
+        at.stage = map_at_work == expanding_at_work ? "expand" : map_name(map_at_work);
+        r.source.error = located_exception(at);
+      }
+      r.done.store(true);
+    }
+    input_.freed(count);
+    commit();
+  }
+
+  void room_freed() noexcept override { commit(); }
+
+  void start() override { pump_->set_limit(results_.size()); }
+  bool advance() override { return pump_->advance(); }
+  void stop() noexcept override { pump_->stop(); }
+  void join() noexcept override { pump_->join(); }
+
+ private:
+  static constexpr bool expands = !std::is_same_v<Expanding, no_expanding_stage>;
+  static constexpr std::size_t expanding_at_work = ~std::size_t{0};
+
+  struct result {
+    sample<input> source{};
+    std::vector<output> outputs{};
+    std::atomic<bool> done{false};
+  };
+
+  void make_outputs(result& r, scratch& memory, std::size_t& map_at_work) {
+    auto item = chain_(std::move(*r.source.item), {.epoch = r.source.epoch, .sample = r.source.id}, memory, map_at_work);
+    r.source.item.reset();
+    if constexpr (expands) {
+      map_at_work = expanding_at_work;
+      detail::bounded_emitter<output> emit(r.outputs, expanding_.expanding.max_outputs(std::as_const(item)));
+      expanding_.expanding.push(std::move(item), emit);
+    } else {
+      r.outputs.push_back(std::move(item));
+    }
+  }
+
+  /// One thread at a time commits; whoever comes meanwhile leaves a note and goes on with its own work.
+  void commit() noexcept {
+    if (requests_.fetch_add(1) != 0) return;
+    std::uint64_t seen = 1;
+    do {
+      commit_in_order();
+      const std::uint64_t answered = seen;
+      seen = requests_.fetch_sub(answered) - answered;
+    } while (seen != 0);
+  }
+
+  void commit_in_order() noexcept {
+    bool any = false;
+    while (!ended_) {
+      result& r = results_[committed_ % results_.size()];
+      if (!r.done.load() || !pass_on(r)) break;
+      r.done.store(false);
+      emitted_ = 0;
+      ++committed_;
+      any = true;
+    }
+    next_->publish();
+    if (any) pump_->set_limit(committed_ + results_.size());
+  }
+
+  /// False if the next segment has no room for all of it yet.
+  bool pass_on(result& r) noexcept {
+    using kind = typename sample<input>::kind;
+    for (; emitted_ < r.outputs.size(); ++emitted_) {
+      if (!next_->has_room()) return false;
+      sample<output> s;
+      s.item.emplace(std::move(r.outputs[emitted_]));
+      s.epoch = r.source.epoch;
+      s.id = expands ? child_id(r.source.id, emitted_) : r.source.id;
+      s.origin = r.source.origin;
+      next_->put(std::move(s));
+    }
+    if (r.source.what == kind::item) return true;
+    if (!next_->has_room()) return false;
+    if (r.source.what == kind::epoch_end) {
+      next_->end_epoch();
+    } else {
+      next_->finish(r.source.error);
+      ended_ = true;
+    }
+    return true;
+  }
+
+  const Chain chain_;
+  const Expanding expanding_;
+  sample_sink<output>* const next_;
+  ticket_input<input> input_;
+  std::vector<result> results_;
+  std::vector<scratch> scratch_;
+  std::shared_ptr<pump> pump_;
+
+  std::atomic<std::uint64_t> requests_{0};
+  // Touched by the committing thread only.
+  std::uint64_t committed_ = 0;
+  std::size_t emitted_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,135 @@
+// The plan: which sample has which position. Pure arithmetic on (seed, epoch); no threads, no I/O.
+//
+//   plan order({.seed = 7, .parts = 147, .shuffled = true, .window = 8192});
+//   order.part(epoch, k);                      // the k-th part (shard) to be read in that epoch
+//   jitter_order<record> window(order);        // samples in, in the order of the parts; out in plan order
+//
+// Parts are permuted by (seed, epoch) (Fisher-Yates on counter-based numbers). Sample i of the epoch's sequence gets the
+// key i + U(seed, epoch, i) * window, and samples come in key order: "sliding jitter". A sample moves by less than
+// `window` places, about half a window is held, and the order depends on nothing else. Not shuffled: as listed.
+#pragma once
+
+#include <millrace/base/random.hpp>
+#include <millrace/item/sample.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+class plan {
+ public:
+  struct options {
+    std::uint64_t seed = 0;
+    std::size_t parts = 1;
+    bool shuffled = false;
+    std::size_t window = 1;    ///< in samples
+  };
+
+  explicit plan(options o) : options_(o) {}
+
+  const options& settings() const noexcept { return options_; }
+
+  /// The order of the parts in an epoch.
+  std::vector<std::size_t> parts_of(std::uint64_t epoch) const {
+    std::vector<std::size_t> order(options_.parts);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (options_.shuffled) {
+      draw random({.seed = options_.seed, .epoch = epoch, .sample = part_stream, .stage = 0});
+      for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    }
+    return order;
+  }
+
+  /// Where sample `index` of the epoch's sequence sorts, in 1/65536 of a place.
+  std::uint64_t jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept {
+    draw random({.seed = options_.seed, .epoch = epoch, .sample = index, .stage = jitter_stream});
+    return (index << 16) + random.below(static_cast<std::uint64_t>(options_.window) << 16);
+  }
+  bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }
+
+ private:
+  // Streams of their own, apart from those of the stages that draw.
+  static constexpr std::uint64_t part_stream = ~std::uint64_t{0};
+  static constexpr std::uint64_t jitter_stream = ~std::uint64_t{0};
+
+  options options_;
+};
+
+/// Takes the samples of an epoch in sequence and gives them out in plan order, as soon as that order is certain.
+template <class T>
+class jitter_order {
+ public:
+  explicit jitter_order(const plan& order) : plan_(&order) {}
+
+  void push(sample<T> s) {
+    const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived_) : arrived_ << 16;
+    held_bytes_ += held_bytes_of(*s.item);
+    std::size_t place;
+    if (spare_.empty()) {
+      place = held_.size();
+      held_.push_back(std::move(s));
+    } else {
+      place = spare_.back();
+      spare_.pop_back();
+      held_[place] = std::move(s);
+    }
+    heap_.push_back({key, arrived_++, place});
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+
+  /// Whether the next sample in plan order is known: no later arrival can sort before it.
+  bool ready() const noexcept { return !heap_.empty() && (ended_ || heap_.front().key <= arrived_ << 16); }
+
+  sample<T> pop() {
+    std::pop_heap(heap_.begin(), heap_.end());
+    const std::size_t place = heap_.back().place;
+    heap_.pop_back();
+    spare_.push_back(place);
+    sample<T> s = std::move(held_[place]);
+    held_bytes_ -= held_bytes_of(*s.item);
+    return s;
+  }
+
+  /// The epoch's sequence is complete: everything left may come out.
+  void end_epoch() noexcept { ended_ = true; }
+  /// Ready for the next epoch's sequence, once empty.
+  void begin_epoch() noexcept {
+    ended_ = false;
+    arrived_ = 0;
+  }
+  /// Drops what is held.
+  void clear() noexcept {
+    heap_.clear();
+    held_.clear();
+    spare_.clear();
+    held_bytes_ = 0;
+  }
+
+  bool empty() const noexcept { return heap_.empty(); }
+  std::size_t size() const noexcept { return heap_.size(); }
+  std::size_t held_bytes() const noexcept { return held_bytes_; }
+
+ private:
+  struct entry {
+    std::uint64_t key, index;
+    std::size_t place;
+    // The heap's front is the greatest, so "less" is "sorts later".
+    bool operator<(const entry& other) const noexcept {
+      return key != other.key ? key > other.key : index > other.index;
+    }
+  };
+
+  const plan* plan_;
+  std::vector<entry> heap_;
+  std::vector<sample<T>> held_;
+  std::vector<std::size_t> spare_;
+  std::uint64_t arrived_ = 0;
+  std::size_t held_bytes_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,215 @@
+// The engine's heart: workers claim tickets and run a segment on them. No queue of items, nothing that waits.
+//
+//   auto p = std::make_shared<pump>(segment, pump::options{.seats = 8, .together = 2, .group = 256});
+//   p->attach(executor);
+//   p->set_available(n);      // tickets below n have their input      (source, or the segment before)
+//   p->set_limit(m);          // tickets below m have room to write to (slots, or the segment after)
+//
+// A ticket is a position: ticket t is row t % B of batch t / B, whoever works on it, so order never depends on the
+// number of workers. Claimable = min(available, limit). Workers sit on seats; when nothing is claimable a worker leaves
+// its seat, and whoever moves one of the two counters fills empty seats again. A claim takes `together` tickets, more
+// when they are cheap, and never crosses a multiple of `group` (a batch).
+//
+// Threads: everything may be called from any thread. Lifetime: tasks share the pump and touch the segment only while
+// they hold a seat; stop() and join() make sure that none does any more.
+#pragma once
+
+#include <millrace/run/executor.hpp>
+#include <millrace/run/segment.hpp>
+#include <millrace/sync/doorbell.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// What a pump runs on its tickets.
+class pump_work {
+ public:
+  virtual ~pump_work() = default;
+  /// Tickets first .. first + count - 1, on a seat that nobody else has meanwhile.
+  virtual void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept = 0;
+};
+
+inline std::uint64_t steady_now_ns() noexcept {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+class pump final : public worker_task, public ticket_gate, public std::enable_shared_from_this<pump> {
+ public:
+  struct options {
+    std::size_t seats = 1;
+    std::size_t together = 1;   ///< tickets that a worker likes to take at once
+    std::size_t group = 1;      ///< a claim never crosses a multiple of this
+  };
+
+  pump(pump_work& work, options o) : work_(&work), options_(o), seats_(o.seats) {
+    most_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.seats), o.together, 32);
+    most_at_once_ -= most_at_once_ % o.together;
+    for (auto& s : seats_) s.at_once = o.together;
+  }
+
+  /// Without an executor nothing runs but advance().
+  void attach(executor* e) noexcept { executor_ = e; }
+
+  void set_available(std::uint64_t tickets) override {
+    if (available_.exchange(tickets) == 0) first_available_.ring();
+    kick();
+  }
+  void set_limit(std::uint64_t tickets) {
+    // Several threads may free room at once, and the later call may bring the smaller number.
+    std::uint64_t now = limit_.load();
+    while (now < tickets && !limit_.compare_exchange_weak(now, tickets)) {
+    }
+    kick();
+  }
+  std::uint64_t available() const noexcept override { return available_.load(); }
+  /// Until there is a first ticket, whether or not it may be claimed.
+  void wait_for_available() {
+    first_available_.wait([&] { return available_.load() > 0; });
+  }
+
+  /// Runs one claim on the calling thread; false if nothing is claimable.
+  bool advance() {
+    std::uint64_t first;
+    const std::size_t count = claim(options_.together, first);
+    if (count == 0) return false;
+    work_->run(0, first, count);
+    return true;
+  }
+
+  void stop() noexcept { stopped_.store(true); }
+  /// After stop(): until no seat is taken.
+  void join() noexcept {
+    std::unique_lock lock(mutex_);
+    seat_left_.wait(lock, [&] { return taken_ == 0; });
+  }
+
+  /// Nanoseconds that the seats were taken and working, all together.
+  std::uint64_t busy_ns() const noexcept {
+    std::uint64_t sum = 0;
+    for (const auto& s : seats_) sum += s.busy_ns.load(std::memory_order_relaxed);
+    return sum;
+  }
+
+  void run_on_seat(std::size_t index) noexcept override {
+    seat& s = seats_[index];
+    const std::uint64_t start = steady_now_ns();
+    std::uint64_t now = start;
+    std::uint64_t first;
+    while (!stopped_.load()) {
+      const std::size_t count = claim(s.at_once, first);
+      if (count == 0) break;
+      work_->run(index, first, count);
+      const std::uint64_t before = now;
+      now = steady_now_ns();
+      adapt(s, now - before, count);
+      s.busy_ns.store(s.busy_ns.load(std::memory_order_relaxed) + (now - before), std::memory_order_relaxed);
+      // Other sessions and the user's own TBB work get their turn.
+      if (now - start > turn_ns && submit(index)) return;
+    }
+    leave(index);
+    kick();
+  }
+
+ private:
+  static constexpr std::uint64_t turn_ns = 5'000'000;
+  static constexpr std::uint64_t cheap_ns = 20'000;
+
+  struct alignas(64) seat {
+    std::size_t at_once = 1;
+    std::atomic<std::uint64_t> busy_ns{0};
+    bool taken = false;   // guarded by mutex_
+  };
+
+  std::size_t claim(std::size_t most, std::uint64_t& first) noexcept {
+    std::uint64_t head = head_.load();
+    for (;;) {
+      const std::uint64_t claimable = std::min(available_.load(), limit_.load());
+      if (head >= claimable) return 0;
+      const std::uint64_t to_border = options_.group - head % options_.group;
+      const std::uint64_t count = std::min({static_cast<std::uint64_t>(most), claimable - head, to_border});
+      if (head_.compare_exchange_weak(head, head + count)) {
+        first = head;
+        return static_cast<std::size_t>(count);
+      }
+    }
+  }
+
+  /// Cheap tickets are claimed by the dozen, so that claiming costs nothing; dear ones singly, for an even finish.
+  void adapt(seat& s, std::uint64_t spent_ns, std::size_t count) const noexcept {
+    if (count < s.at_once) return;
+    if (spent_ns < cheap_ns && s.at_once * 2 <= most_at_once_) s.at_once *= 2;
+    else if (spent_ns > 2 * cheap_ns && s.at_once > options_.together) s.at_once /= 2;
+  }
+
+  /// Fills empty seats while there is something to claim.
+  void kick() {
+    if (!executor_) return;
+    while (!stopped_.load()) {
+      const std::uint64_t head = head_.load(), claimable = std::min(available_.load(), limit_.load());
+      if (head >= claimable || all_taken_.load()) return;
+      std::size_t index;
+      {
+        const std::lock_guard lock(mutex_);
+        // Not more workers than there are claims to make.
+        if (taken_ >= (claimable - head + options_.together - 1) / options_.together && taken_ > 0) return;
+        index = 0;
+        while (index < seats_.size() && seats_[index].taken) ++index;
+        if (index == seats_.size() || stopped_.load()) return;
+        seats_[index].taken = true;
+        ++taken_;
+        all_taken_.store(taken_ == seats_.size());
+      }
+      if (!submit(index)) {
+        leave(index);
+        return;
+      }
+    }
+  }
+
+  bool submit(std::size_t index) noexcept {
+    try {
+      executor_->submit(shared_from_this(), index);
+      return true;
+    } catch (...) {
+      return false;   // out of memory: whoever moves a counter next tries again
+    }
+  }
+
+  void leave(std::size_t index) noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      seats_[index].taken = false;
+      --taken_;
+      all_taken_.store(false);
+    }
+    seat_left_.notify_all();
+  }
+
+  pump_work* const work_;
+  const options options_;
+  std::size_t most_at_once_ = 1;
+  executor* executor_ = nullptr;
+
+  alignas(64) std::atomic<std::uint64_t> head_{0};
+  alignas(64) std::atomic<std::uint64_t> available_{0};
+  std::atomic<std::uint64_t> limit_{0};
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> all_taken_{false};
+  std::mutex mutex_;
+  std::condition_variable seat_left_;
+  doorbell first_available_;
+  std::size_t taken_ = 0;
+  std::vector<seat> seats_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

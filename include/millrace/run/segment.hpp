@@ -1,0 +1,66 @@
+// How the parts of a running flow are joined: who takes samples, who is told of room, who can be stopped.
+//
+//   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
+//
+// A producer gives samples to the next segment's sink, in order, as long as it has room; when room appears, the sink
+// tells its producer. Nothing here waits: what waits does so in a thread of its own (I/O, serial stages, the trainer).
+#pragma once
+
+#include <millrace/item/sample.hpp>
+
+#include <cstdint>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Told when a sink that was full has room again. Called from any thread; must not wait.
+class room_listener {
+ public:
+  virtual ~room_listener() = default;
+  virtual void room_freed() noexcept = 0;
+};
+
+/// Takes samples in order from one producer at a time.
+template <class T>
+class sample_sink {
+ public:
+  virtual ~sample_sink() = default;
+
+  /// Whether put() may be called once. Also works off what an earlier end_epoch() or finish() still has to write.
+  virtual bool has_room() = 0;
+  virtual void put(sample<T> s) = 0;
+  /// No more samples of the current epoch.
+  virtual void end_epoch() = 0;
+  /// No more samples at all; with an error, it takes the place of the next sample.
+  virtual void finish(std::exception_ptr error) = 0;
+  /// Makes everything put so far visible to the workers.
+  virtual void publish() = 0;
+  /// Samples that are visible to the workers and that none has taken yet.
+  virtual std::uint64_t backlog() const noexcept = 0;
+  /// Bytes of everything put and not yet taken.
+  virtual std::size_t held_bytes() const noexcept = 0;
+  virtual void set_listener(room_listener* producer) = 0;
+};
+
+/// Tells a segment how many tickets have their input.
+class ticket_gate {
+ public:
+  virtual ~ticket_gate() = default;
+  virtual void set_available(std::uint64_t tickets) = 0;
+  virtual std::uint64_t available() const noexcept = 0;
+};
+
+/// A part of a session that runs.
+class component {
+ public:
+  virtual ~component() = default;
+  /// Starts its threads, if it has any.
+  virtual void start() = 0;
+  /// Without threads: does a bit of work on the caller; false if there was none to do.
+  virtual bool advance() = 0;
+  /// Asks everything to end; does not wait.
+  virtual void stop() noexcept = 0;
+  /// After stop(): waits for its threads and tasks.
+  virtual void join() noexcept = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,149 @@
+// A running flow. Making one starts it; a loop over it gets the batches; destroying it, at any moment, stops it.
+//
+//   auto run = mr::session{std::move(flow), {.epochs = 90}};
+//   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
+//
+//   for (std::uint64_t e = 0; e < 90; ++e) {             // or epoch by epoch; workers and buffers stay alive
+//     for (auto& b : run.epoch(e)) train_step(...);
+//     validate();
+//   }
+//
+// Order: the same for every number of threads. Errors: setup_error from the constructor; an error of the data surfaces
+// at its batch, after all earlier ones, from ++ or begin(), and ends the session. Threads: one thread pulls; stats()
+// from any. Leaving the loop early or destroying the session ends everything within one claim, one read and one copy.
+#pragma once
+
+#include <millrace/run/assembly.hpp>
+#include <millrace/run/batch.hpp>
+#include <millrace/run/intake.hpp>
+#include <millrace/run/memory_budget.hpp>
+#include <millrace/run/session_options.hpp>
+
+#include <cstdio>
+#include <iterator>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+template <class Item>
+struct columns_of;
+template <auto... Members>
+struct columns_of<batched<Members...>> {
+  using type = columns<Members...>;
+  using batch = batch_of<Members...>;
+};
+
+/// The stage of that type in a tuple, or a default-made one.
+template <class Wanted, class... Stages>
+Wanted stage_or_default(const std::tuple<Stages...>& stages) {
+  Wanted found{};
+  std::apply([&](const auto&... s) {
+    const auto look = [&](const auto& one) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, Wanted>) found = one;
+    };
+    (look(s), ...);
+  }, stages);
+  return found;
+}
+
+template <class Batch>
+std::size_t batch_size_of(const Batch& stage) {
+  if constexpr (is_batch<Batch>) return stage.options.size;
+  else return 0;
+}
+
+/// The number of stages that run before the one that ends the flow's items: batch and what follows are taken apart here.
+template <class First, class... Rest>
+auto skip_leading_shuffle(std::tuple<First, Rest...> stages) {
+  if constexpr (std::is_same_v<First, shuffle_stage>)
+    return std::apply([](auto&, auto&... rest) { return std::tuple(std::move(rest)...); }, stages);
+  else return stages;
+}
+
+}  // namespace detail
+
+template <class Flow>
+class session {
+  static_assert(detail::ends_in_batch<typename Flow::item>,
+                "millrace: a session needs a flow that ends in batch<...>, prefetch or to_device");
+  using source = typename Flow::source_type;
+  using source_item = typename source::item;
+  using layout = typename detail::columns_of<typename Flow::item>::type;
+
+ public:
+  using batch = typename detail::columns_of<typename Flow::item>::batch;
+
+  explicit session(Flow flow, session_options options = {})
+      : options_(options), engine_(std::make_unique<engine>(std::move(flow), options)) {}
+  session(session&&) noexcept = default;
+  session& operator=(session&&) noexcept = default;
+
+  /// The next batch of the run; an empty one at its end. Throws the error that stands in a batch's place.
+  batch next() { return engine_->next(false); }
+
+  class iterator {
+   public:
+    using value_type = batch;
+    using difference_type = std::ptrdiff_t;
+    using iterator_category = std::input_iterator_tag;
+
+    iterator() = default;
+    iterator(session& run, std::uint64_t epoch) : run_(&run), epoch_(epoch) { ++*this; }
+    batch& operator*() const { return *run_->engine_->current(); }
+    batch* operator->() const { return run_->engine_->current(); }
+    /// Releases the current batch (unless it was moved out) and gets the next one.
+    iterator& operator++() {
+      if (!run_->engine_->step(epoch_)) run_ = nullptr;
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.run_ == nullptr; }
+
+   private:
+    session* run_ = nullptr;
+    std::uint64_t epoch_ = endless;   // endless: do not stop between epochs
+  };
+
+  iterator begin() { return {*this, endless}; }
+  std::default_sentinel_t end() const { return {}; }
+
+  /// The batches of one epoch. Epochs come in order and are read ahead over the border; what an earlier loop left over
+  /// is passed over.
+  class epoch_range {
+   public:
+    epoch_range(session& run, std::uint64_t epoch) : run_(&run), epoch_(epoch) {}
+    iterator begin() const { return {*run_, epoch_}; }
+    std::default_sentinel_t end() const { return {}; }
+
+   private:
+    session* run_;
+    std::uint64_t epoch_;
+  };
+  epoch_range epoch(std::uint64_t number) { return {*this, number}; }
+
+  run_stats stats() const { return engine_->stats(); }
+  /// What was announced at start.
+  const std::string& description() const { return engine_->description(); }
+
+ private:
+  class engine;
+
+  session_options options_;
+  std::unique_ptr<engine> engine_;
+};
+
+template <>
+class session<broken_flow> {
+ public:
+  explicit session(broken_flow, session_options = {}) {}
+  poison next();
+  poison* begin();
+  poison* end();
+  session& epoch(std::uint64_t);
+  run_stats stats() const;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI
+
+#include <millrace/run/engine.hpp>

@@ -1,0 +1,47 @@
+// What a session may be told, and what it tells about itself.
+//
+//   mr::session run{std::move(flow), {.epochs = 90, .threads = 8, .memory_bytes = std::size_t{8} << 30}};
+//   mr::run_stats s = run.stats();       // any thread, any time
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Leaves the number of workers to the machine: usable cores (affinity, cgroup quota) less one for the trainer.
+inline constexpr int automatic = -1;
+/// Epochs without end.
+inline constexpr std::uint64_t endless = ~std::uint64_t{0};
+
+struct session_options {
+  std::uint64_t epochs = 1;
+  int threads = automatic;                 ///< workers; 0 runs everything inline on the caller, for debugging
+  unsigned io_threads = 4;                 ///< that many parts (shards) are read at a time
+  std::size_t memory_bytes = 0;            ///< budget for everything held; 0: a quarter of the usable memory
+  std::size_t read_ahead_bytes = 0;        ///< of samples read and not yet claimed; 0: 256 MiB, or a quarter of the budget
+  bool announce = true;                    ///< one line on stderr at start: threads, slots, bytes
+  bool released_elsewhere = false;         ///< other threads release batches, so next() may wait for a leased slot
+};
+
+/// Counters since the start of the session.
+struct run_stats {
+  std::uint64_t batches = 0, samples = 0;  ///< delivered
+  std::uint64_t wait_ns = 0;               ///< the trainer waited in next()
+  std::uint64_t step_ns = 0;               ///< the trainer was elsewhere, between two calls of next()
+  std::uint64_t first_batch_ns = 0;        ///< from the start to the first batch; not in wait_ns
+  std::uint64_t worker_busy_ns = 0;        ///< of all workers of the last segment together
+  std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
+  std::size_t workers = 0, io_threads = 0;
+  std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;
+
+  /// Share of the trainer's time spent waiting for data, without the first batch.
+  double data_wait_share() const noexcept {
+    const double all = static_cast<double>(wait_ns) + static_cast<double>(step_ns);
+    return all > 0 ? static_cast<double>(wait_ns) / all : 0;
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,141 @@
+// The entrance of a segment: samples from one producer, in order, become tickets that the segment's workers claim.
+//
+//   ticket_input<record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &slots});
+//   in.connect(*pump);                                        // or any ticket_gate
+//   if (in.has_room()) in.put(std::move(s));   in.publish();      // producer
+//   auto s = in.take(ticket);                  in.freed(1);       // segment, after a claim
+//
+// With a group (the batch size) tickets are rows: an epoch's last batch is filled up with void rows, or dropped before
+// anybody could claim it, so that no sample that is not delivered is ever decoded. Without one, the end of an epoch and
+// the end of the run are entries of their own and travel on in order.
+// Threads: one producer at a time; take() and freed() from workers.
+#pragma once
+
+#include <millrace/run/segment.hpp>
+#include <millrace/sync/item_ring.hpp>
+#include <millrace/sync/slots.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+template <class T>
+class ticket_input final : public sample_sink<T> {
+ public:
+  struct options {
+    std::size_t capacity = 64;
+    std::size_t group = 1;          ///< rows of a batch, if tickets are rows
+    bool drop_partial = false;      ///< a batch that an epoch's end leaves short is not published
+    slots* batches = nullptr;       ///< told of the ends, if tickets are rows
+  };
+
+  explicit ticket_input(options o) : options_(o), ring_(o.capacity) {}
+
+  void connect(ticket_gate& gate) noexcept { gate_ = &gate; }
+  void set_listener(room_listener* producer) override { listener_ = producer; }
+
+  bool has_room() override { return settle() && ring_.has_room(next_); }   // after the end: to swallow what is left
+
+  void put(sample<T> s) override {
+    held_bytes_.fetch_add(held_bytes_of(*s.item), std::memory_order_relaxed);
+    ring_.put(next_++, std::move(s));
+  }
+
+  void end_epoch() override {
+    if (!options_.batches) {
+      add_entry(sample<T>::kind::epoch_end, nullptr);
+      return;
+    }
+    const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
+    if (options_.drop_partial)
+      for (std::size_t i = 0; i < partial; ++i) drop(--next_);
+    else
+      pads_ = partial > 0 ? options_.group - partial : 0;
+    if (next_ + pads_ == epoch_start_) return finish(nothing_left_error(partial));
+    epoch_start_ = next_ + pads_;
+    options_.batches->mark_epoch_start(epoch_start_ / options_.group);
+    settle();
+  }
+
+  void finish(std::exception_ptr error) override {
+    if (finished_) return;
+    finished_ = true;
+    if (!options_.batches || error) {
+      const std::uint64_t entry = next_;
+      add_entry(sample<T>::kind::failed, std::move(error));
+      if (options_.batches) pads_ = static_cast<std::size_t>(options_.group - 1 - entry % options_.group);
+    }
+    const std::uint64_t end = next_ + (pending_ ? 1 : 0) + pads_;
+    if (options_.batches) options_.batches->set_end(end / options_.group);
+    settle();
+  }
+
+  void publish() override {
+    const bool hold_back = options_.drop_partial && !finished_;
+    const std::uint64_t visible = hold_back ? next_ / options_.group * options_.group : next_;
+    if (visible > gate_->available()) gate_->set_available(visible);
+  }
+
+  std::uint64_t backlog() const noexcept override { return gate_->available() - taken_.load(); }
+  std::size_t held_bytes() const noexcept override { return held_bytes_.load(std::memory_order_relaxed); }
+
+  sample<T> take(std::uint64_t ticket) {
+    sample<T> s = ring_.take(ticket);
+    if (s.item) held_bytes_.fetch_sub(held_bytes_of(*s.item), std::memory_order_relaxed);
+    return s;
+  }
+  /// To be called after taking `count` tickets: the producer may go on.
+  void freed(std::uint64_t count) noexcept {
+    taken_.fetch_add(count);
+    if (listener_) listener_->room_freed();
+  }
+
+ private:
+  void drop(std::uint64_t ticket) { static_cast<void>(take(ticket)); }
+
+  std::exception_ptr nothing_left_error(std::size_t rows) const {
+    return std::make_exception_ptr(setup_error(
+        "an epoch has only " + std::to_string(rows) + " samples, fewer than the batch size of " +
+            std::to_string(options_.group) + (rows > 0 ? ", and drop_last drops them" : ""),
+        "Use a smaller batch, more data, or batch({.drop_last = false})"));
+  }
+
+  void add_entry(typename sample<T>::kind what, std::exception_ptr error) {
+    sample<T> entry;
+    entry.what = what;
+    entry.error = std::move(error);
+    pending_ = std::move(entry);
+    settle();
+  }
+
+  /// Writes what an end still owes, as far as there is room; true when nothing is owed.
+  bool settle() {
+    bool wrote = false;
+    while ((pending_ || pads_ > 0) && ring_.has_room(next_)) {
+      if (pending_) {
+        ring_.put(next_++, std::move(*pending_));
+        pending_.reset();
+      } else {
+        sample<T> pad;
+        pad.what = sample<T>::kind::void_row;
+        ring_.put(next_++, std::move(pad));
+        --pads_;
+      }
+      wrote = true;
+    }
+    if (wrote) publish();
+    return !pending_ && pads_ == 0;
+  }
+
+  const options options_;
+  item_ring<sample<T>> ring_;
+  ticket_gate* gate_ = nullptr;
+  room_listener* listener_ = nullptr;
+  std::atomic<std::uint64_t> taken_{0};
+  std::atomic<std::size_t> held_bytes_{0};
+  std::uint64_t next_ = 0;                    // the ticket of the next put
+  std::optional<sample<T>> pending_;          // an end that found no room
+  std::size_t pads_ = 0;                      // void rows still to be written
+  std::uint64_t epoch_start_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

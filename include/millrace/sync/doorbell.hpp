@@ -1,0 +1,42 @@
+// Lets a thread sleep until somebody has news, at no cost for whoever brings news while nobody sleeps.
+//
+//   // sleeper:                                  // everybody else, after changing what the sleeper looks at:
+//   bell.wait([&] { return work_to_do(); });     bell.ring();
+//
+// The condition is looked at again after every ring, and never missed: it must read what the others change through
+// seq_cst atomics or a lock. Any number of sleepers; ring() wakes all. No time-outs, no polling.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+namespace millrace::inline MILLRACE_ABI {
+
+class doorbell {
+ public:
+  void ring() noexcept {
+    if (sleepers_.load() == 0) return;
+    // Taking the lock makes sure that a sleeper which has looked but not yet gone to sleep is not passed over.
+    { const std::lock_guard lock(mutex_); }
+    rung_.notify_all();
+  }
+
+  template <class Condition>
+  void wait(const Condition& condition) {
+    if (condition()) return;
+    std::unique_lock lock(mutex_);
+    sleepers_.fetch_add(1);
+    rung_.wait(lock, condition);
+    sleepers_.fetch_sub(1);
+  }
+
+ private:
+  std::atomic<int> sleepers_{0};
+  std::mutex mutex_;
+  std::condition_variable rung_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

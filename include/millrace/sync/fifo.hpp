@@ -1,0 +1,50 @@
+// A queue that grows to what it once needed and then allocates no more. Not for sharing: one user, or a lock outside.
+//
+//   fifo<sample<record>> q;
+//   q.push(std::move(s));
+//   if (!q.empty()) auto first = q.pop();
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+template <class T>
+class fifo {
+ public:
+  bool empty() const noexcept { return count_ == 0; }
+  std::size_t size() const noexcept { return count_; }
+
+  void push(T value) {
+    if (count_ == ring_.size()) grow();
+    ring_[(first_ + count_) % ring_.size()] = std::move(value);
+    ++count_;
+  }
+  T pop() {
+    T value = std::move(ring_[first_]);
+    ring_[first_] = T{};
+    first_ = (first_ + 1) % ring_.size();
+    --count_;
+    return value;
+  }
+  void clear() {
+    while (!empty()) static_cast<void>(pop());
+  }
+
+ private:
+  void grow() {
+    std::vector<T> larger(ring_.empty() ? 16 : 2 * ring_.size());
+    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(ring_[(first_ + i) % ring_.size()]);
+    ring_ = std::move(larger);
+    first_ = 0;
+  }
+
+  std::vector<T> ring_;
+  std::size_t first_ = 0, count_ = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,53 @@
+// A bounded ring of entries addressed by ticket: one producer puts them in order, any thread takes them by number.
+//
+//   item_ring<sample<record>> ring(512);
+//   if (ring.has_room(ticket)) ring.put(ticket, std::move(s));   // producer: tickets rise one by one
+//   auto s = ring.take(ticket);                                  // any thread, each ticket once
+//
+// A put happens before the take of the same ticket only if something else orders them (the pump's counters do); a take
+// happens before the put that reuses its entry. Neither waits, neither allocates.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+template <class T>
+class item_ring {
+ public:
+  explicit item_ring(std::size_t capacity) : entries_(capacity) {}
+
+  std::size_t capacity() const noexcept { return entries_.size(); }
+  bool has_room(std::uint64_t ticket) const noexcept { return !at(ticket).full.load(); }
+
+  void put(std::uint64_t ticket, T value) {
+    entry& e = at(ticket);
+    e.value = std::move(value);
+    e.full.store(true);
+  }
+  T take(std::uint64_t ticket) {
+    entry& e = at(ticket);
+    T value = std::move(e.value);
+    e.value = T{};
+    e.full.store(false);
+    return value;
+  }
+
+ private:
+  struct entry {
+    std::atomic<bool> full{false};
+    T value{};
+  };
+  entry& at(std::uint64_t ticket) noexcept { return entries_[ticket % entries_.size()]; }
+  const entry& at(std::uint64_t ticket) const noexcept { return entries_[ticket % entries_.size()]; }
+
+  std::vector<entry> entries_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,122 @@
+// What this process may use of the machine: cores (affinity mask and cgroup quota) and memory (cgroup limit).
+//
+//   unsigned workers = mr::usable_cores();          // never more than the scheduler will give
+//   std::size_t all  = mr::usable_memory_bytes();   // physical memory or the cgroup's limit, whichever is less
+//
+// oneTBB looks at the affinity mask only; a container with a quota of 2 cores on a 64-core machine would get 64
+// threads that throttle each other. Linux; elsewhere the hardware's own numbers. Read afresh at each call, no state.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+#endif
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// First line of a small file, empty if it cannot be read.
+inline std::string first_line(const std::string& path) {
+  std::string line;
+  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+    char text[256];
+    if (std::fgets(text, sizeof text, file)) line = text;
+    std::fclose(file);
+  }
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  return line;
+}
+
+/// Cores' worth of quota from the text of cgroup v2's cpu.max ("200000 100000" or "max 100000"); 0: none.
+inline double cores_of_cpu_max(const std::string& text) {
+  long long quota = 0, period = 0;
+  if (std::sscanf(text.c_str(), "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
+  return static_cast<double>(quota) / static_cast<double>(period);
+}
+
+/// The cgroup's folder below `root` for a line of /proc/self/cgroup such as "0::/user.slice/x".
+inline std::string own_cgroup_path() {
+  std::string path;
+  if (std::FILE* file = std::fopen("/proc/self/cgroup", "re")) {
+    char text[4096];
+    while (std::fgets(text, sizeof text, file)) {
+      if (std::strncmp(text, "0::", 3) == 0) path = text + 3;
+    }
+    std::fclose(file);
+  }
+  while (!path.empty() && (path.back() == '\n' || path.back() == '/')) path.pop_back();
+  return path;
+}
+
+/// Calls `look` with each folder from the own cgroup up to the root: limits apply at every level.
+template <class Look>
+void for_each_cgroup(const Look& look) {
+  std::string path = own_cgroup_path();
+  for (;;) {
+    look("/sys/fs/cgroup" + path);
+    if (path.empty()) return;
+    path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
+  }
+}
+
+inline void name_this_thread([[maybe_unused]] const char* name) noexcept {
+#if defined(__linux__)
+  pthread_setname_np(pthread_self(), name);   // at most 15 characters
+#endif
+}
+
+}  // namespace detail
+
+/// At least 1. The smaller of the affinity mask and the cgroup quota (rounded up).
+inline unsigned usable_cores() {
+  unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0 && CPU_COUNT(&mask) > 0)
+    cores = static_cast<unsigned>(CPU_COUNT(&mask));
+  double quota = 0;
+  const auto tighten = [&quota](double limit) {
+    if (limit > 0) quota = quota == 0 ? limit : std::min(quota, limit);
+  };
+  detail::for_each_cgroup([&](const std::string& folder) {
+    tighten(detail::cores_of_cpu_max(detail::first_line(folder + "/cpu.max")));
+  });
+  // cgroup v1
+  const std::string v1 = "/sys/fs/cgroup/cpu/cpu.cfs_";
+  tighten(detail::cores_of_cpu_max(detail::first_line(v1 + "quota_us") + " " + detail::first_line(v1 + "period_us")));
+  if (quota > 0) cores = std::min(cores, static_cast<unsigned>(quota + 0.999));
+#endif
+  return std::max(1U, cores);
+}
+
+/// Physical memory, or the cgroup's limit if that is less.
+inline std::size_t usable_memory_bytes() {
+  std::size_t bytes = std::size_t{4} << 30;
+#if defined(__linux__)
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) bytes = static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
+  const auto tighten = [&bytes](const std::string& text) {
+    const unsigned long long limit = std::strtoull(text.c_str(), nullptr, 10);   // "max" reads as 0
+    if (limit > 0) bytes = std::min(bytes, static_cast<std::size_t>(limit));
+  };
+  detail::for_each_cgroup([&](const std::string& folder) { tighten(detail::first_line(folder + "/memory.max")); });
+  tighten(detail::first_line("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+#endif
+  return bytes;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

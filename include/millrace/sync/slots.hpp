@@ -1,0 +1,222 @@
+// A fixed ring of host batches: which batch lies in which slot, who may write it, and who waits for it.
+//
+//   FREE -> FILLING(batch, rows to come) -> READY -> IN_USE (leased, or its copy is under way) -> FREE
+//
+//   slots ring;
+//   ring.start({.rows = 256, .memory = pieces});
+//   ring.open_free();                   // gives FREE slots to the next batches; returns how many batches are open
+//   ring.data(batch);                   // workers write rows here ...
+//   ring.rows_done(batch, 2);           // ... and say so; the last one makes the batch READY
+//   auto s = ring.take(batch);          // trainer or stager: in order of batches; bell() rings when it is worth a try
+//   ring.free(s.slot);                  // any thread, in any order
+//
+// Memory is allocated once. A batch's slot is chosen when it opens, so slots may come back in any order. Threads: all
+// members may be called from any thread, none waits. Errors of samples are kept per batch,
+// the one with the lowest position wins, so that the same data give the same error whatever the timing.
+#pragma once
+
+#include <millrace/base/version.hpp>
+#include <millrace/sync/doorbell.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// A batch that is ready, or the error that stands in its place.
+struct ready_batch {
+  std::size_t slot = 0;
+  std::byte* data = nullptr;
+  std::uint64_t batch = 0;
+  std::uint64_t epoch = 0;
+  std::size_t rows = 0;              ///< fewer than the batch size only for a short last batch
+  std::exception_ptr error{};
+};
+
+class slots {
+ public:
+  struct options {
+    std::size_t rows = 1;                  ///< of a batch
+    std::vector<std::byte*> memory{};      ///< one piece for each slot; the caller keeps it alive
+  };
+  static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
+
+  /// Once the size of a batch is known; before it nothing can be opened, but ends may be marked and waits ended.
+  void start(const options& o) {
+    const std::lock_guard lock(mutex_);
+    rows_ = o.rows;
+    slots_ = std::vector<slot>(o.memory.size());
+    slot_of_.resize(o.memory.size());
+    for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].data = o.memory[i];
+    free_.reserve(slots_.size());
+    for (std::size_t i = slots_.size(); i-- > 0;) free_.push_back(i);
+  }
+
+  std::size_t count() const noexcept { return slots_.size(); }
+
+  /// Gives every FREE slot to the next batch that has none. Returns the number of batches opened so far.
+  std::uint64_t open_free() {
+    const std::lock_guard lock(mutex_);
+    while (!free_.empty() && opened_ < end_batch_) {
+      const std::size_t index = free_.back();
+      free_.pop_back();
+      slot& s = slots_[index];
+      s.batch = opened_;
+      s.ready = false;
+      s.error = nullptr;
+      s.error_position = unknown;
+      s.void_rows.store(0, std::memory_order_relaxed);
+      s.to_come.store(rows_, std::memory_order_relaxed);
+      slot_of_[opened_ % slots_.size()] = index;
+      ++opened_;
+    }
+    return opened_;
+  }
+
+  /// For workers that hold an open batch's ticket.
+  std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
+  void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }
+  void add_void_rows(std::uint64_t batch, std::size_t n) noexcept {
+    at(batch).void_rows.fetch_add(n, std::memory_order_relaxed);
+  }
+  void fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept {
+    slot& s = at(batch);
+    const std::lock_guard lock(mutex_);
+    if (s.error && s.error_position <= position) return;
+    s.error = std::move(error);
+    s.error_position = position;
+  }
+
+  /// The last rows of a batch make it READY; true for the caller that did.
+  bool rows_done(std::uint64_t batch, std::size_t n) {
+    slot& s = at(batch);
+    if (s.to_come.fetch_sub(n, std::memory_order_acq_rel) != n) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      s.ready = true;
+      ++ready_count_;
+    }
+    bell_.ring();
+    return true;
+  }
+
+  /// The batch number that an epoch begins with; known once the epoch before it has been read to its end.
+  void mark_epoch_start(std::uint64_t batch) {
+    {
+      const std::lock_guard lock(mutex_);
+      epoch_starts_.push_back(batch);
+    }
+    bell_.ring();
+  }
+  /// No batch from this number on will come.
+  void set_end(std::uint64_t batch) {
+    {
+      const std::lock_guard lock(mutex_);
+      end_batch_ = batch;
+    }
+    bell_.ring();
+  }
+  /// Batches that are not ready now will never be.
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    bell_.ring();
+  }
+
+  enum class outcome { ready, end, epoch_end, stopped, not_yet };
+
+  struct taken {
+    outcome what = outcome::not_yet;
+    ready_batch batch{};
+  };
+
+  /// A READY batch (then it is IN_USE), or why there is none. `stop_at_epoch`: a batch known to be the first of an epoch
+  /// is not taken.
+  taken take(std::uint64_t batch, bool stop_at_epoch = false) {
+    const std::lock_guard lock(mutex_);
+    if (stop_at_epoch && starts_epoch_locked(batch)) return {outcome::epoch_end, {}};
+    if (batch >= end_batch_) return {outcome::end, {}};
+    if (batch < opened_) {
+      slot& s = at(batch);
+      if (s.batch == batch && s.ready) {
+        s.ready = false;
+        --ready_count_;
+        ++in_use_;
+        const std::size_t rows = rows_ - s.void_rows.load(std::memory_order_relaxed);
+        return {outcome::ready, {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows, s.error}};
+      }
+    }
+    return {stopped_ ? outcome::stopped : outcome::not_yet, {}};
+  }
+
+  /// Whether take() would have an answer.
+  bool can_take(std::uint64_t batch) const {
+    const std::lock_guard lock(mutex_);
+    if (batch >= end_batch_ || stopped_) return true;
+    return batch < opened_ && at(batch).batch == batch && at(batch).ready;
+  }
+  bool starts_epoch(std::uint64_t batch) const {
+    const std::lock_guard lock(mutex_);
+    return starts_epoch_locked(batch);
+  }
+  void forget_epochs_before(std::uint64_t batch) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(epoch_starts_, [batch](std::uint64_t start) { return start < batch; });
+  }
+
+  /// Rings whenever take() or starts_epoch() may have a new answer.
+  doorbell& bell() noexcept { return bell_; }
+
+  /// Back to FREE. The caller then calls open_free() and tells the pump.
+  void free(std::size_t slot_index) noexcept {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(slot_index);   // room was reserved: cannot throw
+    --in_use_;
+  }
+
+  std::size_t in_use() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return in_use_;
+  }
+  std::size_t ready() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return ready_count_;
+  }
+
+ private:
+  struct slot {
+    std::byte* data = nullptr;
+    std::uint64_t batch = unknown, epoch = 0, error_position = unknown;
+    std::atomic<std::size_t> to_come{0}, void_rows{0};
+    std::exception_ptr error;
+    bool ready = false;
+  };
+
+  const slot& at(std::uint64_t batch) const noexcept { return slots_[slot_of_[batch % slots_.size()]]; }
+  slot& at(std::uint64_t batch) noexcept { return slots_[slot_of_[batch % slots_.size()]]; }
+
+  bool starts_epoch_locked(std::uint64_t batch) const {
+    return std::find(epoch_starts_.begin(), epoch_starts_.end(), batch) != epoch_starts_.end();
+  }
+
+  std::size_t rows_ = 0;
+  mutable std::mutex mutex_;
+  doorbell bell_;
+  std::vector<slot> slots_;
+  std::vector<std::size_t> slot_of_;        // by batch number modulo count, for batches that are open
+  std::vector<std::size_t> free_;
+  std::vector<std::uint64_t> epoch_starts_;
+  std::uint64_t opened_ = 0;
+  std::uint64_t end_batch_ = unknown;
+  std::size_t in_use_ = 0, ready_count_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI
