@@ -1,0 +1,379 @@
+// A small convolutional network in plain C++, so that the example programs can train something real on any machine.
+//
+//   network net({.side = 32, .classes = 10, .seed = 1});
+//   auto seen = net.step(pixels, labels, 1e-3);        // [B, side, side, 3] u8 or f32 in 0..1; [B] i32
+//   seen.mean_loss();  seen.accuracy();  net.logits(); // [B, classes] f32 of the last call
+//   net.backward(...); net.backward(...); net.update(rate);   // one update for the mean over both
+//   net.save("model.bin");                             // and load(): weights and optimiser, to go on exactly
+//
+// Three times 3x3 convolution, ReLU and 2x2 maximum; then one dense layer, softmax and cross-entropy; Adam with
+// decoupled weight decay (Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019). A batch is cut into chunks of
+// four samples, which run in parallel; their gradients are added in order. So a seed gives the same weights whatever
+// the number of threads. Errors: setup_error for shapes and labels, io_error and data_error from save and load.
+// Threads: one caller at a time; the work runs in the caller's oneTBB arena.
+#pragma once
+
+#include "network_file.hpp"
+#include "network_kernel.hpp"
+
+#include <millrace/base/random.hpp>
+#include <millrace/item/tensor.hpp>
+
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+struct network_options {
+  std::size_t side = 32;        ///< of the input, in pixels; a multiple of 8
+  std::size_t classes = 10;
+  std::uint64_t seed = 1;
+  double weight_decay = 1e-2;
+};
+
+/// What a pass over a batch has seen.
+struct network_outcome {
+  double loss_sum = 0;
+  std::size_t correct = 0;
+  std::size_t samples = 0;
+
+  double mean_loss() const { return loss_sum / static_cast<double>(samples); }
+  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
+  void add(const network_outcome& o) {
+    loss_sum += o.loss_sum;
+    correct += o.correct;
+    samples += o.samples;
+  }
+};
+
+/// `Real` is float for work, double for checking the gradients.
+template <class Real>
+class basic_network {
+ public:
+  using labels_view = millrace::tensor_view<const std::int32_t, 1>;
+  template <class Pixel>
+  using pixels_view = millrace::tensor_view<const Pixel, 4>;
+
+  explicit basic_network(network_options options) : options_(options) {
+    if (options.side == 0 || options.side % 8 != 0 || options.classes == 0)
+      throw millrace::setup_error("a network for " + std::to_string(options.side) + " pixels and " +
+                                      std::to_string(options.classes) + " classes cannot be made",
+                                  "The side is a multiple of 8, and there is at least one class");
+    std::size_t side = options.side, inputs = 3, at = 0;
+    for (std::size_t i = 0; i < blocks; ++i) {
+      auto& b = shape_[i];
+      b = {.side = side, .inputs = inputs, .outputs = widths[i], .weights_at = at, .bias_at = at + 9 * inputs * widths[i]};
+      at = b.bias_at + b.outputs;
+      inputs = b.outputs;
+      side /= 2;
+    }
+    features_ = side * side * inputs;
+    dense_at_ = at;
+    dense_bias_at_ = at + features_ * options.classes;
+    const std::size_t total = dense_bias_at_ + options.classes;
+    weights_.assign(total, 0);
+    gradient_.assign(total, 0);
+    moment_1_.assign(total, 0);
+    moment_2_.assign(total, 0);
+    millrace::draw random({.seed = options.seed});
+    for (const auto& b : shape_) fill(random, b.weights_at, 9 * b.inputs * b.outputs, 9 * b.inputs);
+    fill(random, dense_at_, features_ * options.classes, features_);
+  }
+
+  /// Forward and backward; the gradients are added to those that wait for the next update().
+  template <class Pixel>
+  network_outcome backward(pixels_view<Pixel> pixels, labels_view labels) {
+    prepare_backward();
+    const auto seen = run(pixels, labels, true);
+    for (std::size_t c = 0; c < chunks_of(seen.samples); ++c)
+      for (std::size_t i = 0; i < gradient_.size(); ++i) gradient_[i] += chunks_[c]->gradient[i];
+    waiting_samples_ += seen.samples;
+    return seen;
+  }
+
+  /// One step of the optimiser, down the mean gradient of all samples since the last one.
+  void update(double rate) {
+    if (waiting_samples_ == 0) return;
+    constexpr double keep_1 = 0.9, keep_2 = 0.999;
+    ++updates_;
+    const double bias_1 = 1 - std::pow(keep_1, static_cast<double>(updates_));
+    const double bias_2 = 1 - std::pow(keep_2, static_cast<double>(updates_));
+    const auto scale = static_cast<Real>(1 / static_cast<double>(std::exchange(waiting_samples_, 0)));
+    const auto rate_1 = static_cast<Real>(rate / bias_1), unbias_2 = static_cast<Real>(1 / bias_2);
+    const auto decay = static_cast<Real>(1 - rate * options_.weight_decay);
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      const Real g = std::exchange(gradient_[i], Real{0}) * scale;
+      moment_1_[i] += (g - moment_1_[i]) * static_cast<Real>(1 - keep_1);
+      moment_2_[i] += (g * g - moment_2_[i]) * static_cast<Real>(1 - keep_2);
+      weights_[i] = weights_[i] * decay - rate_1 * moment_1_[i] / (std::sqrt(moment_2_[i] * unbias_2) + Real(1e-8));
+    }
+  }
+
+  template <class Pixel>
+  network_outcome step(pixels_view<Pixel> pixels, labels_view labels, double rate) {
+    const auto seen = backward(pixels, labels);
+    update(rate);
+    return seen;
+  }
+
+  template <class Pixel>
+  network_outcome evaluate(pixels_view<Pixel> pixels, labels_view labels) {
+    return run(pixels, labels, false);
+  }
+
+  /// [B, classes] of the last call; valid until the next.
+  millrace::tensor_view<const Real, 2> logits() const {
+    return {.data = logits_.data(), .shape = {logits_.size() / options_.classes, options_.classes}, .name = "logits"};
+  }
+  std::vector<Real>& weights() { return weights_; }
+  const std::vector<Real>& gradient() const { return gradient_; }   // summed over the samples since the last update()
+
+  /// Weights, optimiser and number of updates; load() goes on exactly from there, and changes nothing where it throws.
+  void save(const std::string& path) const {
+    std::vector<Real> state = weights_;
+    state.insert(state.end(), moment_1_.begin(), moment_1_.end());
+    state.insert(state.end(), moment_2_.begin(), moment_2_.end());
+    network_file::write(path, file_head(), std::as_bytes(std::span(state)));
+  }
+  void load(const std::string& path) {
+    std::vector<Real> state(3 * weights_.size());
+    updates_ = network_file::read(path, file_head(), std::as_writable_bytes(std::span(state)));
+    auto from = state.begin();
+    for (auto* part : {&weights_, &moment_1_, &moment_2_}) {
+      std::copy_n(from, weights_.size(), part->begin());
+      from += static_cast<std::ptrdiff_t>(weights_.size());
+    }
+    std::fill(gradient_.begin(), gradient_.end(), Real{0});
+    waiting_samples_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t blocks = 3, chunk_samples = 4;
+  static constexpr std::size_t widths[blocks] = {16, 32, 64};   // multiples of network_kernel::columns
+
+  /// Where a block's numbers lie among all weights: 3 x 3 x inputs rows of `outputs`, then the bias.
+  struct block_shape {
+    std::size_t side = 0, inputs = 0, outputs = 0, weights_at = 0, bias_at = 0;
+
+    std::size_t padded_row() const { return (side + 2) * inputs; }   // numbers in a row of the input, with its border
+  };
+
+  /// What one chunk works with. Borders stay zero.
+  struct workspace {
+    std::vector<Real> input[blocks];         // [side + 2, side + 2, inputs]
+    std::vector<Real> output[blocks];        // [side, side, outputs], after the ReLU
+    std::vector<Real> output_grad[blocks];   // [side + 2, side + 2, outputs]
+    std::vector<Real> features, features_grad;
+    std::vector<Real> input_grad;            // [side, side, inputs] of the block at hand
+    std::vector<Real> gradient;
+    network_outcome seen;
+  };
+
+  static std::size_t chunks_of(std::size_t samples) { return (samples + chunk_samples - 1) / chunk_samples; }
+
+  /// He's initialisation (ICCV 2015): normal numbers with variance 2 / fan_in, by Box and Muller.
+  void fill(millrace::draw& random, std::size_t at, std::size_t count, std::size_t fan_in) {
+    const double deviation = std::sqrt(2.0 / static_cast<double>(fan_in));
+    for (std::size_t i = 0; i < count; ++i) {
+      const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
+      weights_[at + i] = static_cast<Real>(deviation * radius * std::cos(2 * std::numbers::pi * random.uniform()));
+    }
+  }
+
+  std::unique_ptr<workspace> new_workspace() const {
+    auto w = std::make_unique<workspace>();
+    for (std::size_t i = 0; i < blocks; ++i) {
+      const auto& b = shape_[i];
+      w->input[i].assign((b.side + 2) * b.padded_row(), 0);
+      w->output[i].assign(b.side * b.side * b.outputs, 0);
+      w->output_grad[i].assign((b.side + 2) * (b.side + 2) * b.outputs, 0);
+    }
+    w->input_grad.assign(options_.side * options_.side * 32, 0);
+    w->features.assign(features_, 0);
+    w->features_grad.assign(features_, 0);
+    w->gradient.assign(weights_.size(), 0);
+    return w;
+  }
+
+  /// For the gradient of a convolution's input, which is a convolution with the weights turned round: the taps in
+  /// reverse, inputs and outputs swapped.
+  void prepare_backward() {
+    for (std::size_t i = 1; i < blocks; ++i) {
+      const auto& b = shape_[i];
+      turned_[i].resize(9 * b.inputs * b.outputs);
+      for (std::size_t tap = 0; tap < 9; ++tap)
+        for (std::size_t in = 0; in < b.inputs; ++in)
+          for (std::size_t out = 0; out < b.outputs; ++out)
+            turned_[i][((8 - tap) * b.outputs + out) * b.inputs + in] =
+                weights_[b.weights_at + (tap * b.inputs + in) * b.outputs + out];
+    }
+  }
+
+  template <class Pixel>
+  network_outcome run(pixels_view<Pixel> pixels, labels_view labels, bool learn) {
+    const std::array<std::size_t, 4> expected{labels.shape[0], options_.side, options_.side, 3};
+    if (pixels.shape != expected)
+      throw millrace::setup_error("the network got pixels " + millrace::to_string(pixels.shape) + ", expected " +
+                                      millrace::to_string(expected),
+                                  "Resize to the network's side, and cut pixels and labels to the same batch");
+    for (const std::int32_t label : labels.host())
+      if (label < 0 || static_cast<std::size_t>(label) >= options_.classes)
+        throw millrace::setup_error("label " + std::to_string(label) + " is none of the network's " +
+                                        std::to_string(options_.classes) + " classes", "Labels are 0 .. classes - 1");
+    const std::size_t samples = labels.shape[0], chunks = chunks_of(samples);
+    while (chunks_.size() < chunks) chunks_.push_back(new_workspace());
+    logits_.assign(samples * options_.classes, 0);
+    tbb::parallel_for(std::size_t{0}, chunks, [&](std::size_t c) {
+      workspace& w = *chunks_[c];
+      w.seen = {};
+      if (learn) std::fill(w.gradient.begin(), w.gradient.end(), Real{0});
+      for (std::size_t s = c * chunk_samples; s < std::min(samples, (c + 1) * chunk_samples); ++s) {
+        take_pixels(pixels[s], w.input[0]);
+        forward(w, s);
+        finish(w, s, static_cast<std::size_t>(labels.data[s]), learn);
+      }
+    });
+    network_outcome seen;
+    for (std::size_t c = 0; c < chunks; ++c) seen.add(chunks_[c]->seen);
+    return seen;
+  }
+
+  /// Pixels around zero, into the first block's input.
+  template <class Pixel>
+  void take_pixels(millrace::tensor_view<const Pixel, 3> pixels, std::vector<Real>& input) const {
+    const Real scale = std::is_integral_v<Pixel> ? Real(4.0 / 255) : Real(4);
+    const std::size_t row = options_.side * 3;
+    for (std::size_t y = 0; y < options_.side; ++y)
+      for (std::size_t i = 0; i < row; ++i)
+        input[(y + 1) * (row + 6) + 3 + i] = static_cast<Real>(pixels.data[y * row + i]) * scale - Real(2);
+  }
+
+  void forward(workspace& w, std::size_t sample) {
+    for (std::size_t i = 0; i < blocks; ++i) {
+      const auto& b = shape_[i];
+      // A row of outputs is a product of matrices: with channels innermost, what one output sees of an input row is one
+      // run of 3 x inputs numbers, and the next output's run begins `inputs` further.
+      for (std::size_t y = 0; y < b.side; ++y) {
+        Real* const out = &w.output[i][y * b.side * b.outputs];
+        for (std::size_t x = 0; x < b.side; ++x) std::copy_n(&weights_[b.bias_at], b.outputs, out + x * b.outputs);
+        for (std::size_t tap = 0; tap < 3; ++tap)
+          network_kernel::multiply_add<Real>({.out = out, .left = &w.input[i][(y + tap) * b.padded_row()],
+                                              .right = &weights_[b.weights_at + tap * 3 * b.inputs * b.outputs],
+                                              .rows = b.side, .columns = b.outputs, .depth = 3 * b.inputs,
+                                              .left_row = b.inputs, .left_depth = 1});
+      }
+      for (Real& v : w.output[i]) v = std::max(v, Real{0});
+      pool(w, i);
+    }
+    Real* const out = &logits_[sample * options_.classes];
+    std::copy_n(&weights_[dense_bias_at_], options_.classes, out);
+    for (std::size_t f = 0; f < features_; ++f)
+      for (std::size_t c = 0; c < options_.classes; ++c) out[c] += w.features[f] * weights_[dense_at_ + f * options_.classes + c];
+  }
+
+  /// Calls f(index of the pooled value, index of its maximum in the block's output) for every pooled value.
+  template <class F>
+  void for_each_maximum(const workspace& w, std::size_t i, F&& f) const {
+    const std::size_t side = shape_[i].side, channels = shape_[i].outputs;
+    const auto& values = w.output[i];
+    for (std::size_t y = 0; y < side / 2; ++y)
+      for (std::size_t x = 0; x < side / 2; ++x) {
+        const std::size_t corner = (2 * y * side + 2 * x) * channels;
+        for (std::size_t c = 0; c < channels; ++c) {
+          std::size_t best = corner + c;
+          for (const std::size_t other : {best + channels, best + side * channels, best + (side + 1) * channels})
+            if (values[other] > values[best]) best = other;
+          f(y, x, c, best);
+        }
+      }
+  }
+
+  void pool(workspace& w, std::size_t i) const {
+    const std::size_t half = shape_[i].side / 2, channels = shape_[i].outputs;
+    const bool last = i + 1 == blocks;
+    auto& to = last ? w.features : w.input[i + 1];
+    const std::size_t row = last ? half : half + 2, border = last ? 0 : 1;
+    for_each_maximum(w, i, [&](std::size_t y, std::size_t x, std::size_t c, std::size_t best) {
+      to[((y + border) * row + x + border) * channels + c] = w.output[i][best];
+    });
+  }
+
+  /// Softmax and loss of one sample, and where the network learns, the way back.
+  void finish(workspace& w, std::size_t sample, std::size_t label, bool learn) {
+    const Real* const out = &logits_[sample * options_.classes];
+    const Real highest = *std::max_element(out, out + options_.classes);
+    std::vector<Real> error(options_.classes);
+    Real sum = 0;
+    for (std::size_t c = 0; c < options_.classes; ++c) sum += error[c] = std::exp(out[c] - highest);
+    for (Real& e : error) e /= sum;
+    w.seen.loss_sum += static_cast<double>(std::log(sum) - (out[label] - highest));
+    w.seen.correct += static_cast<std::size_t>(std::max_element(out, out + options_.classes) - out) == label;
+    ++w.seen.samples;
+    if (!learn) return;
+    error[label] -= 1;
+    for (std::size_t c = 0; c < options_.classes; ++c) w.gradient[dense_bias_at_ + c] += error[c];
+    for (std::size_t f = 0; f < features_; ++f) {
+      Real back = 0;
+      for (std::size_t c = 0; c < options_.classes; ++c) {
+        w.gradient[dense_at_ + f * options_.classes + c] += w.features[f] * error[c];
+        back += weights_[dense_at_ + f * options_.classes + c] * error[c];
+      }
+      w.features_grad[f] = back;
+    }
+    for (std::size_t i = blocks; i-- > 0;) block_backward(w, i);
+  }
+
+  void block_backward(workspace& w, std::size_t i) const {
+    const auto& b = shape_[i];
+    auto& grad = w.output_grad[i];
+    const auto& from = i + 1 == blocks ? w.features_grad : w.input_grad;
+    const std::size_t padded = (b.side + 2) * b.outputs;
+    std::fill(grad.begin(), grad.end(), Real{0});
+    for_each_maximum(w, i, [&](std::size_t y, std::size_t x, std::size_t c, std::size_t best) {
+      if (w.output[i][best] <= 0) return;
+      const std::size_t pixel = best / b.outputs;
+      grad[(pixel / b.side + 1) * padded + (pixel % b.side + 1) * b.outputs + c] = from[(y * (b.side / 2) + x) * b.outputs + c];
+    });
+    for (std::size_t y = 0; y < b.side; ++y) {
+      const Real* const row = &grad[(y + 1) * padded + b.outputs];
+      for (std::size_t x = 0; x < b.side; ++x)
+        for (std::size_t c = 0; c < b.outputs; ++c) w.gradient[b.bias_at + c] += row[x * b.outputs + c];
+      for (std::size_t tap = 0; tap < 3; ++tap)
+        network_kernel::multiply_add<Real>({.out = &w.gradient[b.weights_at + tap * 3 * b.inputs * b.outputs],
+                                            .left = &w.input[i][(y + tap) * b.padded_row()], .right = row,
+                                            .rows = 3 * b.inputs, .columns = b.outputs, .depth = b.side,
+                                            .left_row = 1, .left_depth = b.inputs});
+    }
+    if (i == 0) return;   // nobody asks for the gradient of the pixels
+    std::fill_n(w.input_grad.begin(), b.side * b.side * b.inputs, Real{0});
+    for (std::size_t y = 0; y < b.side; ++y)
+      for (std::size_t tap = 0; tap < 3; ++tap)
+        network_kernel::multiply_add<Real>({.out = &w.input_grad[y * b.side * b.inputs], .left = &grad[(y + tap) * padded],
+                                            .right = &turned_[i][tap * 3 * b.outputs * b.inputs], .rows = b.side,
+                                            .columns = b.inputs, .depth = 3 * b.outputs, .left_row = b.outputs,
+                                            .left_depth = 1});
+  }
+
+  network_file::head file_head() const {
+    return {.side = options_.side, .classes = options_.classes, .values_bytes = 3 * weights_.size() * sizeof(Real),
+            .updates = updates_};
+  }
+
+  network_options options_;
+  block_shape shape_[blocks];
+  std::size_t features_ = 0, dense_at_ = 0, dense_bias_at_ = 0;
+  std::vector<Real> weights_, gradient_, moment_1_, moment_2_, logits_;
+  std::vector<Real> turned_[blocks];
+  std::vector<std::unique_ptr<workspace>> chunks_;
+  std::size_t waiting_samples_ = 0;
+  std::uint64_t updates_ = 0;
+};
+
+using network = basic_network<float>;
