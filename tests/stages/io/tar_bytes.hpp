@@ -58,6 +58,8 @@ inline std::string block(const header& h) {
   b[156] = h.type;
   b.replace(157, h.link.size(), h.link);
   b.replace(257, 8, h.magic);
+  b.replace(329, 7, "0000000");
+  b.replace(337, 7, "0000000");
   b.replace(345, h.prefix.size(), h.prefix);
   if (!h.raw_size.empty()) b.replace(124, 12, h.raw_size);
   put_checksum(b, 0);
