@@ -25,11 +25,10 @@ if [ -f "$prefix/lib/pkgconfig/tbb.pc" ]; then
   exit 0
 fi
 
-mkdir -p "$cache"
-work=$(mktemp -d "$cache/one_tbb.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+# Not in the cache: oneTBB's own build does not bear a blank in its path.
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$prefix.new"' EXIT
 trap 'exit 130' INT TERM
-log=$work/log
 
 # The system's package sources, as sources of source packages: both of apt's formats.
 mkdir -p "$work/parts" "$work/lists/partial" "$work/cache/archives/partial"
@@ -53,34 +52,30 @@ EOS
 export APT_CONFIG="$work/apt.conf"
 
 # A foreign source without source packages may fail here; what counts is whether oneTBB's can be had.
-apt-get -q update >"$log" 2>&1 </dev/null || true
+apt-get -q update >&2 </dev/null || true
 cd "$work"
-apt-get -q source --download-only "onetbb=$version" >>"$log" 2>&1 </dev/null || {
-  tail -n 20 "$log" >&2
+apt-get -q source --download-only "onetbb=$version" >&2 </dev/null ||
   fail "apt could not fetch the source of oneTBB $version; is the package mirror within reach?"
-}
 {
   dpkg-source --no-check -x onetbb_*.dsc source &&
     cmake -G Ninja -S source -B build -DCMAKE_BUILD_TYPE=RelWithDebInfo \
       -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
       -DTBB_SANITIZE=thread -DTBB_STRICT=OFF -DTBBMALLOC_BUILD=OFF -DTBB_TEST=OFF -DTBB_EXAMPLES=OFF &&
     cmake --build build --target tbb
-} >>"$log" 2>&1 </dev/null || {
-  tail -n 20 "$log" >&2
-  fail "oneTBB $version could not be built with ThreadSanitizer"
-}
+} >&2 </dev/null || fail "oneTBB $version could not be built with ThreadSanitizer"
 
-mkdir -p tree/lib/pkgconfig
-cp -R source/include tree/include
-cp -P build/*_relwithdebinfo/libtbb.so* tree/lib/
-cat >tree/lib/pkgconfig/tbb.pc <<EOS
-prefix=$prefix
+# All or nothing: whoever finds the folder finds it whole.
+rm -rf "$prefix.new"
+mkdir -p "$prefix.new/lib/pkgconfig"
+cp -R source/include "$prefix.new/include"
+cp -P build/*_relwithdebinfo/libtbb.so* "$prefix.new/lib/"
+cat >"$prefix.new/lib/pkgconfig/tbb.pc" <<EOS
 Name: oneTBB with ThreadSanitizer
 Description: made by Millrace's tests from Debian's source package
 Version: ${version%%-*}
-Libs: -L\${prefix}/lib -ltbb
-Cflags: -I\${prefix}/include
+Libs: "-L$prefix/lib" -ltbb
+Cflags: "-I$prefix/include"
 EOS
 rm -rf "$prefix"
-mv tree "$prefix"
+mv "$prefix.new" "$prefix"
 printf '%s\n' "$prefix"
