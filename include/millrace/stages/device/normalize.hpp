@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -102,7 +103,8 @@ struct table_normalizer {
 
 #ifdef __x86_64__
 
-/// Eight numbers at a time. Members carry the target themselves, so that a build for any x86-64 has them.
+/// Sixteen numbers at a time. Members carry the target themselves, so that a build for any x86-64 has them; loops over
+/// channels are fold expressions, because -O2 would leave them loops and their factors in memory.
 struct avx2_normalizer {
   static bool usable() noexcept {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -112,100 +114,140 @@ struct avx2_normalizer {
 
   template <class T>
   static void run(const normalize_job<T>& job) {
-    // Beyond what caches hold, reading the result's lines only to overwrite them costs more than it helps.
+    // Beyond what caches hold, reading the result's lines only to overwrite them costs more than it helps. Planes that
+    // are aligned differently cannot all be streamed.
     constexpr std::size_t large_bytes = std::size_t{8} << 20;
-    const bool streams = job.images * job.pixels * job.channels * sizeof(T) >= large_bytes;
-    switch (job.channels) {
-      case 1: interleaved<T, 1>(job, streams); break;
-      case 2: job.planar ? planar<T, 2>(job, streams) : interleaved<T, 2>(job, streams); break;
-      case 3: job.planar ? planar<T, 3>(job, streams) : interleaved<T, 3>(job, streams); break;
-      default: job.planar ? planar<T, 4>(job, streams) : interleaved<T, 4>(job, streams); break;
-    }
+    const bool large = job.images * job.pixels * job.channels * sizeof(T) >= large_bytes;
+    const bool streams = large && (!job.planar || job.pixels * sizeof(T) % store_bytes == 0);
+    streams ? choose<T, true>(job) : choose<T, false>(job);
     _mm_sfence();
   }
 
  private:
-  template <class T>
-  static constexpr std::size_t alignment_bytes = 8 * sizeof(T);   // of a store of eight
+  static constexpr std::size_t store_bytes = 32;
 
-  template <class T>
-  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void store(T* to, __m256 v, bool streams) noexcept {
-    if constexpr (std::is_same_v<T, float>) {
-      streams ? _mm256_stream_ps(to, v) : _mm256_storeu_ps(to, v);
-    } else {
-      __m128i half;
-      if constexpr (std::is_same_v<T, f16>) {
-        half = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
-      } else {
-        const __m256i bits = _mm256_castps_si256(v);
-        const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-        const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-        const __m256i upper = _mm256_srli_epi32(rounded, 16);
-        half = _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
-      }
-      auto* place = reinterpret_cast<__m128i*>(to);
-      streams ? _mm_stream_si128(place, half) : _mm_storeu_si128(place, half);
+  template <class T, bool Streams>
+  static void choose(const normalize_job<T>& job) {
+    switch (job.channels) {
+      case 1: return interleaved<T, Streams, 1>(job);
+      case 2: return job.planar ? planar<T, Streams, 2>(job) : interleaved<T, Streams, 2>(job);
+      case 3: return job.planar ? planar<T, Streams, 3>(job) : interleaved<T, Streams, 3>(job);
+      default: return job.planar ? planar<T, Streams, 4>(job) : interleaved<T, Streams, 4>(job);
     }
   }
 
-  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256 scaled(__m128i bytes, __m256 scale,
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256 scaled(__m256i values, __m256 scale,
                                                                                    __m256 bias) noexcept {
-    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)), scale, bias);
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(values), scale, bias);
   }
 
-  /// Elements until `out` is aligned for a store of eight.
+  /// Eight bytes as 32-bit numbers.
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i load_8(const std::uint8_t* from) noexcept {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  }
+
+  /// The upper halves of eight f32, rounded to nearest even.
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i upper_halves(__m256 v) noexcept {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+  }
+
+  template <bool Streams, class Vector>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void store(void* to, Vector v) noexcept {
+    auto* place = static_cast<__m256i*>(to);
+    if constexpr (Streams) _mm256_stream_si256(place, (__m256i)v);
+    else _mm256_storeu_si256(place, (__m256i)v);
+  }
+
+  /// Sixteen numbers, converted.
+  template <class T, bool Streams>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void store_16(T* to, __m256 a, __m256 b) noexcept {
+    if constexpr (std::is_same_v<T, float>) {
+      store<Streams>(to, a);
+      store<Streams>(to + 8, b);
+    } else if constexpr (std::is_same_v<T, f16>) {
+      const __m128i low = _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT);
+      const __m128i high = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
+      store<Streams>(to, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+    } else {
+      const __m256i crossed = _mm256_packus_epi32(upper_halves(a), upper_halves(b));   // packs within 128-bit lanes
+      store<Streams>(to, _mm256_permute4x64_epi64(crossed, 0xd8));
+    }
+  }
+
+  /// Elements until `out` is aligned for a store.
   template <class T>
   static std::size_t to_alignment(const T* out) noexcept {
-    const auto past = reinterpret_cast<std::uintptr_t>(out) % alignment_bytes<T>;
-    return past == 0 ? 0 : (alignment_bytes<T> - past) / sizeof(T);
+    const auto past = reinterpret_cast<std::uintptr_t>(out) % store_bytes;
+    return past == 0 ? 0 : (store_bytes - past) / sizeof(T);
+  }
+
+  /// The channels' factors as vectors, and for planes the shuffles that pick a channel of four pixels per lane.
+  template <std::size_t Channels>
+  struct factors {
+    __m256 scale[Channels], bias[Channels];
+    __m256i pick[Channels];
+  };
+
+  template <class T, bool Streams, std::size_t Channels, std::size_t... K>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void interleaved_step(
+      const factors<Channels>& f, const std::uint8_t* in, T* out, std::index_sequence<K...>) noexcept {
+    (store_16<T, Streams>(
+         out + 16 * K, scaled(load_8(in + 16 * K), f.scale[2 * K % Channels], f.bias[2 * K % Channels]),
+         scaled(load_8(in + 16 * K + 8), f.scale[(2 * K + 1) % Channels], f.bias[(2 * K + 1) % Channels])),
+     ...);
   }
 
   /// The whole batch is one run of elements; the channels' factors repeat every `Channels` vectors.
-  template <class T, std::size_t Channels>
-  [[gnu::target("avx2,fma,f16c")]] static void interleaved(const normalize_job<T>& job, bool streams) {
+  template <class T, bool Streams, std::size_t Channels>
+  [[gnu::target("avx2,fma,f16c")]] static void interleaved(const normalize_job<T>& job) {
     const std::size_t count = job.images * job.pixels * Channels;
     std::size_t i = 0;
     for (const std::size_t head = to_alignment(job.out); i < head && i < count; ++i)
       job.out[i] = job.value(job.in[i], i % Channels);
-    __m256 scale[Channels], bias[Channels];
+    factors<Channels> f;
     for (std::size_t k = 0; k < Channels; ++k) {
-      alignas(32) float s[8], b[8];
+      float scale[8], bias[8];
       for (std::size_t lane = 0; lane < 8; ++lane) {
-        s[lane] = job.scale[(i + 8 * k + lane) % Channels];
-        b[lane] = job.bias[(i + 8 * k + lane) % Channels];
+        scale[lane] = job.scale[(i + 8 * k + lane) % Channels];
+        bias[lane] = job.bias[(i + 8 * k + lane) % Channels];
       }
-      scale[k] = _mm256_load_ps(s);
-      bias[k] = _mm256_load_ps(b);
+      f.scale[k] = _mm256_loadu_ps(scale);
+      f.bias[k] = _mm256_loadu_ps(bias);
     }
-    for (; i + 8 * Channels <= count; i += 8 * Channels)
-      for (std::size_t k = 0; k < Channels; ++k) {
-        const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(job.in + i + 8 * k));
-        store(job.out + i + 8 * k, scaled(bytes, scale[k], bias[k]), streams);
-      }
+    for (; i + 16 * Channels <= count; i += 16 * Channels)
+      interleaved_step<T, Streams>(f, job.in + i, job.out + i, std::make_index_sequence<Channels>());
     for (; i < count; ++i) job.out[i] = job.value(job.in[i], i % Channels);
   }
 
-  /// Eight pixels lie in two overlapping vectors; a shuffle of each picks a channel.
-  template <class T, std::size_t Channels>
-  [[gnu::target("avx2,fma,f16c")]] static void planar(const normalize_job<T>& job, bool streams) {
-    static_assert(Channels >= 2);
-    constexpr std::size_t second_at = 8 * Channels - 16;
-    __m128i first_mask[Channels], second_mask[Channels];
-    __m256 scale[Channels], bias[Channels];
+  /// Eight pixels, four in each lane; reads at most four pixels beyond them.
+  template <std::size_t Channels>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i load_pixels(
+      const std::uint8_t* from) noexcept {
+    const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 4 * Channels));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+  }
+
+  template <class T, bool Streams, std::size_t Channels, std::size_t... C>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void planar_step(
+      const factors<Channels>& f, const std::uint8_t* in, T* out, std::size_t plane, std::index_sequence<C...>) noexcept {
+    const __m256i a = load_pixels<Channels>(in), b = load_pixels<Channels>(in + 8 * Channels);
+    (store_16<T, Streams>(out + C * plane, scaled(_mm256_shuffle_epi8(a, f.pick[C]), f.scale[C], f.bias[C]),
+                          scaled(_mm256_shuffle_epi8(b, f.pick[C]), f.scale[C], f.bias[C])),
+     ...);
+  }
+
+  template <class T, bool Streams, std::size_t Channels>
+  [[gnu::target("avx2,fma,f16c")]] static void planar(const normalize_job<T>& job) {
+    factors<Channels> f;
     for (std::size_t c = 0; c < Channels; ++c) {
-      alignas(16) std::uint8_t first[16], second[16];
-      for (std::size_t p = 0; p < 16; ++p) {
-        const std::size_t at = p * Channels + c;
-        constexpr std::uint8_t nothing = 0x80;
-        first[p] = p < 8 && at < 16 ? static_cast<std::uint8_t>(at) : nothing;
-        second[p] = p < 8 && at >= 16 ? static_cast<std::uint8_t>(at - second_at) : nothing;
-      }
-      first_mask[c] = _mm_load_si128(reinterpret_cast<const __m128i*>(first));
-      second_mask[c] = _mm_load_si128(reinterpret_cast<const __m128i*>(second));
-      scale[c] = _mm256_set1_ps(job.scale[c]);
-      bias[c] = _mm256_set1_ps(job.bias[c]);
+      const auto lane = [c](std::size_t p) { return static_cast<int>(0x80808000 | (p * Channels + c)); };
+      f.pick[c] = _mm256_setr_epi32(lane(0), lane(1), lane(2), lane(3), lane(0), lane(1), lane(2), lane(3));
+      f.scale[c] = _mm256_set1_ps(job.scale[c]);
+      f.bias[c] = _mm256_set1_ps(job.bias[c]);
     }
-    streams = streams && job.pixels * sizeof(T) % alignment_bytes<T> == 0;   // else the planes are aligned differently
     for (std::size_t image = 0; image < job.images; ++image) {
       const std::uint8_t* in = job.in + image * job.pixels * Channels;
       T* out = job.out + image * job.pixels * Channels;
@@ -214,14 +256,9 @@ struct avx2_normalizer {
       };
       std::size_t p = 0;
       for (const std::size_t head = to_alignment(out); p < head && p < job.pixels; ++p) one(p);
-      for (; p + 8 <= job.pixels; p += 8) {
-        const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + p * Channels));
-        const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + p * Channels + second_at));
-        for (std::size_t c = 0; c < Channels; ++c) {
-          const __m128i bytes = _mm_or_si128(_mm_shuffle_epi8(first, first_mask[c]), _mm_shuffle_epi8(second, second_mask[c]));
-          store(out + c * job.pixels + p, scaled(bytes, scale[c], bias[c]), streams);
-        }
-      }
+      constexpr std::size_t read_beyond = 4;
+      for (; p + 16 + read_beyond <= job.pixels; p += 16)
+        planar_step<T, Streams>(f, in + p * Channels, out + p, job.pixels, std::make_index_sequence<Channels>());
       for (; p < job.pixels; ++p) one(p);
     }
   }
