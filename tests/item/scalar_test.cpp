@@ -131,12 +131,13 @@ std::string shown(double value) {
 }  // namespace
 
 TEST_CASE("integers and reals are accepted and refused as Python does") {
-  for (const auto& [text, as_int, as_float] : table) {
-    CAPTURE(std::string(text));
+  for (const auto& entry : table) {
+    const std::string text(entry.text);
+    CAPTURE(text);
     const auto i = integer_of<std::int64_t>(text);
-    CHECK((i ? std::to_string(*i) : "-") == as_int);
+    CHECK((i ? std::to_string(*i) : "-") == entry.as_int);
     const auto r = real_of(text);
-    CHECK((r ? shown(*r) : "-") == as_float);
+    CHECK((r ? shown(*r) : "-") == entry.as_float);
   }
 }
 
@@ -215,7 +216,8 @@ TEST_CASE("text is UTF-8 or an error") {
   CHECK(good("a caption\n"));
   CHECK(good("a\0b"sv));
   CHECK(good("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf \xee\x80\x80 \xed\x9f\xbf"));
-  for (const char* bad : {"\x80", "\xc3", "\xc3(", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xe0\x9f\xbf", "\xed\xa0\x80",
+  for (const char* bad : {"\x80", "\xc3", "\xc3(", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xe0\x9f\xbf",
+                          "\xed\xa0\x80",
                           "\xe2\x82", "\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
                           "\xff", "abc\xe4", "\xf0\x9f\x98"}) {
     CAPTURE(bad);

@@ -4,8 +4,8 @@
 //   auto box       = mr::array<float, 2>(r["box.npy"]);      // tensor<float, 2>: another rank is an error
 //   auto samples   = mr::array<std::int16_t>(r["pcm"]);      // no .npy: raw elements, little-endian, shape {n}
 //
-// A field is a .npy file if it begins with NumPy's mark or if its name ends in "npy"; anything else is raw. Accepted are
-// versions 1.0 and 2.0, little-endian, C order, and exactly the element type T: nothing is converted.
+// A field is a .npy file if it begins with NumPy's mark or if its name ends in "npy"; anything else is raw. Accepted
+// are versions 1.0 and 2.0, little-endian, C order, and exactly the element type T: nothing is converted.
 // Errors: data_error naming field, shard and key. Sizes are checked before memory is taken. Threads: none shared.
 // Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
 #pragma once
@@ -175,7 +175,7 @@ array_layout layout_of(const bytes& field) {
                               "', which is " + std::string(dtype_name<T>()) + ")",
                    header->type.starts_with('>')   ? "Big-endian data are not read: use astype() before saving"
                    : header->type.find('O') < 2    ? "Python objects are never read: save a plain array"
-                                                   : "Ask for the type that was written, or use astype() before saving");
+                                                   : "Ask for the type that was written, or save astype()");
   if (header->fortran_order)
     throw_no_array(field, "holds an array in Fortran order (expected: C order)",
                    "Use numpy.ascontiguousarray() before saving");

@@ -105,9 +105,9 @@ TEST_CASE("braces expand as braceexpand 0.1.7 does") {
       {"a\\", {"a\\"}},
       {"\\\\", {"\\"}},
   };
-  for (const auto& [pattern, expected] : table) {
-    CAPTURE(pattern);
-    CHECK(mr::expand_braces(pattern) == expected);
+  for (const auto& entry : table) {
+    CAPTURE(entry.pattern);
+    CHECK(mr::expand_braces(entry.pattern) == entry.expected);
   }
 }
 

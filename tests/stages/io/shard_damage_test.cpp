@@ -169,7 +169,8 @@ TEST_CASE("a flipped bit in any header byte gives an error, or changes nothing t
         const outcome o = read_tar(tar);
         if (o.error == "data") {
           ++seen;
-          if (o.samples != first_sample) FAIL("byte " << at - begin << " bit " << bit << ": not one sample before the error");
+          if (o.samples != first_sample)
+            FAIL("byte " << at - begin << " bit " << bit << ": not one sample before the error");
           continue;
         }
         // Only the checksum's own bytes and the payload of a pax header are outside the checksum.
@@ -185,7 +186,8 @@ TEST_CASE("a flipped bit in any header byte gives an error, or changes nothing t
 
 TEST_CASE("a malformed pax record is an error") {
   const std::string before = file("a.txt", "1"), after = file("b.txt", "2") + end_marker();
-  for (const std::string records : {"hello", "99 path=x\n", "7 mtime", "x path=y\n", "0 path=y\n", "11 path=abc", "-5 a=b\n"}) {
+  for (const std::string records : {"hello", "99 path=x\n", "7 mtime",
+                                    "x path=y\n", "0 path=y\n", "11 path=abc", "-5 a=b\n"}) {
     CAPTURE(records);
     const outcome o = read_tar(before + pax(records) + after);
     CHECK(o.error == "data");

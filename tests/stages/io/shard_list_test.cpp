@@ -28,13 +28,15 @@ std::string message_of(const std::string& pattern) {
 
 TEST_CASE("patterns are split at ::, then braces, globs and folders are expanded") {
   const temporary_folder f;
-  for (const char* name : {"a-00.tar", "a-01.tar", "a-02.tar", "b.tar.gz", ".hidden.tar", "notes.txt"}) save(f / name, "x");
+  for (const char* name : {"a-00.tar", "a-01.tar", "a-02.tar", "b.tar.gz", ".hidden.tar", "notes.txt"})
+    save(f / name, "x");
   std::filesystem::create_directory(f / "sub");
   for (const char* name : {"10.tgz", "9.tar.zst", "8.tar.bz2", "7.tar.xz", "6.tar.lz4", "x.idx", ".9.tar"})
     save(f / ("sub/" + std::string(name)), "x");
   const std::string p = f.path() + "/";
   CHECK(mr::list_shards(p + "a-{00..02}.tar") == names{p + "a-00.tar", p + "a-01.tar", p + "a-02.tar"});
-  CHECK(mr::list_shards(p + "a-{02..00..2}.tar::" + p + "b.tar.gz") == names{p + "a-02.tar", p + "a-00.tar", p + "b.tar.gz"});
+  CHECK(mr::list_shards(p + "a-{02..00..2}.tar::" + p + "b.tar.gz") ==
+        names{p + "a-02.tar", p + "a-00.tar", p + "b.tar.gz"});
   CHECK(mr::list_shards(p + "a-*.tar") == names{p + "a-00.tar", p + "a-01.tar", p + "a-02.tar"});
   CHECK(mr::list_shards(p + "{b,a}*") == names{p + "b.tar.gz", p + "a-00.tar", p + "a-01.tar", p + "a-02.tar"});
   CHECK(mr::list_shards(p + "a-0[12].tar") == names{p + "a-01.tar", p + "a-02.tar"});
@@ -50,7 +52,8 @@ TEST_CASE("patterns are split at ::, then braces, globs and folders are expanded
 
 TEST_CASE("a list of names is taken literally, with any characters") {
   const temporary_folder f;
-  const names odd{f / "a#b.tar", f / "a?b.tar", f / "{1..2}.tar", f / "x::y.tar", f / "[1].tar", f / "run:3.tar", f / "%41.tar"};
+  const names odd{f / "a#b.tar", f / "a?b.tar", f / "{1..2}.tar", f / "x::y.tar", f / "[1].tar",
+                  f / "run:3.tar", f / "%41.tar"};
   for (const auto& name : odd) save(name, "x");
   CHECK(mr::list_shards(odd) == odd);
   CHECK(mr::list_shards({odd[0], odd[2]}) == names{odd[0], odd[2]});

@@ -66,8 +66,10 @@ TEST_CASE("names that are no part of a sample are passed over and counted") {
 }
 
 TEST_CASE("only a first folder named __x__ is metadata") {
-  CHECK(read_names({"__meta__.json", "./__info__/z.jpg", "d/__x__.jpg", "___/a.jpg", "__a/b.jpg", "a__/b.jpg"}).samples ==
-        samples{"__meta__: json=1", "./__info__/z: jpg=1", "d/__x__: jpg=1", "___/a: jpg=1", "__a/b: jpg=1", "a__/b: jpg=1"});
+  CHECK(read_names({"__meta__.json", "./__info__/z.jpg", "d/__x__.jpg"}).samples ==
+        samples{"__meta__: json=1", "./__info__/z: jpg=1", "d/__x__: jpg=1"});
+  CHECK(read_names({"___/a.jpg", "__a/b.jpg", "a__/b.jpg"}).samples ==
+        samples{"___/a: jpg=1", "__a/b: jpg=1", "a__/b: jpg=1"});
 }
 
 TEST_CASE("links, folders and devices are passed over, not followed") {
@@ -130,7 +132,8 @@ TEST_CASE("only the wanted fields are read, and a sample without any of them is 
 
 TEST_CASE("an unwanted field is passed over even where it is larger than the read buffer") {
   const std::string big(3'000'000, 'x');
-  const std::string tar = file("a.mp4", big) + file("a.cls", "1") + file("b.mp4", big) + file("b.cls", "2") + end_marker();
+  const std::string tar = file("a.mp4", big) + file("a.cls", "1") +
+                          file("b.mp4", big) + file("b.cls", "2") + end_marker();
   CHECK(read_tar(tar, {.fields = {"cls"}}).samples == samples{"a: cls=1", "b: cls=2"});
   const outcome whole = read_tar(tar);
   CHECK(whole.samples == samples{"a: mp4=3000000x cls=1", "b: mp4=3000000x cls=2"});
@@ -141,7 +144,8 @@ TEST_CASE("pax headers before every member, as Python writes them, do not show")
   const outcome o = read_tar(with_pax.bytes());
   CHECK(o.error == "");
   CHECK(o.samples == read_tar(plain.bytes()).samples);
-  CHECK(o.offsets == std::vector<std::uint64_t>{0, with_pax.offset_of(2), with_pax.offset_of(4)});   // of the pax headers
+  // The offsets are those of the pax headers.
+  CHECK(o.offsets == std::vector<std::uint64_t>{0, with_pax.offset_of(2), with_pax.offset_of(4)});
 }
 
 TEST_CASE("names of any length arrive whole: ustar prefix, GNU and pax") {
@@ -154,8 +158,8 @@ TEST_CASE("names of any length arrive whole: ustar prefix, GNU and pax") {
   }
   const std::string exactly = std::string(96, 'n') + ".jpg";
   CHECK(read_names({exactly}).samples == samples{std::string(96, 'n') + ": jpg=1"});
-  CHECK(read_tar(block({.name = "b.jpg", .size_bytes = 1, .prefix = "deep/folder"}) + padded("1") + end_marker()).samples ==
-        samples{"deep/folder/b: jpg=1"});
+  const std::string with_prefix = block({.name = "b.jpg", .size_bytes = 1, .prefix = "deep/folder"}) + padded("1");
+  CHECK(read_tar(with_prefix + end_marker()).samples == samples{"deep/folder/b: jpg=1"});
 }
 
 TEST_CASE("names that are no UTF-8, and UTF-8 names in any header, arrive as their bytes") {
@@ -165,7 +169,8 @@ TEST_CASE("names that are no UTF-8, and UTF-8 names in any header, arrive as the
     CHECK(read_tar(gnu_long_name(std::string(200, 'x') + latin, "1") + end_marker()).samples ==
           samples{std::string(200, 'x') + "k\xe4se: jpg=1"});
     for (const auto& name : {latin, utf8}) {
-      const outcome o = read_tar(pax(pax_record("path", name)) + file("short", "1") + file("b.jpg", "2") + end_marker());
+      const std::string with_path = pax(pax_record("path", name)) + file("short", "1");
+      const outcome o = read_tar(with_path + file("b.jpg", "2") + end_marker());
       CHECK(o.error == "");
       CHECK(o.samples == samples{name.substr(0, name.size() - 4) + ": jpg=1", "b: jpg=2"});
       CHECK(read_tar(pax(pax_record("hdrcharset", "BINARY") + pax_record("path", name)) + file("short", "1") +
@@ -183,8 +188,8 @@ TEST_CASE("base-256 and pax sizes are honoured") {
   std::string size(12, '\0');
   size[0] = static_cast<char>(0x80);
   size[11] = 5;
-  CHECK(read_tar(block({.name = "a.txt", .raw_size = size}) + padded("hello") + file("b.txt", "x") + end_marker()).samples ==
-        samples{"a: txt=hello", "b: txt=x"});
+  const std::string with_base_256 = block({.name = "a.txt", .raw_size = size}) + padded("hello");
+  CHECK(read_tar(with_base_256 + file("b.txt", "x") + end_marker()).samples == samples{"a: txt=hello", "b: txt=x"});
   CHECK(read_tar(pax(pax_record("size", "5")) + block({.name = "a.txt", .size_bytes = 0}) + padded("hello") +
                  file("b.txt", "x") + end_marker()).samples == samples{"a: txt=hello", "b: txt=x"});
   CHECK(read_tar(block({.name = "a.txt", .size_bytes = 0}) + file("b.txt", "x") + end_marker()).samples ==
@@ -201,7 +206,8 @@ TEST_CASE("holes of sparse members are zeros") {
   h.replace(483, 11, octal(2000, 11));
   put_checksum(h, 0);
   mr::block_pool pool;
-  mr::shard_reader reader(std::make_unique<memory_source>(h + padded("dataend") + file("b.txt", "x") + end_marker()), pool);
+  const std::string tar = h + padded("dataend") + file("b.txt", "x") + end_marker();
+  mr::shard_reader reader(std::make_unique<memory_source>(tar), pool);
   const auto record = reader.next();
   REQUIRE(record);
   std::string expected(2000, '\0');
@@ -221,7 +227,8 @@ TEST_CASE("sparse files of GNU tar arrive expanded in all its formats") {
   std::string content(300'000, '\0');
   content.replace(100'000, 5, "hello");
   content.replace(250'000, 5, "world");
-  for (const std::string format : {"gnu", "pax --sparse-version=0.0", "pax --sparse-version=0.1", "pax --sparse-version=1.0"}) {
+  for (const std::string format :
+       {"gnu", "pax --sparse-version=0.0", "pax --sparse-version=0.1", "pax --sparse-version=1.0"}) {
     CAPTURE(format);
     save(f / "a.bin", "");
     std::filesystem::resize_file(f / "a.bin", content.size());
@@ -230,7 +237,8 @@ TEST_CASE("sparse files of GNU tar arrive expanded in all its formats") {
       out.seekp(static_cast<std::streamoff>(at));
       out.write(content.data() + at, 5);
     }
-    REQUIRE(std::system(("tar -C " + f.path() + " --sparse --format=" + format + " -cf " + (f / "s.tar") + " a.bin").c_str()) == 0);
+    const std::string pack = "tar -C " + f.path() + " --sparse --format=" + format + " -cf " + (f / "s.tar") + " a.bin";
+    REQUIRE(std::system(pack.c_str()) == 0);
     const bool is_sparse = load(f / "s.tar").size() < 100'000;   // some file systems keep no holes
     mr::block_pool pool;
     mr::shard_reader reader(std::make_unique<mr::file_source>(f / "s.tar"), pool);

@@ -147,12 +147,14 @@ TEST_CASE("Python's tarfile reads the shards, names and all") {
   }
   const temporary_folder f;
   mr::shard_writer writer({.pattern = f / "t-%d.tar"});
-  const std::vector<std::string> keys{"a", "d/b", std::string(300, 'n'), std::string(120, 'd') + "/" + std::string(90, 'n'),
+  const std::vector<std::string> keys{"a", "d/b", std::string(300, 'n'),
+                                      std::string(120, 'd') + "/" + std::string(90, 'n'),
                                       "k\xc3\xa4se", std::string(300, 'x') + "\xe4"};
   std::string expected;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     writer.write(keys[i], {{"jpg", std::string(700 * i, 'j')}, {"cls", std::to_string(i)}});
-    expected += keys[i] + ".cls " + std::to_string(i) + " 0 0 0o644\n" + keys[i] + ".jpg " + std::string(700 * i, 'j') + " 0 0 0o644\n";
+    expected += keys[i] + ".cls " + std::to_string(i) + " 0 0 0o644\n";
+    expected += keys[i] + ".jpg " + std::string(700 * i, 'j') + " 0 0 0o644\n";
   }
   writer.close();
   save(f / "read.py",
@@ -237,8 +239,8 @@ TEST_CASE("keys and fields that a reader would give back differently are refused
 }
 
 TEST_CASE("a pattern needs exactly one number") {
-  for (const char* bad : {"", "t.tar", "t-%d-%d.tar", "t-%s.tar", "t-%", "t-%6d.tar", "t-%06x.tar", "t-%%d.tar", "t-%0000d",
-                          "t-%n%d"}) {
+  for (const char* bad : {"", "t.tar", "t-%d-%d.tar", "t-%s.tar", "t-%", "t-%6d.tar", "t-%06x.tar", "t-%%d.tar",
+                          "t-%0000d", "t-%n%d"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(mr::shard_writer({.pattern = bad}), mr::setup_error);
   }

@@ -4,7 +4,7 @@
 //
 // The key is the folder and the basename up to its first dot; the field is the rest, whose letters A-Z readers lower.
 // "foo." has the field "". What is no part of a sample is told apart so that it can be counted.
-// Differs from the Python reference on purpose: "dir/.hidden" is a dot file there too, not a sample with the key "dir/".
+// Differs from the Python reference on purpose: "dir/.hidden" is a dot file, and no sample with the key "dir/".
 #pragma once
 
 #include <millrace/base/version.hpp>

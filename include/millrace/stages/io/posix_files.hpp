@@ -25,7 +25,9 @@ namespace millrace::inline MILLRACE_ABI::detail {
 inline std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
 
 struct posix_files {
-  static int open(const char* path, int flags, mode_t mode = 0) noexcept { return ::open(path, flags | O_CLOEXEC, mode); }
+  static int open(const char* path, int flags, mode_t mode = 0) noexcept {
+    return ::open(path, flags | O_CLOEXEC, mode);
+  }
   static int close(int file) noexcept { return ::close(file); }
   static int stat_open(int file, struct ::stat& status) noexcept { return ::fstat(file, &status); }
   static ssize_t read_at(int file, void* room, std::size_t bytes, off_t offset) noexcept {

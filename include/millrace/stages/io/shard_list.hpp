@@ -94,7 +94,8 @@ inline std::vector<std::string> glob_matches(const std::string& pattern) {
 }
 
 inline std::vector<std::string> shards_in(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> open_folder(::opendir(folder.c_str()), [](DIR* d) { return ::closedir(d); });
+  const auto close = [](DIR* opened) { ::closedir(opened); };
+  const std::unique_ptr<DIR, decltype(close)> open_folder(::opendir(folder.c_str()), close);
   if (!open_folder)
     throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno),
                    "Check its permissions");
@@ -178,6 +179,8 @@ inline std::vector<std::string> list_shards(std::string_view pattern) {
   return paths;
 }
 inline std::vector<std::string> list_shards(const char* pattern) { return list_shards(std::string_view(pattern)); }
-inline std::vector<std::string> list_shards(const std::string& pattern) { return list_shards(std::string_view(pattern)); }
+inline std::vector<std::string> list_shards(const std::string& pattern) {
+  return list_shards(std::string_view(pattern));
+}
 
 }  // namespace millrace::inline MILLRACE_ABI

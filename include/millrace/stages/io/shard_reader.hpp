@@ -9,8 +9,8 @@
 // folders are passed over and counted. The same field twice in a sample is an error (of the fields that are wanted).
 // Errors: on damage everything complete before it is delivered first; the sample that is open when the damage is found
 // is not. Then data_error (or the source's io_error) names shard, offset and the last good key, and every further call
-// throws the same. Threads: one at a time; the pool outlives the reader. Memory: the payload is copied once, into the record's block; apart from what
-// libarchive does, nothing is allocated once sizes repeat.
+// throws the same. Threads: one at a time; the pool outlives the reader. Memory: the payload is copied once, into the
+// record's block; apart from what libarchive does, nothing is allocated once sizes repeat.
 #pragma once
 
 #include <millrace/base/error.hpp>

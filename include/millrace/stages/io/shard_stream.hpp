@@ -62,8 +62,8 @@ class shard_stream {
     return count_bytes;
   }
 
-  std::uint64_t end_bytes() const noexcept { return end_bytes_; }                 ///< bytes handed out or skipped so far
-  std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }   ///< all bytes read from here on are 0
+  std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< handed out or skipped so far
+  std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }   ///< from here on all read were 0
   bool compressed() const noexcept { return decompressor_ != nullptr; }
 
  private:

@@ -3,9 +3,9 @@
 //   std::string out;
 //   detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or 512 + pax records + 512
 //
-// The bytes depend on name and size alone: mode 0644, no owner, time 0; no locale, no library version. Names are written
-// as they are; one that neither the name field (100 bytes) nor prefix and name (155 + 100) can hold goes into a pax
-// record, and so does a size of 8 GiB or more.
+// The bytes depend on name and size alone: mode 0644, no owner, time 0; no locale, no library version. Names are
+// written as they are; one that neither the name field (100 bytes) nor prefix and name (155 + 100) can hold goes into a
+// pax record, and so does a size of 8 GiB or more.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format".
 #pragma once
 
@@ -89,9 +89,10 @@ inline void append_tar_header(std::string& out, std::string_view name, std::uint
     out += records;
     out.append(tar_padding(records.size()), '\0');
   }
-  const std::uint64_t size_field = size_fits ? size_bytes : 0;
-  if (split != std::string_view::npos) append_ustar_block(out, name.substr(0, split), name.substr(split + 1), size_field, '0');
-  else append_ustar_block(out, "", name.substr(0, std::min<std::size_t>(name.size(), 100)), size_field, '0');
+  const bool cut = split != std::string_view::npos;
+  const std::string_view prefix = cut ? name.substr(0, split) : "";
+  const std::string_view base = cut ? name.substr(split + 1) : name.substr(0, std::min<std::size_t>(name.size(), 100));
+  append_ustar_block(out, prefix, base, size_fits ? size_bytes : 0, '0');
 }
 
 }  // namespace millrace::inline MILLRACE_ABI::detail
