@@ -41,7 +41,8 @@ struct example {
     out.resize(count + shift + 64);
     std::memset(static_cast<void*>(out.data()), 0x5a, out.size() * sizeof(T));
     pixels = {.data = in.data() + shift, .shape = shape};
-    numbers = {.data = out.data() + shift, .shape = planar ? std::array{shape[0], shape[3], shape[1], shape[2]} : shape};
+    numbers = {.data = out.data() + shift,
+               .shape = planar ? std::array{shape[0], shape[3], shape[1], shape[2]} : shape};
     options.layout = planar ? mr::image_layout::nchw : mr::image_layout::nhwc;
     for (std::size_t c = 0; c < 4; ++c) {
       options.mean[c] = d.uniform(0.3, 0.6);
@@ -52,7 +53,8 @@ struct example {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every path gives the same bits, for all sizes, channels and alignments", T, float, mr::f16, mr::bf16) {
+TEST_CASE_TEMPLATE("every path gives the same bits, for all sizes, channels and alignments", T, float, mr::f16,
+                   mr::bf16) {
   mr::draw d({.seed = 1});
   for (std::size_t channels = 1; channels <= 4; ++channels)
     for (const bool planar : {false, true})
@@ -142,7 +144,9 @@ TEST_CASE("calls that do not fit are refused") {
   CHECK_NOTHROW(mr::normalize(pixels({1, 4, 5, 3}), numbers, {.layout = mr::image_layout::nchw}));
   CHECK_THROWS_AS(mr::normalize(pixels({1, 3, 4, 5}), numbers), mr::setup_error);
   for (const double bad : {0.0, -1.0, 1e-300, std::nan("")})
-    CHECK_THROWS_AS(mr::normalize(pixels({1, 4, 5, 3}), numbers, {.std = {1, bad, 1, 1}, .layout = mr::image_layout::nchw}), mr::setup_error);
+    CHECK_THROWS_AS(
+        mr::normalize(pixels({1, 4, 5, 3}), numbers, {.std = {1, bad, 1, 1}, .layout = mr::image_layout::nchw}),
+        mr::setup_error);
   numbers.memory = mr::memory_kind::device;
   numbers.name = "pixels";
   CHECK_THROWS_AS(mr::normalize(pixels({1, 4, 5, 3}), numbers, {.layout = mr::image_layout::nchw}), mr::setup_error);

@@ -33,21 +33,25 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
     }
   };
   constexpr int rounds = 40'000;
-  for (const auto& [width, height] : {std::pair{500, 375}, std::pair{375, 500}, std::pair{64, 64}, std::pair{800, 100}}) {
+  for (const auto& [width, height] :
+       {std::pair{500, 375}, std::pair{375, 500}, std::pair{64, 64}, std::pair{800, 100}}) {
     const double w0 = width, h0 = height;
     totals ours, real;
     mr::draw d({.seed = 2}), e({.seed = 3});
     for (int i = 0; i < rounds; ++i) {
-      const auto box = mr::draw_crop({.width = static_cast<std::size_t>(width), .height = static_cast<std::size_t>(height)}, d);
+      const auto box =
+          mr::draw_crop({.width = static_cast<std::size_t>(width), .height = static_cast<std::size_t>(height)}, d);
       REQUIRE((box.width > 0 && box.height > 0));
       REQUIRE(box.left + box.width <= static_cast<std::size_t>(width));
       REQUIRE(box.top + box.height <= static_cast<std::size_t>(height));
       const auto w = static_cast<double>(box.width), h = static_cast<double>(box.height);
-      ours.add(w * h / (w0 * h0), std::log(w / h), static_cast<double>(box.left) / w0, static_cast<double>(box.top) / h0);
+      ours.add(w * h / (w0 * h0), std::log(w / h), static_cast<double>(box.left) / w0,
+               static_cast<double>(box.top) / h0);
       double cw = 0, ch = 0, cl = 0, ct = 0;
       bool found = false;
       for (int attempt = 0; attempt < 10 && !found; ++attempt) {
-        const double area = w0 * h0 * e.uniform(0.08, 1), ratio = std::exp(e.uniform(std::log(3. / 4), std::log(4. / 3)));
+        const double area = w0 * h0 * e.uniform(0.08, 1),
+                     ratio = std::exp(e.uniform(std::log(3. / 4), std::log(4. / 3)));
         cw = std::round(std::sqrt(area * ratio));
         ch = std::round(std::sqrt(area / ratio));
         if (cw < 1 || ch < 1 || cw > w0 || ch > h0) continue;
@@ -63,7 +67,9 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
       }
       real.add(cw * ch / (w0 * h0), std::log(cw / ch), cl / w0, ct / h0);
     }
-    const auto near = [](double a, double b, double tolerance) { return std::abs(a / rounds - b / rounds) < tolerance; };
+    const auto near = [](double a, double b, double tolerance) {
+      return std::abs(a / rounds - b / rounds) < tolerance;
+    };
     CHECK(near(ours.area, real.area, 0.006));
     CHECK(near(ours.area_square, real.area_square, 0.006));
     CHECK(near(ours.log_ratio, real.log_ratio, 0.006));
@@ -104,8 +110,12 @@ TEST_CASE("the crops of a key are fixed for ever, on every compiler and flag") {
 
 TEST_CASE("impossible options are refused") {
   mr::draw d({.seed = 5});
-  for (const mr::random_crop_options& o : {mr::random_crop_options{.scale_min = 0}, {.scale_min = 0.9, .scale_max = 0.5},
-                                           {.scale_max = 1.5}, {.ratio_min = 0}, {.ratio_min = 2, .ratio_max = 1},
-                                           {.ratio_max = 1e9}, {.scale_min = std::nan("")}})
+  for (const mr::random_crop_options& o : {mr::random_crop_options{.scale_min = 0},
+                                           {.scale_min = 0.9, .scale_max = 0.5},
+                                           {.scale_max = 1.5},
+                                           {.ratio_min = 0},
+                                           {.ratio_min = 2, .ratio_max = 1},
+                                           {.ratio_max = 1e9},
+                                           {.scale_min = std::nan("")}})
     CHECK_THROWS_AS((void)mr::draw_crop({.width = 5, .height = 5}, d, o), mr::setup_error);
 }

@@ -57,7 +57,8 @@ std::vector<std::byte> with_scans(std::vector<std::byte> file, int more) {
 TEST_CASE("a file cut at any length is an error, or pixels where damage is accepted") {
   mr::scratch s;
   for (const bool progressive : {false, true}) {
-    const auto file = mr::encode_jpeg(slow::photo(20, 24, 3, 1), {.quality = 60, .progressive = progressive, .restart_rows = 1});
+    const auto file =
+        mr::encode_jpeg(slow::photo(20, 24, 3, 1), {.quality = 60, .progressive = progressive, .restart_rows = 1});
     std::size_t accepted = 0;
     for (std::size_t n = 0; n < file.size(); ++n) {
       const auto cut = std::span(file).first(n);
@@ -77,7 +78,9 @@ TEST_CASE("a file cut at any length is an error, or pixels where damage is accep
 TEST_CASE("flipped bits never do more than give an error or other pixels") {
   mr::scratch s;
   mr::draw d({.seed = 2});
-  const mr::jpeg_encode_options kinds[] = {{.quality = 50}, {.quality = 50, .progressive = true}, {.quality = 50, .arithmetic = true},
+  const mr::jpeg_encode_options kinds[] = {{.quality = 50},
+                                           {.quality = 50, .progressive = true},
+                                           {.quality = 50, .arithmetic = true},
                                            {.quality = 50, .sampling = mr::chroma_sampling::yuv411, .restart_rows = 1}};
   std::size_t errors = 0, pixels = 0;
   for (const auto& kind : kinds) {
@@ -117,7 +120,8 @@ TEST_CASE("scans and memory of progressive files are bounded") {
   const double before = cpu_seconds();
   CHECK(outcome(with_scans(file, 1'000), {.accept_damaged = true}, s) == "the JPEG has more than 100 scans");
   CHECK(outcome(with_scans(file, 0), {.max_scans = 2}, s) == "the JPEG has more than 2 scans");
-  const auto big = mr::encode_jpeg(slow::photo(400, 400, 3, 6), {.sampling = mr::chroma_sampling::yuv444, .progressive = true});
+  const auto big =
+      mr::encode_jpeg(slow::photo(400, 400, 3, 6), {.sampling = mr::chroma_sampling::yuv444, .progressive = true});
   CHECK(outcome(big, {.max_memory_bytes = 100'000}, s).find("needs more than 100000 bytes") != std::string::npos);
   CHECK(outcome(big, {}, s).empty());
   CHECK(outcome(patched(big, 13'000, 13'000), {}, s).find("needs more than 536870912 bytes") != std::string::npos);
@@ -126,10 +130,12 @@ TEST_CASE("scans and memory of progressive files are bounded") {
 
 TEST_CASE("decoding stops below the crop") {
   const auto file = mr::encode_jpeg(slow::photo(200, 80, 3, 7), {.sampling = mr::chroma_sampling::yuv444});
-  const auto cut = std::vector<std::byte>(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(file.size() * 2 / 3));
+  const auto cut =
+      std::vector<std::byte>(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(file.size() * 2 / 3));
   mr::scratch s;
   CHECK(mr::jpeg(slow::view(cut)).crop({.left = 0, .top = 0, .width = 80, .height = 40}).pixels(s).size() > 0);
-  CHECK_THROWS_AS((void)mr::jpeg(slow::view(cut)).crop({.left = 0, .top = 160, .width = 80, .height = 40}).pixels(s), mr::data_error);
+  CHECK_THROWS_AS((void)mr::jpeg(slow::view(cut)).crop({.left = 0, .top = 160, .width = 80, .height = 40}).pixels(s),
+                  mr::data_error);
   CHECK(mr::jpeg_counts_of(s).pictures == 1);
   CHECK(mr::jpeg_counts_of(s).damaged == 0);
 }

@@ -18,7 +18,8 @@ TEST_CASE("what is encoded comes back nearly as it was, in every kind of file") 
                               mr::chroma_sampling::yuv420, mr::chroma_sampling::yuv411})
     for (const bool progressive : {false, true})
       for (const unsigned restart : {0U, 2U}) {
-        const auto file = mr::encode_jpeg(smooth, {.quality = 98, .sampling = sampling, .progressive = progressive, .restart_rows = restart});
+        const auto file = mr::encode_jpeg(
+            smooth, {.quality = 98, .sampling = sampling, .progressive = progressive, .restart_rows = restart});
         CHECK(slow::compare(slow::decode(file), slow::real(smooth)).mean < 1);
       }
   const auto kept = mr::encode_jpeg(smooth, {.quality = 100, .keep_rgb = true});
@@ -37,7 +38,8 @@ TEST_CASE("options do what they say") {
   std::size_t markers = 0;
   const auto restarts = mr::encode_jpeg(p, {.restart_rows = 1});   // 4 rows of 16 x 16 blocks, a marker between each
   for (std::size_t i = 0; i + 1 < restarts.size(); ++i)
-    markers += restarts[i] == std::byte{0xff} && restarts[i + 1] >= std::byte{0xd0} && restarts[i + 1] <= std::byte{0xd7};
+    markers +=
+        restarts[i] == std::byte{0xff} && restarts[i + 1] >= std::byte{0xd0} && restarts[i + 1] <= std::byte{0xd7};
   CHECK(markers == 3);
 }
 

@@ -56,7 +56,9 @@ TEST_CASE("bytes of another format are named") {
   CHECK(message_of("GIF89a"sv) == "a JPEG was expected, but the bytes look like a GIF");
   CHECK(message_of("RIFF\1\2\3\4WEBPVP8 "sv) == "a JPEG was expected, but the bytes look like a WebP");
   CHECK(message_of("<!DOCTYPE html>"sv) == "a JPEG was expected, but the bytes look like an HTML or XML page");
-  CHECK(message_of("\0\0\0\x1c" "ftypavif"sv) == "a JPEG was expected, but the bytes look like an ISO media file (HEIF, AVIF or MP4)");
+  CHECK(message_of("\0\0\0\x1c"
+                   "ftypavif"sv) ==
+        "a JPEG was expected, but the bytes look like an ISO media file (HEIF, AVIF or MP4)");
   CHECK(message_of("\xff\xd8"sv) == "a JPEG begins with ff d8 ff, but these 2 bytes with ff d8");
   CHECK(message_of("1234567890"sv) == "a JPEG begins with ff d8 ff, but these 10 bytes with 31 32 33 34 35 36 37 38");
 }

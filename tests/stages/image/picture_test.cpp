@@ -50,7 +50,8 @@ TEST_CASE("a crop has the full decode's pixels bit for bit") {
   mr::draw d({.seed = 1});
   mr::scratch s;
   for (int i = 0; i < 60; ++i) {
-    const auto height = static_cast<std::size_t>(d.between(1, 130)), width = static_cast<std::size_t>(d.between(1, 130));
+    const auto height = static_cast<std::size_t>(d.between(1, 130)),
+               width = static_cast<std::size_t>(d.between(1, 130));
     const auto file = random_file(d, height, width);
     REQUIRE(same(mr::jpeg(slow::view(file.data)).pixels(s), file.pixels));
     for (int k = 0; k < 12; ++k) {
@@ -75,7 +76,8 @@ TEST_CASE("crop, resize and flip are within one level of the same steps in real 
     const auto file = random_file(d, height, width);
     for (int k = 0; k < plans; ++k) {
       const auto box = random_box(d, height, width);
-      const auto target_height = static_cast<std::size_t>(d.between(1, 70)), target_width = static_cast<std::size_t>(d.between(1, 70));
+      const auto target_height = static_cast<std::size_t>(d.between(1, 70)),
+                 target_width = static_cast<std::size_t>(d.between(1, 70));
       const bool flips = d.chance(0.5);
       auto p = mr::jpeg(slow::view(file.data)).crop(box).resize(target_height, target_width);
       if (flips) p = p.flip();
@@ -91,25 +93,50 @@ TEST_CASE("crop, resize and flip are within one level of the same steps in real 
   CHECK(mean < 0.02);
 }
 
+TEST_CASE("crop and resize are within one level of Pillow's way, which rounds to whole levels between the two axes") {
+  const auto rounded = [](slow::real_image image) {
+    for (auto& v : image.span()) v = std::floor(v + 0.5);
+    return image;
+  };
+  mr::draw d({.seed = 12});
+  for (int i = 0; i < 60; ++i) {
+    const auto height = static_cast<std::size_t>(d.between(1, 120)), width = static_cast<std::size_t>(d.between(1, 120));
+    const auto file = random_file(d, height, width);
+    const auto box = random_box(d, height, width);
+    const auto rows = static_cast<std::size_t>(d.between(1, 70)), columns = static_cast<std::size_t>(d.between(1, 70));
+    const auto across = slow::resize_rows(slow::transpose(slow::real(slow::crop(file.pixels, box))), columns);
+    const auto pillow = slow::resize_rows(slow::transpose(rounded(across)), rows);
+    CHECK(slow::compare(mr::jpeg(slow::view(file.data)).crop(box).resize(rows, columns).pixels(), pillow).max <= 1);
+  }
+}
+
 TEST_CASE("a crop after a resize is within one level of resizing everything and cropping then") {
   mr::draw d({.seed = 3});
   mr::scratch s;
   for (int i = 0; i < 40; ++i) {
-    const auto height = static_cast<std::size_t>(d.between(20, 150)), width = static_cast<std::size_t>(d.between(20, 150));
+    const auto height = static_cast<std::size_t>(d.between(20, 150)),
+               width = static_cast<std::size_t>(d.between(20, 150));
     const auto file = random_file(d, height, width);
     const auto whole = slow::resize(slow::real(file.pixels), 45, 61);
     const auto box = random_box(d, 45, 61);
-    CHECK(slow::compare(mr::jpeg(slow::view(file.data)).resize(45, 61).crop(box).pixels(s), slow::crop(whole, box)).max <= 1);
+    CHECK(
+        slow::compare(mr::jpeg(slow::view(file.data)).resize(45, 61).crop(box).pixels(s), slow::crop(whole, box)).max <=
+        1);
     const auto mirrored = slow::flip(slow::crop(slow::flip(whole), box));
-    CHECK(slow::compare(mr::jpeg(slow::view(file.data)).resize(45, 61).flip().crop(box).flip().pixels(s), mirrored).max <= 1);
+    CHECK(
+        slow::compare(mr::jpeg(slow::view(file.data)).resize(45, 61).flip().crop(box).flip().pixels(s), mirrored).max <=
+        1);
 
     const auto eval = mr::jpeg(slow::view(file.data)).resize_shorter(32);
     CHECK(std::min(eval.width(), eval.height()) == 32);
     CHECK(std::max(eval.width(), eval.height()) == 32 * std::max(width, height) / std::min(width, height));
     const auto full = slow::resize(slow::real(file.pixels), eval.height(), eval.width());
     // torchvision: the offset is round(rest / 2), halves to even.
-    const auto offset = [](std::size_t rest) { return static_cast<std::size_t>(std::nearbyint(static_cast<double>(rest) / 2)); };
-    const mr::crop_box centre{.left = offset(eval.width() - 25), .top = offset(eval.height() - 26), .width = 25, .height = 26};
+    const auto offset = [](std::size_t rest) {
+      return static_cast<std::size_t>(std::nearbyint(static_cast<double>(rest) / 2));
+    };
+    const mr::crop_box centre{
+        .left = offset(eval.width() - 25), .top = offset(eval.height() - 26), .width = 25, .height = 26};
     CHECK(slow::compare(eval.center_crop(26, 25).pixels(s), slow::crop(full, centre)).max <= 1);
   }
 }
@@ -118,7 +145,9 @@ TEST_CASE("a crop of a crop is a crop, and a resize of a resize is one resize") 
   mr::draw d({.seed = 4});
   const auto file = random_file(d, 90, 80);
   const auto p = mr::jpeg(slow::view(file.data));
-  CHECK(same(p.crop({.left = 10, .top = 20, .width = 50, .height = 60}).crop({.left = 3, .top = 4, .width = 20, .height = 30}).pixels(),
+  CHECK(same(p.crop({.left = 10, .top = 20, .width = 50, .height = 60})
+                 .crop({.left = 3, .top = 4, .width = 20, .height = 30})
+                 .pixels(),
              p.crop({.left = 13, .top = 24, .width = 20, .height = 30}).pixels()));
   CHECK(same(p.resize(64, 64).resize(20, 30).pixels(), p.resize(20, 30).pixels()));
   // A box of a resized picture whose edges lie on source pixels.
@@ -132,10 +161,12 @@ TEST_CASE("a crop of a crop is a crop, and a resize of a resize is one resize") 
   const auto plain = mr::encode_jpeg(smooth, {.quality = 100, .sampling = mr::chroma_sampling::yuv444});
   const auto first = slow::resize(slow::real(slow::decode(plain)), 47, 41);
   const auto twice = slow::resize(slow::crop(first, {.left = 7, .top = 9, .width = 23, .height = 29}), 31, 25);
-  const auto once = mr::jpeg(slow::view(plain)).resize(47, 41).crop({.left = 7, .top = 9, .width = 23, .height = 29}).resize(31, 25);
+  const auto once =
+      mr::jpeg(slow::view(plain)).resize(47, 41).crop({.left = 7, .top = 9, .width = 23, .height = 29}).resize(31, 25);
   CHECK(slow::compare(once.pixels(), twice).max <= 3);
   auto often = p;
-  CHECK_THROWS_AS(for (std::size_t i = 0; i < 9; ++i) often = often.resize(61 + i, 67 + i).crop({.left = 1, .top = 1, .width = 53, .height = 47});
+  CHECK_THROWS_AS(for (std::size_t i = 0; i < 9; ++i) often =
+                      often.resize(61 + i, 67 + i).crop({.left = 1, .top = 1, .width = 53, .height = 47});
                   , mr::setup_error);
 }
 
@@ -184,7 +215,8 @@ TEST_CASE("the fast quality decodes smaller only while that covers the target, a
   mr::draw d({.seed = 6});
   for (const auto sampling : samplings) {
     const auto file = mr::encode_jpeg(smooth, {.quality = 95, .sampling = sampling});
-    const auto exact = mr::jpeg(slow::view(file)), fast = mr::jpeg(slow::view(file), {.quality = mr::picture_quality::fast});
+    const auto exact = mr::jpeg(slow::view(file)),
+               fast = mr::jpeg(slow::view(file), {.quality = mr::picture_quality::fast});
     for (int i = 0; i < 20; ++i) {
       auto box = random_box(d, 240, 320);
       box.width = std::max<std::size_t>(box.width, 60);
@@ -192,10 +224,12 @@ TEST_CASE("the fast quality decodes smaller only while that covers the target, a
       box.left = std::min(box.left, 320 - box.width);
       box.top = std::min(box.top, 240 - box.height);
       const auto small = std::size_t{8} << d.below(3);
-      const auto gap = slow::compare(fast.crop(box).resize(small, small).pixels(), slow::real(exact.crop(box).resize(small, small).pixels()));
+      const auto gap = slow::compare(fast.crop(box).resize(small, small).pixels(),
+                                     slow::real(exact.crop(box).resize(small, small).pixels()));
       CHECK(gap.mean < (small < 32 ? 4 : 1));   // the error sits at the crop's edges, a larger share of a small result
       CHECK(gap.max < 16);
-      CHECK(same(fast.crop(box).resize(box.height, box.width / 2 + 1).pixels(), exact.crop(box).resize(box.height, box.width / 2 + 1).pixels()));
+      CHECK(same(fast.crop(box).resize(box.height, box.width / 2 + 1).pixels(),
+                 exact.crop(box).resize(box.height, box.width / 2 + 1).pixels()));
     }
     // At exactly 1/2, without a crop, the decoder alone makes the picture.
     CHECK(same(fast.resize(120, 160).pixels(), slow::decode(file, JCS_RGB, 4)));
@@ -279,7 +313,8 @@ TEST_CASE("a random flip is the draw's coin, and random crops are those of draw_
     const auto box = mr::draw_crop({.width = 40, .height = 30}, two);
     const bool flipped = two.chance(0.3);
     flips += flipped;
-    if (i % 20 == 0) CHECK(same(q.pixels(), (flipped ? p.crop(box).resize(8, 8).flip() : p.crop(box).resize(8, 8)).pixels()));
+    if (i % 20 == 0)
+      CHECK(same(q.pixels(), (flipped ? p.crop(box).resize(8, 8).flip() : p.crop(box).resize(8, 8)).pixels()));
   }
   CHECK((flips > 80 && flips < 160));
   CHECK(same(p.random_flip(d, 1).pixels(), slow::flip(file.pixels)));

@@ -10,8 +10,8 @@ namespace mr = millrace;
 namespace {
 
 template <class Kernels>
-void run(mr::detail::basic_resizer<Kernels>& r, const mr::detail::resize_plan& plan, const mr::image& source, mr::image& out,
-         std::size_t margin) {
+void run(mr::detail::basic_resizer<Kernels>& r, const mr::detail::resize_plan& plan, const mr::image& source,
+         mr::image& out, std::size_t margin) {
   r.start(plan, out.span());
   const std::size_t left = r.columns().source_begin() - std::min(margin, r.columns().source_begin());
   const std::size_t right = std::min(r.columns().source_end() + margin, source.shape()[1]);
@@ -77,7 +77,8 @@ TEST_CASE("a resize is within one level of real numbers") {
     mr::image source = slow::photo(height, width, 3, static_cast<std::uint64_t>(i));
     if (i % 4 == 0)
       for (auto& v : source.span()) v = d.chance(0.5) ? 255 : 0;
-    const auto target_height = static_cast<std::size_t>(d.between(1, 60)), target_width = static_cast<std::size_t>(d.between(1, 60));
+    const auto target_height = static_cast<std::size_t>(d.between(1, 60)),
+               target_width = static_cast<std::size_t>(d.between(1, 60));
     mr::detail::resize_plan plan{.rows = mr::plan_axis(static_cast<std::int64_t>(height)),
                                  .columns = mr::plan_axis(static_cast<std::int64_t>(width))};
     plan.rows.resize(static_cast<std::int64_t>(target_height));

@@ -29,7 +29,8 @@ inline mr::image photo(std::size_t height, std::size_t width, std::size_t channe
       for (std::size_t c = 0; c < channels; ++c) {
         const double wave = 128 + 70 * std::sin(fx * static_cast<double>(x) + static_cast<double>(c)) *
                                       std::cos(fy * static_cast<double>(y));
-        const std::int64_t step = (static_cast<std::int64_t>(x + 2 * y) / edge + static_cast<std::int64_t>(c)) % 2 ? 30 : -30;
+        const std::int64_t step =
+            (static_cast<std::int64_t>(x + 2 * y) / edge + static_cast<std::int64_t>(c)) % 2 ? 30 : -30;
         const auto value = static_cast<std::int64_t>(wave) + step + random.between(-noise, noise);
         made(y, x, c) = static_cast<std::uint8_t>(std::clamp<std::int64_t>(value, 0, 255));
       }
@@ -59,7 +60,8 @@ inline mr::image decode(std::span<const std::byte> file, J_COLOR_SPACE colors = 
   jpeg_start_decompress(&info);
   mr::image made({info.output_height, info.output_width, static_cast<std::size_t>(info.output_components)});
   while (info.output_scanline < info.output_height) {
-    JSAMPROW row = made.data() + info.output_scanline * info.output_width * static_cast<unsigned>(info.output_components);
+    JSAMPROW row =
+        made.data() + info.output_scanline * info.output_width * static_cast<unsigned>(info.output_components);
     jpeg_read_scanlines(&info, &row, 1);
   }
   jpeg_finish_decompress(&info);
@@ -143,6 +145,8 @@ inline difference compare(const mr::image& got, const real_image& expected) {
   return d;
 }
 
-inline mr::bytes view(const std::vector<std::byte>& file) { return mr::bytes::borrowed(std::span<const std::byte>(file)); }
+inline mr::bytes view(const std::vector<std::byte>& file) {
+  return mr::bytes::borrowed(std::span<const std::byte>(file));
+}
 
 }  // namespace slow

@@ -232,7 +232,8 @@ struct avx2_normalizer {
 
   template <class T, bool Streams, std::size_t Channels, std::size_t... C>
   [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void planar_step(
-      const factors<Channels>& f, const std::uint8_t* in, T* out, std::size_t plane, std::index_sequence<C...>) noexcept {
+      const factors<Channels>& f, const std::uint8_t* in, T* out, std::size_t plane,
+      std::index_sequence<C...>) noexcept {
     const __m256i a = load_pixels<Channels>(in), b = load_pixels<Channels>(in + 8 * Channels);
     (store_16<T, Streams>(out + C * plane, scaled(_mm256_shuffle_epi8(a, f.pick[C]), f.scale[C], f.bias[C]),
                           scaled(_mm256_shuffle_epi8(b, f.pick[C]), f.scale[C], f.bias[C])),

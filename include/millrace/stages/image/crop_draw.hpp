@@ -66,7 +66,8 @@ constexpr std::uint64_t fixed_exp2(std::int64_t x) noexcept {
   const auto whole = static_cast<int>(x >> 32);
   std::uint64_t value = std::uint64_t{1} << 62;
   for (int k = 0; k < 32; ++k)
-    if ((x >> (31 - k)) & 1) value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps[static_cast<std::size_t>(k)] >> 62);
+    if ((x >> (31 - k)) & 1)
+      value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps[static_cast<std::size_t>(k)] >> 62);
   return value >> (30 - whole);
 }
 
@@ -98,7 +99,8 @@ struct fixed_crop_options {
   std::uint64_t ratio_min, ratio_max;          // likewise
   std::int64_t log_ratio_min, log_ratio_max;   // base 2, likewise
 
-  explicit constexpr fixed_crop_options(const random_crop_options& o) : scale_min(0), scale_max(0), ratio_min(0), ratio_max(0), log_ratio_min(0), log_ratio_max(0) {
+  explicit constexpr fixed_crop_options(const random_crop_options& o)
+      : scale_min(0), scale_max(0), ratio_min(0), ratio_max(0), log_ratio_min(0), log_ratio_max(0) {
     if (!(o.scale_min > 0 && o.scale_min <= o.scale_max && o.scale_max <= 1))
       throw setup_error("the scale of a random crop is " + std::to_string(o.scale_min) + " to " +
                             std::to_string(o.scale_max) + "; it has to be an interval in (0, 1]",

@@ -3,8 +3,8 @@
 //   std::vector<std::byte> file = mr::encode_jpeg(pixels, {.quality = 90});
 //   auto gray = mr::encode_jpeg(picture_of_shape_h_w_1, {.progressive = true});
 //
-// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The same pixels, options and libjpeg give the same bytes.
-// Errors: setup_error for a shape or an option that JPEG cannot hold. Threads: none shared.
+// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The same pixels, options and libjpeg give the same
+// bytes. Errors: setup_error for a shape or an option that JPEG cannot hold. Threads: none shared.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -115,7 +115,8 @@ inline std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode
     throw setup_error("a picture of shape " + to_string(shape) + " cannot be a JPEG",
                       "Give [height, width, 1 or 3] with sides of 1 to 65500", {.stage = "jpeg"});
   if (options.quality < 1 || options.quality > 100)
-    throw setup_error("the quality of a JPEG is " + std::to_string(options.quality), "Give 1 to 100", {.stage = "jpeg"});
+    throw setup_error("the quality of a JPEG is " + std::to_string(options.quality), "Give 1 to 100",
+                      {.stage = "jpeg"});
   return detail::jpeg_compressor().encode(pixels, options);
 }
 

@@ -110,7 +110,8 @@ inline void read_frame_header(const byte_reader& read, std::size_t at, std::size
   constexpr auto reencode = "Convert the file to an 8-bit baseline or progressive JPEG";
   const bool lossy = marker <= 0xc2 || marker == 0xc9 || marker == 0xca;
   if (!lossy) throw_bad_jpeg("the JPEG is lossless or hierarchical, which is not supported", reencode);
-  if (size < 6) throw_bad_jpeg("the JPEG's frame header is " + std::to_string(size) + " bytes long, not 6 or more", reencode);
+  if (size < 6)
+    throw_bad_jpeg("the JPEG's frame header is " + std::to_string(size) + " bytes long, not 6 or more", reencode);
   if (read.u8(at) != 8)
     throw_bad_jpeg("the JPEG has " + std::to_string(read.u8(at)) + " bits per sample; 8 are supported", reencode);
   header.height = read.u16(at + 1);
@@ -122,7 +123,8 @@ inline void read_frame_header(const byte_reader& read, std::size_t at, std::size
     throw_bad_jpeg("the JPEG's header says " + std::to_string(header.width) + " x " + std::to_string(header.height) +
                        " pixels", reencode);
   if (header.components != 1 && header.components != 3 && header.components != 4)
-    throw_bad_jpeg("the JPEG has " + std::to_string(header.components) + " components; 1, 3 and 4 are supported", reencode);
+    throw_bad_jpeg("the JPEG has " + std::to_string(header.components) + " components; 1, 3 and 4 are supported",
+                   reencode);
 }
 
 }  // namespace detail
@@ -154,7 +156,8 @@ inline jpeg_header read_jpeg_header(std::span<const std::byte> data) {
       return header;
     }
     if (marker == 0xe1)
-      if (const int found = detail::exif_orientation(data.subspan(payload, size)); found != 0) header.orientation = found;
+      if (const int found = detail::exif_orientation(data.subspan(payload, size)); found != 0)
+        header.orientation = found;
     at += length;
   }
   detail::throw_bad_jpeg("the JPEG ends after " + std::to_string(data.size()) + " bytes, inside its headers", damaged);

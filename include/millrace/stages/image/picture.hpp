@@ -6,12 +6,12 @@
 //   mr::image pixels = p.pixels();   // for whoever needs them now; a batch renders straight into its row
 //
 // Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call narrows the plan and returns it; calls
-// mean what they would mean on pixels, in their order. Rendering does it in one pass: only the rows and columns that the
-// result needs are decoded, and one antialiased bilinear resize writes the result, flipped, where it belongs. `exact` is
-// within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias); taps of a resize end at the
-// crop before it and reach beyond the crop after it. `fast` may decode at 1/8, 2/8 or 4/8 of the size while that still
-// covers the target (mean error well under one level, single pixels at sharp edges more). A resize of a resize is one
-// resize from the source. Damage below the crop is not seen, because decoding stops there.
+// mean what they would mean on pixels, in their order. Rendering does it in one pass: only the rows and columns that
+// the result needs are decoded, and one antialiased bilinear resize writes the result, flipped, where it belongs.
+// `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias); taps of a resize
+// end at the crop before it and reach beyond the crop after it. `fast` may decode at 1/8, 2/8 or 4/8 of the size while
+// that still covers the target (mean error well under one level, single pixels at sharp edges more). A resize of a
+// resize is one resize from the source. Damage below the crop is not seen, because decoding stops there.
 //
 // Errors: jpeg() throws data_error for what is no JPEG or exceeds max_pixels, render() for damage; both name shard and
 // key. setup_error for impossible sizes. Threads: a picture is a value and keeps the block of its bytes.
@@ -38,7 +38,7 @@ enum class picture_quality : std::uint8_t { exact, fast };
 struct jpeg_options {
   picture_quality quality = picture_quality::exact;
   bool apply_orientation = false;                         ///< turn the picture as its EXIF tag says
-  bool accept_damaged = false;                            ///< decode what is there of a cut or corrupt file, and count it
+  bool accept_damaged = false;                            ///< take what there is of a cut or corrupt file, and count it
   int max_scans = 100;                                    ///< of a progressive JPEG
   std::uint64_t max_pixels = 178'956'970;                 ///< width * height, as in Pillow
   std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< that libjpeg may take for one picture
@@ -95,7 +95,9 @@ class picture {
   }
 
   /// The box of this size in the middle (an odd rest is split as torchvision does). data_error if it is larger.
-  picture center_crop(std::size_t height, std::size_t width) const& { return picture(*this).center_crop(height, width); }
+  picture center_crop(std::size_t height, std::size_t width) const& {
+    return picture(*this).center_crop(height, width);
+  }
   picture center_crop(std::size_t height, std::size_t width) && {
     return std::move(*this).crop({.left = middle(this->width(), width), .top = middle(this->height(), height),
                                   .width = width, .height = height});
@@ -120,7 +122,8 @@ class picture {
   picture resize_shorter(std::size_t side) && {
     const std::size_t h = height(), w = width();
     const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; the product stays small
-    return w <= h ? std::move(*this).resize(limited * h / w, limited) : std::move(*this).resize(limited, limited * w / h);
+    return w <= h ? std::move(*this).resize(limited * h / w, limited)
+                  : std::move(*this).resize(limited, limited * w / h);
   }
 
   /// A random box of torchvision's rule, resized.
@@ -197,8 +200,8 @@ class picture {
   void check_size() const {
     const std::uint64_t pixels = std::uint64_t{header_.width} * header_.height;
     if (pixels > options_.max_pixels)
-      throw data_error("the JPEG's header says " + size_text(header_.width, header_.height) + ", more than max_pixels = " +
-                           std::to_string(options_.max_pixels),
+      throw data_error("the JPEG's header says " + size_text(header_.width, header_.height) +
+                           ", more than max_pixels = " + std::to_string(options_.max_pixels),
                        "Raise max_pixels if such pictures are meant to be there", {.stage = "jpeg"});
   }
 

@@ -7,8 +7,8 @@
 //   x.flip();
 //
 // The box has rational edges, begin / denominator and (begin + length) / denominator, in source pixels. Output o of
-// `target` covers [begin + o * length / target, ...) / denominator. Taps stay inside [clip_begin, clip_end), the picture
-// as it was when the resize was asked for. Only integers, so that every compiler plans the same.
+// `target` covers [begin + o * length / target, ...) / denominator. Taps stay inside [clip_begin, clip_end), the
+// picture as it was when the resize was asked for. Only integers, so that every compiler plans the same.
 #pragma once
 
 #include <millrace/base/error.hpp>

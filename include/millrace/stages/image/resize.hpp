@@ -5,9 +5,9 @@
 //   r.set_source(r.columns().source_begin(), width);         // the rows to come begin at this source column
 //   while (r.wants_rows()) { fill(r.next_row()); r.commit_row(); }   // from rows().source_begin() on
 //
-// Vertical first, from a ring of source rows (at most 32; beyond that sums of 32 rows are kept), then horizontal with the
-// flip in the order of the weights. Within one level of the same resize in real numbers. `next_row` and `commit_row`
-// never throw and allocate nothing. Threads: one at a time.
+// Vertical first, from a ring of source rows (at most 32; beyond that sums of 32 rows are kept), then horizontal with
+// the flip in the order of the weights. Within one level of the same resize in real numbers. `next_row` and
+// `commit_row` never throw and allocate nothing. Threads: one at a time.
 #pragma once
 
 #include <millrace/stages/image/resize_kernels.hpp>
@@ -87,7 +87,8 @@ class basic_resizer {
     ++next_row_;
     while (wants_rows() && rows_.end(next_output_) <= next_row_) finish_output();
     if (in_pieces_ && next_row_ - summed_to_ == largest_ring) {
-      for (std::size_t o = next_output_; o < rows_.outputs() && rows_.first(o) < next_row_; ++o) sum_up(o, next_row_, false);
+      for (std::size_t o = next_output_; o < rows_.outputs() && rows_.first(o) < next_row_; ++o)
+        sum_up(o, next_row_, false);
       summed_to_ = next_row_;
     }
   }

@@ -56,7 +56,8 @@ struct portable_kernels {
       for (std::size_t p = 0; p < b.pairs; ++p) {
         const std::uint8_t* even = b.rows[2 * p] + 16 * g;
         const std::uint8_t* odd = b.rows[2 * p + 1] + 16 * g;
-        const auto low = static_cast<std::int32_t>(b.weights[p] & 0xffff), high = static_cast<std::int32_t>(b.weights[p] >> 16);
+        const auto low = static_cast<std::int32_t>(b.weights[p] & 0xffff);
+        const auto high = static_cast<std::int32_t>(b.weights[p] >> 16);
         for (std::size_t i = 0; i < 16; ++i) sum[i] += low * even[i] + high * odd[i];
       }
       if (!b.finishes) {
@@ -118,7 +119,8 @@ struct sse2_kernels {
   static __m128i load(const void* from) noexcept { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
   static void store(void* to, __m128i v) noexcept { _mm_storeu_si128(static_cast<__m128i*>(to), v); }
 
-  __attribute__((always_inline)) static void add_pair(sums& s, const row_blend& b, std::size_t p, std::size_t at) noexcept {
+  __attribute__((always_inline)) static void add_pair(sums& s, const row_blend& b, std::size_t p,
+                                                      std::size_t at) noexcept {
     const __m128i zero = _mm_setzero_si128();
     const __m128i weight = _mm_set1_epi32(static_cast<int>(b.weights[p]));
     const __m128i even = load(b.rows[2 * p] + at), odd = load(b.rows[2 * p + 1] + at);

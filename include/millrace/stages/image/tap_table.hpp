@@ -55,15 +55,17 @@ class tap_table {
     std::size_t first, count, weights_at;
   };
 
-  void add_output(const plan_axis& axis, std::int64_t start, std::int64_t centre, std::int64_t reach, std::int64_t step) {
+  void add_output(const plan_axis& axis, std::int64_t start, std::int64_t centre, std::int64_t reach,
+                  std::int64_t step) {
     running_.clear();
     std::uint64_t sum = 0;
-    for (std::int64_t i = start, at = (2 * start + 1) * step; i < axis.clip_end && at < centre + reach; ++i, at += 2 * step) {
+    for (std::int64_t i = start, at = (2 * start + 1) * step; i < axis.clip_end && at < centre + reach;
+         ++i, at += 2 * step) {
       const std::int64_t distance = at < centre ? centre - at : at - centre;
       if (distance < reach) sum += static_cast<std::uint64_t>(reach - distance);
       running_.push_back(sum);
     }
-    // 31 bits of the running sum are plenty, and leave room for one reciprocal per output instead of a division per tap.
+    // 31 bits of the running sum are plenty, and leave room for one reciprocal instead of a division per tap.
     const int shift = std::bit_width(sum) > 31 ? static_cast<int>(std::bit_width(sum)) - 31 : 0;
     const std::uint64_t whole = sum >> shift;
     const std::uint64_t reciprocal = ((std::uint64_t{1} << (weight_bits + 32)) + whole / 2) / whole;
