@@ -69,7 +69,8 @@ class basic_network {
     std::size_t side = options.side, inputs = 3, at = 0;
     for (std::size_t i = 0; i < blocks; ++i) {
       auto& b = shape_[i];
-      b = {.side = side, .inputs = inputs, .outputs = widths[i], .weights_at = at, .bias_at = at + 9 * inputs * widths[i]};
+      b = {.side = side, .inputs = inputs, .outputs = widths[i], .weights_at = at};
+      b.bias_at = at + 9 * inputs * b.outputs;
       at = b.bias_at + b.outputs;
       inputs = b.outputs;
       side /= 2;
@@ -274,8 +275,9 @@ class basic_network {
     }
     Real* const out = &logits_[sample * options_.classes];
     std::copy_n(&weights_[dense_bias_at_], options_.classes, out);
+    const Real* weight = &weights_[dense_at_];
     for (std::size_t f = 0; f < features_; ++f)
-      for (std::size_t c = 0; c < options_.classes; ++c) out[c] += w.features[f] * weights_[dense_at_ + f * options_.classes + c];
+      for (std::size_t c = 0; c < options_.classes; ++c) out[c] += w.features[f] * *weight++;
   }
 
   /// Calls f(index of the pooled value, index of its maximum in the block's output) for every pooled value.
@@ -338,8 +340,8 @@ class basic_network {
     std::fill(grad.begin(), grad.end(), Real{0});
     for_each_maximum(w, i, [&](std::size_t y, std::size_t x, std::size_t c, std::size_t best) {
       if (w.output[i][best] <= 0) return;
-      const std::size_t pixel = best / b.outputs;
-      grad[(pixel / b.side + 1) * padded + (pixel % b.side + 1) * b.outputs + c] = from[(y * (b.side / 2) + x) * b.outputs + c];
+      const std::size_t pixel = best / b.outputs, pooled = y * (b.side / 2) + x;
+      grad[(pixel / b.side + 1) * padded + (pixel % b.side + 1) * b.outputs + c] = from[pooled * b.outputs + c];
     });
     for (std::size_t y = 0; y < b.side; ++y) {
       const Real* const row = &grad[(y + 1) * padded + b.outputs];
@@ -355,7 +357,8 @@ class basic_network {
     std::fill_n(w.input_grad.begin(), b.side * b.side * b.inputs, Real{0});
     for (std::size_t y = 0; y < b.side; ++y)
       for (std::size_t tap = 0; tap < 3; ++tap)
-        network_kernel::multiply_add<Real>({.out = &w.input_grad[y * b.side * b.inputs], .left = &grad[(y + tap) * padded],
+        network_kernel::multiply_add<Real>({.out = &w.input_grad[y * b.side * b.inputs],
+                                            .left = &grad[(y + tap) * padded],
                                             .right = &turned_[i][tap * 3 * b.outputs * b.inputs], .rows = b.side,
                                             .columns = b.inputs, .depth = 3 * b.outputs, .left_row = b.outputs,
                                             .left_depth = 1});

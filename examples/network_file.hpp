@@ -51,7 +51,8 @@ inline void write(const std::string& path, head h, std::span<const std::byte> va
 inline std::uint64_t read(const std::string& path, const head& expected, std::span<std::byte> values) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file)
-    throw millrace::io_error("cannot open '" + millrace::printable(path) + "': " + std::strerror(errno), "Check the path");
+    throw millrace::io_error("cannot open '" + millrace::printable(path) + "': " + std::strerror(errno),
+                             "Check the path");
   head found;
   if (std::fread(&found, sizeof found, 1, file.get()) != 1 || !found.same_size(expected) ||
       std::fread(values.data(), 1, values.size(), file.get()) != values.size() || std::fgetc(file.get()) != EOF ||

@@ -1,4 +1,4 @@
-#include "network.hpp"
+#include "../../examples/network.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,8 @@ struct batch {
   std::vector<std::int32_t> labels;
   std::size_t side;
 
-  batch(std::size_t samples, std::size_t side_of, std::uint64_t seed) : pixels(samples * side_of * side_of * 3), side(side_of) {
+  batch(std::size_t samples, std::size_t side_of, std::uint64_t seed)
+      : pixels(samples * side_of * side_of * 3), side(side_of) {
     mr::draw random({.seed = seed});
     for (auto& p : pixels) p = static_cast<std::uint8_t>(random.below(256));
     for (std::size_t i = 0; i < samples; ++i) labels.push_back(static_cast<std::int32_t>(random.below(10)));
@@ -49,7 +50,8 @@ TEST_CASE("the kernel is a product of matrices, for every number of rows, and ov
         std::vector<float> left(rows * depth + 50), right(depth * columns), out(rows * columns), expected;
         for (auto* v : {&left, &right, &out})
           for (float& f : *v) f = static_cast<float>(random.between(-8, 8));   // sums of small integers are exact
-        const std::size_t left_row = transposed ? 1 : 5, left_depth = transposed ? rows : 1;   // 5 < depth: rows overlap
+        const std::size_t left_row = transposed ? 1 : 5;   // 5 < depth: rows overlap
+        const std::size_t left_depth = transposed ? rows : 1;
         expected = out;
         for (std::size_t r = 0; r < rows; ++r)
           for (std::size_t d = 0; d < depth; ++d)
@@ -78,7 +80,8 @@ TEST_CASE("every layer's gradient is the slope of the loss") {
   const std::size_t count = gradient.size();
   for (int i = 0; i < 120; ++i) {
     // A third in the first block, whose weights are few, a third anywhere, a third among the last, the dense layer's.
-    const std::size_t at = i % 3 == 0 ? random.below(448) : i % 3 == 1 ? random.below(count) : count - 1 - random.below(500);
+    const std::size_t places[] = {random.below(448), random.below(count), count - 1 - random.below(500)};
+    const std::size_t at = places[i % 3];
     double& w = net.weights()[at];
     const double kept = w;
     w = kept + step;

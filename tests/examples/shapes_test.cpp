@@ -1,4 +1,4 @@
-#include "shapes.hpp"
+#include "../../examples/shapes.hpp"
 
 #include <doctest/doctest.h>
 

@@ -28,7 +28,8 @@ void write_file(const std::string& path, const std::string& text) { std::ofstrea
 TEST_CASE("a row is one line of JSON") {
   CHECK(line_of({.step = 7, .epoch = 2, .unix_ns = 1'700'000'000'250'000'000,
                  .values = {{"loss", 0.1}, {"samples", 12800}, {"tiny", 1e-300}, {"big", 1e300}}}) ==
-        "{\"step\":7,\"epoch\":2,\"time\":1700000000.25,\"loss\":0.1,\"samples\":12800,\"tiny\":1e-300,\"big\":1e+300}\n");
+        "{\"step\":7,\"epoch\":2,\"time\":1700000000.25,\"loss\":0.1,\"samples\":12800,"
+        "\"tiny\":1e-300,\"big\":1e+300}\n");
   CHECK(line_of({.step = 1, .unix_ns = 1'000'000'000, .message = "warm-up over"}) ==
         "{\"step\":1,\"time\":1,\"message\":\"warm-up over\"}\n");
   CHECK(line_of({.step = 1, .unix_ns = 1}).empty());
@@ -50,7 +51,8 @@ TEST_CASE("names and messages of any bytes stay valid JSON in UTF-8") {
     return out;
   };
   CHECK(quoted("say \"a\\b\"\n\t\x01") == "\"say \\\"a\\\\b\\\"\\u000a\\u0009\\u0001\"");
-  CHECK(quoted("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80") == "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\"");
+  const std::string good = "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80";
+  CHECK(quoted(good) == "\"" + good + "\"");
   // stray continuation, overlong form, surrogate, beyond U+10FFFF, cut off at the end
   CHECK(quoted("\x80") == "\"\xef\xbf\xbd\"");
   CHECK(quoted("\xc0\xaf") == "\"\xef\xbf\xbd\xef\xbf\xbd\"");
@@ -71,7 +73,8 @@ TEST_CASE("an existing file is continued, and a line that was cut off goes away"
     mr::json_lines(path).write(next);
     CHECK(content_of(path) == whole + (cut == last.size() ? last + "\n" : "") + next_line);
   }
-  write_file(path, "{\"step\":2,\"message\":\"" + std::string(200'000, 'x'));   // longer than one read, no line before it
+  // longer than one read, and no line before it
+  write_file(path, "{\"step\":2,\"message\":\"" + std::string(200'000, 'x'));
   mr::json_lines(path).write(next);
   CHECK(content_of(path) == next_line);
 }
@@ -124,7 +127,8 @@ TEST_CASE("a process killed while it logs leaves whole records") {
     const pid_t child = ::fork();
     if (child == 0) {
       mr::json_lines sink(path);
-      for (std::uint64_t s = 0;; ++s) sink.write({.step = s, .values = {{"loss", 0.5}}, .message = std::string(s % 9'000, 'm')});
+      for (std::uint64_t s = 0;; ++s)
+        sink.write({.step = s, .values = {{"loss", 0.5}}, .message = std::string(s % 9'000, 'm')});
     }
     ::usleep(5'000);
     ::kill(child, SIGKILL);

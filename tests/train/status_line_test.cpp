@@ -102,7 +102,8 @@ TEST_CASE("a message stands above the line, and cannot move the cursor") {
   line.write({.step = 1, .message = "rate \x1b[2J lowered"});
   line.tick({.steady_ns = 200 * ms});
   line.close();
-  CHECK(s.text() == "\repoch 3  step 1  loss 0.5\x1b[K\r\x1b[Krate \\x1b[2J lowered\n\repoch 3  step 1  loss 0.5\x1b[K\n");
+  const std::string drawn = "\repoch 3  step 1  loss 0.5\x1b[K";
+  CHECK(s.text() == drawn + "\r\x1b[Krate \\x1b[2J lowered\n" + drawn + "\n");
 }
 
 TEST_CASE("a closed pipe is an error of the sink") {

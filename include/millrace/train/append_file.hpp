@@ -4,8 +4,8 @@
 //   file.append(record);        // one write(); a record that does not fit is taken back
 //   file.sync();                // what was appended outlives the machine
 //
-// A record is in the kernel's hands when append() returns, so a crash of the program loses none; sync() is for a crash of
-// the machine. Errors: setup_error if another log has the file open, io_error for the rest. Threads: one.
+// A record is in the kernel's hands when append() returns, so a crash of the program loses none; sync() is for a crash
+// of the machine. Errors: setup_error if another log has the file open, io_error for the rest. Threads: one.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -8,10 +8,10 @@
 //
 // Never waits for a sink: push, offer and message cost a lock and a move. What the sinks are too slow for is dropped
 // and counted. Order: rows that arrive within `hold_ns` of each other are written by step, whoever sent them first; one
-// that comes later still is written at once and counted as late, because losing a late validation result would be worse.
+// that comes later still is written at once and counted as late: to lose a late validation result would be worse.
 // Errors: those of sinks are said once per sink on stderr and counted; training goes on. Threads: any may call.
-// Lifetime: close() and the destructor write out what is left for at most `drain_ns`; a sink that hangs longer keeps its
-// thread, and the rows that it never took are counted as dropped.
+// Lifetime: close() and the destructor write out what is left for at most `drain_ns`; a sink that hangs longer keeps
+// its thread, and the rows that it never took are counted as dropped.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -10,16 +10,17 @@
 //   m.finish(out);                                          // the rest
 //
 // Logits are [B, C] f32, labels [B] i32 or i64. Sums are f64, counts u64, so a row is exact for the steps since the row
-// before it. Where the log's queue is full the hand-over is put off to the next interval, the sums go on, and nothing is
-// lost: log_skipped() counts these. Values that are NaN or infinite are kept out of sums and counted; the row shows them
-// as `nonfinite`. A row of logits with a NaN counts as wrong, and as nonfinite.
-// Views of GPU memory are refused here by setup_error. `stream` is what a GPU's work is ordered by; the host ignores it.
+// before it. Where the log's queue is full the hand-over is put off to the next interval, the sums go on, and nothing
+// is lost: log_skipped() counts these. Values that are NaN or infinite are kept out of sums and counted; the row shows
+// them as `nonfinite`. A row of logits with a NaN counts as wrong, and as nonfinite.
+// Views of GPU memory are refused here by setup_error. `stream` orders a GPU's work; the host ignores it.
 // Errors: setup_error for names and shapes, data_error for a label that is no class. Threads: the step's own; the
 // handles point into the metrics, which outlive them.
 #pragma once
 
 #include <millrace/base/error.hpp>
 #include <millrace/base/json_text.hpp>
+#include <millrace/device/stream.hpp>
 #include <millrace/item/tensor.hpp>
 #include <millrace/train/log.hpp>
 #include <millrace/train/target_rank.hpp>
@@ -39,7 +40,7 @@ struct metrics_options {
 
 struct add_options {
   double weight = 1;                   ///< of each value
-  void* stream = nullptr;              ///< the GPU stream that makes the values; a cudaStream_t fits
+  stream_view stream{};                ///< the GPU stream that makes the values
 };
 
 struct accuracy_options {
@@ -121,8 +122,8 @@ class accuracy_metric {
     // All labels first: a batch counts as a whole or not at all.
     for (std::size_t b = 0; b < targets.size(); ++b)
       if (targets[b] < 0 || static_cast<std::uint64_t>(targets[b]) >= classes)
-        throw data_error("label " + std::to_string(targets[b]) + " in row " + std::to_string(b) + " of the batch, with " +
-                             std::to_string(classes) + " classes of logits",
+        throw data_error("label " + std::to_string(targets[b]) + " in row " + std::to_string(b) +
+                             " of the batch, with " + std::to_string(classes) + " classes of logits",
                          "Labels are 0 .. classes - 1; check the data set and the size of the last layer");
     for (std::size_t b = 0; b < targets.size(); ++b) {
       const std::size_t rank = target_rank(values.subspan(b * classes, classes), static_cast<std::size_t>(targets[b]));
@@ -207,7 +208,8 @@ class metrics {
     for (auto& s : sums_)
       if (s.name == name) {
         if (s.is != is)
-          throw setup_error("the metric '" + printable(name) + "' is already one of another kind", "Choose another name");
+          throw setup_error("the metric '" + printable(name) + "' is already one of another kind",
+                            "Choose another name");
         return s;
       }
     for (const std::string_view taken : {"", "step", "epoch", "time", "nonfinite", "message"})

@@ -3,8 +3,8 @@
 //   mr::log out(mr::status_line{});
 //   // epoch 3  step 1200  loss 0.4512  top1 81.2%  samples/s 3120  data_wait 0.4%
 //
-// Shows the latest value of every name, in order of first appearance. On a terminal the line is redrawn in place, at most
-// ten times a second, cut to the width; elsewhere (a pipe, a batch system's file) a line is written every `plain_ns`.
+// Shows the latest value of every name, in order of first appearance. On a terminal the line is redrawn in place, at
+// most ten times a second, cut to the width; elsewhere (a pipe, a batch system's file) a line comes every `plain_ns`.
 // The last state stays. Names are dimmed unless NO_COLOR is set. Errors: io_error. Threads: the log's writer.
 // Source: NO_COLOR after no-color.org; erasing and dimming by ECMA-48 (EL, SGR 2).
 #pragma once

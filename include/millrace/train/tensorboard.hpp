@@ -142,7 +142,8 @@ class tensorboard final : public sink {
  private:
   /// events.out.tfevents.<seconds, 10 digits>.<host>.<process>.<serial>: the first name that is free.
   static detail::append_file start_file(const std::string& folder, instant now) {
-    if (folder.empty()) throw setup_error("tensorboard_options::folder is empty", "Name a folder such as \"runs/first\"");
+    if (folder.empty())
+      throw setup_error("tensorboard_options::folder is empty", "Name a folder such as \"runs/first\"");
     detail::make_folders(folder);
     char host[256] = "localhost";
     if (::gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') std::memcpy(host, "localhost", 10);
