@@ -1,4 +1,5 @@
 // What a damaged shard gives: everything before the damage, never half a sample, and one error that says where.
+#include <millrace/base/random.hpp>
 #include <millrace/stages/io/shard_reader.hpp>
 
 #include "tar_bytes.hpp"
@@ -264,4 +265,31 @@ TEST_CASE("what cannot be seen: a flipped payload bit, gzip's checksum, a tail o
     CHECK((crc.error == "" || crc.error == "data"));   // libarchive 3.6 does not check it; later ones may
     CHECK(is_prefix(crc.samples, all_samples));
   }
+}
+
+TEST_CASE("random damage of any kind ends in samples or in a data_error, in bounded memory") {
+  std::vector<std::string> shards{small_shard().bytes(), small_shard(pax_file).bytes(),
+                                  small_shard(gnu_long_name).bytes()};
+  for (const std::string tool : {"gzip", "zstd", "xz", "lz4", "bzip2"})
+    if (have(tool)) shards.push_back(through(tool + " -c", shards[1]));
+  mr::draw random({.seed = 1});
+  std::size_t refused = 0;
+  for (int i = 0; i < 2'000; ++i) {
+    std::string tar = shards[random.below(shards.size())];
+    for (std::uint64_t n = 1 + random.below(4); n > 0 && !tar.empty(); --n) {
+      const std::size_t at = random.below(tar.size()), header = at / 512 * 512;
+      switch (random.below(4)) {
+        case 0: tar[at] = static_cast<char>(tar[at] ^ (1 << random.below(8))); break;
+        case 1: tar.erase(at, random.below(600)); break;
+        case 2: tar.insert(at, tar.substr(random.below(tar.size()), random.below(1'100))); break;
+        default:
+          tar[at] = static_cast<char>(random.below(2) ? '0' + random.below(8) : random.below(256));
+          if (header + 512 <= tar.size()) put_checksum(tar, header);   // so that the change gets past the checksum
+      }
+    }
+    const outcome o = read_tar(tar, {.max_member_bytes = 1U << 20});
+    refused += o.error == "data";
+    if (o.error != "" && o.error != "data") FAIL("shard " << i << ": " << o.error << ": " << o.message);
+  }
+  CHECK(refused > 1'000);
 }
