@@ -100,10 +100,12 @@ TEST_CASE("crop and resize are within one level of Pillow's way, which rounds to
   };
   mr::draw d({.seed = 12});
   for (int i = 0; i < 60; ++i) {
-    const auto height = static_cast<std::size_t>(d.between(1, 120)), width = static_cast<std::size_t>(d.between(1, 120));
+    const auto height = static_cast<std::size_t>(d.between(1, 120));
+    const auto width = static_cast<std::size_t>(d.between(1, 120));
     const auto file = random_file(d, height, width);
     const auto box = random_box(d, height, width);
-    const auto rows = static_cast<std::size_t>(d.between(1, 70)), columns = static_cast<std::size_t>(d.between(1, 70));
+    const auto rows = static_cast<std::size_t>(d.between(1, 70));
+    const auto columns = static_cast<std::size_t>(d.between(1, 70));
     const auto across = slow::resize_rows(slow::transpose(slow::real(slow::crop(file.pixels, box))), columns);
     const auto pillow = slow::resize_rows(slow::transpose(rounded(across)), rows);
     CHECK(slow::compare(mr::jpeg(slow::view(file.data)).crop(box).resize(rows, columns).pixels(), pillow).max <= 1);
