@@ -50,8 +50,6 @@ PLANTS = {
                under("base/near.hpp", '#include "error.hpp"'),
                under("base/gone.hpp", "#include <millrace/base/gone_too.hpp>"),
                under("attic/old.hpp", "")],
-    "cycles": [under("base/a.hpp", "#include <millrace/base/b.hpp>") |
-               under("base/b.hpp", "#include <millrace/base/a.hpp>")],
     "dependencies": [under("run/a.hpp", "#include <archive.h>"), under("stages/io/j.hpp", "#include <jpeglib.h>"),
                      under("stages/t.hpp", "#include <tbb/task_arena.h>"),
                      under("sync/c.hpp", "#include <cuda_runtime_api.h>"),
