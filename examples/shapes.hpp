@@ -11,7 +11,7 @@
 
 #include <millrace/base/random.hpp>
 #include <millrace/item/tensor.hpp>
-#include <millrace/stages/image/jpeg_encoder.hpp>
+#include <millrace/image/jpeg_encoder.hpp>
 
 #include <algorithm>
 #include <array>

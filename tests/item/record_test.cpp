@@ -78,7 +78,8 @@ TEST_CASE("a field taken back leaves no trace, and growing keeps what was there"
   CHECK(r.field_count() == 41);
   CHECK_FALSE(r.has("half"));
   CHECK(r["a"].text() == std::string(10, 'a'));
-  for (int i = 0; i < 40; ++i) CHECK(r["f" + std::to_string(i)].text() == std::string(3'000, static_cast<char>('A' + i)));
+  for (int i = 0; i < 40; ++i)
+    CHECK(r["f" + std::to_string(i)].text() == std::string(3'000, static_cast<char>('A' + i)));
 }
 
 TEST_CASE("blocks are recycled, and a size class wastes at most a quarter") {

@@ -57,7 +57,7 @@ inline std::uint32_t crc32c_by_tables(std::span<const std::byte> data, std::uint
 #if defined(__x86_64__)
 /// Built for SSE4.2 whatever the flags of the program are; to be called only where the processor has it.
 __attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_instruction(std::span<const std::byte> data,
-                                                                            std::uint32_t state) noexcept {
+                                                                             std::uint32_t state) noexcept {
   std::uint64_t wide = state;
   const std::byte* at = data.data();
   std::size_t left = data.size();

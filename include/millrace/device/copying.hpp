@@ -20,8 +20,8 @@
 namespace millrace::inline MILLRACE_ABI {
 
 struct copying_device_options {
-  double bytes_per_second = 0;     ///< 0: unlimited
-  std::uint64_t latency_ns = 0;    ///< of each copy
+  double bytes_per_second = 0;    ///< 0: unlimited
+  std::uint64_t latency_ns = 0;   ///< of each copy
 };
 
 namespace detail {
@@ -106,7 +106,8 @@ class copying_backend final : public host_backend {
     std::memcpy(item.to, item.from, item.bytes);
     double least_ns = static_cast<double>(options_.latency_ns);
     if (options_.bytes_per_second > 0) least_ns += static_cast<double>(item.bytes) / options_.bytes_per_second * 1e9;
-    if (least_ns > 0) std::this_thread::sleep_until(start + std::chrono::nanoseconds(static_cast<std::int64_t>(least_ns)));
+    if (least_ns > 0)
+      std::this_thread::sleep_until(start + std::chrono::nanoseconds(static_cast<std::int64_t>(least_ns)));
   }
 
   const copying_device_options options_;

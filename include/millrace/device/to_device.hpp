@@ -16,8 +16,8 @@ namespace millrace::inline MILLRACE_ABI {
 
 struct to_device_options {
   millrace::device device = best_device();
-  stream_view stream{};     ///< default: the device's default stream
-  std::size_t slots = 3;    ///< batches in device memory
+  stream_view stream{};    ///< default: the device's default stream
+  std::size_t slots = 3;   ///< batches in device memory
 };
 
 struct to_device_stage : stage_tag {

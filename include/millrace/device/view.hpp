@@ -5,5 +5,5 @@
 //                   mr::stream_view stream);
 #pragma once
 
-#include <millrace/item/tensor_view.hpp>
 #include <millrace/device/stream.hpp>
+#include <millrace/item/tensor_view.hpp>

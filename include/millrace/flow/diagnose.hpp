@@ -4,7 +4,7 @@
 //
 // How it works: operator| decides with `if constexpr`; the failing branch names one of the types below, whose
 // static_assert carries the sentence and whose template arguments show the types; then it returns a broken_flow, which
-// swallows every later stage and yields poison, so that no second error follows. Each sentence has a file in tests/errors.
+// swallows every later stage and yields poison, so that no second error follows. Each has a file in tests/errors.
 #pragma once
 
 #include <millrace/flow/stage.hpp>
@@ -18,21 +18,28 @@ inline constexpr bool never = false;
 
 /// Shown as the wanted type where a callable is generic and has no single one.
 struct any_type;
-template <class> struct arrives;
-template <class> struct wanted;
-template <class> struct in_stage;
-template <class> struct returned;
-template <class> struct column_of;
+template <class>
+struct arrives;
+template <class>
+struct wanted;
+template <class>
+struct in_stage;
+template <class>
+struct returned;
+template <class>
+struct column_of;
 
 template <class Arrives, class Wanted, class Stage>
 struct stages_do_not_fit {
-  static_assert(never<Stage>, "millrace: the stage after '|' cannot take the item that the flow makes here "
-                              "(compare arrives<...> and wanted<...>)");
+  static_assert(never<Stage>,
+                "millrace: the stage after '|' cannot take the item that the flow makes here "
+                "(compare arrives<...> and wanted<...>)");
 };
 template <class Stage>
 struct callable_is_not_const {
-  static_assert(never<Stage>, "millrace: a callable in map() runs on many threads, so it cannot be 'mutable': "
-                              "make its operator() const");
+  static_assert(never<Stage>,
+                "millrace: a callable in map() runs on many threads, so it cannot be 'mutable': "
+                "make its operator() const");
 };
 template <class Stage>
 struct map_returns_nothing {
@@ -40,18 +47,21 @@ struct map_returns_nothing {
 };
 template <class Stage>
 struct expanding_stage_is_incomplete {
-  static_assert(never<Stage>, "millrace: an expanding stage needs 'using output = T;', 'max_outputs(const In&) const' "
-                              "and 'push(In, auto& emit)'");
+  static_assert(never<Stage>,
+                "millrace: an expanding stage needs 'using output = T;', 'max_outputs(const In&) const' "
+                "and 'push(In, auto& emit)'");
 };
 template <class Column>
 struct not_a_column {
-  static_assert(never<Column>, "millrace: a batch column must be a number, an array, or have shape() with span() or "
-                               "render(row)");
+  static_assert(never<Column>,
+                "millrace: a batch column must be a number, an array, or have shape() with span() or "
+                "render(row)");
 };
 template <class Column, class Item>
 struct column_of_another_type {
-  static_assert(never<Column>, "millrace: batch<...> names a member of another type than the item that the flow makes "
-                               "here (compare column_of<...> and arrives<...>)");
+  static_assert(never<Column>,
+                "millrace: batch<...> names a member of another type than the item that the flow makes "
+                "here (compare column_of<...> and arrives<...>)");
 };
 template <class Stage>
 struct after_batch {
@@ -67,13 +77,15 @@ struct flow_has_no_batch {
 };
 template <class Thing>
 struct not_a_stage {
-  static_assert(never<Thing>, "millrace: what follows '|' is no stage; put a callable into map(...), an expanding "
-                              "type into expand(...)");
+  static_assert(never<Thing>,
+                "millrace: what follows '|' is no stage; put a callable into map(...), an expanding "
+                "type into expand(...)");
 };
 template <class Thing>
 struct not_a_source {
-  static_assert(never<Thing>, "millrace: from() needs a range, a callable that returns std::optional<item>, or a source "
-                              "with item, parts() and open(part, epoch)");
+  static_assert(never<Thing>,
+                "millrace: from() needs a range, a callable that returns std::optional<item>, or a source "
+                "with item, parts() and open(part, epoch)");
 };
 template <class Column>
 struct batch_has_no_such_column {

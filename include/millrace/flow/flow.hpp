@@ -21,7 +21,7 @@ struct flow : flow_tag {
   using source_type = Source;
 
   Source source;
-  std::uint64_t seed = 0;          ///< of everything random in this flow
+  std::uint64_t seed = 0;   ///< of everything random in this flow
   std::tuple<Stages...> stages{};
 };
 
@@ -36,9 +36,13 @@ concept stage_fits = Stage::template fits<In>;
 
 /// Items after `batch` and the stages that take them are marked, so that only those may follow.
 template <class Item>
-concept ends_in_batch = requires { typename Item::batch_mark; };
+concept ends_in_batch = requires {
+  typename Item::batch_mark;
+};
 template <class Stage>
-concept takes_batches = requires { typename Stage::batch_mark; };
+concept takes_batches = requires {
+  typename Stage::batch_mark;
+};
 
 }  // namespace detail
 
@@ -51,7 +55,9 @@ constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
     return broken_flow{};
   } else if constexpr (detail::stage_fits<Stage, Item>) {
     using next = flow<typename Stage::template out<Item>, Source, Stages..., Stage>;
-    return next{{}, std::move(before.source), before.seed,
+    return next{{},
+                std::move(before.source),
+                before.seed,
                 std::tuple_cat(std::move(before.stages), std::tuple<Stage>(std::move(stage)))};
   } else {
     Stage::template explain<Item>();

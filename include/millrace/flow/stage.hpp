@@ -22,14 +22,17 @@
 //
 //      struct numbers {
 //        using item = int;
-//        struct reader { int at, end; std::optional<int> next() { return at < end ? std::optional(at++) : std::nullopt; } };
+//        struct reader {
+//          int at, end;
+//          std::optional<int> next() { return at < end ? std::optional(at++) : std::nullopt; }
+//        };
 //        std::size_t parts() const { return 4; }
 //        reader open(std::size_t part, std::uint64_t epoch) const { return {int(part) * 10, int(part) * 10 + 10}; }
 //        std::string part_name(std::size_t part) const;   // optional: for messages
 //      };
 //
 // Threads: open() and each reader's next() are called from I/O threads, one thread at a time for each reader, several
-// readers at once; they may block. Lifetime: stages live in the session; readers are destroyed at the end of their part.
+// readers at once; they may block. Lifetime: stages live in the session; a reader ends with its part.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -76,7 +79,7 @@ constexpr decltype(auto) call_with_context(const F& f, In&& item, draw& random, 
 
 template <class F, class In>
 concept callable_on = std::invocable<const F&, In> || std::invocable<const F&, In, draw&> ||
-                      std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, draw&, scratch&>;
+    std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, draw&, scratch&>;
 
 /// Whether a call takes random numbers: such stages have an ordinal in the key of their draws.
 template <class F, class In>
@@ -93,11 +96,17 @@ struct any_emitter {
 };
 
 template <class C, class In>
-concept pushes_const = requires(const C& c, In in, any_emitter<typename C::output>& emit) { c.push(std::move(in), emit); };
+concept pushes_const = requires(const C& c, In in, any_emitter<typename C::output>& emit) {
+  c.push(std::move(in), emit);
+};
 template <class C, class In>
-concept pushes = requires(C& c, In in, any_emitter<typename C::output>& emit) { c.push(std::move(in), emit); };
+concept pushes = requires(C& c, In in, any_emitter<typename C::output>& emit) {
+  c.push(std::move(in), emit);
+};
 template <class C>
-concept finishes = requires(C& c, any_emitter<typename C::output>& emit) { c.finish(emit); };
+concept finishes = requires(C& c, any_emitter<typename C::output>& emit) {
+  c.finish(emit);
+};
 template <class C, class In>
 concept bounds_outputs = requires(const C& c, const In& in) {
   { c.max_outputs(in) } -> std::convertible_to<std::size_t>;

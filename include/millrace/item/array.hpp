@@ -70,8 +70,10 @@ class npy_header_parser {
     while (!take("}")) {
       const auto key = string();
       if (!key || !take(":")) return std::nullopt;
-      bool* const seen = *key == "descr" ? &has_type : *key == "fortran_order" ? &has_order
-                       : *key == "shape" ? &has_shape : nullptr;
+      bool* const seen = *key == "descr"           ? &has_type
+                         : *key == "fortran_order" ? &has_order
+                         : *key == "shape"         ? &has_shape
+                                                   : nullptr;
       if (!seen || std::exchange(*seen, true)) return std::nullopt;
       if (seen == &has_type) {
         const auto type = string();
@@ -148,8 +150,9 @@ array_layout layout_of(const bytes& field) {
     if (field.name().ends_with("npy"))
       throw_no_array(field, "is no .npy file: it does not begin with NumPy's mark", "Write it with numpy.save()");
     if (all.size() % sizeof(T) != 0)
-      throw_no_array(field, "has " + std::to_string(all.size()) + " bytes, which is no multiple of the " +
-                                std::to_string(sizeof(T)) + " bytes of one " + std::string(dtype_name<T>()),
+      throw_no_array(field,
+                     "has " + std::to_string(all.size()) + " bytes, which is no multiple of the " +
+                         std::to_string(sizeof(T)) + " bytes of one " + std::string(dtype_name<T>()),
                      "Ask for the element type that was written");
     return {.shape = {all.size() / sizeof(T)}, .count = all.size() / sizeof(T), .payload = field};
   }
@@ -158,24 +161,27 @@ array_layout layout_of(const bytes& field) {
   const std::size_t header_at = major == 1 ? 10 : 12;
   if (all.size() < header_at) throw_no_array(field, "is a .npy file that is cut short", "Write it again");
   if (major < 1 || major > 2 || minor != 0)
-    throw_no_array(field, "is a .npy file of version " + std::to_string(major) + "." + std::to_string(minor) +
-                              " (expected: 1.0 or 2.0)",
-                   "Write it with numpy.save() from a plain array");
+    throw_no_array(
+        field,
+        "is a .npy file of version " + std::to_string(major) + "." + std::to_string(minor) + " (expected: 1.0 or 2.0)",
+        "Write it with numpy.save() from a plain array");
   std::size_t header_bytes = byte_at(8) | byte_at(9) << 8;
   if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
   if (header_bytes > all.size() - header_at)
     throw_no_array(field, "is a .npy file that is cut short in its header", "Write it again");
   auto header = npy_header_parser(all.substr(header_at, header_bytes)).parse();
   if (!header)
-    throw_no_array(field, "is a .npy file with a header of another kind: " +
-                              printable(all.substr(header_at, std::min<std::size_t>(header_bytes, 80))),
+    throw_no_array(field,
+                   "is a .npy file with a header of another kind: " +
+                       printable(all.substr(header_at, std::min<std::size_t>(header_bytes, 80))),
                    "Only plain arrays are read: no structured types");
   if (header->type != npy_type<T>())
-    throw_no_array(field, "holds elements of type '" + printable(header->type) + "' (expected: '" + npy_type<T>() +
-                              "', which is " + std::string(dtype_name<T>()) + ")",
-                   header->type.starts_with('>')   ? "Big-endian data are not read: use astype() before saving"
-                   : header->type.find('O') < 2    ? "Python objects are never read: save a plain array"
-                                                   : "Ask for the type that was written, or save astype()");
+    throw_no_array(field,
+                   "holds elements of type '" + printable(header->type) + "' (expected: '" + npy_type<T>() +
+                       "', which is " + std::string(dtype_name<T>()) + ")",
+                   header->type.starts_with('>') ? "Big-endian data are not read: use astype() before saving"
+                   : header->type.find('O') < 2  ? "Python objects are never read: save a plain array"
+                                                 : "Ask for the type that was written, or save astype()");
   if (header->fortran_order)
     throw_no_array(field, "holds an array in Fortran order (expected: C order)",
                    "Use numpy.ascontiguousarray() before saving");
@@ -189,10 +195,12 @@ array_layout layout_of(const bytes& field) {
     count *= extent;
   }
   if (count * sizeof(T) != there)
-    throw_no_array(field, "has " + std::to_string(there) + " bytes of elements (expected by its shape: " +
-                              std::to_string(count * sizeof(T)) + ")",
+    throw_no_array(field,
+                   "has " + std::to_string(there) +
+                       " bytes of elements (expected by its shape: " + std::to_string(count * sizeof(T)) + ")",
                    "The file is damaged: write it again");
-  return {.shape = std::move(header->shape), .count = count,
+  return {.shape = std::move(header->shape),
+          .count = count,
           .payload = std::span<const std::byte>(field).subspan(header_at + header_bytes)};
 }
 
@@ -212,8 +220,9 @@ template <detail::array_element T, std::size_t N>
 tensor<T, N> array(const bytes& field) {
   const auto layout = detail::layout_of<T>(field);
   if (layout.shape.size() != N)
-    detail::throw_no_array(field, "holds an array of " + std::to_string(layout.shape.size()) +
-                                      " dimensions (expected: " + std::to_string(N) + ")",
+    detail::throw_no_array(field,
+                           "holds an array of " + std::to_string(layout.shape.size()) +
+                               " dimensions (expected: " + std::to_string(N) + ")",
                            "Ask for the number of dimensions that was written");
   std::array<std::size_t, N> shape{};
   std::copy(layout.shape.begin(), layout.shape.end(), shape.begin());

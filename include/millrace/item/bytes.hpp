@@ -94,7 +94,7 @@ struct pool_state {
   static void destroy(block* b) noexcept {
     show_to_readers(*b);
     b->~block();
-    ::operator delete(static_cast<void*>(b), std::align_val_t{alignof(block)});
+    ::operator delete (static_cast<void*>(b), std::align_val_t{alignof(block)});
   }
 
   std::mutex mutex;
@@ -204,7 +204,7 @@ class block_pool {
       detail::show_to_readers(*found);
     } else {
       const std::size_t capacity = detail::bytes_of_class(size_class);
-      void* memory = ::operator new(sizeof(detail::block) + capacity, std::align_val_t{alignof(detail::block)});
+      void* memory = ::operator new (sizeof(detail::block) + capacity, std::align_val_t{alignof(detail::block)});
       found = new (memory) detail::block;
       found->capacity_bytes = capacity;
       found->size_class = size_class;

@@ -6,8 +6,8 @@
 // A column type is one of: a number; std::array<number, N>; std::vector<number>; anything with shape() and span()
 // (an image, a tensor); anything with `using element`, shape() and render(std::span<element> row) or
 // render(row, scratch&). A type that renders several rows better than one also has `static constexpr std::size_t
-// together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`;
-// the bits of a row must not depend on its partners.
+// together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
+// scratch&)`; the bits of a row must not depend on its partners.
 // Shapes are fixed by the first item of a run: another shape later is a data_error that names both.
 #pragma once
 
@@ -36,7 +36,9 @@ struct shape_rank<std::array<std::size_t, N>> {
 };
 
 template <class T>
-concept has_shape = requires(const T& t) { shape_rank<std::remove_cvref_t<decltype(t.shape())>>::value; };
+concept has_shape = requires(const T& t) {
+  shape_rank<std::remove_cvref_t<decltype(t.shape())>>::value;
+};
 template <class T>
 concept has_span = has_shape<T> && requires(const T& t) {
   { *t.span().data() } -> std::convertible_to<std::remove_cvref_t<decltype(*t.span().data())>>;
@@ -46,7 +48,9 @@ concept renders_with_scratch = has_shape<T> && requires(const T& t, std::span<ty
   t.render(row, s);
 };
 template <class T>
-concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename T::element> row) { t.render(row); };
+concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename T::element> row) {
+  t.render(row);
+};
 
 /// How one member type lies in a batch: element type, rank of one row, shape of an item, writing of a row.
 template <class T>
@@ -81,7 +85,8 @@ template <class T>
   requires renders_with_scratch<T> || renders_alone<T>
 struct column_traits<T> {
   using element = typename T::element;
-  static constexpr std::size_t rank = shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
+  static constexpr std::size_t rank =
+      shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
   static auto shape(const T& item) { return item.shape(); }
   static void render(const T& item, std::span<element> row, scratch& s) {
     if constexpr (renders_with_scratch<T>) item.render(row, s);
@@ -92,7 +97,8 @@ template <has_span T>
   requires(!renders_with_scratch<T> && !renders_alone<T>)
 struct column_traits<T> {
   using element = std::remove_cvref_t<decltype(*std::declval<const T&>().span().data())>;
-  static constexpr std::size_t rank = shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
+  static constexpr std::size_t rank =
+      shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
   static auto shape(const T& item) { return item.shape(); }
   static void render(const T& item, std::span<element> row, scratch&) {
     std::memcpy(row.data(), item.span().data(), row.size_bytes());
@@ -143,7 +149,9 @@ inline constexpr auto member_spelling = spell_member<M>();
 
 /// What `batch` accepts as a column.
 template <class T>
-concept column_type = requires { typename detail::column_traits<T>::element; };
+concept column_type = requires {
+  typename detail::column_traits<T>::element;
+};
 
 /// The columns of a batch, named by member pointers. Computes where each lies in a slot and writes rows into it.
 template <auto... Members>
@@ -240,8 +248,8 @@ class columns {
     const auto& place = std::get<index_of<M>()>(places_);
     const auto shape = traits::shape(one.*M);
     if (shape == place.shape) return;
-    throw data_error("the column " + std::string(detail::member_spelling<M>.data()) + " has shape " +
-                         to_string(shape) + " here, but " + to_string(place.shape) + " in the first sample of the run",
+    throw data_error("the column " + std::string(detail::member_spelling<M>.data()) + " has shape " + to_string(shape) +
+                         " here, but " + to_string(place.shape) + " in the first sample of the run",
                      "Bring every sample to one shape in map(), for instance by a crop or resize to a fixed size");
   }
 

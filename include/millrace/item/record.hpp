@@ -70,8 +70,9 @@ class record {
     return field(index);
   }
 
-  place where() const { return {.stage = {}, .shard = std::string(shard()), .key = std::string(key()),
-                                .offset_bytes = offset_bytes()}; }
+  place where() const {
+    return {.stage = {}, .shard = std::string(shard()), .key = std::string(key()), .offset_bytes = offset_bytes()};
+  }
   /// Bytes of memory that this record keeps.
   std::size_t held_bytes() const noexcept { return block_ ? block_.get()->capacity_bytes : 0; }
 
@@ -101,8 +102,9 @@ class record {
   [[noreturn]] void throw_missing(std::string_view names) const {
     std::string there;
     for (std::size_t i = 0; i < field_count(); ++i) {
-      there += there.empty() ? "" : ", ";
-      there += "'" + printable(field(i).name()) + "'";
+      there += there.empty() ? "'" : ", '";
+      there += printable(field(i).name());
+      there += '\'';
     }
     throw data_error("the record has no field '" + printable(names) + "'; it has " + (there.empty() ? "none" : there),
                      "Name a field that every sample has, alternatives as \"jpg;png\", or ask with has() first",

@@ -34,9 +34,8 @@ class record_builder {
   }
 
   bool has(std::string_view name) const noexcept {
-    return std::any_of(fields_.begin(), fields_.end(), [&](const auto& f) {
-      return std::string_view(names_).substr(f.name_at, f.name_size) == name;
-    });
+    return std::any_of(fields_.begin(), fields_.end(),
+                       [&](const auto& f) { return std::string_view(names_).substr(f.name_at, f.name_size) == name; });
   }
   std::string_view key() const noexcept { return key_; }
   std::size_t field_count() const noexcept { return fields_.size(); }

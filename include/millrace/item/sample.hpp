@@ -41,7 +41,8 @@ struct sample {
 template <class T>
 std::size_t held_bytes_of(const T& item) noexcept {
   if constexpr (requires { item.held_bytes(); }) return item.held_bytes();
-  else if constexpr (requires { item.size() * sizeof(*item.data()); }) return sizeof(T) + item.size() * sizeof(*item.data());
+  else if constexpr (requires { item.size() * sizeof(*item.data()); })
+    return sizeof(T) + item.size() * sizeof(*item.data());
   else return sizeof(T);
 }
 

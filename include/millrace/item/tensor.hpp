@@ -34,8 +34,7 @@ template <class T, std::size_t N>
 
 /// What a column's element may be: a number of fixed size, or f16 / bf16.
 template <class T>
-concept tensor_element =
-    std::is_arithmetic_v<T> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+concept tensor_element = std::is_arithmetic_v<T> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
 /// "u8", "i64", "f32", ... for messages.
 template <tensor_element T>
@@ -66,16 +65,12 @@ class tensor {
   T* data() noexcept { return data_.data(); }
   const T* data() const noexcept { return data_.data(); }
 
-  template <class... I>
-    requires(sizeof...(I) == N)
-  T& operator()(I... index) noexcept {
-    return data_[offset({static_cast<std::size_t>(index)...})];
-  }
-  template <class... I>
-    requires(sizeof...(I) == N)
-  const T& operator()(I... index) const noexcept {
-    return data_[offset({static_cast<std::size_t>(index)...})];
-  }
+  template <class... Index>
+    requires(sizeof...(Index) == N)
+  T& operator()(Index... index) noexcept { return data_[offset({static_cast<std::size_t>(index)...})]; }
+  template <class... Index>
+    requires(sizeof...(Index) == N)
+  const T& operator()(Index... index) const noexcept { return data_[offset({static_cast<std::size_t>(index)...})]; }
 
  private:
   static std::size_t count(const std::array<std::size_t, N>& shape) noexcept {

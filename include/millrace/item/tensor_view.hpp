@@ -55,9 +55,7 @@ struct tensor_view {
   }
 
   /// Row `i` of the first dimension; the same rule as host().
-  tensor_view<T, N - 1> operator[](std::size_t i) const noexcept
-    requires(N > 1)
-  {
+  tensor_view<T, N - 1> operator[](std::size_t i) const noexcept requires(N > 1) {
     tensor_view<T, N - 1> row{.data = data, .shape = {}, .memory = memory, .name = name};
     for (std::size_t d = 1; d < N; ++d) row.shape[d - 1] = shape[d];
     row.data += i * row.size();

@@ -41,8 +41,8 @@ inline constexpr bool is_batch<batch_stage<Members...>> = true;
 
 struct assembly_options {
   std::uint64_t seed = 0;
-  unsigned workers = 1;              ///< 0: everything inline
-  executor* arena = nullptr;         ///< of the workers
+  unsigned workers = 1;                          ///< 0: everything inline
+  executor* arena = nullptr;                     ///< of the workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< most that a shuffle buffer may hold
 };
 
@@ -77,14 +77,16 @@ class assembly {
 
   /// `begun` is where the current chain began, `here` is where the next map stands.
   template <class In, class Now, class... Maps, class First, class... Rest>
-  sample_sink<In>& next(std::tuple<Maps...> maps, chain_place begun, chain_place here, std::tuple<First, Rest...> stages) {
+  sample_sink<In>& next(std::tuple<Maps...> maps, chain_place begun, chain_place here,
+                        std::tuple<First, Rest...> stages) {
     First stage = std::move(std::get<0>(stages));
     auto rest = without_first(std::move(stages));
     if constexpr (detail::is_map<First>) {
       using out = typename First::template out<Now>;
       ++here.first_map;
       here.first_draw += First::template draws<Now> ? 1 : 0;
-      return next<In, out>(std::tuple_cat(std::move(maps), std::tuple<First>(std::move(stage))), begun, here, std::move(rest));
+      return next<In, out>(std::tuple_cat(std::move(maps), std::tuple<First>(std::move(stage))), begun, here,
+                           std::move(rest));
     } else if constexpr (detail::is_filter<First>) {
       return add_parallel<In>(std::move(maps), begun, here, stage.template as_expanding<Now>(), std::move(rest));
     } else if constexpr (detail::is_expand<First>) {
@@ -92,10 +94,12 @@ class assembly {
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
       else
         return add_serial<In, Now>(std::move(maps), begun, here,
-                                   stateful_expanding<Now, decltype(stage.expanding)>(std::move(stage.expanding)), std::move(rest));
+                                   stateful_expanding<Now, decltype(stage.expanding)>(std::move(stage.expanding)),
+                                   std::move(rest));
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
       const plan order({.seed = options_.seed, .parts = 1, .shuffled = true, .window = stage.options.window});
-      return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes), std::move(rest));
+      return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),
+                                 std::move(rest));
     } else {
       static_assert(detail::is_batch<First>);
       return add_batch<In>(std::move(maps), begun, stage.options);
@@ -103,7 +107,8 @@ class assembly {
   }
 
   template <class In, class... Maps, class Expanding, class Rest>
-  sample_sink<In>& add_parallel(std::tuple<Maps...> maps, chain_place begun, chain_place here, Expanding expanding, Rest rest) {
+  sample_sink<In>& add_parallel(std::tuple<Maps...> maps, chain_place begun, chain_place here, Expanding expanding,
+                                Rest rest) {
     using chain_type = chain<In, Maps...>;
     using segment = parallel_segment<chain_type, Expanding>;
     auto& after = next<typename segment::output, typename segment::output>(std::tuple<>{}, here, here, std::move(rest));
@@ -118,10 +123,10 @@ class assembly {
   sample_sink<In>& add_serial(std::tuple<Maps...> maps, chain_place begun, chain_place here, Stage stage, Rest rest) {
     auto& after = next<typename Stage::output, typename Stage::output>(std::tuple<>{}, here, here, std::move(rest));
     using segment = serial_segment<Now, Stage>;
-    auto& serial = keep(std::make_unique<segment>(
-                            std::move(stage),
-                            typename segment::options{.capacity = 64, .threaded = options_.workers > 0}, after))
-                       .entrance();
+    auto& serial =
+        keep(std::make_unique<segment>(
+                 std::move(stage), typename segment::options{.capacity = 64, .threaded = options_.workers > 0}, after))
+            .entrance();
     if constexpr (sizeof...(Maps) == 0) {
       return serial;
     } else {
@@ -130,7 +135,8 @@ class assembly {
       const seats s = seats_for(maps);
       return keep(std::make_unique<maps_only>(
                       chain_type(begun, std::move(maps)), no_expanding_stage{},
-                      typename maps_only::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count}, serial))
+                      typename maps_only::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count},
+                      serial))
           .entrance();
     }
   }
@@ -140,10 +146,14 @@ class assembly {
     using chain_type = chain<In, Maps...>;
     using segment = batch_segment<chain_type, Columns>;
     const seats s = seats_for(maps);
-    auto& made = keep(std::make_unique<segment>(
-        chain_type(begun, std::move(maps)),
-        typename segment::options{.rows = o.size, .drop_last = o.drop_last, .seats = s.count, .workers = s.workers,
-                                  .ring_capacity = std::max<std::size_t>(2 * o.size, 256), .batches = batches_}));
+    auto& made = keep(
+        std::make_unique<segment>(chain_type(begun, std::move(maps)),
+                                  typename segment::options{.rows = o.size,
+                                                            .drop_last = o.drop_last,
+                                                            .seats = s.count,
+                                                            .workers = s.workers,
+                                                            .ring_capacity = std::max<std::size_t>(2 * o.size, 256),
+                                                            .batches = batches_}));
     layout_ = &made.layout();
     last_ = &made;
     return made.entrance();
@@ -158,8 +168,11 @@ class assembly {
   seats seats_for(const std::tuple<Maps...>& maps) {
     if (options_.workers == 0) return {1, nullptr};
     unsigned own_threads = 0;
-    std::apply([&](const auto&... m) { ((own_threads = m.options.blocking ? std::max(own_threads, m.options.threads) : own_threads), ...); },
-               maps);
+    std::apply(
+        [&](const auto&... m) {
+          ((own_threads = m.options.blocking ? std::max(own_threads, m.options.threads) : own_threads), ...);
+        },
+        maps);
     if (own_threads == 0) return {options_.workers, options_.arena};
     own_threads_.push_back(std::make_unique<thread_executor>(own_threads));
     return {own_threads, own_threads_.back().get()};

@@ -59,9 +59,9 @@ class batch_of {
   /// All columns, as a tuple in the order of batch<...>.
   auto columns() const { return layout_.views(meta_.data, meta_.rows, from_->backend().memory()); }
 
-  std::size_t size() const noexcept { return meta_.rows; }            ///< rows; fewer in a short last batch
-  std::uint64_t epoch() const noexcept { return meta_.epoch; }        ///< counted from 0
-  std::uint64_t step() const noexcept { return meta_.batch; }         ///< batches before this one in the run
+  std::size_t size() const noexcept { return meta_.rows; }       ///< rows; fewer in a short last batch
+  std::uint64_t epoch() const noexcept { return meta_.epoch; }   ///< counted from 0
+  std::uint64_t step() const noexcept { return meta_.batch; }    ///< batches before this one in the run
   stream_view stream() const noexcept { return streams_[0]; }
 
   /// Names one more stream that uses this batch: its slot is not written again before that stream is through.

@@ -35,7 +35,7 @@ class batch_segment final : public pump_work, public component, public final_seg
     std::size_t rows = 1;
     bool drop_last = true;
     std::size_t seats = 1;
-    executor* workers = nullptr;      ///< none: work is done by advance()
+    executor* workers = nullptr;   ///< none: work is done by advance()
     std::size_t ring_capacity = 64;
     slots* batches = nullptr;
   };
@@ -61,8 +61,8 @@ class batch_segment final : public pump_work, public component, public final_seg
     try {
       if (first.what == sample<input>::kind::failed) std::rethrow_exception(first.error);
       context.origin = first.origin;
-      first_item_.emplace(chain_(std::move(*first.item), {.epoch = first.epoch, .sample = first.id}, scratch_[0],
-                                 context.map_at_work));
+      first_item_.emplace(
+          chain_(std::move(*first.item), {.epoch = first.epoch, .sample = first.id}, scratch_[0], context.map_at_work));
       context.map_at_work = rendering;
       columns_.fix_shapes(*first_item_, options_.rows);
     } catch (...) {

@@ -19,8 +19,8 @@ namespace millrace::inline MILLRACE_ABI {
 /// Where in the flow a chain stands.
 struct chain_place {
   std::uint64_t seed = 0;
-  std::size_t first_map = 0;     ///< maps before this chain
-  std::size_t first_draw = 0;    ///< drawing stages before this chain
+  std::size_t first_map = 0;    ///< maps before this chain
+  std::size_t first_draw = 0;   ///< drawing stages before this chain
 };
 
 template <class In, class... Maps>

@@ -93,8 +93,8 @@ class copying_delivery final : public delivery {
  public:
   struct options {
     std::size_t device_slots = 3;
-    stream_view stream{};        ///< of the training step
-    bool threaded = true;        ///< false: copies are made by advance()
+    stream_view stream{};   ///< of the training step
+    bool threaded = true;   ///< false: copies are made by advance()
   };
 
   copying_delivery(std::shared_ptr<device_backend> backend, options o)
@@ -265,7 +265,7 @@ class copying_delivery final : public delivery {
   std::size_t batch_bytes_ = 0;
   mutable std::mutex mutex_;
   std::vector<device_slot> ring_;
-  std::uint64_t copied_until_ = 0;      // batches below have been queued
+  std::uint64_t copied_until_ = 0;   // batches below have been queued
   bool ended_ = false;
   slots::outcome end_reason_ = slots::outcome::end;
   std::deque<copy_under_way> in_flight_;   // of the stager only

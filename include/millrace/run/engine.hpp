@@ -26,14 +26,16 @@ class session<Flow>::engine {
     prefetch_ = detail::stage_or_default<prefetch_stage>(flow.stages).options.batches;
 
     auto& first = parts_.template build<source_item>(detail::skip_leading_shuffle(std::move(flow.stages)));
-    const std::size_t read_ahead = options.read_ahead_bytes > 0 ? options.read_ahead_bytes
-                                                                : std::min(std::size_t{256} << 20, budget_bytes() / 4);
+    const std::size_t read_ahead =
+        options.read_ahead_bytes > 0 ? options.read_ahead_bytes : std::min(std::size_t{256} << 20, budget_bytes() / 4);
     read_ahead_bytes_ = read_ahead;
-    intake_ = std::make_unique<intake<source>>(
-        source_, plan_,
-        intake_options{.threads = workers_ == 0 ? 0 : std::max(1U, options.io_threads), .epochs = options.epochs,
-                       .read_ahead_bytes = read_ahead, .window_bytes = budget_bytes()},
-        first);
+    intake_ =
+        std::make_unique<intake<source>>(source_, plan_,
+                                         intake_options{.threads = workers_ == 0 ? 0 : std::max(1U, options.io_threads),
+                                                        .epochs = options.epochs,
+                                                        .read_ahead_bytes = read_ahead,
+                                                        .window_bytes = budget_bytes()},
+                                         first);
     components_ = parts_.components();
     components_.insert(components_.begin(), intake_.get());
     components_.push_back(delivery_.get());
@@ -85,7 +87,8 @@ class session<Flow>::engine {
     if (left_at_ns_ != 0) step_ns_.fetch_add(start - left_at_ns_, std::memory_order_relaxed);
     const slots::taken got = wait_for(next_batch_, stop_at_epoch);
     left_at_ns_ = steady_now_ns();
-    if (delivered_.load(std::memory_order_relaxed) > 0) wait_ns_.fetch_add(left_at_ns_ - start, std::memory_order_relaxed);
+    if (delivered_.load(std::memory_order_relaxed) > 0)
+      wait_ns_.fetch_add(left_at_ns_ - start, std::memory_order_relaxed);
     else first_batch_ns_.store(left_at_ns_ - started_ns_, std::memory_order_relaxed);
 
     if (got.what != slots::outcome::ready) return {};
@@ -140,12 +143,12 @@ class session<Flow>::engine {
 
   delivery& make_delivery() {
     const auto& backend = to_device_.options.device.backend();
-    if (backend->leases_host_slots())
-      delivery_ = std::make_shared<host_delivery>(backend);
+    if (backend->leases_host_slots()) delivery_ = std::make_shared<host_delivery>(backend);
     else
       delivery_ = std::make_shared<copying_delivery>(
           backend, copying_delivery::options{.device_slots = std::max<std::size_t>(1, to_device_.options.slots),
-                                             .stream = to_device_.options.stream, .threaded = workers_ > 0});
+                                             .stream = to_device_.options.stream,
+                                             .threaded = workers_ > 0});
     return *delivery_;
   }
 
@@ -204,7 +207,8 @@ class session<Flow>::engine {
     m.check();
     delivery_->allocate(m.host_slots, batch_rows_, slot_bytes_);
     description_ = "millrace: " + to_device_.options.device.name() + ", " + std::to_string(workers_) + " workers, " +
-                   std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() + "; memory: " + m.describe();
+                   std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() +
+                   "; memory: " + m.describe();
     if (options_.announce) std::fprintf(stderr, "%s\n", description_.c_str());
   }
 
@@ -220,10 +224,11 @@ class session<Flow>::engine {
     slots::taken got = delivery_->take(batch, stop_at_epoch);
     while (got.what == outcome::not_yet) {
       if (delivery_->all_leased() && !options_.released_elsewhere)
-        throw setup_error("all slots are leased: " + std::to_string(delivery_->host_slots().in_use()) +
-                              " batches are still held, so no further batch can be made",
-                          "Release batches before asking for the next, raise prefetch({.batches}) or to_device({.slots}), "
-                          "or set session_options::released_elsewhere");
+        throw setup_error(
+            "all slots are leased: " + std::to_string(delivery_->host_slots().in_use()) +
+                " batches are still held, so no further batch can be made",
+            "Release batches before asking for the next, raise prefetch({.batches}) or to_device({.slots}), "
+            "or set session_options::released_elsewhere");
       if (workers_ == 0) {
         if (!advance_any()) got.what = outcome::stopped;
         else got = delivery_->take(batch, stop_at_epoch);
@@ -257,7 +262,7 @@ class session<Flow>::engine {
   std::shared_ptr<delivery> delivery_;
   assembly<layout> parts_;
   std::unique_ptr<intake<source>> intake_;
-  std::vector<component*> components_;          // in the order of the flow
+  std::vector<component*> components_;   // in the order of the flow
   final_segment* parts_last_ = nullptr;
   const layout* layout_ = nullptr;
   std::size_t batch_rows_ = 0, prefetch_ = 0, slot_bytes_ = 0, read_ahead_bytes_ = 0;
@@ -268,7 +273,7 @@ class session<Flow>::engine {
   batch current_, pushed_back_;
   std::uint64_t next_batch_ = 0;
   std::uint64_t started_ns_ = 0, left_at_ns_ = 0;
-  std::uint64_t last_epoch_ = endless;          // that a loop over one epoch delivered from
+  std::uint64_t last_epoch_ = endless;   // that a loop over one epoch delivered from
   std::exception_ptr error_;
 
   std::atomic<std::uint64_t> delivered_{0}, samples_{0}, wait_ns_{0}, step_ns_{0}, first_batch_ns_{0};

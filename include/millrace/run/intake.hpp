@@ -24,10 +24,10 @@
 namespace millrace::inline MILLRACE_ABI {
 
 struct intake_options {
-  unsigned threads = 4;                                   ///< 0: no threads, advance() reads
+  unsigned threads = 4;   ///< 0: no threads, advance() reads
   std::uint64_t epochs = 1;
-  std::size_t read_ahead_bytes = std::size_t{256} << 20;  ///< of samples that no worker has taken yet
-  std::size_t window_bytes = ~std::size_t{0};             ///< most that the shuffle window may hold
+  std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< of samples that no worker has taken yet
+  std::size_t window_bytes = ~std::size_t{0};              ///< most that the shuffle window may hold
 };
 
 template <class Source>
@@ -87,10 +87,10 @@ class intake final : public component, public room_listener {
   /// A part that is being read, and its samples whose turn has not come.
   struct part_queue {
     std::uint64_t epoch = 0;
-    std::size_t ordinal = 0;           // in the list as the user gave it
+    std::size_t ordinal = 0;   // in the list as the user gave it
     bool last_of_epoch = false;
-    std::optional<reader> open{};      // of the reading thread only
-    std::uint64_t next_index = 0;      // of the reading thread only
+    std::optional<reader> open{};   // of the reading thread only
+    std::uint64_t next_index = 0;   // of the reading thread only
     fifo<sample<item>> samples{};
     std::exception_ptr error{};
     bool done = false;
@@ -210,20 +210,22 @@ class intake final : public component, public room_listener {
   }
 
   std::exception_ptr empty_error(std::uint64_t epoch) const {
-    return std::make_exception_ptr(data_error(
-        "the source has no sample: its " + std::to_string(plan_->settings().parts) + " parts were read to the end in epoch " +
-            std::to_string(epoch),
-        "Look at what the shards hold (examples/inspect), and at the names of their members"));
+    return std::make_exception_ptr(
+        data_error("the source has no sample: its " + std::to_string(plan_->settings().parts) +
+                       " parts were read to the end in epoch " + std::to_string(epoch),
+                   "Look at what the shards hold (examples/inspect), and at the names of their members"));
   }
   std::exception_ptr window_error() const {
-    return std::make_exception_ptr(setup_error(
-        "the shuffle window holds " + std::to_string(order_.held_bytes()) + " bytes in " + std::to_string(order_.size()) +
-            " samples, more than the " + std::to_string(options_.window_bytes) + " bytes that the budget leaves for it",
-        "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
+    return std::make_exception_ptr(
+        setup_error("the shuffle window holds " + std::to_string(order_.held_bytes()) + " bytes in " +
+                        std::to_string(order_.size()) + " samples, more than the " +
+                        std::to_string(options_.window_bytes) + " bytes that the budget leaves for it",
+                    "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
   }
 
   bool may_read(const part_queue& part) const {
-    if (queued_bytes_ + next_->held_bytes() < options_.read_ahead_bytes && part.samples.size() < most_queued) return true;
+    if (queued_bytes_ + next_->held_bytes() < options_.read_ahead_bytes && part.samples.size() < most_queued)
+      return true;
     return &part == parts_.front().get() && part.samples.empty() && next_->backlog() == 0;
   }
   static constexpr std::size_t most_queued = 16'384;
@@ -319,10 +321,10 @@ class intake final : public component, public room_listener {
   jitter_order<item> order_;
   std::deque<std::unique_ptr<part_queue>> parts_;   // in the order of the run
   std::vector<std::unique_ptr<part_queue>> spare_parts_;
-  std::size_t queued_bytes_ = 0;                    // in the queues of all parts
+  std::size_t queued_bytes_ = 0;   // in the queues of all parts
   std::vector<std::size_t> epoch_parts_;
-  std::uint64_t epoch_ = 0;                         // of the part to be opened next
-  std::size_t at_ = 0;                              // its place in that epoch
+  std::uint64_t epoch_ = 0;   // of the part to be opened next
+  std::size_t at_ = 0;        // its place in that epoch
   std::uint64_t epoch_samples_ = 0;
   bool epoch_ended_ = false, finished_ = false;
 

@@ -30,11 +30,11 @@ inline std::string readable_bytes(double bytes) {
 struct memory_budget {
   std::size_t budget_bytes = 0;
   std::size_t slot_bytes = 0, host_slots = 0;
-  std::size_t device_slots = 0;            ///< 0 where batches are used in the host slots
+  std::size_t device_slots = 0;   ///< 0 where batches are used in the host slots
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
-  std::size_t window = 0;                  ///< of shuffle, in samples
-  double sample_bytes = 0;                 ///< encoded, mean of those read so far
+  std::size_t window = 0;    ///< of shuffle, in samples
+  double sample_bytes = 0;   ///< encoded, mean of those read so far
 
   /// About half a window is held at a time.
   std::size_t window_bytes() const noexcept {
@@ -55,8 +55,7 @@ struct memory_budget {
     std::string text = times(host_slots, "host slots", slot_bytes);
     if (device_slots > 0) text += " + " + times(device_slots, "device slots", slot_bytes);
     text += " + read ahead " + readable_bytes(static_cast<double>(encoded_bytes()));
-    if (window > 1)
-      text += " + shuffle window " + std::to_string(window) + " / 2 x " + readable_bytes(sample_bytes);
+    if (window > 1) text += " + shuffle window " + std::to_string(window) + " / 2 x " + readable_bytes(sample_bytes);
     return text + " = " + readable_bytes(static_cast<double>(total_bytes())) + " of " +
            readable_bytes(static_cast<double>(budget_bytes));
   }

@@ -4,9 +4,9 @@
 //   parallel_segment<chain<clip>, expand_stage<windows_of>> middle(chain, stage, options, next_segment.entrance());
 //
 // Each ticket has a place for its results, so the room is there before a stage runs and nothing in the pool waits: at
-// most `capacity` tickets are between claim and commit. Whoever completes the oldest ticket commits it and what follows,
-// into the next segment as far as that has room; the rest is committed when the next segment tells of room.
-// Errors and ends of epochs travel in order with the samples. Threads: run() on workers; the entrance from one producer.
+// most `capacity` tickets are between claim and commit. Whoever completes the oldest ticket commits it and what
+// follows, into the next segment as far as that has room; the rest is committed when the next segment tells of room.
+// Errors and ends of epochs travel in order with the samples. Threads: run() on workers, one producer at the entrance.
 #pragma once
 
 #include <millrace/run/chain.hpp>
@@ -61,7 +61,7 @@ class parallel_segment final : public pump_work, public component, public room_l
   struct options {
     std::size_t seats = 1;
     executor* workers = nullptr;
-    std::size_t capacity = 64;      ///< tickets between claim and commit
+    std::size_t capacity = 64;   ///< tickets between claim and commit
   };
 
   parallel_segment(Chain chain, Expanding expanding, options o, sample_sink<output>& next)
@@ -118,7 +118,8 @@ class parallel_segment final : public pump_work, public component, public room_l
   };
 
   void make_outputs(result& r, scratch& memory, std::size_t& map_at_work) {
-    auto item = chain_(std::move(*r.source.item), {.epoch = r.source.epoch, .sample = r.source.id}, memory, map_at_work);
+    auto item =
+        chain_(std::move(*r.source.item), {.epoch = r.source.epoch, .sample = r.source.id}, memory, map_at_work);
     r.source.item.reset();
     if constexpr (expands) {
       map_at_work = expanding_at_work;

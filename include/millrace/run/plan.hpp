@@ -4,8 +4,8 @@
 //   order.part(epoch, k);                      // the k-th part (shard) to be read in that epoch
 //   jitter_order<record> window(order);        // samples in, in the order of the parts; out in plan order
 //
-// Parts are permuted by (seed, epoch) (Fisher-Yates on counter-based numbers). Sample i of the epoch's sequence gets the
-// key i + U(seed, epoch, i) * window, and samples come in key order: "sliding jitter". A sample moves by less than
+// Parts are permuted by (seed, epoch) (Fisher-Yates on counter-based numbers). Sample i of the epoch's sequence gets
+// the key i + U(seed, epoch, i) * window, and samples come in key order: "sliding jitter". A sample moves by less than
 // `window` places, about half a window is held, and the order depends on nothing else. Not shuffled: as listed.
 #pragma once
 
@@ -26,7 +26,7 @@ class plan {
     std::uint64_t seed = 0;
     std::size_t parts = 1;
     bool shuffled = false;
-    std::size_t window = 1;    ///< in samples
+    std::size_t window = 1;   ///< in samples
   };
 
   explicit plan(options o) : options_(o) {}

@@ -40,7 +40,8 @@ class pump_work {
 
 inline std::uint64_t steady_now_ns() noexcept {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
 class pump final : public worker_task, public ticket_gate, public std::enable_shared_from_this<pump> {

@@ -21,14 +21,11 @@ class serial_segment final : public component, public room_listener, public tick
 
   struct options {
     std::size_t capacity = 64;
-    bool threaded = true;      ///< false: work is done by advance()
+    bool threaded = true;   ///< false: work is done by advance()
   };
 
   serial_segment(Stage stage, options o, sample_sink<output>& next)
-      : stage_(std::move(stage)),
-        options_(o),
-        next_(&next),
-        input_({.capacity = o.capacity}) {
+      : stage_(std::move(stage)), options_(o), next_(&next), input_({.capacity = o.capacity}) {
     input_.connect(*this);
     next.set_listener(this);
   }

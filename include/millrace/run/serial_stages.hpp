@@ -55,7 +55,7 @@ class stateful_expanding {
   }
 
   C stage_;
-  sample<In> last_;                 // where the outputs come from; its item is gone
+  sample<In> last_;   // where the outputs come from; its item is gone
   std::uint64_t children_ = 0;
   std::vector<output> outputs_;
 };
@@ -85,7 +85,7 @@ class shuffling {
   }
 
  private:
-  std::unique_ptr<plan> plan_;      // the order refers to it, and this object moves
+  std::unique_ptr<plan> plan_;   // the order refers to it, and this object moves
   jitter_order<T> order_;
   std::size_t most_bytes_;
 };

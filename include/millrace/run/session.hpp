@@ -38,12 +38,14 @@ struct columns_of<batched<Members...>> {
 template <class Wanted, class... Stages>
 Wanted stage_or_default(const std::tuple<Stages...>& stages) {
   Wanted found{};
-  std::apply([&](const auto&... s) {
-    const auto look = [&](const auto& one) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, Wanted>) found = one;
-    };
-    (look(s), ...);
-  }, stages);
+  std::apply(
+      [&](const auto&... s) {
+        const auto look = [&](const auto& one) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, Wanted>) found = one;
+        };
+        (look(s), ...);
+      },
+      stages);
   return found;
 }
 
@@ -53,7 +55,7 @@ std::size_t batch_size_of(const Batch& stage) {
   else return 0;
 }
 
-/// The number of stages that run before the one that ends the flow's items: batch and what follows are taken apart here.
+/// The stages without a shuffle right after the source, which is a matter of the plan.
 template <class First, class... Rest>
 auto skip_leading_shuffle(std::tuple<First, Rest...> stages) {
   if constexpr (std::is_same_v<First, shuffle_stage>)

@@ -18,21 +18,21 @@ inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
 struct session_options {
   std::uint64_t epochs = 1;
-  int threads = automatic;                 ///< workers; 0 runs everything inline on the caller, for debugging
-  unsigned io_threads = 4;                 ///< that many parts (shards) are read at a time
-  std::size_t memory_bytes = 0;            ///< budget for everything held; 0: a quarter of the usable memory
-  std::size_t read_ahead_bytes = 0;        ///< of samples read and not yet claimed; 0: 256 MiB, or a quarter of the budget
-  bool announce = true;                    ///< one line on stderr at start: threads, slots, bytes
-  bool released_elsewhere = false;         ///< other threads release batches, so next() may wait for a leased slot
+  int threads = automatic;            ///< workers; 0 runs everything inline on the caller, for debugging
+  unsigned io_threads = 4;            ///< that many parts (shards) are read at a time
+  std::size_t memory_bytes = 0;       ///< budget for everything held; 0: a quarter of the usable memory
+  std::size_t read_ahead_bytes = 0;   ///< of samples read and not yet claimed; 0: 256 MiB, or a quarter of the budget
+  bool announce = true;               ///< one line on stderr at start: threads, slots, bytes
+  bool released_elsewhere = false;    ///< other threads release batches, so next() may wait for a leased slot
 };
 
 /// Counters since the start of the session.
 struct run_stats {
-  std::uint64_t batches = 0, samples = 0;  ///< delivered
-  std::uint64_t wait_ns = 0;               ///< the trainer waited in next()
-  std::uint64_t step_ns = 0;               ///< the trainer was elsewhere, between two calls of next()
-  std::uint64_t first_batch_ns = 0;        ///< from the start to the first batch; not in wait_ns
-  std::uint64_t worker_busy_ns = 0;        ///< of all workers of the last segment together
+  std::uint64_t batches = 0, samples = 0;   ///< delivered
+  std::uint64_t wait_ns = 0;                ///< the trainer waited in next()
+  std::uint64_t step_ns = 0;                ///< the trainer was elsewhere, between two calls of next()
+  std::uint64_t first_batch_ns = 0;         ///< from the start to the first batch; not in wait_ns
+  std::uint64_t worker_busy_ns = 0;         ///< of all workers of the last segment together
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;

@@ -22,9 +22,9 @@ class ticket_input final : public sample_sink<T> {
  public:
   struct options {
     std::size_t capacity = 64;
-    std::size_t group = 1;          ///< rows of a batch, if tickets are rows
-    bool drop_partial = false;      ///< a batch that an epoch's end leaves short is not published
-    slots* batches = nullptr;       ///< told of the ends, if tickets are rows
+    std::size_t group = 1;       ///< rows of a batch, if tickets are rows
+    bool drop_partial = false;   ///< a batch that an epoch's end leaves short is not published
+    slots* batches = nullptr;    ///< told of the ends, if tickets are rows
   };
 
   explicit ticket_input(options o) : options_(o), ring_(o.capacity) {}
@@ -47,8 +47,7 @@ class ticket_input final : public sample_sink<T> {
     const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
     if (options_.drop_partial)
       for (std::size_t i = 0; i < partial; ++i) drop(--next_);
-    else
-      pads_ = partial > 0 ? options_.group - partial : 0;
+    else pads_ = partial > 0 ? options_.group - partial : 0;
     if (next_ + pads_ == epoch_start_) return finish(nothing_left_error(partial));
     epoch_start_ = next_ + pads_;
     options_.batches->mark_epoch_start(epoch_start_ / options_.group);
@@ -92,17 +91,14 @@ class ticket_input final : public sample_sink<T> {
   void drop(std::uint64_t ticket) { static_cast<void>(take(ticket)); }
 
   std::exception_ptr nothing_left_error(std::size_t rows) const {
-    return std::make_exception_ptr(setup_error(
-        "an epoch has only " + std::to_string(rows) + " samples, fewer than the batch size of " +
-            std::to_string(options_.group) + (rows > 0 ? ", and drop_last drops them" : ""),
-        "Use a smaller batch, more data, or batch({.drop_last = false})"));
+    return std::make_exception_ptr(
+        setup_error("an epoch has only " + std::to_string(rows) + " samples, fewer than the batch size of " +
+                        std::to_string(options_.group) + (rows > 0 ? ", and drop_last drops them" : ""),
+                    "Use a smaller batch, more data, or batch({.drop_last = false})"));
   }
 
   void add_entry(typename sample<T>::kind what, std::exception_ptr error) {
-    sample<T> entry;
-    entry.what = what;
-    entry.error = std::move(error);
-    pending_ = std::move(entry);
+    pending_ = end_entry{what, std::move(error)};
     settle();
   }
 
@@ -111,12 +107,13 @@ class ticket_input final : public sample_sink<T> {
     bool wrote = false;
     while ((pending_ || pads_ > 0) && ring_.has_room(next_)) {
       if (pending_) {
-        ring_.put(next_++, std::move(*pending_));
+        ring_.fill(next_++, [&](sample<T>& end) {
+          end.what = pending_->what;
+          end.error = std::move(pending_->error);
+        });
         pending_.reset();
       } else {
-        sample<T> pad;
-        pad.what = sample<T>::kind::void_row;
-        ring_.put(next_++, std::move(pad));
+        ring_.fill(next_++, [](sample<T>& pad) { pad.what = sample<T>::kind::void_row; });
         --pads_;
       }
       wrote = true;
@@ -125,15 +122,20 @@ class ticket_input final : public sample_sink<T> {
     return !pending_ && pads_ == 0;
   }
 
+  struct end_entry {
+    typename sample<T>::kind what;
+    std::exception_ptr error;
+  };
+
   const options options_;
   item_ring<sample<T>> ring_;
   ticket_gate* gate_ = nullptr;
   room_listener* listener_ = nullptr;
   std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::size_t> held_bytes_{0};
-  std::uint64_t next_ = 0;                    // the ticket of the next put
-  std::optional<sample<T>> pending_;          // an end that found no room
-  std::size_t pads_ = 0;                      // void rows still to be written
+  std::uint64_t next_ = 0;             // the ticket of the next put
+  std::optional<end_entry> pending_;   // an end that found no room
+  std::size_t pads_ = 0;               // void rows still to be written
   std::uint64_t epoch_start_ = 0;
   bool finished_ = false;
 };

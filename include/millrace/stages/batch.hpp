@@ -15,8 +15,8 @@
 namespace millrace::inline MILLRACE_ABI {
 
 struct batch_options {
-  std::size_t size = 32;     ///< rows in a batch
-  bool drop_last = true;     ///< an epoch's last batch, if short: dropped (and never decoded), or delivered short
+  std::size_t size = 32;   ///< rows in a batch
+  bool drop_last = true;   ///< an epoch's last batch, if short: dropped (and never decoded), or delivered short
 };
 
 /// The item of a flow after batch: what comes out is a batch with these columns.
@@ -52,7 +52,8 @@ constexpr void explain_column() {
 
 template <auto... Members>
 constexpr auto batch(batch_options options) {
-  static_assert(sizeof...(Members) > 0, "millrace: batch<...> needs at least one column, such as batch<&example::label>");
+  static_assert(sizeof...(Members) > 0,
+                "millrace: batch<...> needs at least one column, such as batch<&example::label>");
   if constexpr ((column_type<detail::member_type<Members>> && ...)) {
     return batch_stage<Members...>{{}, options};
   } else {

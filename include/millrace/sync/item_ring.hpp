@@ -27,8 +27,13 @@ class item_ring {
   bool has_room(std::uint64_t ticket) const noexcept { return !at(ticket).full.load(); }
 
   void put(std::uint64_t ticket, T value) {
+    fill(ticket, [&](T& place) { place = std::move(value); });
+  }
+  /// As put(), by a function that gets the empty (default-made) entry.
+  template <class Write>
+  void fill(std::uint64_t ticket, const Write& write) {
     entry& e = at(ticket);
-    e.value = std::move(value);
+    write(e.value);
     e.full.store(true);
   }
   T take(std::uint64_t ticket) {

@@ -92,9 +92,8 @@ inline unsigned usable_cores() {
   const auto tighten = [&quota](double limit) {
     if (limit > 0) quota = quota == 0 ? limit : std::min(quota, limit);
   };
-  detail::for_each_cgroup([&](const std::string& folder) {
-    tighten(detail::cores_of_cpu_max(detail::first_line(folder + "/cpu.max")));
-  });
+  detail::for_each_cgroup(
+      [&](const std::string& folder) { tighten(detail::cores_of_cpu_max(detail::first_line(folder + "/cpu.max"))); });
   // cgroup v1
   const std::string v1 = "/sys/fs/cgroup/cpu/cpu.cfs_";
   tighten(detail::cores_of_cpu_max(detail::first_line(v1 + "quota_us") + " " + detail::first_line(v1 + "period_us")));

@@ -34,15 +34,15 @@ struct ready_batch {
   std::byte* data = nullptr;
   std::uint64_t batch = 0;
   std::uint64_t epoch = 0;
-  std::size_t rows = 0;              ///< fewer than the batch size only for a short last batch
+  std::size_t rows = 0;   ///< fewer than the batch size only for a short last batch
   std::exception_ptr error{};
 };
 
 class slots {
  public:
   struct options {
-    std::size_t rows = 1;                  ///< of a batch
-    std::vector<std::byte*> memory{};      ///< one piece for each slot; the caller keeps it alive
+    std::size_t rows = 1;               ///< of a batch
+    std::vector<std::byte*> memory{};   ///< one piece for each slot; the caller keeps it alive
   };
   static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
 
@@ -137,8 +137,8 @@ class slots {
     ready_batch batch{};
   };
 
-  /// A READY batch (then it is IN_USE), or why there is none. `stop_at_epoch`: a batch known to be the first of an epoch
-  /// is not taken.
+  /// A READY batch (then it is IN_USE), or why there is none. `stop_at_epoch`: a batch known to be the first of an
+  /// epoch is not taken.
   taken take(std::uint64_t batch, bool stop_at_epoch = false) {
     const std::lock_guard lock(mutex_);
     if (stop_at_epoch && starts_epoch_locked(batch)) return {outcome::epoch_end, {}};
@@ -210,7 +210,7 @@ class slots {
   mutable std::mutex mutex_;
   doorbell bell_;
   std::vector<slot> slots_;
-  std::vector<std::size_t> slot_of_;        // by batch number modulo count, for batches that are open
+  std::vector<std::size_t> slot_of_;   // by batch number modulo count, for batches that are open
   std::vector<std::size_t> free_;
   std::vector<std::uint64_t> epoch_starts_;
   std::uint64_t opened_ = 0;

@@ -1,0 +1,314 @@
+// Pixels to numbers on the host: u8 NHWC to f32, f16 or bf16, NHWC or NCHW, as (x / 255 - mean) / std per channel.
+//
+//   mr::normalize(pixels, numbers, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
+//                                   .layout = mr::image_layout::nchw});
+//
+// Shapes: pixels [B, H, W, C] with C of 1 to 4; numbers [B, H, W, C] or [B, C, H, W]. mean and std are in units of full
+// scale (0..1), as torchvision writes them; the first C values count. Every result is fma(x, scale, bias) with
+// scale = 1 / (255 std) and bias = -mean / std, rounded to f32 once, then to nearest even where f16 or bf16 is asked
+// for: the same bits on every CPU, compiler and path. Uses AVX2 where the CPU has it, else a table of 256 values per
+// channel. Errors: setup_error for shapes that do not fit, memory of a device, and a std that is no positive number.
+// Threads: none shared; a large batch may be cut along B. Large results bypass the cache.
+#pragma once
+
+#include <millrace/item/tensor.hpp>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+namespace millrace::inline MILLRACE_ABI {
+
+enum class image_layout : std::uint8_t { nhwc, nchw };
+
+struct normalize_options {
+  std::array<double, 4> mean{};               ///< per channel, 0..1
+  std::array<double, 4> std = {1, 1, 1, 1};   ///< likewise
+  image_layout layout = image_layout::nhwc;   ///< of the result
+};
+
+namespace detail {
+
+/// To nearest, halves to even. No NaN comes here.
+inline bf16 to_bf16(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return {static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+inline f16 to_f16(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  const auto made = [sign](std::uint32_t m) { return f16{static_cast<std::uint16_t>(sign | m)}; };
+  constexpr std::uint32_t overflow = 0x477ff000;       // 65520, halfway between the largest f16 and the next
+  constexpr std::uint32_t least_normal = 0x38800000;   // 2^-14
+  if (magnitude >= overflow) return made(0x7c00);
+  if (magnitude >= least_normal) {
+    const std::uint32_t rebased = magnitude - (std::uint32_t{127 - 15} << 23);
+    return made((rebased + 0xfff + (rebased >> 13 & 1)) >> 13);
+  }
+  // Subnormal: a multiple of 2^-24. Adding 0.5 makes the FPU round there, to nearest even in every build.
+  const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
+  return made(std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5F));
+}
+
+template <class T>
+T to_element(float value) noexcept {
+  if constexpr (std::is_same_v<T, f16>) return to_f16(value);
+  else if constexpr (std::is_same_v<T, bf16>) return to_bf16(value);
+  else return value;
+}
+
+template <class T>
+concept normalized_element = std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+
+template <class T>
+struct normalize_job {
+  const std::uint8_t* in = nullptr;
+  T* out = nullptr;
+  std::size_t images = 0, pixels = 0, channels = 0;   // pixels of one image
+  bool planar = false;                                // NCHW
+  std::array<float, 4> scale{}, bias{};
+
+  T value(std::uint8_t x, std::size_t channel) const noexcept {
+    return to_element<T>(std::fma(static_cast<float>(x), scale[channel], bias[channel]));
+  }
+};
+
+struct table_normalizer {
+  template <class T>
+  static void run(const normalize_job<T>& job) {
+    const auto table = std::make_unique<std::array<std::array<T, 256>, 4>>();
+    for (std::size_t c = 0; c < job.channels; ++c)
+      for (std::size_t x = 0; x < 256; ++x) (*table)[c][x] = job.value(static_cast<std::uint8_t>(x), c);
+    const std::uint8_t* in = job.in;
+    for (std::size_t image = 0; image < job.images; ++image) {
+      T* out = job.out + image * job.pixels * job.channels;
+      const std::size_t pixel_step = job.planar ? 1 : job.channels, channel_step = job.planar ? job.pixels : 1;
+      for (std::size_t p = 0; p < job.pixels; ++p)
+        for (std::size_t c = 0; c < job.channels; ++c) out[p * pixel_step + c * channel_step] = (*table)[c][*in++];
+    }
+  }
+};
+
+#ifdef __x86_64__
+
+/// Sixteen numbers at a time. Members carry the target themselves, so that a build for any x86-64 has them; loops over
+/// channels are fold expressions, because -O2 would leave them loops and their factors in memory.
+struct avx2_normalizer {
+  static bool usable() noexcept {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    const bool half_floats = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+    return half_floats && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  }
+
+  template <class T>
+  static void run(const normalize_job<T>& job) {
+    // Beyond what caches hold, reading the result's lines only to overwrite them costs more than it helps. Planes that
+    // are aligned differently cannot all be streamed.
+    constexpr std::size_t large_bytes = std::size_t{8} << 20;
+    const bool large = job.images * job.pixels * job.channels * sizeof(T) >= large_bytes;
+    const bool streams = large && (!job.planar || job.pixels * sizeof(T) % store_bytes == 0);
+    streams ? choose<T, true>(job) : choose<T, false>(job);
+    _mm_sfence();
+  }
+
+ private:
+  static constexpr std::size_t store_bytes = 32;
+
+  template <class T, bool Streams>
+  static void choose(const normalize_job<T>& job) {
+    switch (job.channels) {
+      case 1: return interleaved<T, Streams, 1>(job);
+      case 2: return job.planar ? planar<T, Streams, 2>(job) : interleaved<T, Streams, 2>(job);
+      case 3: return job.planar ? planar<T, Streams, 3>(job) : interleaved<T, Streams, 3>(job);
+      default: return job.planar ? planar<T, Streams, 4>(job) : interleaved<T, Streams, 4>(job);
+    }
+  }
+
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256 scaled(__m256i values, __m256 scale,
+                                                                                   __m256 bias) noexcept {
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(values), scale, bias);
+  }
+
+  /// Eight bytes as 32-bit numbers.
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i load_8(const std::uint8_t* from) noexcept {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  }
+
+  /// The upper halves of eight f32, rounded to nearest even.
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i upper_halves(__m256 v) noexcept {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+  }
+
+  template <bool Streams, class Vector>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void store(void* to, Vector v) noexcept {
+    auto* place = static_cast<__m256i*>(to);
+    if constexpr (Streams) _mm256_stream_si256(place, (__m256i)v);
+    else _mm256_storeu_si256(place, (__m256i)v);
+  }
+
+  /// Sixteen numbers, converted.
+  template <class T, bool Streams>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void store_16(T* to, __m256 a, __m256 b) noexcept {
+    if constexpr (std::is_same_v<T, float>) {
+      store<Streams>(to, a);
+      store<Streams>(to + 8, b);
+    } else if constexpr (std::is_same_v<T, f16>) {
+      const __m128i low = _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT);
+      const __m128i high = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
+      store<Streams>(to, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+    } else {
+      const __m256i crossed = _mm256_packus_epi32(upper_halves(a), upper_halves(b));   // packs within 128-bit lanes
+      store<Streams>(to, _mm256_permute4x64_epi64(crossed, 0xd8));
+    }
+  }
+
+  /// Elements until `out` is aligned for a store.
+  template <class T>
+  static std::size_t to_alignment(const T* out) noexcept {
+    const auto past = reinterpret_cast<std::uintptr_t>(out) % store_bytes;
+    return past == 0 ? 0 : (store_bytes - past) / sizeof(T);
+  }
+
+  /// The channels' factors as vectors, and for planes the shuffles that pick a channel of four pixels per lane.
+  template <std::size_t Channels>
+  struct factors {
+    __m256 scale[Channels], bias[Channels];
+    __m256i pick[Channels];
+  };
+
+  template <class T, bool Streams, std::size_t Channels, std::size_t... K>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void interleaved_step(
+      const factors<Channels>& f, const std::uint8_t* in, T* out, std::index_sequence<K...>) noexcept {
+    (store_16<T, Streams>(
+         out + 16 * K, scaled(load_8(in + 16 * K), f.scale[2 * K % Channels], f.bias[2 * K % Channels]),
+         scaled(load_8(in + 16 * K + 8), f.scale[(2 * K + 1) % Channels], f.bias[(2 * K + 1) % Channels])),
+     ...);
+  }
+
+  /// The whole batch is one run of elements; the channels' factors repeat every `Channels` vectors.
+  template <class T, bool Streams, std::size_t Channels>
+  [[gnu::target("avx2,fma,f16c")]] static void interleaved(const normalize_job<T>& job) {
+    const std::size_t count = job.images * job.pixels * Channels;
+    std::size_t i = 0;
+    for (const std::size_t head = to_alignment(job.out); i < head && i < count; ++i)
+      job.out[i] = job.value(job.in[i], i % Channels);
+    factors<Channels> f;
+    for (std::size_t k = 0; k < Channels; ++k) {
+      float scale[8], bias[8];
+      for (std::size_t lane = 0; lane < 8; ++lane) {
+        scale[lane] = job.scale[(i + 8 * k + lane) % Channels];
+        bias[lane] = job.bias[(i + 8 * k + lane) % Channels];
+      }
+      f.scale[k] = _mm256_loadu_ps(scale);
+      f.bias[k] = _mm256_loadu_ps(bias);
+    }
+    for (; i + 16 * Channels <= count; i += 16 * Channels)
+      interleaved_step<T, Streams>(f, job.in + i, job.out + i, std::make_index_sequence<Channels>());
+    for (; i < count; ++i) job.out[i] = job.value(job.in[i], i % Channels);
+  }
+
+  /// Eight pixels, four in each lane; reads at most four pixels beyond them.
+  template <std::size_t Channels>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i load_pixels(
+      const std::uint8_t* from) noexcept {
+    const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 4 * Channels));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+  }
+
+  template <class T, bool Streams, std::size_t Channels, std::size_t... C>
+  [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void planar_step(
+      const factors<Channels>& f, const std::uint8_t* in, T* out, std::size_t plane,
+      std::index_sequence<C...>) noexcept {
+    const __m256i a = load_pixels<Channels>(in), b = load_pixels<Channels>(in + 8 * Channels);
+    (store_16<T, Streams>(out + C * plane, scaled(_mm256_shuffle_epi8(a, f.pick[C]), f.scale[C], f.bias[C]),
+                          scaled(_mm256_shuffle_epi8(b, f.pick[C]), f.scale[C], f.bias[C])),
+     ...);
+  }
+
+  template <class T, bool Streams, std::size_t Channels>
+  [[gnu::target("avx2,fma,f16c")]] static void planar(const normalize_job<T>& job) {
+    factors<Channels> f;
+    for (std::size_t c = 0; c < Channels; ++c) {
+      const auto lane = [c](std::size_t p) { return static_cast<int>(0x80808000 | (p * Channels + c)); };
+      f.pick[c] = _mm256_setr_epi32(lane(0), lane(1), lane(2), lane(3), lane(0), lane(1), lane(2), lane(3));
+      f.scale[c] = _mm256_set1_ps(job.scale[c]);
+      f.bias[c] = _mm256_set1_ps(job.bias[c]);
+    }
+    for (std::size_t image = 0; image < job.images; ++image) {
+      const std::uint8_t* in = job.in + image * job.pixels * Channels;
+      T* out = job.out + image * job.pixels * Channels;
+      const auto one = [&](std::size_t p) {
+        for (std::size_t c = 0; c < Channels; ++c) out[c * job.pixels + p] = job.value(in[p * Channels + c], c);
+      };
+      std::size_t p = 0;
+      for (const std::size_t head = to_alignment(out); p < head && p < job.pixels; ++p) one(p);
+      constexpr std::size_t read_beyond = 4;
+      for (; p + 16 + read_beyond <= job.pixels; p += 16)
+        planar_step<T, Streams>(f, in + p * Channels, out + p, job.pixels, std::make_index_sequence<Channels>());
+      for (; p < job.pixels; ++p) one(p);
+    }
+  }
+};
+
+#endif
+
+/// Checks the call and turns its options into factors.
+template <normalized_element T>
+normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
+                                const normalize_options& options) {
+  const auto [images, height, width, channels] = pixels.shape;
+  const bool planar = options.layout == image_layout::nchw;
+  const std::array<std::size_t, 4> expected =
+      planar ? std::array{images, channels, height, width} : std::array{images, height, width, channels};
+  if (channels < 1 || channels > 4)
+    throw setup_error("normalize was given pixels of shape " + to_string(pixels.shape), "Give [B, H, W, 1 to 4]");
+  if (numbers.shape != expected)
+    throw setup_error("normalize was given pixels of shape " + to_string(pixels.shape) + " and numbers of shape " +
+                          to_string(numbers.shape),
+                      "The numbers have to be " + to_string(expected));
+  normalize_job<T> job{.in = pixels.host().data(),
+                       .out = numbers.host().data(),
+                       .images = images,
+                       .pixels = height * width,
+                       .channels = channels,
+                       .planar = planar && channels > 1};
+  for (std::size_t c = 0; c < channels; ++c) {
+    job.scale[c] = static_cast<float>(1 / (255 * options.std[c]));
+    job.bias[c] = static_cast<float>(-options.mean[c] / options.std[c]);
+    const float largest = std::fma(255.0F, job.scale[c], job.bias[c]);
+    if (!(options.std[c] > 0) || !std::isfinite(job.scale[c]) || !std::isfinite(job.bias[c]) || !std::isfinite(largest))
+      throw setup_error("normalize was given mean " + std::to_string(options.mean[c]) + " and std " +
+                            std::to_string(options.std[c]) + " for channel " + std::to_string(c),
+                        "Give finite numbers, std above 0, in units of full scale (0..1)");
+  }
+  return job;
+}
+
+}  // namespace detail
+
+template <detail::normalized_element T>
+void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
+               const normalize_options& options = {}) {
+  const auto job = detail::plan_normalize(pixels, numbers, options);
+#ifdef __x86_64__
+  if (detail::avx2_normalizer::usable()) return detail::avx2_normalizer::run(job);
+#endif
+  detail::table_normalizer::run(job);
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,123 @@
+// Pixels to a JPEG file in memory, for examples, tests and tools.
+//
+//   std::vector<std::byte> file = mr::encode_jpeg(pixels, {.quality = 90});
+//   auto gray = mr::encode_jpeg(picture_of_shape_h_w_1, {.progressive = true});
+//
+// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The same pixels, options and libjpeg give the same
+// bytes. Errors: setup_error for a shape or an option that JPEG cannot hold. Threads: none shared.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/tensor.hpp>
+#include <millrace/image/libjpeg.hpp>
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// How many luma samples share a chroma sample.
+enum class chroma_sampling : std::uint8_t { yuv444, yuv422, yuv440, yuv420, yuv411 };
+
+struct jpeg_encode_options {
+  int quality = 90;                                          ///< 1..100
+  chroma_sampling sampling = chroma_sampling::yuv420;
+  bool progressive = false;
+  bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
+  bool optimise_tables = true;                               ///< smaller by some per cent, slower to write
+  unsigned restart_rows = 0;                                 ///< rows of blocks between restart markers; 0 for none
+  bool keep_rgb = false;                                     ///< store R, G, B as they are: larger, no colour rounding
+};
+
+namespace detail {
+
+/// One use of libjpeg's compressor. As in jpeg_decoder, longjmp crosses only functions that own nothing.
+class jpeg_compressor {
+ public:
+  jpeg_compressor() = default;
+  jpeg_compressor(const jpeg_compressor&) = delete;
+  jpeg_compressor& operator=(const jpeg_compressor&) = delete;
+  ~jpeg_compressor() {
+    jpeg_destroy_compress(&info_);
+    std::free(file_);
+  }
+
+  std::vector<std::byte> encode(const image& pixels, const jpeg_encode_options& options) {
+    if (!compress(pixels.data(), pixels.shape(), options))
+      throw setup_error("the picture cannot be encoded: " + printable(text_), "Change the options or the shape",
+                        {.stage = "jpeg"});
+    const auto* begin = reinterpret_cast<const std::byte*>(file_);
+    return {begin, begin + size_};
+  }
+
+ private:
+  [[noreturn]] static void leave(j_common_ptr info) {
+    auto& self = *static_cast<jpeg_compressor*>(info->client_data);
+    info->err->format_message(info, self.text_);
+    std::longjmp(self.escape_, 1);
+  }
+
+  bool compress(const std::uint8_t* pixels, const std::array<std::size_t, 3>& shape,
+                const jpeg_encode_options& options) noexcept {
+    info_.err = jpeg_std_error(&messages_);
+    messages_.error_exit = [](j_common_ptr info) { leave(info); };
+    messages_.emit_message = [](j_common_ptr, int) {};
+    messages_.output_message = [](j_common_ptr) {};
+    info_.client_data = this;
+    if (setjmp(escape_) != 0) return false;
+    jpeg_create_compress(&info_);
+    jpeg_mem_dest(&info_, &file_, &size_);
+    info_.image_height = static_cast<JDIMENSION>(shape[0]);
+    info_.image_width = static_cast<JDIMENSION>(shape[1]);
+    info_.input_components = static_cast<int>(shape[2]);
+    info_.in_color_space = shape[2] == 3 ? JCS_RGB : JCS_GRAYSCALE;
+    jpeg_set_defaults(&info_);
+    if (options.keep_rgb && shape[2] == 3) jpeg_set_colorspace(&info_, JCS_RGB);
+    jpeg_set_quality(&info_, options.quality, 1);
+    if (shape[2] == 3 && !options.keep_rgb) {
+      const auto s = options.sampling;
+      const bool half = s == chroma_sampling::yuv422 || s == chroma_sampling::yuv420;
+      info_.comp_info[0].h_samp_factor = s == chroma_sampling::yuv411 ? 4 : half ? 2 : 1;
+      info_.comp_info[0].v_samp_factor = s == chroma_sampling::yuv440 || s == chroma_sampling::yuv420 ? 2 : 1;
+    }
+    info_.optimize_coding = options.optimise_tables && !options.arithmetic;
+    info_.arith_code = options.arithmetic;
+    info_.restart_in_rows = static_cast<int>(options.restart_rows);
+    if (options.progressive) jpeg_simple_progression(&info_);
+    jpeg_start_compress(&info_, 1);
+    while (info_.next_scanline < info_.image_height) {
+      auto* row = const_cast<JSAMPROW>(pixels + info_.next_scanline * shape[1] * shape[2]);
+      jpeg_write_scanlines(&info_, &row, 1);
+    }
+    jpeg_finish_compress(&info_);
+    return true;
+  }
+
+  jpeg_compress_struct info_{};
+  jpeg_error_mgr messages_{};
+  std::jmp_buf escape_{};
+  char text_[JMSG_LENGTH_MAX] = {};
+  unsigned char* file_ = nullptr;
+  unsigned long size_ = 0;
+};
+
+}  // namespace detail
+
+/// Encodes `pixels`.
+inline std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options = {}) {
+  const auto& shape = pixels.shape();
+  if ((shape[2] != 1 && shape[2] != 3) || shape[0] < 1 || shape[1] < 1 || shape[0] > 65'500 || shape[1] > 65'500)
+    throw setup_error("a picture of shape " + to_string(shape) + " cannot be a JPEG",
+                      "Give [height, width, 1 or 3] with sides of 1 to 65500", {.stage = "jpeg"});
+  if (options.quality < 1 || options.quality > 100)
+    throw setup_error("the quality of a JPEG is " + std::to_string(options.quality), "Give 1 to 100",
+                      {.stage = "jpeg"});
+  return detail::jpeg_compressor().encode(pixels, options);
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,183 @@
+// The samples of one shard, in order, grouped as WebDataset groups them.
+//
+//   mr::shard_reader shard(std::make_unique<mr::file_source>("train-000.tar"), pool, {.fields = {"jpg;png", "cls"}});
+//   while (auto record = shard.next()) use(*record);
+//   shard.counters().samples;
+//
+// Members that follow each other with the same key (member_name.hpp) are one sample; a key that comes back later is a
+// new one. Fields are lowered (A-Z only). Links, folders, devices, dot files, names without a dot and the __metadata__
+// folders are passed over and counted. The same field twice in a sample is an error (of the fields that are wanted).
+// Errors: on damage everything complete before it is delivered first; the sample that is open when the damage is found
+// is not. Then data_error (or the source's io_error) names shard, offset and the last good key, and every further call
+// throws the same. Threads: one at a time; the pool outlives the reader. Memory: the payload is copied once, into the
+// record's block; apart from what libarchive does, nothing is allocated once sizes repeat.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/record_builder.hpp>
+#include <millrace/io/member_name.hpp>
+#include <millrace/io/tar_reader.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct shard_reader_options {
+  /// The fields to read, each a name or alternatives such as "jpg;png"; empty for all. Others are not read into memory.
+  std::vector<std::string> fields{};
+  /// A larger member is an error before any memory is taken for it.
+  std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
+};
+
+/// What a shard had. Members are counted as they are met.
+struct shard_counters {
+  std::uint64_t samples = 0;               ///< delivered
+  std::uint64_t payload_bytes = 0;         ///< read into records
+  std::uint64_t unwanted_fields = 0;       ///< not in options.fields
+  std::uint64_t metadata_members = 0;      ///< in a __folder__
+  std::uint64_t dot_files = 0;
+  std::uint64_t names_without_dot = 0;
+  std::uint64_t not_regular = 0;           ///< links, folders, devices
+  std::uint64_t unconverted_names = 0;     ///< see tar_reader
+};
+
+class shard_reader {
+ public:
+  shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {})
+      : tar_(std::make_unique<tar_reader>(std::move(source), pool)),
+        builder_(pool),
+        max_member_bytes_(options.max_member_bytes) {
+    for (const std::string& names : options.fields) add_wanted(names);
+  }
+
+  /// The next sample; nothing at the end of the shard.
+  std::optional<record> next() {
+    if (failure_) std::rethrow_exception(failure_);
+    if (ended_) return std::nullopt;
+    try {
+      return advance();
+    } catch (const data_error& damage) {
+      remember(data_error(damage.message() + last_good(), damage.hint(), damage.where()));
+    } catch (const io_error& trouble) {
+      remember(io_error(trouble.message() + last_good(), trouble.hint(), trouble.where()));
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    std::rethrow_exception(failure_);
+  }
+
+  std::string_view shard() const noexcept { return tar_->shard(); }
+  shard_counters counters() const noexcept {
+    shard_counters now = counters_;
+    now.unconverted_names = tar_->unconverted_names();
+    return now;
+  }
+
+ private:
+  std::optional<record> advance() {
+    for (;;) {
+      if (!waiting_) waiting_ = tar_->next();
+      if (!waiting_) {
+        ended_ = true;
+        if (!std::exchange(sample_open_, false)) return std::nullopt;
+        return deliver();
+      }
+      const member_name name = split_member_name(waiting_->name);
+      if (!waiting_->regular || name.kind != member_name::kind_of_name::sample) {
+        count_passed_over(name);
+      } else {
+        if (sample_open_ && name.key != builder_.key()) {
+          // The member stays waiting: should its payload be damaged, this sample is delivered all the same.
+          sample_open_ = false;
+          return deliver();
+        }
+        if (!sample_open_) begin_sample(name.key);
+        take_field(name.field);
+      }
+      waiting_.reset();
+    }
+  }
+
+  void begin_sample(std::string_view key) {
+    builder_.begin(tar_->shard(), key, waiting_->offset_bytes);
+    sample_open_ = true;
+  }
+
+  record deliver() {
+    last_key_ = builder_.key();
+    ++counters_.samples;
+    return builder_.finish();
+  }
+
+  void take_field(std::string_view written) {
+    field_.assign(written);
+    for (char& c : field_)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (!wanted_.empty() && std::find(wanted_.begin(), wanted_.end(), field_) == wanted_.end()) {
+      ++counters_.unwanted_fields;
+      return;
+    }
+    if (builder_.has(field_))
+      throw data_error("the sample '" + printable(builder_.key()) + "' has the field '" + printable(field_) +
+                           "' twice (expected: every field once; upper and lower case are the same)",
+                       "Give each sample a key of its own, and write the shard again", where());
+    if (waiting_->size_bytes > max_member_bytes_)
+      throw data_error("the member '" + printable(waiting_->name) + "' has " + std::to_string(waiting_->size_bytes) +
+                           " bytes (expected: at most " + std::to_string(max_member_bytes_) + ")",
+                       "Raise max_member_bytes if that is right; else the shard is damaged", where());
+    tar_->read(builder_.add_field(field_, static_cast<std::size_t>(waiting_->size_bytes)));
+    counters_.payload_bytes += waiting_->size_bytes;
+  }
+
+  void count_passed_over(const member_name& name) noexcept {
+    using enum member_name::kind_of_name;
+    if (!waiting_->regular) ++counters_.not_regular;
+    else if (name.kind == metadata) ++counters_.metadata_members;
+    else if (name.kind == dot_file) ++counters_.dot_files;
+    else ++counters_.names_without_dot;
+  }
+
+  void add_wanted(std::string_view names) {
+    if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
+      throw setup_error("the field '" + printable(names) + "' has upper-case letters, and no field of a record has",
+                        "Write it in lower case; it stands for all spellings");
+    for (std::size_t at = 0; at <= names.size();) {
+      const std::size_t end = std::min(names.find(';', at), names.size());
+      wanted_.emplace_back(names.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+
+  place where() const {
+    return {.stage = "tar", .shard = std::string(tar_->shard()), .key = {}, .offset_bytes = waiting_->offset_bytes};
+  }
+  std::string last_good() const {
+    return counters_.samples == 0 ? ", before the first sample was complete"
+                                  : ", after the last good key '" + printable(last_key_) + "'";
+  }
+  template <class Error>
+  void remember(Error known) {
+    failure_ = std::make_exception_ptr(std::move(known));
+  }
+
+  std::unique_ptr<tar_reader> tar_;
+  record_builder builder_;
+  std::vector<std::string> wanted_;
+  std::uint64_t max_member_bytes_;
+  shard_counters counters_;
+  std::optional<tar_member> waiting_;   ///< met, not yet dealt with
+  std::string field_, last_key_;
+  bool sample_open_ = false;
+  bool ended_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,188 @@
+// The tar bytes of a shard, chunk by chunk: straight from the source, or through one decompressor.
+//
+//   detail::shard_stream stream(source, pool);
+//   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) ...
+//   stream.end_bytes();              // how much there was
+//
+// The compression is known by the first bytes, never by the name: gzip, bzip2, xz, zstd, lz4, all inside the process.
+// Several compressed members in a row are read as one stream. Offsets count uncompressed bytes.
+// Errors: what the source throws; data_error if the stream cannot be decompressed, or if something else than zeros
+// follows it. Memory: one buffer of `chunk_bytes` from the pool, recycled from shard to shard. Threads: one.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/bytes.hpp>
+#include <millrace/io/archive.hpp>
+#include <millrace/io/byte_source.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+class shard_stream {
+ public:
+  static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
+
+  shard_stream(byte_source& source, block_pool& pool) : source_(&source), block_(pool.take(chunk_bytes)) {
+    const auto start = read_source();
+    if (start.empty())
+      throw data_error("the shard is empty: expected a tar archive, which has at least 1024 bytes",
+                       "Copy or download it again", where(0));
+    if (const compression* method = compression_of(start)) open_decompressor(*method);
+    peeked_ = start;
+  }
+  shard_stream(const shard_stream&) = delete;
+  shard_stream& operator=(const shard_stream&) = delete;
+
+  /// The next bytes, valid until the next call; empty at the end.
+  std::span<const std::byte> next_chunk() {
+    const auto chunk = decompressor_ ? decompress() : read_source();
+    std::size_t used = chunk.size();
+    while (used > 0 && chunk[used - 1] == std::byte{0}) --used;
+    if (used > 0) zeros_from_bytes_ = end_bytes_ + used;
+    end_bytes_ += chunk.size();
+    return chunk;
+  }
+
+  /// Passes over `count_bytes` without reading them; returns 0 where that is impossible or not worth it.
+  std::uint64_t skip(std::uint64_t count_bytes) {
+    if (decompressor_ || count_bytes < chunk_bytes / 4) return 0;
+    std::byte last{};   // of what is passed over: it has to exist
+    if (source_->read_at(source_read_bytes_ + count_bytes - 1, {&last, 1}) == 0) return 0;
+    source_read_bytes_ += count_bytes;
+    end_bytes_ += count_bytes;
+    return count_bytes;
+  }
+
+  std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< handed out or skipped so far
+  std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }   ///< from here on all read were 0
+  bool compressed() const noexcept { return decompressor_ != nullptr; }
+
+ private:
+  struct compression {
+    std::string_view name, magic;
+    int (*enable)(struct ::archive*);
+  };
+
+  static const compression* compression_of(std::span<const std::byte> start) noexcept {
+    using namespace std::string_view_literals;
+    static constexpr std::array<compression, 6> known{{
+        {"gzip", "\x1f\x8b"sv, ::archive_read_support_filter_gzip},
+        {"bzip2", "BZh"sv, ::archive_read_support_filter_bzip2},
+        {"xz", "\xfd" "7zXZ\0"sv, ::archive_read_support_filter_xz},
+        {"zstd", "\x28\xb5\x2f\xfd"sv, ::archive_read_support_filter_zstd},
+        {"lz4", "\x04\x22\x4d\x18"sv, ::archive_read_support_filter_lz4},
+        {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
+    }};
+    const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+    // A tar member may be called "BZh...": the mark of a tar header decides.
+    if (text.size() >= 512 && text.substr(257, 5) == "ustar") return nullptr;
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [text](const compression& c) { return text.starts_with(c.magic); });
+    return found == known.end() ? nullptr : &*found;
+  }
+
+  void open_decompressor(const compression& method) {
+    method_name_ = method.name;
+    decompressor_ = open_archive_reader();
+    struct ::archive* const handle = decompressor_.get();
+    // Anything but ARCHIVE_OK means that libarchive would run an external program instead.
+    if (method.enable(handle) != ARCHIVE_OK)
+      throw setup_error("this build of libarchive cannot read " + std::string(method.name) + " by itself",
+                        "Install a libarchive with it, or decompress the shards", where(place::unknown));
+    ::archive_read_support_format_raw(handle);
+    ::archive_read_support_format_empty(handle);
+    ::archive_read_set_read_callback(handle, &shard_stream::give_compressed);
+    ::archive_read_set_callback_data(handle, this);
+  }
+
+  std::span<const std::byte> read_source() {
+    if (!peeked_.empty()) return std::exchange(peeked_, {});
+    const std::span<std::byte> room(block_.get()->data(), chunk_bytes);
+    const auto filled = room.first(read_fully(*source_, source_read_bytes_, room));
+    source_read_bytes_ += filled.size();
+    return filled;
+  }
+
+  /// Called by libarchive. Exceptions must not pass through its frames: they wait in source_failure_.
+  static ::la_ssize_t give_compressed(struct ::archive*, void* self, const void** data) noexcept {
+    auto& stream = *static_cast<shard_stream*>(self);
+    try {
+      const auto chunk = stream.read_source();
+      *data = chunk.data();
+      return static_cast<::la_ssize_t>(chunk.size());
+    } catch (...) {
+      stream.source_failure_ = std::current_exception();
+      return -1;
+    }
+  }
+
+  std::span<const std::byte> decompress() {
+    struct ::archive* const handle = decompressor_.get();
+    if (!opened_) {
+      opened_ = true;
+      struct ::archive_entry* ignored = nullptr;
+      if (::archive_read_open1(handle) != ARCHIVE_OK) fail_to_decompress();
+      const int result = ::archive_read_next_header(handle, &ignored);
+      if (result == ARCHIVE_EOF) return {};
+      if (result != ARCHIVE_OK) fail_to_decompress();
+    }
+    const void* data = nullptr;
+    std::size_t size_bytes = 0;
+    ::la_int64_t offset_bytes = 0;
+    int result = ARCHIVE_OK;
+    do result = ::archive_read_data_block(handle, &data, &size_bytes, &offset_bytes);
+    while (result == ARCHIVE_OK && size_bytes == 0);
+    if (result == ARCHIVE_EOF) {
+      check_compressed_tail();
+      return {};
+    }
+    if (result != ARCHIVE_OK) fail_to_decompress();
+    return {static_cast<const std::byte*>(data), size_bytes};
+  }
+
+  /// libarchive ends in silence at whatever is no compressed member; only zeros may stand there.
+  void check_compressed_tail() {
+    auto at = static_cast<std::uint64_t>(::archive_filter_bytes(decompressor_.get(), -1));
+    for (source_read_bytes_ = at;; at = source_read_bytes_) {
+      const auto tail = read_source();
+      if (tail.empty()) return;
+      if (std::any_of(tail.begin(), tail.end(), [](std::byte b) { return b != std::byte{0}; }))
+        throw data_error("the " + std::string(method_name_) + " stream ends at byte " + std::to_string(at) +
+                             " of the file, and something else than zeros follows it",
+                         "Compress the shard again", where(end_bytes_));
+    }
+  }
+
+  [[noreturn]] void fail_to_decompress() {
+    if (source_failure_) std::rethrow_exception(source_failure_);
+    throw data_error("the " + std::string(method_name_) + " stream is damaged or cut short (libarchive: " +
+                         printable(archive_text(decompressor_.get())) + ")",
+                     "Copy or download the shard again", where(end_bytes_));
+  }
+
+  place where(std::uint64_t offset_bytes) const {
+    return {.stage = "tar", .shard = std::string(source_->name()), .key = {}, .offset_bytes = offset_bytes};
+  }
+
+  byte_source* source_;
+  block_ref block_;
+  std::span<const std::byte> peeked_;   // read to find out the compression, not yet used
+  std::uint64_t source_read_bytes_ = 0;
+  std::uint64_t end_bytes_ = 0;
+  std::uint64_t zeros_from_bytes_ = 0;
+  std::string_view method_name_;
+  archive_reader decompressor_;
+  bool opened_ = false;
+  std::exception_ptr source_failure_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,57 @@
+// shards: WebDataset tar shards as the source of a flow.
+//
+//   mr::shards("train-{000..146}.tar", {.seed = 7})                 // braces, "a.tar::b.tar", globs, folders
+//   mr::shards("val/", {.fields = {"jpg;png", "cls"}})              // other fields are not read into memory
+//   mr::shards(std::vector<std::string>{"odd{name}.tar"})           // a list is taken literally
+//
+// Makes records (item/record.hpp), one for each sample: members that follow each other with the same key. Plain tar and
+// gz, zst, bz2, xz, lz4, recognised by content. Every shard is looked for at once; the first missing ones are named.
+// Errors: a damaged or truncated shard is an error that names shard, offset and last good key; the samples before it
+// are delivered, never half a sample. Threads: each shard is read by one I/O thread, several shards at a time.
+#pragma once
+
+#include <millrace/flow/flow.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/io/shard_list.hpp>
+#include <millrace/io/shard_reader.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct shards_options {
+  std::uint64_t seed = 0;                                    ///< of shuffle and of every draw in the flow
+  std::vector<std::string> fields{};                         ///< wanted, "jpg;png" for alternatives; empty: all
+  std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
+};
+
+class shards_source {
+ public:
+  using item = record;
+
+  shards_source(std::vector<std::string> names, const shards_options& options)
+      : names_(std::move(names)),
+        reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes},
+        pool_(std::make_shared<block_pool>()) {}
+
+  std::size_t parts() const noexcept { return names_.size(); }
+  const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
+  shard_reader open(std::size_t part, std::uint64_t) const {
+    return {std::make_unique<file_source>(names_[part]), *pool_, reader_options_};
+  }
+
+ private:
+  std::vector<std::string> names_;
+  shard_reader_options reader_options_;
+  std::shared_ptr<block_pool> pool_;
+};
+
+/// `names` is whatever list_shards() takes: one pattern, or a list.
+template <class Names>
+auto shards(const Names& names, const shards_options& options = {}) {
+  return flow<record, shards_source>{{}, shards_source(list_shards(names), options), options.seed};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,25 @@
+// Everything that a training program needs, except what is opt-in (millrace/adapt/).
+//
+//   #include <millrace/millrace.hpp>
+//   namespace mr = millrace;
+#pragma once
+
+#include <millrace/device/copying.hpp>
+#include <millrace/device/to_device.hpp>
+#include <millrace/item/array.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/pictures.hpp>
+#include <millrace/run/feed.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/stages/batch.hpp>
+#include <millrace/stages/expand.hpp>
+#include <millrace/stages/from.hpp>
+#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/shards.hpp>
+#include <millrace/stages/map.hpp>
+#include <millrace/stages/shuffle.hpp>
+#include <millrace/train/json_lines.hpp>
+#include <millrace/train/log.hpp>
+#include <millrace/train/metrics.hpp>
+#include <millrace/train/status_line.hpp>
+#include <millrace/train/tensorboard.hpp>

@@ -1,0 +1,152 @@
+// Slow, obvious picture operations in double precision, and pictures to try them on: the yardstick of these tests.
+#pragma once
+
+#include <millrace/base/random.hpp>
+#include <millrace/item/bytes.hpp>
+#include <millrace/item/tensor.hpp>
+#include <millrace/image/crop_draw.hpp>
+#include <millrace/image/libjpeg.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace slow {
+
+namespace mr = millrace;
+using real_image = mr::tensor<double, 3>;
+
+/// Smooth shapes, edges and noise.
+inline mr::image photo(std::size_t height, std::size_t width, std::size_t channels, std::uint64_t seed) {
+  mr::image made({height, width, channels});
+  mr::draw random({.seed = seed});
+  const double fx = random.uniform(0.02, 0.4), fy = random.uniform(0.02, 0.4);
+  const std::int64_t noise = random.between(0, 40), edge = random.between(2, 40);
+  for (std::size_t y = 0; y < height; ++y)
+    for (std::size_t x = 0; x < width; ++x)
+      for (std::size_t c = 0; c < channels; ++c) {
+        const double wave = 128 + 70 * std::sin(fx * static_cast<double>(x) + static_cast<double>(c)) *
+                                      std::cos(fy * static_cast<double>(y));
+        const std::int64_t step =
+            (static_cast<std::int64_t>(x + 2 * y) / edge + static_cast<std::int64_t>(c)) % 2 ? 30 : -30;
+        const auto value = static_cast<std::int64_t>(wave) + step + random.between(-noise, noise);
+        made(y, x, c) = static_cast<std::uint8_t>(std::clamp<std::int64_t>(value, 0, 255));
+      }
+  return made;
+}
+
+[[noreturn]] inline void stop(j_common_ptr info) {
+  char text[JMSG_LENGTH_MAX];
+  info->err->format_message(info, text);
+  std::fprintf(stderr, "reference decoder: %s\n", text);
+  std::abort();
+}
+
+/// The whole picture by libjpeg's default path; `colors` as it should come out, scaled to eighths / 8.
+inline mr::image decode(std::span<const std::byte> file, J_COLOR_SPACE colors = JCS_RGB, unsigned eighths = 8) {
+  jpeg_error_mgr messages{};
+  jpeg_decompress_struct info{};
+  info.err = jpeg_std_error(&messages);
+  messages.error_exit = stop;
+  messages.output_message = [](j_common_ptr) {};
+  jpeg_create_decompress(&info);
+  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+  jpeg_read_header(&info, 1);
+  info.out_color_space = colors;
+  info.scale_num = eighths;
+  info.scale_denom = 8;
+  jpeg_start_decompress(&info);
+  mr::image made({info.output_height, info.output_width, static_cast<std::size_t>(info.output_components)});
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW row =
+        made.data() + info.output_scanline * info.output_width * static_cast<unsigned>(info.output_components);
+    jpeg_read_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_decompress(&info);
+  jpeg_destroy_decompress(&info);
+  return made;
+}
+
+inline real_image real(const mr::image& from) {
+  real_image made(from.shape());
+  std::copy(from.span().begin(), from.span().end(), made.span().begin());
+  return made;
+}
+
+template <class Image>
+Image crop(const Image& from, const mr::crop_box& box) {
+  Image made({box.height, box.width, from.shape()[2]});
+  for (std::size_t y = 0; y < box.height; ++y)
+    for (std::size_t x = 0; x < box.width; ++x)
+      for (std::size_t c = 0; c < from.shape()[2]; ++c) made(y, x, c) = from(box.top + y, box.left + x, c);
+  return made;
+}
+
+template <class Image>
+Image flip(const Image& from) {
+  const auto [height, width, channels] = from.shape();
+  Image made(from.shape());
+  for (std::size_t y = 0; y < height; ++y)
+    for (std::size_t x = 0; x < width; ++x)
+      for (std::size_t c = 0; c < channels; ++c) made(y, x, c) = from(y, width - 1 - x, c);
+  return made;
+}
+
+template <class Image>
+Image transpose(const Image& from) {
+  const auto [height, width, channels] = from.shape();
+  Image made({width, height, channels});
+  for (std::size_t y = 0; y < height; ++y)
+    for (std::size_t x = 0; x < width; ++x)
+      for (std::size_t c = 0; c < channels; ++c) made(x, y, c) = from(y, x, c);
+  return made;
+}
+
+/// Rows only; columns by transposing.
+inline real_image resize_rows(const real_image& from, std::size_t target) {
+  const auto [height, width, channels] = from.shape();
+  real_image made({target, width, channels});
+  const double scale = static_cast<double>(height) / static_cast<double>(target), reach = std::max(scale, 1.0);
+  for (std::size_t o = 0; o < target; ++o) {
+    const double centre = (static_cast<double>(o) + 0.5) * scale;
+    double sum = 0;
+    for (std::size_t i = 0; i < height; ++i) {
+      const double weight = 1 - std::abs(static_cast<double>(i) + 0.5 - centre) / reach;
+      if (weight <= 0) continue;
+      sum += weight;
+      for (std::size_t x = 0; x < width; ++x)
+        for (std::size_t c = 0; c < channels; ++c) made(o, x, c) += weight * from(i, x, c);
+    }
+    for (std::size_t x = 0; x < width; ++x)
+      for (std::size_t c = 0; c < channels; ++c) made(o, x, c) /= sum;
+  }
+  return made;
+}
+
+inline real_image resize(const real_image& from, std::size_t height, std::size_t width) {
+  return transpose(resize_rows(transpose(resize_rows(from, height)), width));
+}
+
+struct difference {
+  double max = 0, mean = 0;
+};
+
+/// Between pixels and real numbers, these rounded once.
+inline difference compare(const mr::image& got, const real_image& expected) {
+  difference d;
+  if (got.shape() != expected.shape()) return {.max = 1e9, .mean = 1e9};
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double gap = std::abs(got.span()[i] - std::floor(expected.span()[i] + 0.5));
+    d.max = std::max(d.max, gap);
+    d.mean += gap / static_cast<double>(got.size());
+  }
+  return d;
+}
+
+inline mr::bytes view(const std::vector<std::byte>& file) {
+  return mr::bytes::borrowed(std::span<const std::byte>(file));
+}
+
+}  // namespace slow

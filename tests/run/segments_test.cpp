@@ -1,0 +1,236 @@
+#include <millrace/run/feed.hpp>
+#include <millrace/stages/from.hpp>
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <set>
+
+namespace mr = millrace;
+
+namespace {
+
+struct piece {
+  std::int32_t parent;
+  std::int32_t child;
+};
+
+/// n -> n % 4 pieces.
+struct pieces_of {
+  using output = piece;
+  std::size_t max_outputs(const int& n) const { return static_cast<std::size_t>(n % 4); }
+  void push(int n, auto& emit) const {
+    for (int c = 0; c < n % 4; ++c) emit(piece{n, c});
+  }
+};
+
+/// Joins two neighbours; what is left over comes at the end of the epoch.
+struct pairs {
+  using output = piece;
+  std::optional<int> held{};
+  std::size_t max_outputs(const int&) const { return 1; }
+  void push(int n, auto& emit) {
+    if (held) emit(piece{*std::exchange(held, std::nullopt), n});
+    else held = n;
+  }
+  void finish(auto& emit) {
+    if (held) emit(piece{*std::exchange(held, std::nullopt), -1});
+  }
+};
+
+struct fails {
+  using output = piece;
+  std::size_t max_outputs(const int&) const { return 2; }
+  void push(int n, auto& emit) const {
+    emit(piece{n, 0});
+    if (n == 40) throw std::runtime_error("forty");
+  }
+};
+
+struct liar {
+  using output = piece;
+  std::size_t max_outputs(const int&) const { return 1; }
+  void push(int n, auto& emit) const {
+    emit(piece{n, 0});
+    emit(piece{n, 1});
+  }
+};
+
+std::vector<int> numbers(int count) {
+  std::vector<int> v(static_cast<std::size_t>(count));
+  std::iota(v.begin(), v.end(), 0);
+  return v;
+}
+
+mr::session_options quiet(int threads, std::uint64_t epochs = 1) {
+  return {.epochs = epochs, .threads = threads, .announce = false};
+}
+
+template <class Flow>
+std::vector<std::pair<int, int>> run_all(Flow flow, mr::session_options options) {
+  std::vector<std::pair<int, int>> all;
+  mr::feed(std::move(flow), options, [&](auto& b) {
+    auto [parent, child] = b.columns();
+    for (std::size_t i = 0; i < b.size(); ++i) all.emplace_back(parent.host()[i], child.host()[i]);
+  });
+  return all;
+}
+
+/// A column type that asks for two rows at a time and records how it was called.
+struct twin {
+  using element = std::int32_t;
+  static constexpr std::size_t together = 2;
+  std::int32_t value = 0;
+  std::array<std::size_t, 1> shape() const { return {2}; }
+  void render(std::span<std::int32_t> row) const {
+    if (value == 13) throw std::runtime_error("thirteen");
+    row[0] = value;
+    row[1] = 1;
+  }
+  static void render_together(std::span<const twin* const> items, std::span<const std::span<std::int32_t>> rows,
+                              mr::scratch&) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      items[i]->render(rows[i]);
+      rows[i][1] = 2;
+    }
+  }
+};
+struct holds_twin {
+  twin column;
+};
+
+}  // namespace
+
+TEST_CASE("an expanding stage keeps the order of its inputs, whatever runs in parallel") {
+  std::vector<std::pair<int, int>> expected;
+  for (int n = 0; n < 500; ++n)
+    for (int c = 0; c < n % 4; ++c) expected.emplace_back(n, c);
+  for (const int threads : {0, 1, 2, 4}) {
+    const auto all = run_all(mr::from(numbers(500)) | mr::expand(pieces_of{}) |
+                                 mr::batch<&piece::parent, &piece::child>({.size = 16, .drop_last = false}),
+                             quiet(threads));
+    CHECK(all == expected);
+  }
+}
+
+TEST_CASE("filter drops what it is told to") {
+  const auto all =
+      run_all(mr::from(numbers(300)) | mr::filter([](const int& n) { return n % 3 == 0; }) | mr::map([](int n) {
+                return piece{n, 0};
+              }) | mr::batch<&piece::parent, &piece::child>({.size = 10}),
+              quiet(2, 2));
+  REQUIRE(all.size() == 200);
+  for (int i = 0; i < 200; ++i) CHECK(all[static_cast<std::size_t>(i)].first == i % 100 * 3);
+}
+
+TEST_CASE("a stage with state runs in order, and finishes at the end of each epoch") {
+  for (const int threads : {0, 1, 4}) {
+    const auto all = run_all(mr::from(numbers(101)) | mr::map([](int n) { return n * 10; }) | mr::expand(pairs{}) |
+                                 mr::batch<&piece::parent, &piece::child>({.size = 4, .drop_last = false}),
+                             quiet(threads, 2));
+    REQUIRE(all.size() == 102);
+    for (std::size_t epoch = 0; epoch < 2; ++epoch) {
+      for (int i = 0; i < 50; ++i)
+        CHECK(all[epoch * 51 + static_cast<std::size_t>(i)] == std::pair(i * 20, i * 20 + 10));
+      CHECK(all[epoch * 51 + 50] == std::pair(1000, -1));
+    }
+  }
+}
+
+TEST_CASE("a shuffle in the middle is a buffer: same items, another order, the same each time") {
+  const auto flow = [] {
+    return mr::from(numbers(400), {.seed = 9}) | mr::map([](int n) {
+             return piece{n, 0};
+           }) |
+           mr::shuffle({.window = 50}) | mr::batch<&piece::parent, &piece::child>({.size = 20});
+  };
+  const auto all = run_all(flow(), quiet(2));
+  CHECK(all == run_all(flow(), quiet(0)));
+  std::set<int> seen;
+  std::size_t in_place = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    seen.insert(all[i].first);
+    in_place += all[i].first == static_cast<int>(i);
+  }
+  CHECK(seen.size() == 400);
+  CHECK(in_place < 40);
+}
+
+TEST_CASE("stages of all kinds follow each other") {
+  for (const int threads : {0, 2}) {
+    const auto all = run_all(
+        mr::from(numbers(200), {.seed = 2}) | mr::shuffle({.window = 20}) | mr::map([](int n) { return n + 1; }) |
+            mr::filter([](const int& n) { return n % 2 == 0; }) | mr::expand(pairs{}) | mr::shuffle({.window = 10}) |
+            mr::map([](piece p) { return p.parent + p.child; }) | mr::expand(pieces_of{}) |
+            mr::batch<&piece::parent, &piece::child>({.size = 7, .drop_last = false}),
+        quiet(threads));
+    static std::vector<std::pair<int, int>> first;
+    if (first.empty()) first = all;
+    CHECK(all == first);
+    CHECK(all.size() > 20);
+  }
+}
+
+TEST_CASE("errors of expanding stages surface in order") {
+  mr::session run{mr::from(numbers(100)) | mr::expand(fails{}) | mr::batch<&piece::parent>({.size = 10}), quiet(4)};
+  int batches = 0;
+  try {
+    for (auto& b : run) batches += b.size() == 10;
+    FAIL("no error");
+  } catch (const mr::stage_error& e) {
+    CHECK(e.message() == "forty");
+    CHECK(e.where().stage == "expand");
+    CHECK(e.where().position == 40);
+  }
+  CHECK(batches == 4);
+}
+
+TEST_CASE("emitting more than promised is an error") {
+  const auto run = [] {
+    mr::feed(mr::from(numbers(9)) | mr::expand(liar{}) | mr::batch<&piece::parent>({.size = 2}), quiet(2),
+             [](auto&) {});
+  };
+  CHECK_THROWS_WITH_AS(run(), doctest::Contains("max_outputs"), mr::setup_error);
+}
+
+TEST_CASE("a column that likes company is rendered in twos, and alone where there is no partner") {
+  mr::session run{mr::from(numbers(12)) | mr::map([](int n) { return holds_twin{{n}}; }) |
+                      mr::batch<&holds_twin::column>({.size = 5, .drop_last = false}),
+                  quiet(1)};
+  std::int32_t next = 0;
+  for (auto& b : run) {
+    const auto v = b.get<&holds_twin::column>();
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      CHECK(v[i].host()[0] == next++);
+      const bool alone = i == 4;
+      CHECK(v[i].host()[1] == (alone ? 1 : 2));
+    }
+  }
+  CHECK(next == 12);
+}
+
+TEST_CASE("a bad partner does not spoil the other, and is the one that is named") {
+  mr::session run{mr::from(numbers(40)) | mr::map([](int n) { return holds_twin{{n}}; }) |
+                      mr::batch<&holds_twin::column>({.size = 10}),
+                  quiet(2)};
+  CHECK(run.next().size() == 10);
+  try {
+    run.next();
+    FAIL("no error");
+  } catch (const mr::stage_error& e) {
+    CHECK(e.message() == "thirteen");
+    CHECK(e.where().position == 13);
+    CHECK(e.where().stage == "batch");
+  }
+}
+
+TEST_CASE("another shape later is a bad item that names both") {
+  struct row {
+    std::vector<float> values;
+  };
+  mr::session run{mr::from(numbers(10)) | mr::map([](int n) { return row{std::vector<float>(n == 7 ? 3 : 4)}; }) |
+                      mr::batch<&row::values>({.size = 2}),
+                  quiet(2)};
+  for (int i = 0; i < 3; ++i) CHECK(run.next().get<&row::values>().shape == std::array<std::size_t, 2>{2, 4});
+  CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("has shape [3] here, but [4]"), mr::data_error);
+}

@@ -1,0 +1,294 @@
+#include <millrace/device/copying.hpp>
+#include <millrace/run/feed.hpp>
+#include <millrace/stages/from.hpp>
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace mr = millrace;
+
+namespace {
+
+struct example {
+  std::int64_t number;
+  double drawn;
+};
+
+example prepare(int n, mr::draw& random) { return {n, random.uniform()}; }
+
+std::vector<int> numbers(int count) {
+  std::vector<int> v(static_cast<std::size_t>(count));
+  std::iota(v.begin(), v.end(), 0);
+  return v;
+}
+
+mr::session_options quiet(int threads, std::uint64_t epochs = 1) {
+  return {.epochs = epochs, .threads = threads, .announce = false};
+}
+
+/// All numbers in the order of delivery.
+template <class Session>
+std::vector<std::int64_t> collect(Session& run) {
+  std::vector<std::int64_t> all;
+  for (auto& b : run)
+    for (const auto n : b.template get<&example::number>().host()) all.push_back(n);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("without shuffle the items come in order, once each, in batches of the size asked for") {
+  for (const int threads : {0, 1, 2, 4}) {
+    mr::session run{
+        mr::from(numbers(100)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8, .drop_last = false}),
+        quiet(threads)};
+    std::int64_t next = 0;
+    std::uint64_t step = 0;
+    for (auto& b : run) {
+      CHECK(b.step() == step++);
+      CHECK(b.epoch() == 0);
+      CHECK(b.size() == (step == 13 ? 4 : 8));
+      for (const auto n : b.get<&example::number>().host()) CHECK(n == next++);
+    }
+    CHECK(next == 100);
+  }
+}
+
+TEST_CASE("order and draws do not depend on workers, I/O threads, depth or device") {
+  std::vector<std::pair<std::int64_t, double>> expected;
+  for (const int threads : {0, 1, 2, 3, 8})
+    for (const unsigned io_threads : {1U, 3U})
+      for (const std::size_t depth : {1U, 4U})
+        for (const bool copying : {false, true}) {
+          const mr::device device = copying ? mr::copying_device() : mr::host_device();
+          mr::session run{mr::from(numbers(1'000), {.seed = 3}) | mr::shuffle({.window = 100}) | mr::map(prepare) |
+                              mr::batch<&example::number, &example::drawn>({.size = 64}) |
+                              mr::prefetch({.batches = depth}) | mr::to_device({.device = device}),
+                          {.epochs = 2, .threads = threads, .io_threads = io_threads, .announce = false}};
+          std::vector<std::pair<std::int64_t, double>> got;
+          for (auto& b : run) {
+            auto [number, drawn] = b.columns();
+            for (std::size_t i = 0; i < b.size(); ++i) got.emplace_back(number.host()[i], drawn.host()[i]);
+          }
+          if (expected.empty()) expected = got;
+          CHECK(got == expected);
+        }
+  CHECK(expected.size() == 2 * 960);
+}
+
+TEST_CASE("each epoch is an exact pass, in another order and with other draws") {
+  mr::session run{mr::from(numbers(90), {.seed = 1}) | mr::shuffle({.window = 30}) | mr::map(prepare) |
+                      mr::batch<&example::number, &example::drawn>({.size = 20, .drop_last = false}),
+                  quiet(2, 3)};
+  std::map<std::uint64_t, std::vector<std::int64_t>> by_epoch;
+  std::set<double> draws;
+  for (auto& b : run) {
+    auto [number, drawn] = b.columns();
+    for (const auto n : number.host()) by_epoch[b.epoch()].push_back(n);
+    for (const auto d : drawn.host()) draws.insert(d);
+  }
+  REQUIRE(by_epoch.size() == 3);
+  CHECK(by_epoch[0] != by_epoch[1]);
+  CHECK(draws.size() == 270);
+  for (auto& [epoch, seen] : by_epoch) {
+    std::sort(seen.begin(), seen.end());
+    REQUIRE(seen.size() == 90);
+    for (std::int64_t i = 0; i < 90; ++i) CHECK(seen[static_cast<std::size_t>(i)] == i);
+  }
+}
+
+TEST_CASE("a loop over one epoch ends at its border, and the next goes on from there") {
+  for (const int threads : {0, 2})
+    for (const bool copying : {false, true}) {
+      mr::session run{mr::from(numbers(50)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}) |
+                          mr::to_device({.device = copying ? mr::copying_device() : mr::host_device()}),
+                      quiet(threads, 4)};
+      for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+        int batches = 0;
+        for (auto& b : run.epoch(epoch)) {
+          CHECK(b.epoch() == epoch);
+          CHECK(b.get<&example::number>().host()[0] == 8 * batches);
+          ++batches;
+          if (epoch == 1 && batches == 3) break;   // the rest of the epoch is passed over
+        }
+        CHECK(batches == (epoch == 1 ? 3 : 6));
+      }
+      CHECK_FALSE(run.next());
+    }
+}
+
+TEST_CASE("an exception in a map surfaces at its batch, after all earlier ones, and ends the session") {
+  for (const int threads : {0, 1, 4})
+    for (const bool copying : {false, true}) {
+      mr::session run{mr::from(numbers(200)) | mr::map([](int n) -> example {
+                        if (n == 77 || n == 70 || n == 150) throw std::runtime_error("number " + std::to_string(n));
+                        return {n, 0};
+                      }) | mr::batch<&example::number>({.size = 16}) |
+                          mr::to_device({.device = copying ? mr::copying_device() : mr::host_device()}),
+                      quiet(threads)};
+      int batches = 0;
+      try {
+        for (auto& b : run) batches += b.size() == 16;
+        FAIL("no error");
+      } catch (const mr::stage_error& e) {
+        CHECK(e.message() == "number 70");   // the lowest position of the batch
+        CHECK(e.where().position == 70);
+        CHECK(e.where().stage == "map 1");
+      }
+      CHECK(batches == 4);
+      CHECK_THROWS_AS(run.next(), mr::stage_error);
+    }
+}
+
+TEST_CASE("the very first sample may be the bad one") {
+  mr::session run{mr::from(numbers(9)) | mr::map([](int) -> example { throw std::runtime_error("no"); }) |
+                      mr::batch<&example::number>({.size = 4}),
+                  quiet(2)};
+  CHECK_THROWS_AS(run.next(), mr::stage_error);
+}
+
+TEST_CASE("an exception in the step leaves the loop and stops everything") {
+  const auto train = [] {
+    mr::session run{mr::from(numbers(10'000)) | mr::map(prepare) | mr::batch<&example::number>({.size = 4}), quiet(2)};
+    for (auto& b : run)
+      if (b.step() == 3) throw std::logic_error("step");
+  };
+  CHECK_THROWS_AS(train(), std::logic_error);
+}
+
+TEST_CASE("a batch moved out of the loop stays as it is, even after the session") {
+  std::vector<mr::batch_of<&example::number>> kept;
+  {
+    mr::session run{mr::from(numbers(64)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}) |
+                        mr::prefetch({.batches = 4}),
+                    quiet(2)};
+    for (auto& b : run)
+      if (b.step() % 3 == 0) kept.push_back(std::move(b));
+  }
+  REQUIRE(kept.size() == 3);
+  for (std::size_t k = 0; k < kept.size(); ++k)
+    for (std::size_t i = 0; i < 8; ++i)
+      CHECK(kept[k].get<&example::number>().host()[i] == static_cast<std::int64_t>(24 * k + i));
+}
+
+TEST_CASE("asking for a batch while all slots are held is refused, unless others release") {
+  for (const bool copying : {false, true}) {
+    const auto flow = [&] {
+      return mr::from(numbers(640)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}) |
+             mr::prefetch({.batches = 2}) |
+             mr::to_device({.device = copying ? mr::copying_device() : mr::host_device(), .slots = 3});
+    };
+    {
+      mr::session run{flow(), quiet(2)};
+      std::vector<mr::batch_of<&example::number>> held;
+      CHECK_THROWS_WITH_AS(while (auto b = run.next()) held.push_back(std::move(b)),
+                           doctest::Contains("all slots are leased"), mr::setup_error);
+      CHECK(held.size() == 3);
+      held.erase(held.begin());   // out of order is fine
+      CHECK(run.next().get<&example::number>().host()[0] == 24);
+    }
+    auto options = quiet(2);
+    options.released_elsewhere = true;
+    mr::session run{flow(), options};
+    std::vector<mr::batch_of<&example::number>> held;
+    for (int i = 0; i < 3; ++i) held.push_back(run.next());
+    std::thread other([&] { held.clear(); });
+    CHECK(run.next().get<&example::number>().host()[0] == 24);
+    other.join();
+  }
+}
+
+TEST_CASE("feed runs the step on every batch") {
+  std::int64_t sum = 0;
+  const auto stats = mr::feed(mr::from(numbers(100)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10}),
+                              quiet(2), [&](auto& b) {
+                                for (const auto n : b.template get<&example::number>().host()) sum += n;
+                              });
+  CHECK(sum == 4950);
+  CHECK(stats.batches == 10);
+  CHECK(stats.samples == 100);
+}
+
+TEST_CASE("a session larger than its budget is refused at start, with the formula") {
+  auto options = quiet(1);
+  options.memory_bytes = 100'000;
+  const auto make = [&] {
+    mr::session run{mr::from(numbers(100'000)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10'000}),
+                    options};
+  };
+  CHECK_THROWS_WITH_AS(make(), doctest::Contains("host slots x 80 kB"), mr::setup_error);
+}
+
+TEST_CASE("an epoch smaller than a batch is an error, not an empty loop") {
+  const auto run = [] {
+    mr::feed(mr::from(numbers(5)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}), quiet(2),
+             [](auto&) {});
+  };
+  CHECK_THROWS_WITH_AS(run(), doctest::Contains("only 5 samples"), mr::setup_error);
+}
+
+TEST_CASE("an empty source is an error") {
+  mr::session run{mr::from(std::vector<int>{}) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}), quiet(2)};
+  CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("no sample"), mr::data_error);
+}
+
+TEST_CASE("a generator is called until it ends, and again for the next epoch") {
+  int calls = 0;
+  mr::session run{
+      mr::from([&]() -> std::optional<int> { return ++calls % 11 == 0 ? std::nullopt : std::optional(calls % 11); }) |
+          mr::map(prepare) | mr::batch<&example::number>({.size = 5}),
+      quiet(2, 2)};
+  const auto all = collect(run);
+  REQUIRE(all.size() == 20);
+  for (std::size_t i = 0; i < 20; ++i) CHECK(all[i] == static_cast<std::int64_t>(i % 10 + 1));
+}
+
+TEST_CASE("items need to be movable, nothing more") {
+  struct unique_example {
+    std::unique_ptr<int> number;
+  };
+  int made = 0;
+  mr::session run{mr::from([&]() -> std::optional<unique_example> {
+                    if (made == 12) return std::nullopt;
+                    return unique_example{std::make_unique<int>(made++)};
+                  }) | mr::map([](unique_example e) {
+                    return example{*e.number, 0};
+                  }) | mr::batch<&example::number>({.size = 4}),
+                  quiet(2)};
+  CHECK(collect(run).size() == 12);
+}
+
+TEST_CASE("a blocking map runs on threads of its own, all at once") {
+  std::atomic<int> at_once{0}, most{0};
+  mr::session run{mr::from(numbers(64)) |
+                      mr::map(
+                          [&](int n) {
+                            const int now = ++at_once;
+                            int before = most.load();
+                            while (before < now && !most.compare_exchange_weak(before, now)) {
+                            }
+                            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                            --at_once;
+                            return example{n, 0};
+                          },
+                          {.blocking = true, .threads = 8}) |
+                      mr::batch<&example::number>({.size = 32}),
+                  quiet(1)};
+  const auto all = collect(run);
+  CHECK(std::is_sorted(all.begin(), all.end()));
+  CHECK(most.load() > 4);
+}
+
+TEST_CASE("stats count what was delivered") {
+  mr::session run{mr::from(numbers(100)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10}), quiet(2)};
+  collect(run);
+  const auto s = run.stats();
+  CHECK(s.batches == 10);
+  CHECK(s.samples == 100);
+  CHECK(s.samples_read == 100);
+  CHECK(s.workers == 2);
+  CHECK(s.slot_bytes == 256);
+}
