@@ -1,20 +1,28 @@
-// What somebody else's program needs of an installed Millrace: its headers, and the libraries that they call.
-#include <millrace/base/random.hpp>
-#include <millrace/base/version.hpp>
+// Somebody else's program with an installed Millrace: a flow from their own source, and both libraries that the headers
+// call (oneTBB and libjpeg by the flow, libarchive by the writer).
+#include <millrace/millrace.hpp>
 
-#include <archive.h>
-#include <tbb/task_arena.h>
-
+#include <cstdint>
 #include <cstdio>
-
-#include <jpeglib.h>
+#include <utility>
+#include <vector>
 
 namespace mr = millrace;
 
+struct example {
+  std::int64_t number;
+};
+
+example prepare(const int& number) { return {number}; }
+
 int main() {
-  mr::draw random({.seed = 7});
-  jpeg_error_mgr handler;
-  std::printf("millrace %d.%d: %d, %d threads, libjpeg %s, %s\n", MILLRACE_VERSION_MAJOR, MILLRACE_VERSION_MINOR,
-              static_cast<int>(random.below(10)), tbb::this_task_arena::max_concurrency(),
-              jpeg_std_error(&handler) == &handler ? "there" : "odd", archive_version_string());
+  const std::vector<int> numbers = {1, 2, 3, 4, 5, 6, 7, 8};
+  auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4}) |
+              mr::to_device({.device = mr::best_device()});
+  std::int64_t sum = 0;
+  auto run = mr::session{std::move(flow), {.epochs = 1}};
+  for (auto& b : run)
+    for (const auto number : b.get<&example::number>().host()) sum += number;
+  std::printf("millrace %d.%d: %lld\n", MILLRACE_VERSION_MAJOR, MILLRACE_VERSION_MINOR, static_cast<long long>(sum));
+  return sum == 36 ? 0 : 1;
 }
