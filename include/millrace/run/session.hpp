@@ -67,8 +67,6 @@ auto skip_leading_shuffle(std::tuple<First, Rest...> stages) {
 
 template <class Flow>
 class session {
-  static_assert(detail::ends_in_batch<typename Flow::item>,
-                "millrace: a session needs a flow that ends in batch<...>, prefetch or to_device");
   using source = typename Flow::source_type;
   using source_item = typename source::item;
   using layout = typename detail::columns_of<typename Flow::item>::type;
@@ -135,15 +133,30 @@ class session {
   std::unique_ptr<engine> engine_;
 };
 
-template <>
-class session<broken_flow> {
+template <class Flow>
+session(Flow, session_options = {}) -> session<Flow>;
+
+/// What a mistake makes of a session: something that a loop over it adds no error to.
+class broken_session {
  public:
-  explicit session(broken_flow, session_options = {}) {}
   poison next();
   poison* begin();
   poison* end();
-  session& epoch(std::uint64_t);
+  broken_session& epoch(std::uint64_t);
   run_stats stats() const;
+};
+
+template <>
+class session<broken_flow> : public broken_session {
+ public:
+  explicit session(broken_flow, session_options = {}) {}
+};
+
+template <class Flow>
+  requires(!detail::ends_in_batch<typename Flow::item>)
+class session<Flow> : public broken_session {
+ public:
+  explicit session(Flow, session_options = {}) { diagnose::report<diagnose::flow_has_no_batch<Flow>>(); }
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -20,11 +20,8 @@ struct expand_stage : stage_tag {
   C expanding;
 
   template <class In>
-  static constexpr bool fits = [] {
-    if constexpr (requires { typename C::output; })
-      return detail::pushes<C, In> && detail::bounds_outputs<C, In> && std::is_move_constructible_v<typename C::output>;
-    else return false;
-  }();
+  static constexpr bool fits = detail::pushes<C, In> && detail::bounds_outputs<C, In> &&
+                               std::is_move_constructible_v<typename C::output>;
   template <class In>
   using out = typename C::output;
   /// Whether pushes may run at the same time.
@@ -34,9 +31,7 @@ struct expand_stage : stage_tag {
   template <class In>
   static constexpr void explain() {
     using namespace diagnose;
-    if constexpr (!requires { typename C::output; }) {
-      report<expanding_stage_is_incomplete<in_stage<C>>>();
-    } else if constexpr (requires { &C::push; }) {
+    if constexpr (requires { &C::push; }) {
       using takes = typename first_parameter<decltype(&C::push)>::type;
       if constexpr (std::is_convertible_v<In, takes>) report<expanding_stage_is_incomplete<in_stage<C>>>();
       else report<stages_do_not_fit<arrives<In>, wanted<takes>, in_stage<expand_stage>>>();
@@ -48,7 +43,12 @@ struct expand_stage : stage_tag {
 
 template <class C>
 constexpr auto expand(C expanding) {
-  return expand_stage<C>{{}, std::move(expanding)};
+  if constexpr (requires { typename C::output; }) {
+    return expand_stage<C>{{}, std::move(expanding)};
+  } else {
+    diagnose::report<diagnose::expanding_stage_is_incomplete<diagnose::in_stage<C>>>();
+    return broken_stage{};
+  }
 }
 
 namespace detail {

@@ -1,0 +1,24 @@
+// error: what follows .\|. is no stage; put a callable into map
+#include <millrace/run/session.hpp>
+#include <millrace/stages/from.hpp>
+
+#include <string>
+
+namespace mr = millrace;
+
+struct example {
+  int number;
+  std::string name;
+};
+example prepare(int n) { return {n, "x"}; }
+const std::vector<int> numbers(100);
+
+void train() {
+#if MISTAKE
+  auto flow = mr::from(numbers) | prepare | mr::batch<&example::number>({.size = 4});
+#else
+  auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}

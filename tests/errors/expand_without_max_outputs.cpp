@@ -1,0 +1,30 @@
+// error: an expanding stage needs .using output = T;., .max_outputs\(const In&\) const. and .push\(In, auto& emit\).
+#include <millrace/run/session.hpp>
+#include <millrace/stages/from.hpp>
+
+#include <string>
+
+namespace mr = millrace;
+
+struct example {
+  int number;
+  std::string name;
+};
+example prepare(int n) { return {n, "x"}; }
+const std::vector<int> numbers(100);
+
+struct doubled {
+  using output = example;
+#if !MISTAKE
+  std::size_t max_outputs(const int&) const { return 2; }
+#endif
+  void push(int n, auto& emit) const {
+    emit(prepare(n));
+    emit(prepare(n));
+  }
+};
+
+void train() {
+  mr::session run{mr::from(numbers) | mr::expand(doubled{}) | mr::batch<&example::number>({.size = 4})};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}

@@ -1,0 +1,25 @@
+// error: the stage after .\|. cannot take the item that the flow makes here
+#include <millrace/run/session.hpp>
+#include <millrace/stages/from.hpp>
+
+#include <string>
+
+namespace mr = millrace;
+
+struct example {
+  int number;
+  std::string name;
+};
+example prepare(int n) { return {n, "x"}; }
+const std::vector<int> numbers(100);
+
+#if MISTAKE
+int wrong(const std::string& s) { return static_cast<int>(s.size()); }
+#else
+int wrong(int n) { return n; }
+#endif
+
+void train() {
+  mr::session run{mr::from(numbers) | mr::map(wrong) | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
