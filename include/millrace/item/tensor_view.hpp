@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -52,6 +53,11 @@ struct tensor_view {
   std::span<T> host() const {
     if (memory != memory_kind::host) throw_not_on_host(*this);   // defined in item/tensor.hpp
     return {data, size()};
+  }
+
+  /// The same view, for functions that only read.
+  constexpr operator tensor_view<const T, N>() const noexcept requires(!std::is_const_v<T>) {
+    return {.data = data, .shape = shape, .memory = memory, .name = name};
   }
 
   /// Row `i` of the first dimension; the same rule as host().
