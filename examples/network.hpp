@@ -59,7 +59,7 @@ class basic_network {
  public:
   using labels_view = millrace::tensor_view<const std::int32_t, 1>;
   template <class Pixel>
-  using pixels_view = millrace::tensor_view<const Pixel, 4>;
+  using pixels_view = millrace::tensor_view<Pixel, 4>;   // const or not
 
   explicit basic_network(network_options options) : options_(options) {
     if (options.side == 0 || options.side % 8 != 0 || options.classes == 0)
@@ -248,7 +248,7 @@ class basic_network {
 
   /// Pixels around zero, into the first block's input.
   template <class Pixel>
-  void take_pixels(millrace::tensor_view<const Pixel, 3> pixels, std::vector<Real>& input) const {
+  void take_pixels(millrace::tensor_view<Pixel, 3> pixels, std::vector<Real>& input) const {
     const Real scale = std::is_integral_v<Pixel> ? Real(4.0 / 255) : Real(4);
     const std::size_t row = options_.side * 3;
     for (std::size_t y = 0; y < options_.side; ++y)

@@ -1,0 +1,83 @@
+// The arguments of the example programs: --name value, --flag, and the rest.
+//
+//   int main(int argc, char** argv) { return run_program({argc, argv, "usage: ..."}, program); }
+//
+//   void program(command_line& args) {
+//     const auto epochs = args.number("--epochs", 12);      // in any order; each call takes its argument off the list
+//     const auto folder = args.text("--work", "data");
+//     const bool rotate = args.flag("--rotate-labels");
+//     const auto patterns = args.rest();                    // what is left; setup_error for an option nobody asked for
+//   }
+//
+// --help prints the usage. run_program prints what the program throws and gives the exit status: 0, or 1 for an error.
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+class command_line {
+ public:
+  command_line(int argc, char** argv, std::string usage) : words_(argv + 1, argv + argc), usage_(std::move(usage)) {}
+
+  const std::string& usage() const { return usage_; }
+
+  bool flag(std::string_view name) {
+    const auto found = std::find(words_.begin(), words_.end(), name);
+    if (found == words_.end()) return false;
+    words_.erase(found);
+    return true;
+  }
+
+  std::string text(std::string_view name, std::string otherwise) {
+    const auto found = std::find(words_.begin(), words_.end(), name);
+    if (found == words_.end()) return otherwise;
+    if (found + 1 == words_.end()) refuse(std::string(name) + " stands without a value");
+    std::string value = *(found + 1);
+    words_.erase(found, found + 2);
+    return value;
+  }
+
+  template <std::integral Number>
+  Number number(std::string_view name, Number otherwise) {
+    const std::string value = text(name, std::to_string(otherwise));
+    Number number = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (problem != std::errc() || end != value.data() + value.size())
+      refuse(std::string(name) + " is '" + millrace::printable(value) + "', expected a whole number in its range");
+    return number;
+  }
+
+  std::vector<std::string> rest() {
+    for (const auto& word : words_)
+      if (word.starts_with("-")) refuse("unknown argument '" + millrace::printable(word) + "'");
+    return std::exchange(words_, {});
+  }
+
+  [[noreturn]] void refuse(const std::string& problem) const { throw millrace::setup_error(problem, usage_); }
+
+ private:
+  std::vector<std::string> words_;
+  std::string usage_;
+};
+
+template <class Program>
+int run_program(command_line args, Program program) {
+  try {
+    if (args.flag("--help") || args.flag("-h")) std::printf("%s\n", args.usage().c_str());
+    else program(args);
+    return 0;
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "%s\n", problem.what());
+    return 1;
+  }
+}

@@ -1,0 +1,23 @@
+// Writes a small labelled data set, pictures of ten shapes, as tar shards: train-*.tar and val-*.tar.
+#include "command_line.hpp"
+#include "shape_shards.hpp"
+
+namespace {
+
+void make(command_line& args) {
+  shape_shards_options options;
+  options.samples = args.number("--samples", options.samples);
+  options.shards = args.number("--shards", options.shards);
+  options.seed = args.number("--seed", options.seed);
+  const auto folders = args.rest();
+  if (folders.size() != 1) args.refuse("expected one folder to write to");
+  options.folder = folders[0];
+  const shape_shards made = make_shape_shards(options);
+  std::printf("train: %s\nvalidation: %s\n", made.train.c_str(), made.validation.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program({argc, argv, "usage: make_shapes FOLDER [--samples N] [--shards N] [--seed N]"}, make);
+}

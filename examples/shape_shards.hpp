@@ -1,0 +1,101 @@
+// A labelled data set without a download: the pictures of shapes.hpp, written into shards.
+//
+//   auto made = make_shape_shards({.folder = "data", .samples = 2400, .shards = 8, .seed = 1});
+//   mr::shards(made.train)...        // data/train-{000..007}.tar; made.validation: data/val-{000..003}.tar
+//
+// Fields jpg and cls; ten samples in a row hold each class once. Validation has two samples for every five of training,
+// of another seed. The same options give the same bytes, on any machine and any number of cores. What is complete from
+// an earlier call with the same options stays as it is. Errors: setup_error, io_error. Progress goes to stderr.
+#pragma once
+
+#include "shapes.hpp"
+
+#include <millrace/io/shard_writer.hpp>
+
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+struct shape_shards_options {
+  std::string folder{};
+  std::uint64_t samples = 2400;   ///< to train on
+  std::uint64_t shards = 8;
+  std::uint64_t seed = 1;
+};
+
+/// Patterns of the shards.
+struct shape_shards {
+  std::string train{};
+  std::string validation{};
+};
+
+namespace shape_shards_detail {
+
+inline std::string three_digits(std::uint64_t number) {
+  const std::string digits = std::to_string(number);
+  return std::string(digits.size() < 3 ? 3 - digits.size() : 0, '0') + digits;
+}
+
+struct part {
+  std::string name{};   ///< train or val
+  std::uint64_t samples = 0, samples_per_shard = 0, seed = 0;
+
+  std::string pattern(const std::string& folder) const {
+    return folder + "/" + name + "-{000.." + three_digits((samples - 1) / samples_per_shard) + "}.tar";
+  }
+};
+
+inline void write_part(const std::string& folder, const part& p) {
+  const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
+  millrace::shard_writer shards({.pattern = folder + "/" + p.name + "-%03d.tar",
+                                 .max_samples = p.samples_per_shard});
+  constexpr std::uint64_t together = 120;
+  std::vector<labelled_shape> made(together);   // rendered in parallel, written in order
+  for (std::uint64_t start = 0; start < p.samples; start += together) {
+    const std::uint64_t end = std::min(p.samples, start + together);
+    tbb::parallel_for(start, end, [&](std::uint64_t i) { made[i - start] = make_shape({.seed = p.seed, .index = i}); });
+    for (std::uint64_t i = start; i < end; ++i) {
+      const auto& sample = made[i - start];
+      shards.write(p.name + "/" + std::to_string(i), {{"jpg", sample.jpeg}, {"cls", std::to_string(sample.label)}});
+    }
+    if (on_terminal || end == p.samples)
+      std::fprintf(stderr, "%smaking %s pictures: %llu of %llu%s", on_terminal ? "\r" : "", p.name.c_str(),
+                   static_cast<unsigned long long>(end), static_cast<unsigned long long>(p.samples),
+                   end == p.samples ? "\n" : "");
+  }
+  shards.close();
+}
+
+}  // namespace shape_shards_detail
+
+inline shape_shards make_shape_shards(const shape_shards_options& options) {
+  using shape_shards_detail::part;
+  if (options.shards == 0 || options.shards > 1000 || options.samples < 5 * options.shards ||
+      options.samples % options.shards != 0)
+    throw millrace::setup_error(std::to_string(options.samples) + " samples in " + std::to_string(options.shards) +
+                                    " shards are not possible",
+                                "Choose 1 to 1000 shards and a multiple of that, at least 5 samples a shard");
+  const std::uint64_t per_shard = options.samples / options.shards;
+  const part train{"train", options.samples, per_shard, 2 * options.seed};
+  const part validation{"val", 2 * options.samples / 5, per_shard, 2 * options.seed + 1};
+
+  // Written last, so it says that everything before it is complete.
+  const std::filesystem::path stamp = std::filesystem::path(options.folder) / "made-with.txt";
+  const std::string made_with = "shapes 1: samples " + std::to_string(options.samples) + ", shards " +
+                                std::to_string(options.shards) + ", seed " + std::to_string(options.seed);
+  std::string found;
+  std::getline(std::ifstream(stamp), found);
+  if (found != made_with) {
+    std::filesystem::create_directories(options.folder);
+    std::filesystem::remove(stamp);
+    for (const part& p : {train, validation}) shape_shards_detail::write_part(options.folder, p);
+    std::ofstream(stamp) << made_with << '\n';
+  }
+  return {train.pattern(options.folder), validation.pattern(options.folder)};
+}

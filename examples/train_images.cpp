@@ -1,0 +1,194 @@
+// The sample training loop: a small convolutional network learns from a stream of labelled pictures.
+//
+//   train_images                                                     # makes a data set of shapes and trains on it
+//   train_images --data 'my-{000..009}.tar' --val my-val.tar         # your own shards: fields jpg (or jpeg) and cls
+//
+// Progress goes to stderr, files to WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far).
+#include "command_line.hpp"
+#include "network.hpp"
+#include "shape_shards.hpp"
+
+#include <millrace/millrace.hpp>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t side = 32;   // of the network's input, in pixels
+
+struct example {
+  mr::picture pixels;
+  std::int32_t label;
+};
+
+example for_training(const mr::record& r, mr::draw& random) {
+  return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, random, {.scale_min = 0.5}).random_flip(random),
+          mr::integer<std::int32_t>(r["cls"])};
+}
+
+example for_validation(const mr::record& r) {
+  return {mr::jpeg(r["jpg;jpeg"]).resize_shorter(side).center_crop(side), mr::integer<std::int32_t>(r["cls"])};
+}
+
+struct settings {
+  std::string data{}, validation{}, work{};
+  std::size_t classes = 0;   // 0: as many as there are
+  std::uint64_t epochs = 12, seed = 1;
+  std::size_t batch = 24, accumulate = 1;
+  int threads = mr::automatic;
+  mr::device device = mr::host_device();   // the example's network runs on the host
+  bool rotate_labels = false;
+};
+
+/// Linear warm-up, then half a cosine; `progress` goes from 0 to 1.
+double learning_rate(double progress) {
+  constexpr double peak = 4e-3, warm_up = 0.1;
+  if (progress < warm_up) return peak * progress / warm_up;
+  return peak / 2 * (1 + std::cos(std::numbers::pi * (progress - warm_up) / (1 - warm_up)));
+}
+
+struct labelled {
+  std::int32_t label;
+};
+struct survey {
+  std::uint64_t samples = 0;
+  std::size_t classes = 0;
+};
+
+/// One pass over the labels alone.
+survey count_labels(const std::string& pattern) {
+  auto flow = mr::shards(pattern, {.fields = {"cls"}})
+            | mr::map([](const mr::record& r) { return labelled{mr::integer<std::int32_t>(r["cls"])}; })
+            | mr::batch<&labelled::label>({.size = 256, .drop_last = false});
+  survey found;
+  for (auto& b : mr::session{std::move(flow), {.announce = false}})
+    for (const std::int32_t label : b.get<&labelled::label>().host()) {
+      ++found.samples;
+      found.classes = std::max(found.classes, static_cast<std::size_t>(std::max(label, 0)) + 1);
+    }
+  return found;
+}
+
+/// The first WORK/run-N that is not there yet.
+std::string make_run_folder(const std::string& work) {
+  std::filesystem::create_directories(work);
+  for (int n = 1;; ++n) {
+    const std::string folder = work + "/run-" + std::to_string(n);
+    if (std::filesystem::create_directory(folder)) return folder;
+  }
+}
+
+settings read_settings(command_line& args) {
+  settings s;
+  const char* work = std::getenv("MILLRACE_EXAMPLE_DATA");
+  s.work = args.text("--work", work && *work ? work : "millrace-shapes");
+  s.data = args.text("--data", "");
+  s.validation = args.text("--val", "");
+  s.classes = args.number("--classes", s.classes);
+  s.epochs = args.number("--epochs", s.epochs);
+  s.seed = args.number("--seed", s.seed);
+  s.batch = args.number("--batch", s.batch);
+  s.accumulate = args.number("--accumulate", s.accumulate);
+  s.threads = args.number("--threads", s.threads);
+  s.rotate_labels = args.flag("--rotate-labels");
+  const std::string device = args.text("--device", "host");
+  if (device == "copying") s.device = mr::copying_device();
+  else if (device != "host") args.refuse("--device is '" + mr::printable(device) + "', expected host or copying");
+  if (!args.rest().empty()) args.refuse("all arguments have a name");
+  if (s.data.empty() != s.validation.empty()) args.refuse("--data and --val belong together");
+  if (s.epochs == 0 || s.accumulate == 0 || s.batch == 0 || s.batch % s.accumulate != 0)
+    args.refuse("--epochs is at least 1, and --batch a multiple of --accumulate");
+  if (s.data.empty()) {
+    const shape_shards made = make_shape_shards({.folder = s.work});
+    s.data = made.train;
+    s.validation = made.validation;
+  }
+  return s;
+}
+
+void train(command_line& args) {
+  const settings s = read_settings(args);
+  const survey found = count_labels(s.data);
+  const std::size_t micro_batch = s.batch / s.accumulate;
+  const std::uint64_t samples_per_epoch = found.samples / micro_batch * micro_batch;
+  if (samples_per_epoch == 0) args.refuse("the training data do not fill one batch");
+
+  mr::session training{mr::shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
+                         | mr::shuffle({.window = 2048})
+                         | mr::map(for_training)
+                         | mr::batch<&example::pixels, &example::label>({.size = micro_batch})
+                         | mr::to_device({.device = s.device}),
+                       {.epochs = s.epochs, .threads = s.threads}};
+  mr::session validation{mr::shards(s.validation, {.fields = {"jpg;jpeg", "cls"}})
+                           | mr::map(for_validation)
+                           | mr::batch<&example::pixels, &example::label>({.size = 96, .drop_last = false})
+                           | mr::to_device({.device = s.device}),
+                         {.epochs = s.epochs, .threads = s.threads, .announce = false}};
+
+  const std::string run = make_run_folder(s.work);
+  mr::tensorboard board(run);
+  const std::string events = board.path();
+  mr::log out(mr::status_line{}, mr::json_lines(run + "/train.jsonl"), std::move(board));
+  mr::metrics metrics({.every = 20});
+  auto loss = metrics.mean("loss"), rate_used = metrics.mean("learning_rate");
+  auto accuracy = metrics.accuracy("accuracy");
+
+  network net({.side = side, .classes = s.classes ? s.classes : found.classes, .seed = s.seed});
+  network_outcome held_out;
+  double best = -1;
+  std::uint64_t updates = 0, training_ns = 0, waited_ns = 0;
+  const auto now_ns = [] { return static_cast<std::uint64_t>(mr::system_instant().steady_ns); };
+
+  for (std::uint64_t epoch = 0; epoch < s.epochs; ++epoch) {
+    const std::uint64_t start_ns = now_ns();
+    for (auto& b : training.epoch(epoch)) {
+      auto [pixels, labels] = b.columns();
+      // What a mix-up between columns would do: each picture gets the label of the one before it.
+      if (s.rotate_labels) std::rotate(labels.host().begin(), labels.host().end() - 1, labels.host().end());
+
+      const network_outcome seen = net.backward(pixels, labels);
+      loss.add(seen.mean_loss(), static_cast<double>(b.size()));
+      accuracy.add(net.logits(), labels);
+      metrics.count("samples", b.size());
+      if ((b.step() + 1) % s.accumulate != 0) continue;   // gradients add up until the whole batch is through
+
+      const auto samples_seen = static_cast<double>((b.step() + 1) * micro_batch);
+      const double rate = learning_rate(samples_seen / static_cast<double>(s.epochs * samples_per_epoch));
+      net.update(rate);
+      rate_used.add(rate);
+      const std::uint64_t wait_ns = training.stats().wait_ns;
+      metrics.spent_ns("data_wait", wait_ns - std::exchange(waited_ns, wait_ns));
+      metrics.maybe_log({.step = ++updates, .epoch = epoch}, out);
+    }
+    metrics.finish(out);
+    training_ns += now_ns() - start_ns;
+
+    held_out = {};
+    for (auto& b : validation.epoch(epoch))
+      held_out.add(net.evaluate(b.get<&example::pixels>(), b.get<&example::label>()));
+    out.push({.step = updates, .epoch = epoch,
+              .values = {{"validation_loss", held_out.mean_loss()},
+                         {"validation_accuracy", held_out.accuracy(), mr::quantity_unit::share}}});
+    if (held_out.accuracy() > best) net.save(run + "/best.bin");
+    best = std::max(best, held_out.accuracy());
+    metrics.restart();   // the next row's rates leave out the validation
+  }
+  out.close();
+
+  const mr::run_stats stats = training.stats();
+  std::printf("log: %s/train.jsonl\nTensorBoard: %s\n", run.c_str(), events.c_str());
+  std::printf("model: %s/best.bin (accuracy %.3f)\n", run.c_str(), best);
+  std::printf("summary: accuracy=%.3f images_per_second=%.0f data_wait_share=%.3f\n", held_out.accuracy(),
+              static_cast<double>(stats.samples) * 1e9 / static_cast<double>(training_ns),
+              static_cast<double>(stats.wait_ns) / static_cast<double>(training_ns));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program({argc, argv,
+                      "usage: train_images [--data SHARDS --val SHARDS [--classes N]] [--work FOLDER] [--epochs N] "
+                      "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|copying] "
+                      "[--rotate-labels]"},
+                     train);
+}
