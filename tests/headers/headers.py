@@ -21,16 +21,16 @@ UMBRELLA = "millrace/millrace.hpp"
 COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/device/view.hpp": 0.3}
 STRING_COST_SECONDS = 0.20
 
-# From <complex.h>, <termios.h>, <math.h>, <sys/sysmacros.h>, X11, Windows' headers and nvcc. Names that the standard
-# library or a dependency uses itself (min and max among them) would break those, not us.
+# From <complex.h>, <termios.h>, <math.h>, <sys/sysmacros.h>, X11 and Windows' headers. Names that the standard library
+# or a dependency uses itself (min and max among them) would break those, not us.
 LEAKED_MACROS = """
-I B0 B50 DOMAIN OVERFLOW UNDERFLOW SING PLOSS TLOSS major minor makedev
+I B0 B50 DOMAIN OVERFLOW UNDERFLOW SING PLOSS TLOSS major(x) minor(x) makedev(x,y)
 None Bool Status Success Always Never Above Below Unsorted Complex KeyPress CursorShape ControlMask ShiftMask
 small near far interface ERROR IN OUT OPTIONAL DELETE CONST VOID THIS PURE uuid cdecl pascal hyper
-check verify require nil YES NO Nil unix linux
+unix linux
 """.split()
 TBB_INCLUDE = re.compile(r"^\s*#\s*include\s*(<(?:tbb|oneapi)/[^>]+>)", re.MULTILINE)
-HOSTILE = "".join(f"#undef {name}\n#define {name} leaked macro {name}\n" for name in LEAKED_MACROS)
+HOSTILE = "".join(f"#undef {name.partition('(')[0]}\n#define {name} leaked macro\n" for name in LEAKED_MACROS)
 
 
 def compile_command(compiler, *more):
