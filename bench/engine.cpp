@@ -211,7 +211,8 @@ void leave_at(Flow flow, steady::duration after, bool sleeps, leaving& into, del
 void measure_leaving(bench::harness& run) {
   using namespace std::chrono_literals;
   const int trials = run.quick() ? 200 : 1'000;
-  std::printf("\nleaving at %d random moments (ms until the session is gone, less the threads' own run delay)\n", trials);
+  std::printf("\nleaving at %d random moments (ms until the session is gone, less the threads' own run delay)\n",
+              trials);
   const auto slow_row = [](std::int64_t n) {
     spin(1ms);
     return row{n};

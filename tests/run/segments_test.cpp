@@ -3,8 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <set>
+#include <thread>
 
 namespace mr = millrace;
 
@@ -121,6 +126,28 @@ TEST_CASE("filter drops what it is told to") {
               quiet(2, 2));
   REQUIRE(all.size() == 200);
   for (int i = 0; i < 200; ++i) CHECK(all[static_cast<std::size_t>(i)].first == i % 100 * 3);
+}
+
+// Threads that miss each other's news sleep for ever; small runs of cheap stages give them the most chances.
+TEST_CASE("no run stalls") {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  const std::jthread watchdog([&](std::stop_token stop) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, stop, std::chrono::minutes(2), [] { return false; });
+    if (stop.stop_requested()) return;
+    std::fputs("a run has stalled\n", stderr);
+    std::abort();
+  });
+  for (int n = 200; n < 500; ++n) {
+    auto options = quiet(1 + n % 3, 2);
+    options.io_threads = 1 + static_cast<unsigned>(n / 3 % 4);
+    const auto all = run_all(mr::from(numbers(n)) | mr::filter([](const int& i) { return i % 3 == 0; }) |
+                                 mr::map([](int i) { return piece{i, 0}; }) |
+                                 mr::batch<&piece::parent, &piece::child>({.size = 10, .drop_last = false}),
+                             options);
+    REQUIRE(all.size() == static_cast<std::size_t>((n + 2) / 3) * 2);
+  }
 }
 
 TEST_CASE("a stage with state runs in order, and finishes at the end of each epoch") {

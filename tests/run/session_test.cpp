@@ -4,9 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <numeric>
 #include <set>
+#include <thread>
 
 namespace mr = millrace;
 
@@ -244,6 +247,20 @@ TEST_CASE("a generator is called until it ends, and again for the next epoch") {
   const auto all = collect(run);
   REQUIRE(all.size() == 20);
   for (std::size_t i = 0; i < 20; ++i) CHECK(all[i] == static_cast<std::int64_t>(i % 10 + 1));
+}
+
+TEST_CASE("a generator is never called by two threads at a time") {
+  std::atomic<bool> inside{false}, overlapped{false};
+  int calls = 0;
+  mr::feed(mr::from([&]() -> std::optional<int> {
+             if (inside.exchange(true)) overlapped.store(true);
+             std::this_thread::sleep_for(std::chrono::microseconds(100));
+             inside.store(false);
+             return ++calls % 11 == 0 ? std::nullopt : std::optional(calls % 11);
+           }) | mr::map(prepare) | mr::batch<&example::number>({.size = 5}),
+           quiet(2, 8), [](auto&) {});
+  CHECK_FALSE(overlapped.load());
+  CHECK(calls == 88);
 }
 
 TEST_CASE("items need to be movable, nothing more") {

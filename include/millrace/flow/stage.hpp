@@ -29,6 +29,7 @@
 //        std::size_t parts() const { return 4; }
 //        reader open(std::size_t part, std::uint64_t epoch) const { return {int(part) * 10, int(part) * 10 + 10}; }
 //        std::string part_name(std::size_t part) const;   // optional: for messages
+//        static constexpr bool one_reader_at_a_time = true;   // optional: parts are opened one after the other
 //      };
 //
 // Threads: open() and each reader's next() are called from I/O threads, one thread at a time for each reader, several

@@ -152,7 +152,7 @@ class assembly {
                                                             .drop_last = o.drop_last,
                                                             .seats = s.count,
                                                             .workers = s.workers,
-                                                            .ring_capacity = std::max<std::size_t>(2 * o.size, 256),
+                                                            .ring_capacity = std::max<std::size_t>(2 * o.size, 1024),
                                                             .batches = batches_}));
     layout_ = &made.layout();
     last_ = &made;

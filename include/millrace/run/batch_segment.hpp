@@ -57,7 +57,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   /// Runs the sample at position 0 and fixes all shapes. Throws its error, located. Call once it is available.
   void probe() override {
     current_ticket context{0};
-    sample<input> first = input_.take(0);
+    sample<input> first = input_.take(0, first_bytes_);
     try {
       if (first.what == sample<input>::kind::failed) std::rethrow_exception(first.error);
       context.origin = first.origin;
@@ -77,9 +77,10 @@ class batch_segment final : public pump_work, public component, public final_seg
 
   void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
     const std::uint64_t batch = first / options_.rows;
+    std::size_t bytes = 0;
     for (std::size_t done = 0; done < count; done += together)
-      render_group(scratch_[seat], batch, first + done, std::min(together, count - done));
-    input_.freed(count);
+      bytes += render_group(scratch_[seat], batch, first + done, std::min(together, count - done));
+    input_.freed(count, bytes);
     options_.batches->rows_done(batch, count);
   }
 
@@ -97,6 +98,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   struct current_ticket {
     std::uint64_t position = 0;
     std::size_t map_at_work = 0;
+    std::size_t bytes = 0;   // that the input held
     record origin{};
   };
 
@@ -117,8 +119,9 @@ class batch_segment final : public pump_work, public component, public final_seg
     options_.batches->fail(batch, context.position, std::move(error));
   }
 
-  /// Maps first, for the whole group; then the survivors are rendered together.
-  void render_group(scratch& memory, std::uint64_t batch, std::uint64_t first, std::size_t count) noexcept {
+  /// Maps first, for the whole group; then the survivors are rendered together. Returns the bytes that the inputs held.
+  std::size_t render_group(scratch& memory, std::uint64_t batch, std::uint64_t first, std::size_t count) noexcept {
+    std::size_t bytes = 0;
     std::array<std::optional<item>, together> items;
     std::array<current_ticket, together> contexts;
     for (std::size_t i = 0; i < count; ++i) {
@@ -128,6 +131,7 @@ class batch_segment final : public pump_work, public component, public final_seg
       } catch (...) {
         fail(batch, contexts[i]);
       }
+      bytes += contexts[i].bytes;
     }
     std::byte* const base = options_.batches->data(batch);
     for (std::size_t i = 0; i < count;) {
@@ -141,10 +145,12 @@ class batch_segment final : public pump_work, public component, public final_seg
       if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
       i += n + 1;
     }
+    return bytes;
   }
 
   void prepare(scratch& memory, std::uint64_t batch, current_ticket& context, std::optional<item>& out) {
     if (context.position == 0) {   // ran in probe()
+      context.bytes = first_bytes_;
       options_.batches->set_epoch(batch, first_epoch_);
       context.origin = std::move(first_origin_);
       context.map_at_work = rendering;
@@ -152,7 +158,7 @@ class batch_segment final : public pump_work, public component, public final_seg
       first_item_.reset();
       return;
     }
-    sample<input> s = input_.take(context.position);
+    sample<input> s = input_.take(context.position, context.bytes);
     if (s.what == sample<input>::kind::void_row) {
       options_.batches->add_void_rows(batch, 1);
       return;
@@ -193,6 +199,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   std::optional<item> first_item_;
   record first_origin_;
   std::uint64_t first_epoch_ = 0;
+  std::size_t first_bytes_ = 0;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

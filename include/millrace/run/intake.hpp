@@ -63,7 +63,9 @@ class intake final : public component, public room_listener {
   }
 
   void room_freed() noexcept override {
-    if (next_->backlog() < wake_below_.load()) tell_news();
+    if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
+    room_news_.store(true);
+    news_.ring_one();
   }
 
   void stop() noexcept override {
@@ -94,6 +96,7 @@ class intake final : public component, public room_listener {
     fifo<sample<item>> samples{};
     std::exception_ptr error{};
     bool done = false;
+    bool reader_waits = false;      // until more may be read ahead
   };
   struct batch_of_samples {
     std::vector<sample<item>> samples{};
@@ -109,12 +112,15 @@ class intake final : public component, public room_listener {
   /// Takes the next part of the run, if there is one. Returns null at the end.
   part_queue* open_next_part() {
     if (finished_ || epoch_ >= options_.epochs) return nullptr;
+    if constexpr (requires { requires Source::one_reader_at_a_time; })
+      if (!parts_.empty() && !parts_.back()->done) return nullptr;
     if (at_ == 0) epoch_parts_ = plan_->parts_of(epoch_);
     auto part = spare_parts_.empty() ? std::make_unique<part_queue>() : std::move(spare_parts_.back());
     if (!spare_parts_.empty()) spare_parts_.pop_back();
     part->next_index = 0;
     part->error = nullptr;
     part->done = false;
+    part->reader_waits = false;
     part->epoch = epoch_;
     part->ordinal = epoch_parts_[at_];
     part->last_of_epoch = ++at_ == epoch_parts_.size();
@@ -127,8 +133,17 @@ class intake final : public component, public room_listener {
   }
 
   void append(part_queue& part, batch_of_samples& read, bool more) {
-    for (auto& s : read.samples) part.samples.push(std::move(s));
-    queued_bytes_ += read.bytes;
+    // Without a shuffle, what is its turn already need not queue.
+    const bool at_once = !finished_ && !plan_->jitters() && &part == parts_.front().get();
+    for (auto& s : read.samples) {
+      if (at_once && part.samples.empty() && next_->has_room()) {
+        ++epoch_samples_;
+        next_->put(std::move(s));
+      } else {
+        queued_bytes_ += held_bytes_of(*s.item);
+        part.samples.push(std::move(s));
+      }
+    }
     if (!more) {
       part.done = true;
       part.error = read.error;
@@ -141,7 +156,7 @@ class intake final : public component, public room_listener {
   /// Moves samples from the queues through the jitter order into the next segment. True if anything moved.
   bool pass_on() {
     bool moved = false;
-    while (!finished_ && next_->has_room()) {
+    while ((room_ = next_->has_room()) && !finished_) {
       if (order_.ready()) {
         next_->put(order_.pop());
       } else if (!pass_part_on()) {
@@ -164,8 +179,12 @@ class intake final : public component, public room_listener {
     if (!part.samples.empty()) {
       sample<item> s = part.samples.pop();
       queued_bytes_ -= held_bytes_of(*s.item);
-      order_.push(std::move(s));
       ++epoch_samples_;
+      if (!plan_->jitters()) {
+        next_->put(std::move(s));
+        return true;
+      }
+      order_.push(std::move(s));
       if (order_.held_bytes() > options_.window_bytes) finish(window_error());
       return true;
     }
@@ -224,10 +243,10 @@ class intake final : public component, public room_listener {
   }
 
   bool may_read(const part_queue& part) const {
-    if (queued_bytes_ + next_->held_bytes() < options_.read_ahead_bytes && part.samples.size() < most_queued)
-      return true;
+    if (read_ahead() < options_.read_ahead_bytes && part.samples.size() < most_queued) return true;
     return &part == parts_.front().get() && part.samples.empty() && next_->backlog() == 0;
   }
+  std::size_t read_ahead() const noexcept { return queued_bytes_ + next_->held_bytes(); }
   static constexpr std::size_t most_queued = 16'384;
 
   // ---- without it ----
@@ -273,9 +292,10 @@ class intake final : public component, public room_listener {
     std::unique_lock lock(mutex_);
     while (!stopped_.load()) {
       const std::uint64_t seen = news_count_.load();
+      const bool still = stand_still();
       part_queue* part = parts_.size() < 2 * std::size_t{options_.threads} ? open_next_part() : nullptr;
       if (part) read_part(lock, *part, read);
-      else if (!pass_on()) sleep(lock, seen);
+      else sleep(lock, seen, still);
     }
   }
 
@@ -283,32 +303,67 @@ class intake final : public component, public room_listener {
     bool more = true;
     while (more && !stopped_.load() && !finished_) {
       const std::uint64_t seen = news_count_.load();
+      const bool still = stand_still();
       if (may_read(part)) {
+        // Should this read take long, somebody else passes on what waits.
+        if (!expect_room() && !still) continue;
         lock.unlock();
         more = read_some(part, read, chunk_samples);
         lock.lock();
         append(part, read, more);
-        pass_on();
-      } else if (!pass_on()) {
-        sleep(lock, seen);
+      } else {
+        part.reader_waits = true;
+        bytes_wanted_ = bytes_wanted_ || read_ahead() >= options_.read_ahead_bytes;
+        sleep(lock, seen, still);
+        part.reader_waits = false;
       }
     }
   }
 
+  /// For every thread.
   void tell_news() noexcept {
     news_count_.fetch_add(1);
     news_.ring();
   }
 
-  /// Until there is news since `seen`. Workers tell of room only when half of what they have now is gone: waking a
-  /// thread costs more than they should pay for every sample.
-  void sleep(std::unique_lock<std::mutex>& lock, std::uint64_t seen) {
+  /// Passes on what there is. True if there was nothing, and the workers have nothing to take either: then no worker
+  /// will ever free room that somebody here waits for.
+  bool stand_still() {
+    const bool drained = next_->backlog() == 0;
+    return !pass_on_and_tell() && drained;
+  }
+
+  /// Under mutex_. Readers that wait are told when there is well less than what stopped them, not at every sample.
+  bool pass_on_and_tell() {
+    const bool moved = pass_on();
+    bool tell = bytes_wanted_ && read_ahead() < options_.read_ahead_bytes / 4 * 3;
+    if (tell) bytes_wanted_ = false;
+    if (!parts_.empty() && parts_.front()->reader_waits) {
+      const auto& queued = parts_.front()->samples;
+      tell = tell || (!bytes_wanted_ && queued.size() < most_queued / 2) || (queued.empty() && next_->backlog() == 0);
+      if (tell) parts_.front()->reader_waits = false;
+    }
+    if (tell) tell_news();
+    return moved;
+  }
+
+  /// Asks the workers to wake one thread, whichever, once, when half of what they have now is gone: waking costs more
+  /// than they should pay for every sample. That thread passes on what waits, and tells those who wait for that. False
+  /// if there is room already.
+  bool expect_room() {
+    if (room_ && !bytes_wanted_) return true;
     const std::uint64_t backlog = next_->backlog();
-    const std::uint64_t wake_below = backlog == 0 ? 0 : backlog / 2 + 1;
-    wake_below_.store(wake_below);
-    if (next_->backlog() < wake_below) return;
+    if (backlog == 0) return false;
+    wake_below_.store(backlog / 2 + 1);
+    return next_->backlog() >= backlog / 2 + 1;
+  }
+
+  /// Until there is news since `seen`, or room for what waits.
+  void sleep(std::unique_lock<std::mutex>& lock, std::uint64_t seen, bool still) {
+    if (!expect_room() && !still) return;
     lock.unlock();
-    news_.wait([&] { return stopped_.load() || news_count_.load() != seen; });
+    // Whoever takes the news of room acts on it, so one is enough.
+    news_.wait([&] { return room_news_.exchange(false) || stopped_.load() || news_count_.load() != seen; });
     lock.lock();
   }
 
@@ -327,9 +382,12 @@ class intake final : public component, public room_listener {
   std::size_t at_ = 0;        // its place in that epoch
   std::uint64_t epoch_samples_ = 0;
   bool epoch_ended_ = false, finished_ = false;
+  bool room_ = true;            // of the next segment, when last looked
+  bool bytes_wanted_ = false;   // a reader waits for fewer bytes to be read ahead
 
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> news_count_{0}, wake_below_{0};
+  std::atomic<bool> room_news_{false};
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0};
   doorbell news_;
   std::vector<std::thread> threads_;

@@ -80,9 +80,10 @@ class parallel_segment final : public pump_work, public component, public room_l
   sample_sink<input>& entrance() noexcept { return input_; }
 
   void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
+    std::size_t bytes = 0;
     for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
       result& r = results_[ticket % results_.size()];
-      r.source = input_.take(ticket);
+      r.source = input_.take(ticket, bytes);
       r.outputs.clear();
       std::size_t map_at_work = 0;
       try {
@@ -96,7 +97,7 @@ class parallel_segment final : public pump_work, public component, public room_l
       }
       r.done.store(true);
     }
-    input_.freed(count);
+    input_.freed(count, bytes);
     commit();
   }
 

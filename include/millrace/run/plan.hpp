@@ -65,7 +65,7 @@ class jitter_order {
  public:
   explicit jitter_order(const plan& order) : plan_(&order) {}
 
-  void push(sample<T> s) {
+  void push(sample<T>&& s) {
     const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived_) : arrived_ << 16;
     held_bytes_ += held_bytes_of(*s.item);
     std::size_t place;

@@ -7,8 +7,8 @@
 //
 // A ticket is a position: ticket t is row t % B of batch t / B, whoever works on it, so order never depends on the
 // number of workers. Claimable = min(available, limit). Workers sit on seats; when nothing is claimable a worker leaves
-// its seat, and whoever moves one of the two counters fills empty seats again. A claim takes `together` tickets, more
-// when they are cheap, and never crosses a multiple of `group` (a batch).
+// its seat, and whoever moves one of the two counters fills empty seats again. A claim takes `together` tickets (fewer
+// only where a group ends), more when they are cheap, and never crosses a multiple of `group` (a batch).
 //
 // Threads: everything may be called from any thread. Lifetime: tasks share the pump and touch the segment only while
 // they hold a seat; stop() and join() make sure that none does any more.
@@ -134,15 +134,23 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept {
     std::uint64_t head = head_.load();
     for (;;) {
-      const std::uint64_t claimable = std::min(available_.load(), limit_.load());
-      if (head >= claimable) return 0;
       const std::uint64_t to_border = options_.group - head % options_.group;
-      const std::uint64_t count = std::min({static_cast<std::uint64_t>(most), claimable - head, to_border});
+      const std::uint64_t count = std::min({static_cast<std::uint64_t>(most), claimable(head), to_border});
+      if (count == 0) return 0;
       if (head_.compare_exchange_weak(head, head + count)) {
         first = head;
         return static_cast<std::size_t>(count);
       }
     }
+  }
+
+  /// Tickets from `head` on. One that likes company waits for it, unless its group ends: groups are always filled up.
+  std::uint64_t claimable(std::uint64_t head) const noexcept {
+    const std::uint64_t end = std::min(available_.load(), limit_.load());
+    if (head >= end) return 0;
+    const std::uint64_t left_in_group = options_.group - head % options_.group;
+    if (end - head >= left_in_group) return end - head;
+    return (end - head) / options_.together * options_.together;
   }
 
   /// Cheap tickets are claimed by the dozen, so that claiming costs nothing; dear ones singly, for an even finish.
@@ -156,13 +164,13 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
   void kick() {
     if (!executor_) return;
     while (!stopped_.load()) {
-      const std::uint64_t head = head_.load(), claimable = std::min(available_.load(), limit_.load());
-      if (head >= claimable || all_taken_.load()) return;
+      const std::uint64_t tickets = claimable(head_.load());
+      if (tickets == 0 || all_taken_.load()) return;
       std::size_t index;
       {
         const std::lock_guard lock(mutex_);
         // Not more workers than there are claims to make.
-        if (taken_ >= (claimable - head + options_.together - 1) / options_.together && taken_ > 0) return;
+        if (taken_ >= (tickets + options_.together - 1) / options_.together && taken_ > 0) return;
         index = 0;
         while (index < seats_.size() && seats_[index].taken) ++index;
         if (index == seats_.size() || stopped_.load()) return;

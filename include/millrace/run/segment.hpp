@@ -27,7 +27,7 @@ class sample_sink {
 
   /// Whether put() may be called once. Also works off what an earlier end_epoch() or finish() still has to write.
   virtual bool has_room() = 0;
-  virtual void put(sample<T> s) = 0;
+  virtual void put(sample<T>&& s) = 0;
   /// No more samples of the current epoch.
   virtual void end_epoch() = 0;
   /// No more samples at all; with an error, it takes the place of the next sample.

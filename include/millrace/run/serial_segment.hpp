@@ -47,9 +47,10 @@ class serial_segment final : public component, public room_listener, public tick
     at_ = 0;
     if (ended_ || nothing_available()) return false;
     const std::uint64_t ticket = taken_.load();
-    sample<input> s = input_.take(ticket);
+    std::size_t bytes = 0;
+    sample<input> s = input_.take(ticket, bytes);
     taken_.store(ticket + 1);
-    input_.freed(1);
+    input_.freed(1, bytes);
     run_stage(std::move(s));
     return true;
   }

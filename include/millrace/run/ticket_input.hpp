@@ -3,7 +3,7 @@
 //   ticket_input<record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &slots});
 //   in.connect(*pump);                                        // or any ticket_gate
 //   if (in.has_room()) in.put(std::move(s));   in.publish();      // producer
-//   auto s = in.take(ticket);                  in.freed(1);       // segment, after a claim
+//   auto s = in.take(ticket, bytes);           in.freed(1, bytes);  // segment, after a claim
 //
 // With a group (the batch size) tickets are rows: an epoch's last batch is filled up with void rows, or dropped before
 // anybody could claim it, so that no sample that is not delivered is ever decoded. Without one, the end of an epoch and
@@ -34,8 +34,8 @@ class ticket_input final : public sample_sink<T> {
 
   bool has_room() override { return settle() && ring_.has_room(next_); }   // after the end: to swallow what is left
 
-  void put(sample<T> s) override {
-    held_bytes_.fetch_add(held_bytes_of(*s.item), std::memory_order_relaxed);
+  void put(sample<T>&& s) override {
+    put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(*s.item), std::memory_order_relaxed);
     ring_.put(next_++, std::move(s));
   }
 
@@ -74,21 +74,31 @@ class ticket_input final : public sample_sink<T> {
   }
 
   std::uint64_t backlog() const noexcept override { return gate_->available() - taken_.load(); }
-  std::size_t held_bytes() const noexcept override { return held_bytes_.load(std::memory_order_relaxed); }
+  std::size_t held_bytes() const noexcept override {
+    const std::size_t taken = taken_bytes_.load(std::memory_order_relaxed);
+    const std::size_t put = put_bytes_.load(std::memory_order_relaxed);
+    return put > taken ? put - taken : 0;
+  }
 
-  sample<T> take(std::uint64_t ticket) {
+  /// Adds the bytes of the item to `bytes`.
+  sample<T> take(std::uint64_t ticket, std::size_t& bytes) {
     sample<T> s = ring_.take(ticket);
-    if (s.item) held_bytes_.fetch_sub(held_bytes_of(*s.item), std::memory_order_relaxed);
+    if (s.item) bytes += held_bytes_of(*s.item);
     return s;
   }
-  /// To be called after taking `count` tickets: the producer may go on.
-  void freed(std::uint64_t count) noexcept {
+  /// To be called after taking `count` tickets of `bytes` together: the producer may go on.
+  void freed(std::uint64_t count, std::size_t bytes) noexcept {
+    taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     taken_.fetch_add(count);
     if (listener_) listener_->room_freed();
   }
 
  private:
-  void drop(std::uint64_t ticket) { static_cast<void>(take(ticket)); }
+  void drop(std::uint64_t ticket) {
+    std::size_t bytes = 0;
+    static_cast<void>(take(ticket, bytes));
+    taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
 
   std::exception_ptr nothing_left_error(std::size_t rows) const {
     return std::make_exception_ptr(
@@ -131,8 +141,10 @@ class ticket_input final : public sample_sink<T> {
   item_ring<sample<T>> ring_;
   ticket_gate* gate_ = nullptr;
   room_listener* listener_ = nullptr;
-  std::atomic<std::uint64_t> taken_{0};
-  std::atomic<std::size_t> held_bytes_{0};
+  // Of the workers, and of the producer: on lines of their own, or each would wait for the other's cache.
+  alignas(64) std::atomic<std::uint64_t> taken_{0};
+  std::atomic<std::size_t> taken_bytes_{0};
+  alignas(64) std::atomic<std::size_t> put_bytes_{0};   // of all items ever put
   std::uint64_t next_ = 0;             // the ticket of the next put
   std::optional<end_entry> pending_;   // an end that found no room
   std::size_t pads_ = 0;               // void rows still to be written

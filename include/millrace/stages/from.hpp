@@ -50,6 +50,7 @@ struct range_source {
 template <class G>
 struct generator_source {
   using item = std::remove_cvref_t<decltype(*std::declval<G&>()())>;
+  static constexpr bool one_reader_at_a_time = true;
   std::shared_ptr<G> generator;
 
   struct reader {

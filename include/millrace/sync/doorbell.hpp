@@ -4,7 +4,7 @@
 //   bell.wait([&] { return work_to_do(); });     bell.ring();
 //
 // The condition is looked at again after every ring, and never missed: it must read what the others change through
-// seq_cst atomics or a lock. Any number of sleepers; ring() wakes all. No time-outs, no polling.
+// seq_cst atomics or a lock. Any number of sleepers; ring() wakes all, ring_one() one. No time-outs, no polling.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,6 +22,13 @@ class doorbell {
     // Taking the lock makes sure that a sleeper which has looked but not yet gone to sleep is not passed over.
     { const std::lock_guard lock(mutex_); }
     rung_.notify_all();
+  }
+
+  /// For news that one thread, whichever, deals with: the conditions of all have to take the news by an exchange.
+  void ring_one() noexcept {
+    if (sleepers_.load() == 0) return;
+    { const std::lock_guard lock(mutex_); }
+    rung_.notify_one();
   }
 
   template <class Condition>

@@ -19,15 +19,14 @@ class fifo {
   bool empty() const noexcept { return count_ == 0; }
   std::size_t size() const noexcept { return count_; }
 
-  void push(T value) {
+  void push(T&& value) {
     if (count_ == ring_.size()) grow();
-    ring_[(first_ + count_) % ring_.size()] = std::move(value);
+    ring_[(first_ + count_) & (ring_.size() - 1)] = std::move(value);
     ++count_;
   }
   T pop() {
-    T value = std::move(ring_[first_]);
-    ring_[first_] = T{};
-    first_ = (first_ + 1) % ring_.size();
+    T value = std::exchange(ring_[first_], T{});
+    first_ = (first_ + 1) & (ring_.size() - 1);
     --count_;
     return value;
   }
@@ -38,12 +37,12 @@ class fifo {
  private:
   void grow() {
     std::vector<T> larger(ring_.empty() ? 16 : 2 * ring_.size());
-    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(ring_[(first_ + i) % ring_.size()]);
+    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(ring_[(first_ + i) & (ring_.size() - 1)]);
     ring_ = std::move(larger);
     first_ = 0;
   }
 
-  std::vector<T> ring_;
+  std::vector<T> ring_;   // empty, or a power of two
   std::size_t first_ = 0, count_ = 0;
 };
 

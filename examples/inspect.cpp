@@ -1,0 +1,108 @@
+// What is in these shards: a line for each, and a total. Reads the headers of JPEG files, decodes nothing.
+//
+//   inspect 'train-{000..007}.tar' val/
+//   train-000.tar: 300 samples, 2.0 MB, fields cls jpg; images 80x91 .. 138x140 .. 200x200; ok
+//
+// Image sizes are those with the least, the median and the most pixels. A damaged shard is counted as far as it can be
+// read, then the next one is looked at; the exit status is 1 if anything was damaged.
+#include "command_line.hpp"
+
+#include <millrace/image/jpeg_header.hpp>
+#include <millrace/io/shard_list.hpp>
+#include <millrace/io/shard_reader.hpp>
+
+#include <set>
+
+namespace mr = millrace;
+
+namespace {
+
+struct contents {
+  std::uint64_t samples = 0, bytes = 0, bad_images = 0;
+  std::set<std::string, std::less<>> fields{};
+  std::vector<mr::jpeg_header> images{};
+  std::string damage{};   // the first
+
+  void note(const mr::error& problem) {
+    if (damage.empty()) damage = problem.what();
+  }
+  void add(const contents& other) {
+    samples += other.samples;
+    bytes += other.bytes;
+    bad_images += other.bad_images;
+    fields.insert(other.fields.begin(), other.fields.end());
+    images.insert(images.end(), other.images.begin(), other.images.end());
+  }
+};
+
+void look_at(const mr::record& sample, contents& found) {
+  ++found.samples;
+  for (const mr::bytes& field : sample.fields()) {
+    found.bytes += field.size();
+    if (!found.fields.contains(field.name())) found.fields.emplace(field.name());
+    if (!field.name().ends_with("jpg") && !field.name().ends_with("jpeg")) continue;
+    try {
+      found.images.push_back(mr::read_jpeg_header(field));
+    } catch (mr::error& problem) {
+      ++found.bad_images;
+      problem.locate(sample.where());
+      found.note(problem);
+    }
+  }
+}
+
+contents look_into(const std::string& shard) {
+  contents found;
+  mr::block_pool pool;
+  try {
+    mr::shard_reader reader(std::make_unique<mr::file_source>(shard), pool);
+    while (const auto sample = reader.next()) look_at(*sample, found);
+  } catch (const mr::error& problem) {
+    found.note(problem);
+  }
+  return found;
+}
+
+std::string describe(contents& c) {
+  char text[64];
+  std::snprintf(text, sizeof text, " samples, %.1f MB", static_cast<double>(c.bytes) * 1e-6);
+  std::string line = std::to_string(c.samples) + text + ", fields";
+  for (const auto& field : c.fields) line += " " + mr::printable(field);
+  if (!c.images.empty()) {
+    std::sort(c.images.begin(), c.images.end(),
+              [](const auto& a, const auto& b) { return a.width * a.height < b.width * b.height; });
+    const auto size = [](const mr::jpeg_header& h) { return std::to_string(h.width) + "x" + std::to_string(h.height); };
+    line += "; images " + size(c.images.front()) + " .. " + size(c.images[c.images.size() / 2]) + " .. " +
+            size(c.images.back());
+  }
+  if (c.bad_images > 0) line += ", " + std::to_string(c.bad_images) + " bad";
+  return line;
+}
+
+void inspect(command_line& args) {
+  const auto patterns = args.rest();
+  if (patterns.empty()) args.refuse("expected shards");
+  contents all;
+  std::size_t shards = 0, damaged = 0;
+  for (const auto& pattern : patterns)
+    for (const auto& shard : mr::list_shards(pattern)) {
+      contents found = look_into(shard);
+      std::printf("%s: %s; %s\n", mr::printable(shard).c_str(), describe(found).c_str(),
+                  found.damage.empty() ? "ok" : ("DAMAGED: " + found.damage).c_str());
+      std::fflush(stdout);
+      all.add(found);
+      ++shards;
+      damaged += !found.damage.empty();
+    }
+  std::printf("total: %zu shards, %s; %zu damaged\n", shards, describe(all).c_str(), damaged);
+  if (damaged > 0)
+    throw mr::data_error(std::to_string(damaged) + " of " + std::to_string(shards) + " shards are damaged",
+                         "The first damage of each is in its line");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program(
+      {argc, argv, "usage: inspect SHARDS...   (a file, a folder, or a pattern such as 'a-{000..007}.tar')"}, inspect);
+}

@@ -1,0 +1,116 @@
+// Millrace in a trainer that is already there: the same training loop, first with the loader that it came with, then
+// with ours. What changes stands between the two lines of dashes: train_before() and train_after().
+//
+//   own_trainer      # prints the loss of both and how far apart they are; exit status 1 if that is more than 1e-6
+//
+// The trainer keeps its own structs, its model and its order of samples; there is no shuffle, so the losses are equal.
+#include "command_line.hpp"
+#include "shapes.hpp"
+
+#include <millrace/millrace.hpp>
+
+namespace mr = millrace;
+
+namespace {
+
+// The trainer's own types and its model; nothing in here knows Millrace's loop.
+
+struct their_sample {
+  std::vector<std::byte> file;
+  std::int32_t label;
+};
+
+struct their_batch {
+  const std::uint8_t* pixels;   // [rows, 16, 16, 3]
+  const std::int32_t* labels;
+  std::size_t rows;
+};
+
+constexpr std::size_t their_pixels = 16 * 16 * 3, their_classes = 10, their_rows = 20, their_epochs = 3;
+
+/// Softmax regression by gradient descent.
+class their_model {
+ public:
+  /// The mean loss before the update.
+  double step(const their_batch& b) {
+    std::vector<double> gradient(weights_.size());
+    double loss = 0;
+    for (std::size_t i = 0; i < b.rows; ++i) {
+      const std::uint8_t* x = b.pixels + i * their_pixels;
+      std::array<double, their_classes> p{};
+      for (std::size_t c = 0; c < their_classes; ++c)
+        for (std::size_t d = 0; d < their_pixels; ++d) p[c] += weights_[c * their_pixels + d] * (x[d] / 255.0 - 0.5);
+      double sum = 0;
+      for (double& v : p) sum += v = std::exp(v);
+      const auto label = static_cast<std::size_t>(b.labels[i]);
+      loss -= std::log(p[label] / sum);
+      for (std::size_t c = 0; c < their_classes; ++c)
+        for (std::size_t d = 0; d < their_pixels; ++d)
+          gradient[c * their_pixels + d] += (p[c] / sum - (c == label)) * (x[d] / 255.0 - 0.5);
+    }
+    for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] -= 0.05 / static_cast<double>(b.rows) * gradient[i];
+    return loss / static_cast<double>(b.rows);
+  }
+
+ private:
+  std::vector<double> weights_ = std::vector<double>(their_classes * their_pixels);
+};
+
+mr::image their_decode(const std::vector<std::byte>& file) {
+  return mr::jpeg(mr::bytes::borrowed(file)).resize(16, 16).pixels();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Before: the loader fills a batch by hand, one sample after the other, while the model waits.
+
+double train_before(const std::vector<their_sample>& samples, their_model model) {
+  double loss = 0;
+  std::vector<std::uint8_t> pixels(their_rows * their_pixels);
+  std::vector<std::int32_t> labels(their_rows);
+  for (std::size_t epoch = 0; epoch < their_epochs; ++epoch)
+    for (std::size_t start = 0; start + their_rows <= samples.size(); start += their_rows) {
+      for (std::size_t i = 0; i < their_rows; ++i) {
+        const mr::image image = their_decode(samples[start + i].file);
+        std::ranges::copy(image.span(), pixels.begin() + static_cast<std::ptrdiff_t>(i * their_pixels));
+        labels[i] = samples[start + i].label;
+      }
+      loss = model.step({.pixels = pixels.data(), .labels = labels.data(), .rows = their_rows});
+    }
+  return loss;
+}
+
+// After: what one sample becomes, what a batch is made of, and the same call of step().
+
+struct prepared {
+  mr::image pixels;
+  std::int32_t label;
+};
+
+double train_after(const std::vector<their_sample>& samples, their_model model) {
+  double loss = 0;
+  auto flow = mr::from(samples)
+            | mr::map([](const their_sample& s) { return prepared{their_decode(s.file), s.label}; })
+            | mr::batch<&prepared::pixels, &prepared::label>({.size = their_rows});
+  for (auto& b : mr::session{std::move(flow), {.epochs = their_epochs, .announce = false}})
+    loss = model.step({.pixels = b.get<&prepared::pixels>().data, .labels = b.get<&prepared::label>().data,
+                       .rows = b.size()});
+  return loss;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+void run(command_line& args) {
+  if (!args.rest().empty()) args.refuse("there are no arguments");
+  std::vector<their_sample> samples;
+  for (std::uint64_t i = 0; i < 210; ++i) {   // the last ten do not fill a batch
+    auto shape = make_shape({.seed = 1, .index = i});
+    samples.push_back({.file = std::move(shape.jpeg), .label = shape.label});
+  }
+  const double before = train_before(samples, {}), after = train_after(samples, {});
+  std::printf("final loss before %.9f, after %.9f, difference %.1e\n", before, after, std::abs(before - after));
+  if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "They should be the same");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run_program({argc, argv, "usage: own_trainer"}, run); }

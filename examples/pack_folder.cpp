@@ -1,0 +1,134 @@
+// Packs a folder tree CLASS/NAME.jpg into tar shards: field jpg is the file as it is, cls the class as a number.
+//
+//   pack_folder photos 'out/train-%06d.tar'          # writes out/classes.txt too: line 0 names class 0, and so on
+//
+// Files go into the shards in a random order (of --shuffle's seed; the same seed gives the same bytes). Sorted by
+// class, a shard would hold one class only, and a training that shuffles in a window would see one class at a time.
+// Classes are the folders in FOLDER, sorted by their bytes; a link to a folder counts as one there, and is not followed
+// further down, so that no circle of links is walked. Hidden files and folders are left out.
+#include "command_line.hpp"
+
+#include <millrace/base/random.hpp>
+#include <millrace/image/jpeg_header.hpp>
+#include <millrace/io/shard_writer.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <unistd.h>
+#include <unordered_set>
+
+namespace fs = std::filesystem;
+namespace mr = millrace;
+
+namespace {
+
+constexpr auto usage_text =
+    "usage: pack_folder FOLDER PATTERN [--max-samples N] [--max-bytes N] [--shuffle SEED]\n"
+    "FOLDER holds a folder of JPEG files for each class; PATTERN names the shards, as in 'out/train-%06d.tar'";
+
+struct file_to_pack {
+  fs::path path{};
+  std::string key{};
+  std::size_t label = 0;
+};
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+/// Readers cut a key from its field at the first dot, so it has none; control characters are in no key.
+std::string make_key(const fs::path& relative) {
+  std::string key = relative.parent_path() / relative.stem();
+  std::replace_if(key.begin(), key.end(), [](char c) { return c == '.' || (c >= 0 && c < ' ') || c == '\x7f'; }, '_');
+  return key;
+}
+
+std::vector<fs::path> class_folders(const fs::path& folder) {
+  std::vector<fs::path> classes;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() && !is_hidden(entry.path())) classes.push_back(entry.path());
+  std::sort(classes.begin(), classes.end());
+  if (classes.empty())
+    throw mr::setup_error("the folder '" + mr::printable(folder.string()) + "' has no folders in it",
+                          "Name the folder that has one folder for each class");
+  return classes;
+}
+
+std::vector<file_to_pack> list_files(const fs::path& folder, const std::vector<fs::path>& classes) {
+  std::vector<file_to_pack> files;
+  for (std::size_t label = 0; label < classes.size(); ++label)
+    for (auto at = fs::recursive_directory_iterator(classes[label]); at != fs::recursive_directory_iterator(); ++at) {
+      if (is_hidden(at->path())) at.disable_recursion_pending();
+      else if (at->is_regular_file()) files.push_back({.path = at->path(), .label = label});
+    }
+  // Folders are read in any order.
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  std::unordered_set<std::string> taken;
+  for (auto& file : files) {
+    const std::string key = make_key(file.path.lexically_relative(folder));
+    file.key = key;
+    for (int n = 2; !taken.insert(file.key).second; ++n) file.key = key + "_" + std::to_string(n);
+  }
+  return files;
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string data{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad())
+    throw mr::io_error("cannot read '" + mr::printable(path.string()) + "'", "Check its permissions and the disk");
+  return data;
+}
+
+bool is_jpeg(const std::string& data, const fs::path& path, std::uint64_t skipped) {
+  try {
+    mr::read_jpeg_header(std::as_bytes(std::span(data)));
+    return true;
+  } catch (const mr::data_error& problem) {
+    if (skipped < 5)
+      std::fprintf(stderr, "skipped %s: %s\n", mr::printable(path.string()).c_str(), problem.message().c_str());
+    return false;
+  }
+}
+
+void pack(command_line& args) {
+  mr::shard_writer_options options;
+  options.max_samples = args.number("--max-samples", options.max_samples);
+  options.max_bytes = args.number("--max-bytes", options.max_bytes);
+  const auto seed = args.number("--shuffle", std::uint64_t{0});
+  const auto names = args.rest();
+  if (names.size() != 2) args.refuse("expected the folder to pack and a pattern for the shards");
+  options.pattern = names[1];
+  mr::shard_writer shards(options);
+
+  const auto classes = class_folders(names[0]);
+  auto files = list_files(names[0], classes);
+  mr::draw random({.seed = seed});
+  for (std::size_t i = files.size(); i > 1; --i) std::swap(files[i - 1], files[random.below(i)]);
+
+  const fs::path out = fs::path(options.pattern).parent_path();
+  if (!out.empty()) fs::create_directories(out);
+  std::uint64_t done = 0, skipped = 0;
+  const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
+  for (const auto& file : files) {
+    const std::string data = read_file(file.path);
+    if (is_jpeg(data, file.path, skipped)) shards.write(file.key, {{"jpg", data}, {"cls", std::to_string(file.label)}});
+    else ++skipped;
+    if (++done == files.size() || done % (on_terminal ? 100 : 10'000) == 0)
+      std::fprintf(stderr, "%s%llu of %zu files%s", on_terminal ? "\r" : "", static_cast<unsigned long long>(done),
+                   files.size(), on_terminal && done != files.size() ? "" : "\n");
+  }
+  const auto written = shards.close();
+  if (written.samples == 0) throw mr::data_error("there is no JPEG file in these folders", "Check the folder's name");
+
+  std::ofstream list(out / "classes.txt");
+  for (const auto& folder : classes) list << folder.filename().string() << '\n';
+  if (!list.flush()) throw mr::io_error("cannot write classes.txt beside the shards", "Check the room on the disk");
+  std::printf("%llu samples of %zu classes in %llu shards, %llu bytes; %llu files skipped\n",
+              static_cast<unsigned long long>(written.samples), classes.size(),
+              static_cast<unsigned long long>(written.shards), static_cast<unsigned long long>(written.bytes),
+              static_cast<unsigned long long>(skipped));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run_program({argc, argv, usage_text}, pack); }

@@ -1,0 +1,184 @@
+// The whole way on real shards: files, records, pictures, batches; and what damage does to it.
+#include <millrace/millrace.hpp>
+
+#include "../io/tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <set>
+
+namespace mr = millrace;
+using tar_test::temporary_folder;
+
+namespace {
+
+struct example {
+  mr::picture pixels;
+  std::int32_t label;
+};
+
+example prepare(const mr::record& r) { return {mr::jpeg(r["jpg"]).resize(8, 8), mr::integer<std::int32_t>(r["cls"])}; }
+
+/// Four shards of ten pictures, each of one gray level: 2 * its label.
+std::string write_gray_shards(const temporary_folder& folder) {
+  mr::shard_writer shards({.pattern = folder / "gray-%d.tar", .max_samples = 10});
+  for (int i = 0; i < 40; ++i) {
+    mr::image gray({20, 30, 3});
+    std::fill(gray.span().begin(), gray.span().end(), static_cast<std::uint8_t>(2 * i));
+    shards.write("k" + std::to_string(i), {{"jpg", mr::encode_jpeg(gray)}, {"cls", std::to_string(i)}});
+  }
+  shards.close();
+  return folder / "gray-{0..3}.tar";
+}
+
+mr::session_options quiet(int threads, std::uint64_t epochs = 1) {
+  return {.epochs = epochs, .threads = threads, .announce = false};
+}
+
+void truncate_file(const std::string& path, std::uintmax_t bytes) { std::filesystem::resize_file(path, bytes); }
+
+}  // namespace
+
+TEST_CASE("pixels and labels of a sample stay together from the shard to the batch") {
+  const temporary_folder folder;
+  const std::string pattern = write_gray_shards(folder);
+  for (const int threads : {0, 1, 3}) {
+    std::multiset<std::int32_t> seen;
+    mr::feed(mr::shards(pattern, {.seed = 5}) | mr::shuffle({.window = 16}) | mr::map(prepare) |
+                 mr::batch<&example::pixels, &example::label>({.size = 8}),
+             quiet(threads, 2), [&](auto& b) {
+               const auto pixels = b.template get<&example::pixels>();
+               const auto labels = b.template get<&example::label>();
+               CHECK(pixels.shape == std::array<std::size_t, 4>{8, 8, 8, 3});
+               for (std::size_t i = 0; i < b.size(); ++i) {
+                 const auto label = labels.host()[i];
+                 seen.insert(label);
+                 for (const auto p : pixels[i].host()) CHECK(std::abs(p - 2 * label) <= 1);
+               }
+             });
+    CHECK(seen.size() == 80);
+    for (int i = 0; i < 40; ++i) CHECK(seen.count(i) == 2);
+  }
+}
+
+TEST_CASE("in front of a truncation every sample is delivered, then one error that names shard, offset and last key") {
+  const temporary_folder folder;
+  const std::string pattern = write_gray_shards(folder);
+  truncate_file(folder / "gray-2.tar", 5'000);
+  std::vector<std::int32_t> expected;
+  for (const int threads : {0, 1, 4}) {
+    mr::session run{mr::shards(pattern) | mr::map(prepare) | mr::batch<&example::label>({.size = 1}), quiet(threads)};
+    std::vector<std::int32_t> labels;
+    try {
+      for (auto& b : run) labels.push_back(b.get<&example::label>().host()[0]);
+      FAIL("no error");
+    } catch (const mr::data_error& e) {
+      CHECK(e.where().shard == folder / "gray-2.tar");
+      CHECK(e.where().offset_bytes != mr::place::unknown);
+      CHECK(std::string(e.what()).find("k" + std::to_string(labels.back())) != std::string::npos);
+      CHECK(e.where().position == labels.size());
+    }
+    CHECK(labels.size() > 20);
+    CHECK(labels.size() < 30);
+    for (std::size_t i = 0; i < labels.size(); ++i) CHECK(labels[i] == static_cast<std::int32_t>(i));
+    if (expected.empty()) expected = labels;
+    CHECK(labels == expected);
+  }
+}
+
+TEST_CASE("with a shuffle the same batches come before the damage, whatever the threads") {
+  const temporary_folder folder;
+  const std::string pattern = write_gray_shards(folder);
+  truncate_file(folder / "gray-1.tar", 6'000);
+  std::vector<std::int32_t> expected;
+  for (const int threads : {0, 1, 4}) {
+    mr::session run{mr::shards(pattern, {.seed = 4}) | mr::shuffle({.window = 6}) | mr::map(prepare) |
+                        mr::batch<&example::label>({.size = 2}),
+                    quiet(threads)};
+    std::vector<std::int32_t> labels;
+    CHECK_THROWS_AS(
+        for (auto& b
+             : run) {
+          for (const auto label : b.get<&example::label>().host()) labels.push_back(label);
+        },
+        mr::data_error);
+    if (expected.empty()) expected = labels;
+    CHECK(labels == expected);
+  }
+}
+
+TEST_CASE("a bad label and a bad picture are named with shard, key, stage and position") {
+  const temporary_folder folder;
+  mr::shard_writer shards({.pattern = folder / "bad-%d.tar"});
+  mr::image gray({20, 30, 3});
+  auto jpg = mr::encode_jpeg(gray);
+  for (int i = 0; i < 12; ++i) {
+    const bool bad_label = i == 5, bad_picture = i == 9;
+    auto bytes = jpg;
+    if (bad_picture) bytes.resize(bytes.size() / 2);
+    shards.write("k" + std::to_string(i), {{"jpg", bytes}, {"cls", bad_label ? "five" : "3"}});
+  }
+  shards.close();
+  const auto train = [&](std::size_t size, auto prepare_one) {
+    mr::feed(mr::shards(folder / "bad-0.tar") | mr::map(prepare_one) |
+                 mr::batch<&example::pixels, &example::label>({.size = size}),
+             quiet(2), [](auto&) {});
+  };
+  try {
+    train(4, prepare);
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(e.where().key == "k5");
+    CHECK(e.where().position == 5);
+    CHECK(std::string(e.what()).find("five") != std::string::npos);
+  }
+  try {
+    train(4, [](const mr::record& r) { return example{mr::jpeg(r["jpg"]).resize(8, 8), 0}; });
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(e.where().key == "k9");
+    CHECK(e.where().shard == folder / "bad-0.tar");
+    CHECK(e.where().stage == "jpeg");
+    CHECK(e.where().position == 9);
+  }
+}
+
+TEST_CASE("pictures of another size than the first are named with both shapes") {
+  const temporary_folder folder;
+  mr::shard_writer shards({.pattern = folder / "sizes-%d.tar"});
+  for (std::size_t i = 0; i < 6; ++i)
+    shards.write("k" + std::to_string(i),
+                 {{"jpg", mr::encode_jpeg(mr::image({i == 4 ? 21U : 20U, 30, 3}))}, {"cls", "1"}});
+  shards.close();
+  mr::session run{mr::shards(folder / "sizes-0.tar") | mr::map([](const mr::record& r) {
+                    return example{mr::jpeg(r["jpg"]), 0};
+                  }) | mr::batch<&example::pixels>({.size = 2}),
+                  quiet(2)};
+  CHECK(run.next().size() == 2);
+  CHECK(run.next().size() == 2);
+  CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("[21, 30, 3] here, but [20, 30, 3]"), mr::data_error);
+}
+
+TEST_CASE("a missing shard is named at once") {
+  CHECK_THROWS_WITH_AS(mr::shards("no-such-{0..3}.tar"), doctest::Contains("no-such-0.tar"), mr::setup_error);
+}
+
+TEST_CASE("bytes kept by an item stay good after the session") {
+  const temporary_folder folder;
+  const std::string pattern = write_gray_shards(folder);
+  struct keyed {
+    std::int32_t label;
+  };
+  std::mutex mutex;
+  std::vector<mr::bytes> kept;
+  mr::feed(mr::shards(pattern) | mr::map([&](const mr::record& r) {
+             const std::lock_guard lock(mutex);
+             kept.push_back(r["cls"]);
+             return keyed{mr::integer<std::int32_t>(r["cls"])};
+           }) | mr::batch<&keyed::label>({.size = 4}),
+           quiet(2), [](auto&) {});
+  std::set<std::string> labels;
+  for (const auto& b : kept) labels.emplace(b.text());
+  CHECK(labels.size() == 40);
+}

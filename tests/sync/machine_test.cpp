@@ -1,0 +1,34 @@
+#include <millrace/sync/machine.hpp>
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+
+TEST_CASE("a quota is read from the text of cpu.max") {
+  CHECK(mr::detail::cores_of_cpu_max("200000 100000") == doctest::Approx(2));
+  CHECK(mr::detail::cores_of_cpu_max("150000 100000\n") == doctest::Approx(1.5));
+  CHECK(mr::detail::cores_of_cpu_max("max 100000") == 0);
+  CHECK(mr::detail::cores_of_cpu_max("-1 100000") == 0);   // cgroup v1 without a quota
+  CHECK(mr::detail::cores_of_cpu_max("") == 0);
+}
+
+#if defined(__linux__)
+TEST_CASE("the affinity mask bounds the cores") {
+  cpu_set_t before;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  CHECK(mr::usable_cores() == 1);
+  REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
+  CHECK(mr::usable_cores() >= 1);
+  CHECK(mr::usable_cores() <= static_cast<unsigned>(CPU_COUNT(&before)));
+}
+#endif
+
+TEST_CASE("the memory is more than nothing and at most what the machine has") {
+  CHECK(mr::usable_memory_bytes() > (std::size_t{16} << 20));
+}

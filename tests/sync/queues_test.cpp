@@ -1,0 +1,68 @@
+#include <millrace/sync/doorbell.hpp>
+#include <millrace/sync/fifo.hpp>
+#include <millrace/sync/item_ring.hpp>
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <memory>
+#include <thread>
+
+namespace mr = millrace;
+
+TEST_CASE("a fifo gives back what it was given, in order, whatever the pattern of use") {
+  mr::fifo<std::unique_ptr<int>> ours;
+  std::deque<int> slow;
+  std::uint64_t state = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    if ((state >> 60) < 9 || slow.empty()) {
+      ours.push(std::make_unique<int>(i));
+      slow.push_back(i);
+    } else {
+      REQUIRE(*ours.pop() == slow.front());
+      slow.pop_front();
+    }
+    REQUIRE(ours.size() == slow.size());
+  }
+  ours.clear();
+  CHECK(ours.empty());
+}
+
+TEST_CASE("an entry of a ring has room again once it was taken") {
+  mr::item_ring<int> ring(3);
+  REQUIRE(ring.capacity() == 4);
+  for (std::uint64_t t : {0, 1, 2, 3}) {
+    CHECK(ring.has_room(t));
+    ring.put(t, static_cast<int>(10 + t));
+  }
+  CHECK_FALSE(ring.has_room(4));
+  CHECK(ring.take(1) == 11);   // out of order
+  CHECK_FALSE(ring.has_room(4));
+  CHECK(ring.take(0) == 10);
+  CHECK(ring.has_room(4));
+  ring.fill(4, [](int& place) {
+    CHECK(place == 0);
+    place = 13;
+  });
+  CHECK(ring.take(4) == 13);
+}
+
+TEST_CASE("a sleeper is woken by every change it waits for") {
+  mr::doorbell bell;
+  std::atomic<int> turn{0};
+  std::thread other([&] {
+    for (int i = 0; i < 5'000; ++i) {
+      bell.wait([&] { return turn.load() == 2 * i + 1; });
+      turn.store(2 * i + 2);
+      bell.ring();
+    }
+  });
+  for (int i = 0; i < 5'000; ++i) {
+    turn.store(2 * i + 1);
+    bell.ring();
+    bell.wait([&] { return turn.load() == 2 * i + 2; });
+  }
+  other.join();
+  CHECK(turn.load() == 10'000);
+}

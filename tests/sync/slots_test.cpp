@@ -1,0 +1,93 @@
+#include <millrace/sync/slots.hpp>
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+using outcome = mr::slots::outcome;
+
+namespace {
+
+/// Three slots of two rows, over memory of the test's own.
+struct three_slots {
+  std::byte memory[3][16]{};
+  mr::slots ring;
+
+  three_slots() { ring.start({.rows = 2, .memory = {memory[0], memory[1], memory[2]}}); }
+};
+
+}  // namespace
+
+TEST_CASE("a batch is ready when its last row is done, and not before") {
+  three_slots t;
+  CHECK(t.ring.open_free() == 3);
+  CHECK_FALSE(t.ring.rows_done(0, 1));
+  CHECK(t.ring.take(0).what == outcome::not_yet);
+  CHECK_FALSE(t.ring.can_take(0));
+  CHECK(t.ring.rows_done(0, 1));
+  CHECK(t.ring.can_take(0));
+  const auto taken = t.ring.take(0);
+  CHECK(taken.what == outcome::ready);
+  CHECK(taken.batch.rows == 2);
+  CHECK(taken.batch.data == t.ring.data(0));
+  CHECK(t.ring.take(0).what == outcome::not_yet);   // once
+  CHECK(t.ring.in_use() == 1);
+}
+
+TEST_CASE("a slot is given to the next batch only after it came back, in whatever order") {
+  three_slots t;
+  t.ring.open_free();
+  std::size_t slot[3];
+  for (std::uint64_t b : {0, 1, 2}) {
+    t.ring.rows_done(b, 2);
+    slot[b] = t.ring.take(b).batch.slot;
+  }
+  CHECK(t.ring.open_free() == 3);
+  t.ring.free(slot[1]);
+  CHECK(t.ring.open_free() == 4);
+  CHECK(t.ring.data(3) == t.memory[slot[1]]);
+  t.ring.free(slot[0]);
+  t.ring.free(slot[2]);
+  CHECK(t.ring.open_free() == 6);
+  CHECK(t.ring.data(4) != t.ring.data(5));
+  CHECK(t.ring.in_use() == 0);
+}
+
+TEST_CASE("the error with the lowest position stands in the batch's place") {
+  three_slots t;
+  t.ring.open_free();
+  const auto error = [](const char* text) { return std::make_exception_ptr(std::runtime_error(text)); };
+  t.ring.fail(0, 1, error("second"));
+  t.ring.fail(0, 0, error("first"));
+  t.ring.fail(0, 1, error("again"));
+  t.ring.rows_done(0, 2);
+  t.ring.rows_done(1, 2);
+  CHECK_THROWS_WITH(std::rethrow_exception(t.ring.take(0).batch.error), "first");
+  CHECK(t.ring.take(1).batch.error == nullptr);
+}
+
+TEST_CASE("void rows make a short batch, and ends are told apart") {
+  three_slots t;
+  t.ring.open_free();
+  t.ring.add_void_rows(0, 1);
+  t.ring.set_epoch(0, 7);
+  t.ring.rows_done(0, 2);
+  t.ring.mark_epoch_start(1);
+  t.ring.set_end(2);
+  const auto first = t.ring.take(0, true);
+  CHECK(first.batch.rows == 1);
+  CHECK(first.batch.epoch == 7);
+  CHECK(t.ring.take(1, true).what == outcome::epoch_end);
+  CHECK(t.ring.take(1).what == outcome::not_yet);
+  CHECK(t.ring.take(2).what == outcome::end);
+  t.ring.free(first.batch.slot);
+  CHECK(t.ring.open_free() == 3);   // what was open stays open, nothing opens behind the end
+  t.ring.stop();
+  CHECK(t.ring.take(1).what == outcome::stopped);
+}
+
+TEST_CASE("before it is started, nothing opens, but ends can be marked") {
+  mr::slots ring;
+  CHECK(ring.open_free() == 0);
+  ring.set_end(0);
+  CHECK(ring.take(0).what == outcome::end);
+}
