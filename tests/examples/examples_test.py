@@ -1,0 +1,202 @@
+# Runs the example programs as a reader of the README would, and looks at what they print and write.
+#
+#   python3 examples_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
+import collections
+import filecmp
+import io
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
+SUMMARY = re.compile(r"summary: accuracy=(\d\.\d{3}) images_per_second=(\d+) data_wait_share=(\d\.\d{3})")
+
+
+def run(name, *arguments, fails=False):
+    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=280,
+                          stdin=subprocess.DEVNULL)
+    if (done.returncode != 0) != fails:
+        raise AssertionError(f"{name} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stderr if fails else done.stdout
+
+
+def samples_of(shards):
+    """(key, jpg, label) of every sample, as Python's tarfile reads them."""
+    for shard in sorted(shards):
+        with tarfile.open(shard) as tar:
+            fields = collections.defaultdict(dict)
+            for member in tar:
+                key, _, field = member.name.partition(".")
+                fields[key][field] = tar.extractfile(member).read()
+        for key, sample in fields.items():
+            yield key, sample["jpg"], int(sample["cls"])
+
+
+class Trained:
+    """What one run of train_images printed and wrote."""
+
+    def __init__(self, *arguments):
+        lines = run("train_images", *arguments).splitlines()
+        numbers = SUMMARY.fullmatch(lines[-1])
+        if not numbers:
+            raise AssertionError(f"the last line is {lines[-1]!r}")
+        self.accuracy, self.images_per_second, self.data_wait_share = map(float, numbers.groups())
+        files = dict(line.split(": ", 1) for line in lines[:-1])
+        self.rows = [json.loads(line) for line in pathlib.Path(files["log"]).read_text().splitlines()]
+        self.events = pathlib.Path(files["TensorBoard"])
+        self.model = pathlib.Path(files["model"].split(" (")[0])
+
+    def series(self, name):
+        return [(row["step"], row[name]) for row in self.rows if name in row]
+
+
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.shapes = cls.folder / "shapes"
+        run("make_shapes", cls.shapes)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def train(self, *arguments):
+        return Trained("--work", self.shapes, *arguments)
+
+    # ---- the data ----
+
+    def test_shapes_are_the_same_bytes_each_time(self):
+        again = self.folder / "again"
+        run("make_shapes", again)
+        names = sorted(path.name for path in self.shapes.glob("*.tar"))
+        self.assertEqual(len(names), 12)
+        self.assertEqual(filecmp.cmpfiles(self.shapes, again, names, shallow=False), (names, [], []))
+
+    def test_shapes_are_interleaved_and_of_many_kinds(self):
+        samples = list(samples_of(self.shapes.glob("train-*.tar")))
+        self.assertEqual(len(samples), 2400)
+        for start in range(0, 2400, 10):
+            self.assertEqual(sorted(label for _, _, label in samples[start:start + 10]), list(range(10)))
+        # The frame header: height and width, then for the first component its sampling factors.
+        frames = [re.search(rb"\xff[\xc0\xc2]..\x08(.{4})(?:\x03.(.)|\x01)", jpg, re.DOTALL) for _, jpg, _ in samples]
+        self.assertEqual({frame[2] for frame in frames} - {None}, {b"\x11", b"\x21", b"\x22"})
+        self.assertGreater(len({frame[1] for frame in frames}), 20)
+
+    # ---- the sample loop ----
+
+    def test_training_reaches_its_accuracy(self):
+        run_one = self.train()
+        self.assertGreaterEqual(run_one.accuracy, 0.95)
+        self.assertGreater(run_one.images_per_second, 0)
+        self.assertLessEqual(run_one.data_wait_share, 1)
+        accuracies = [value for _, value in run_one.series("validation_accuracy")]
+        self.assertEqual(len(accuracies), 12)
+        self.assertAlmostEqual(accuracies[-1], run_one.accuracy, places=3)
+        losses = [value for _, value in run_one.series("loss")]
+        self.assertLess(losses[-1], losses[0] / 3)
+        self.assertEqual(run_one.series("loss")[-1][0], 1200)
+        self.assertGreater(run_one.events.stat().st_size, 1000)
+        self.assertGreater(run_one.model.stat().st_size, 1000)
+
+    def test_rotated_labels_drop_it_to_chance(self):
+        self.assertLess(self.train("--rotate-labels").accuracy, 0.15)
+
+    def test_micro_batches_add_up_to_the_same_training(self):
+        whole = self.train("--epochs", 2)
+        parts = self.train("--epochs", 2, "--accumulate", 4)
+        self.assertEqual([step for step, _ in whole.series("loss")], [step for step, _ in parts.series("loss")])
+        self.assertEqual(whole.series("learning_rate"), parts.series("learning_rate"))
+        # Sums in another order differ in their last bits, and those differences grow from step to step.
+        for (_, one), (_, other), most in zip(whole.series("loss"), parts.series("loss"), [1e-4, 1e-3, 1e-3]):
+            self.assertAlmostEqual(one, other, delta=most)
+
+    def test_workers_and_devices_do_not_change_the_training(self):
+        reference = self.train("--epochs", 1)
+        for arguments in (["--threads", 0], ["--threads", 4], ["--device", "copying"]):
+            other = self.train("--epochs", 1, *arguments)
+            self.assertEqual(other.series("loss"), reference.series("loss"))
+            self.assertEqual(other.accuracy, reference.accuracy)
+        self.assertNotEqual(self.train("--epochs", 1, "--seed", 2).series("loss"), reference.series("loss"))
+
+    def test_mistakes_are_named(self):
+        self.assertIn("--data and --val", run("train_images", "--data", "x.tar", fails=True))
+        self.assertIn("unknown argument '--epoch'", run("train_images", "--epoch", 3, fails=True))
+        self.assertIn("no-such.tar", run("train_images", "--data", "no-such.tar", "--val", "no-such.tar", fails=True))
+
+    # ---- one's own pictures ----
+
+    def test_a_folder_of_pictures_can_be_packed_inspected_and_trained_on(self):
+        photos = self.folder / "photos"
+        names = {0: "ant", 1: "bee", 2: "cow"}
+        originals = collections.defaultdict(set)
+        for n, (_, jpg, label) in enumerate(samples_of(self.shapes.glob("train-*.tar"))):
+            if label not in names:
+                continue
+            path = photos / names[label] / ("deep" if n % 2 else "") / f"a.{n}.jpeg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(jpg)
+            originals[label].add(jpg)
+        (photos / "bee" / "notes.txt").write_text("no picture")
+        (photos / "bee" / ".hidden.jpg").write_bytes(b"x")
+        (photos / ".git").mkdir()
+
+        pattern = self.folder / "packed" / "all-%03d.tar"
+        printed = run("pack_folder", photos, pattern, "--max-samples", 100)
+        self.assertIn("720 samples of 3 classes in 8 shards", printed)
+        self.assertIn("1 files skipped", printed)
+        shards = sorted(pattern.parent.glob("*.tar"))
+        self.assertEqual(len(shards), 8)
+        self.assertEqual((pattern.parent / "classes.txt").read_text(), "ant\nbee\ncow\n")
+        packed = collections.defaultdict(set)
+        for _, jpg, label in samples_of(shards):
+            packed[label].add(jpg)
+        self.assertEqual(packed, originals)
+        first = [label for _, _, label in samples_of(shards[:1])]
+        self.assertEqual(len(set(first)), 3)
+
+        lines = run("inspect", pattern.parent / "all-{000..007}.tar").splitlines()
+        self.assertEqual(len(lines), 9)
+        self.assertRegex(lines[0], r"all-000.tar: 100 samples, .* MB, fields cls jpg; images \d+x\d+ .. .*; ok$")
+        self.assertRegex(lines[8], r"^total: 8 shards, 720 samples, .*; 0 damaged$")
+
+        Trained("--data", pattern.parent / "all-{000..005}.tar", "--val", pattern.parent / "all-{006..007}.tar",
+                "--epochs", 1, "--work", self.folder / "own")
+
+    def test_inspect_names_damage_and_goes_on(self):
+        folder = self.folder / "damaged"
+        folder.mkdir()
+        whole = (self.shapes / "train-000.tar").read_bytes()
+        (folder / "a.tar").write_bytes(whole[:len(whole) // 2 + 100])
+        (folder / "b.tar").write_bytes(whole)
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            member = tarfile.TarInfo("x.jpg")
+            member.size = 4
+            tar.addfile(member, io.BytesIO(b"jpeg"))
+        (folder / "c.tar").write_bytes(buffer.getvalue())
+        done = subprocess.run([PROGRAMS / "inspect", folder], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        a, b, c, total = done.stdout.splitlines()
+        self.assertRegex(a, r"a.tar: \d+ samples.*DAMAGED: .*a.tar")
+        self.assertRegex(b, r"b.tar: 300 samples.*; ok$")
+        self.assertRegex(c, r"c.tar: 1 samples.*1 bad; DAMAGED")
+        self.assertTrue(total.endswith("; 2 damaged"), total)
+
+    # ---- the short ones ----
+
+    def test_own_stage(self):
+        self.assertEqual(run("own_stage"), "11 windows in 2 batches of [8, 8, 24, 32, 3]; mean level 53.0\n")
+
+    def test_own_trainer(self):
+        self.assertRegex(run("own_trainer"), r"^final loss before (\d\.\d+), after \1, difference 0\.0e\+00\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
