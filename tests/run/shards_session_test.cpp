@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <map>
 #include <set>
 
 namespace mr = millrace;
@@ -158,6 +159,32 @@ TEST_CASE("pictures of another size than the first are named with both shapes") 
   CHECK(run.next().size() == 2);
   CHECK(run.next().size() == 2);
   CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("[21, 30, 3] here, but [20, 30, 3]"), mr::data_error);
+}
+
+TEST_CASE("what is passed over or accepted is counted") {
+  const temporary_folder folder;
+  const std::vector<std::byte> whole = mr::encode_jpeg(mr::image({64, 64, 3}));
+  const std::vector<std::byte> cut(whole.begin(), whole.end() - 8);
+  const auto text = [](const std::vector<std::byte>& data) {
+    return std::string_view(reinterpret_cast<const char*>(data.data()), data.size());
+  };
+  std::string tar;
+  for (const std::string n : {"0", "1", "2", "3", "4"})
+    tar += tar_test::file("k" + n + ".jpg", text(whole)) + tar_test::file("c" + n + ".jpg", text(cut)) +
+           tar_test::file("._c" + n + ".jpg", "Finder's");
+  tar_test::save(folder / "counts-0.tar", tar + tar_test::end_marker());
+  for (const int threads : {0, 2}) {
+    mr::session run{mr::shards(folder / "counts-0.tar") | mr::map([](const mr::record& r) {
+                      return example{mr::jpeg(r["jpg"], {.accept_damaged = true}), 0};
+                    }) | mr::batch<&example::pixels>({.size = 5}),
+                    quiet(threads)};
+    for (auto& b : run) CHECK(b.size() == 5);
+    std::map<std::string, std::uint64_t> counts;
+    for (const auto& c : run.stats().counts) counts[c.what] = c.times;
+    CHECK(counts.size() == 2);
+    CHECK(counts["damaged JPEGs accepted"] == 5);
+    CHECK(counts["dot files passed over"] == 5);
+  }
 }
 
 TEST_CASE("a missing shard is named at once") {

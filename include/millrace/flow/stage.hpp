@@ -25,6 +25,7 @@
 //        struct reader {
 //          int at, end;
 //          std::optional<int> next() { return at < end ? std::optional(at++) : std::nullopt; }
+//          void report(tally& counts) const;            // optional: at the part's end, for stats().counts
 //        };
 //        std::size_t parts() const { return 4; }
 //        reader open(std::size_t part, std::uint64_t epoch) const { return {int(part) * 10, int(part) * 10 + 10}; }

@@ -160,8 +160,12 @@ class picture {
       throw setup_error("a picture of shape " + to_string(shape()) + " cannot be rendered into " +
                             std::to_string(row.size()) + " bytes", "Give it height * width * 3 bytes", where());
     auto& tools = s.get<detail::picture_tools>();
+    const jpeg_counts before = tools.decoder.counts();
     try {
       decode(row, tools);
+      const jpeg_counts& now = tools.decoder.counts();
+      if (now.progressive != before.progressive) s.count("progressive JPEGs");
+      if (now.damaged != before.damaged) s.count("damaged JPEGs accepted");
     } catch (error& e) {
       e.locate(place_of(data_));
       throw;

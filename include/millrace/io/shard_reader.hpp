@@ -15,6 +15,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/item/record_builder.hpp>
+#include <millrace/item/tally.hpp>
 #include <millrace/io/member_name.hpp>
 #include <millrace/io/tar_reader.hpp>
 
@@ -79,6 +80,18 @@ class shard_reader {
     shard_counters now = counters_;
     now.unconverted_names = tar_->unconverted_names();
     return now;
+  }
+  /// Adds what was passed over.
+  void report(tally& counts) const noexcept {
+    const shard_counters now = counters();
+    const auto add = [&counts](const char* what, std::uint64_t times) {
+      if (times > 0) counts.count(what, times);
+    };
+    add("metadata members passed over", now.metadata_members);
+    add("dot files passed over", now.dot_files);
+    add("names without a dot passed over", now.names_without_dot);
+    add("links, folders and devices passed over", now.not_regular);
+    add("member names that are no UTF-8", now.unconverted_names);
   }
 
  private:

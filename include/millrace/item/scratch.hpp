@@ -3,6 +3,7 @@
 //   void render(std::span<std::uint8_t> row, mr::scratch& s) const {
 //     auto& decoder = s.get<my_decoder>();          // made on first use, kept from sample to sample
 //     decoder.decode_into(row);
+//     if (decoder.repaired()) s.count("repaired frames");   // shown by run.stats().counts
 //   }
 //
 // Threads: a scratch is leased to one worker at a time and may be used by another one later; never kept across a call
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
+#include <millrace/item/tally.hpp>
 
 #include <memory>
 #include <vector>
@@ -27,6 +29,11 @@ class scratch {
     return *static_cast<T*>(tools_.back().object.get());
   }
 
+  void count(const char* what) noexcept {
+    if (counts_) counts_->count(what);
+  }
+  void count_into(tally& counts) noexcept { counts_ = &counts; }
+
  private:
   struct tool {
     const void* type;
@@ -36,6 +43,7 @@ class scratch {
   static constexpr char type_mark = 0;
 
   std::vector<tool> tools_;
+  tally* counts_ = nullptr;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

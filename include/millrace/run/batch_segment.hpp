@@ -86,6 +86,9 @@ class batch_segment final : public pump_work, public component, public final_seg
 
   void room_freed() noexcept override { open_slots(); }   // a slot came back
 
+  void count_into(tally& counts) noexcept override {
+    for (auto& s : scratch_) s.count_into(counts);
+  }
   void start() override {}
   bool advance() override { return pump_->advance(); }
   void stop() noexcept override { pump_->stop(); }

@@ -39,6 +39,7 @@ class session<Flow>::engine {
     components_ = parts_.components();
     components_.insert(components_.begin(), intake_.get());
     components_.push_back(delivery_.get());
+    for (component* c : components_) c->count_into(counts_);
     try {
       start();
     } catch (...) {
@@ -121,6 +122,7 @@ class session<Flow>::engine {
     s.host_slots = delivery_->host_slots().count();
     s.ready_slots = delivery_->host_slots().ready();
     s.slot_bytes = slot_bytes_;
+    s.counts = counts_.counts();
     return s;
   }
   const std::string& description() const noexcept { return description_; }
@@ -258,6 +260,7 @@ class session<Flow>::engine {
   source source_;
   const to_device_stage to_device_;
   const plan plan_;
+  tally counts_;
   std::unique_ptr<arena_executor> arena_;
   std::shared_ptr<delivery> delivery_;
   assembly<layout> parts_;

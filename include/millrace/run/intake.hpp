@@ -41,6 +41,7 @@ class intake final : public component, public room_listener {
     next.set_listener(this);
   }
 
+  void count_into(tally& counts) noexcept override { counts_ = &counts; }
   void start() override {
     for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
   }
@@ -54,10 +55,9 @@ class intake final : public component, public room_listener {
     if (parts_.empty()) return false;
     part_queue& part = *parts_.front();
     lock.unlock();
-    batch_of_samples read;
-    const bool more = read_some(part, read, 1);
+    const bool more = read_some(part, read_by_advance_, 1);
     lock.lock();
-    append(part, read, more);
+    append(part, read_by_advance_, more);
     pass_on();
     return true;
   }
@@ -147,6 +147,8 @@ class intake final : public component, public room_listener {
     if (!more) {
       part.done = true;
       part.error = read.error;
+      if constexpr (requires { part.open->report(*counts_); })
+        if (part.open && counts_) part.open->report(*counts_);
       part.open.reset();
     }
     read.samples.clear();
@@ -371,6 +373,7 @@ class intake final : public component, public room_listener {
   const plan* const plan_;
   const options options_;
   sample_sink<item>* const next_;
+  tally* counts_ = nullptr;
 
   std::mutex mutex_;
   jitter_order<item> order_;
@@ -384,6 +387,7 @@ class intake final : public component, public room_listener {
   bool epoch_ended_ = false, finished_ = false;
   bool room_ = true;            // of the next segment, when last looked
   bool bytes_wanted_ = false;   // a reader waits for fewer bytes to be read ahead
+  batch_of_samples read_by_advance_;
 
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> news_count_{0}, wake_below_{0};

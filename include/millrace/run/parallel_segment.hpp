@@ -103,6 +103,9 @@ class parallel_segment final : public pump_work, public component, public room_l
 
   void room_freed() noexcept override { commit(); }
 
+  void count_into(tally& counts) noexcept override {
+    for (auto& s : scratch_) s.count_into(counts);
+  }
   void start() override { pump_->set_limit(results_.size()); }
   bool advance() override { return pump_->advance(); }
   void stop() noexcept override { pump_->stop(); }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <millrace/item/sample.hpp>
+#include <millrace/item/tally.hpp>
 
 #include <cstdint>
 
@@ -53,6 +54,8 @@ class ticket_gate {
 class component {
  public:
   virtual ~component() = default;
+  /// Before start(): where to count what is worth knowing.
+  virtual void count_into(tally&) noexcept {}
   /// Starts its threads, if it has any.
   virtual void start() = 0;
   /// Without threads: does a bit of work on the caller; false if there was none to do.

@@ -4,10 +4,11 @@
 //   mr::run_stats s = run.stats();       // any thread, any time
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/item/tally.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -36,6 +37,7 @@ struct run_stats {
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;
+  std::vector<counted> counts{};   ///< what was passed over or accepted, by name (item/tally.hpp)
 
   /// Share of the trainer's time spent waiting for data, without the first batch.
   double data_wait_share() const noexcept {
