@@ -1,0 +1,294 @@
+// The steady state allocates nothing per sample: every malloc of the process is seen, and whose it is.
+//
+// A program of its own, because what stands for malloc here does so for the whole process. An allocation belongs to
+// whichever of us, libjpeg and libarchive is nearest to it on the stack: a callback of ours that libarchive calls
+// counts as ours, and so does whatever the standard library or oneTBB allocates for us. libjpeg's pools live for one
+// picture and libarchive's buffers for one member; both are theirs to change.
+#include <millrace/millrace.hpp>
+
+#include "../io/tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#if defined(__has_feature)
+#define MILLRACE_TEST_HAS_FEATURE(x) __has_feature(x)
+#else
+#define MILLRACE_TEST_HAS_FEATURE(x) 0
+#endif
+#if !defined(__GLIBC__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    MILLRACE_TEST_HAS_FEATURE(address_sanitizer) || MILLRACE_TEST_HAS_FEATURE(thread_sanitizer)
+
+TEST_CASE("the steady state allocates nothing per sample (not seen: malloc is a sanitizer's, or not glibc's)" *
+          doctest::skip()) {}
+
+#else
+
+#include <dlfcn.h>
+#include <execinfo.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace mr = millrace;
+using tar_test::temporary_folder;
+
+namespace {
+
+enum owner : std::size_t { ours, libjpeg, libarchive, owners };
+
+std::atomic<bool> counting{false};
+std::array<std::atomic<std::uint64_t>, owners> counts{};
+std::array<const void*, owners> objects{};   // where each one's code lies; filled in before counting
+thread_local bool inside = false;            // what finds out the owner may itself allocate
+std::array<void*, 48> first_of_ours;         // the stack of the first one, for whoever has to find it
+std::atomic<int> first_depth{0};
+
+const void* object_of(const void* code) {
+  Dl_info info{};
+  return code && dladdr(code, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+/// False where one of the libraries is part of the program itself, or is not there.
+bool find_objects() {
+  static const char here = 0;
+  objects = {object_of(&here), object_of(dlsym(RTLD_DEFAULT, "jpeg_CreateDecompress")),
+             object_of(dlsym(RTLD_DEFAULT, "archive_read_new"))};
+  return objects[libjpeg] && objects[libarchive] && objects[libjpeg] != objects[ours] &&
+         objects[libarchive] != objects[ours];
+}
+
+void note_allocation() noexcept {
+  if (!counting.load(std::memory_order_relaxed) || inside) return;
+  inside = true;
+  constexpr int own_frames = 2;   // this function and the one that stands for malloc are part of the program as well
+  decltype(first_of_ours) frames;
+  const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
+  owner found = ours;   // also where nobody is found
+  for (int i = own_frames, known = 0; i < depth && known == 0; ++i) {
+    const void* const object = object_of(frames[static_cast<std::size_t>(i)]);
+    for (const owner o : {ours, libjpeg, libarchive})
+      if (object == objects[o]) {
+        found = o;
+        known = 1;
+      }
+  }
+  if (counts[found].fetch_add(1, std::memory_order_relaxed) == 0 && found == ours) {
+    std::copy_n(frames.begin(), depth, first_of_ours.begin());
+    first_depth.store(depth);
+  }
+  inside = false;
+}
+
+}  // namespace
+
+extern "C" {
+
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* old, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+
+[[gnu::noinline]] void* malloc(std::size_t size) {
+  note_allocation();
+  return __libc_malloc(size);
+}
+[[gnu::noinline]] void* calloc(std::size_t count, std::size_t size) {
+  note_allocation();
+  return __libc_calloc(count, size);
+}
+[[gnu::noinline]] void* realloc(void* old, std::size_t size) {
+  note_allocation();
+  return __libc_realloc(old, size);
+}
+[[gnu::noinline]] void* memalign(std::size_t alignment, std::size_t size) {
+  note_allocation();
+  return __libc_memalign(alignment, size);
+}
+[[gnu::noinline]] void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  note_allocation();
+  return __libc_memalign(alignment, size);
+}
+[[gnu::noinline]] int posix_memalign(void** to, std::size_t alignment, std::size_t size) {
+  note_allocation();
+  void* const made = __libc_memalign(alignment, size);
+  if (!made) return 12;   // ENOMEM
+  *to = made;
+  return 0;
+}
+
+}  // extern "C"
+
+namespace {
+
+/// Keeps the compiler from leaving out an allocation that nothing uses.
+void* kept(void* memory) {
+  asm volatile("" : : "r"(memory) : "memory");
+  return memory;
+}
+
+using owner_counts = std::array<std::uint64_t, owners>;
+
+/// What was allocated while it lived.
+class allocation_watch {
+ public:
+  allocation_watch() {
+    for (auto& c : counts) c.store(0);
+    counting.store(true);
+  }
+  ~allocation_watch() { counting.store(false); }
+  owner_counts stop() {
+    counting.store(false);
+    owner_counts seen;
+    for (std::size_t o = 0; o < owners; ++o) seen[o] = counts[o].load();
+    return seen;
+  }
+};
+
+struct example {
+  mr::picture pixels;
+  std::int32_t label;
+};
+
+example prepare(const mr::record& r, mr::draw& random) {
+  return {mr::jpeg(r["jpg"]).random_resized_crop(16, random).random_flip(random),
+          mr::integer<std::int32_t>(r["cls"])};
+}
+
+constexpr std::size_t batch_rows = 16;
+
+/// One shard of pictures that differ in size and content.
+std::string write_shard(const temporary_folder& folder, int samples) {
+  mr::shard_writer shards({.pattern = folder / "steady-%d.tar", .max_samples = 1'000'000});
+  std::vector<std::vector<std::byte>> pictures;
+  for (std::size_t i = 0; i < 12; ++i) {
+    mr::image picture({24 + i, 40 - i, 3});
+    for (std::size_t at = 0; at < picture.span().size(); ++at)
+      picture.span()[at] = static_cast<std::uint8_t>(at * (i + 1) / 7);
+    pictures.push_back(mr::encode_jpeg(picture, {.progressive = i == 5}));
+  }
+  for (int i = 0; i < samples; ++i)
+    shards.write("k" + std::to_string(i),
+                 {{"jpg", pictures[static_cast<std::size_t>(i) % pictures.size()]}, {"cls", std::to_string(i)}});
+  shards.close();
+  return folder / "steady-0.tar";
+}
+
+struct seen_counts {
+  owner_counts first, second;   // in n batches, then in 2 n
+};
+
+/// Warms up in a first epoch, then counts in the second: inside one shard, so that no shard is opened meanwhile.
+template <class Flow>
+seen_counts run_and_count(Flow flow, std::size_t shard_batches, std::size_t n, int threads) {
+  mr::session run{std::move(flow), {.epochs = 2,
+                                    .threads = threads,
+                                    .io_threads = 1,
+                                    .read_ahead_bytes = std::size_t{1} << 20,
+                                    .announce = false}};
+  const auto pull = [&](std::size_t batches) {
+    for (std::size_t i = 0; i < batches; ++i) {
+      if (!run.next()) FAIL("the run ended early");
+    }
+  };
+  pull(shard_batches);
+  // Everything that is read ahead is there at once now, so later there is never more.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  pull(shard_batches / 4);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  seen_counts seen{};
+  {
+    allocation_watch watch;
+    for (std::size_t i = 0; i < n; ++i) static_cast<void>(run.next());
+    seen.first = watch.stop();
+  }
+  {
+    allocation_watch watch;
+    for (std::size_t i = 0; i < 2 * n; ++i) static_cast<void>(run.next());
+    seen.second = watch.stop();
+  }
+  return seen;
+}
+
+constexpr std::size_t counted_batches = 40;
+/// What threads hold at once, and so the number of blocks and of oneTBB's tasks, may grow a little at any time. Far
+/// fewer than one per batch, and no more in twice as many batches.
+constexpr std::size_t late_growth = counted_batches / 4;
+constexpr std::size_t shard_batches = 4 * counted_batches + 80;
+
+template <class Map>
+auto flow_of(const std::string& shard, Map map) {
+  return mr::shards(shard, {.seed = 3}) | mr::shuffle({.window = 64}) | mr::map(map) |
+         mr::batch<&example::pixels, &example::label>({.size = batch_rows});
+}
+
+}  // namespace
+
+TEST_CASE("every way to allocate is seen, and so is whose allocation it is") {
+  if (!find_objects()) return;
+  const auto seen_in = [&](auto&& allocate) {
+    allocation_watch watch;
+    allocate();
+    return watch.stop();
+  };
+  std::vector<std::byte> file = mr::encode_jpeg(mr::image({8, 8, 3}));
+  void* warm[4];
+  backtrace(warm, 4);   // loads the unwinder on its first call
+  CHECK(seen_in([&] { std::free(kept(std::malloc(8))); })[ours] == 1);
+  CHECK(seen_in([&] { std::free(kept(std::calloc(2, 8))); })[ours] == 1);
+  CHECK(seen_in([&] { std::free(kept(std::realloc(nullptr, 8))); })[ours] == 1);
+  CHECK(seen_in([&] { std::free(kept(std::aligned_alloc(64, 64))); })[ours] == 1);
+  CHECK(seen_in([&] { delete static_cast<int*>(kept(new int)); })[ours] == 1);
+  constexpr std::align_val_t line{64};
+  CHECK(seen_in([&] { ::operator delete(kept(::operator new(64, line)), line); })[ours] == 1);
+  CHECK(seen_in([] { std::string(100, 'x').shrink_to_fit(); })[ours] >= 1);
+  const auto decoding = seen_in([&] {
+    mr::jpeg_decoder decoder;
+    const std::span<const std::byte> bytes(file);
+    decoder.open(bytes, {});
+    decoder.abandon();
+  });
+  CHECK(decoding[ours] == 0);
+  CHECK(decoding[libjpeg] > 0);
+  const auto opening = seen_in([] { mr::detail::open_archive_reader(); });
+  CHECK(opening[ours] == 0);
+  CHECK(opening[libarchive] > 0);
+}
+
+TEST_CASE("the steady state allocates nothing per sample, apart from what libjpeg and libarchive do") {
+  if (!find_objects()) {
+    MESSAGE("libjpeg or libarchive is part of this program, so that nobody can tell whose an allocation is");
+    return;
+  }
+  const temporary_folder folder;
+  const std::string shard = write_shard(folder, static_cast<int>(shard_batches * batch_rows));
+  for (const int threads : {0, 1, 2}) {
+    const seen_counts seen = run_and_count(flow_of(shard, prepare), shard_batches, counted_batches, threads);
+    CAPTURE(threads);
+    MESSAGE(threads << " workers, " << counted_batches * batch_rows << " and then twice as many samples: ours "
+                    << seen.first[ours] << ", " << seen.second[ours] << "; libjpeg " << seen.first[libjpeg] << ", "
+                    << seen.second[libjpeg] << "; libarchive " << seen.first[libarchive] << ", "
+                    << seen.second[libarchive]);
+    if (std::max(seen.first[ours], seen.second[ours]) > late_growth)
+      backtrace_symbols_fd(first_of_ours.data(), first_depth.load(), 2);
+    CHECK(seen.first[ours] <= late_growth);
+    CHECK(seen.second[ours] <= late_growth);
+    CHECK(seen.second[libjpeg] > 2 * counted_batches * batch_rows);
+  }
+}
+
+TEST_CASE("one string per sample would be found") {
+  if (!find_objects()) return;
+  const temporary_folder folder;
+  const std::string shard = write_shard(folder, static_cast<int>(shard_batches * batch_rows));
+  const auto wasteful = [](const mr::record& r, mr::draw& random) {
+    const std::string copy(r["jpg"].text());
+    return prepare(r, random);
+  };
+  const seen_counts seen = run_and_count(flow_of(shard, wasteful), shard_batches, counted_batches, 1);
+  const std::size_t samples = 2 * counted_batches * batch_rows;
+  CHECK(seen.second[ours] >= samples / 2);
+}
+
+#endif
