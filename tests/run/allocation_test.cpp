@@ -59,24 +59,26 @@ bool find_objects() {
          objects[libarchive] != objects[ours];
 }
 
-void note_allocation() noexcept {
+/// Whose frame comes first; ours where nobody's does.
+owner nearest_owner(std::span<void* const> frames) {
+  for (void* const frame : frames) {
+    const void* const object = object_of(frame);
+    for (const owner o : {ours, libjpeg, libarchive})
+      if (object == objects[o]) return o;
+  }
+  return ours;
+}
+
+[[gnu::noinline]] void note_allocation() noexcept {
   if (!counting.load(std::memory_order_relaxed) || inside) return;
   inside = true;
-  constexpr int own_frames = 2;   // this function and the one that stands for malloc are part of the program as well
+  constexpr std::size_t own_frames = 2;   // of this function and of the one that stands for malloc
   decltype(first_of_ours) frames;
-  const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
-  owner found = ours;   // also where nobody is found
-  for (int i = own_frames, known = 0; i < depth && known == 0; ++i) {
-    const void* const object = object_of(frames[static_cast<std::size_t>(i)]);
-    for (const owner o : {ours, libjpeg, libarchive})
-      if (object == objects[o]) {
-        found = o;
-        known = 1;
-      }
-  }
+  const auto depth = static_cast<std::size_t>(backtrace(frames.data(), static_cast<int>(frames.size())));
+  const owner found = nearest_owner(std::span(frames).first(depth).subspan(std::min(own_frames, depth)));
   if (counts[found].fetch_add(1, std::memory_order_relaxed) == 0 && found == ours) {
-    std::copy_n(frames.begin(), depth, first_of_ours.begin());
-    first_depth.store(depth);
+    first_of_ours = frames;
+    first_depth.store(static_cast<int>(depth));
   }
   inside = false;
 }
