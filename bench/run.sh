@@ -40,5 +40,11 @@ build build/bench "bench/bench_$name"
 
 export MILLRACE_BENCH_DATA="${MILLRACE_BENCH_DATA:-$root/build/bench/data}"
 mkdir -p "$MILLRACE_BENCH_DATA"
+if grep -q '^#include "photo_sets.hpp"' "$root/bench/$name.cpp"; then
+  # Photographs of the user's own will do where Debian's packages are out of reach.
+  sh "$root/bench/photos.sh" ||
+    [ -n "$(find -L "$MILLRACE_BENCH_DATA/photos" \( -name '*.jpg' -o -name '*.jpeg' \) 2>/dev/null | head -n 1)" ] ||
+    exit 1
+fi
 say "running bench_$name $*"
 exec "$root/build/bench/bench/bench_$name" "$@"

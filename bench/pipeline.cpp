@@ -1,0 +1,215 @@
+// pipeline: the whole way from shards of photographs to batches, against a bare loop over the same reads and pixels
+//
+// Both sides read the same shards with the same reader, draw the same crops and render the same pixels; the bare loop
+// does so in plain threads, each with shards of its own, without engine, order, shuffle or trainer. So what the ratio
+// leaves to 1 is what those cost. Counted is the steady state: a warm-up is run before, in which every buffer is used.
+#include "harness.hpp"
+#include "photo_sets.hpp"
+
+#include <millrace/millrace.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+namespace mr = millrace;
+
+namespace {
+
+struct example {
+  mr::picture pixels;
+  std::int32_t label;
+};
+
+example prepare(const mr::record& r, mr::draw& random) {
+  return {mr::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random),
+          mr::integer<std::int32_t>(r["cls"])};
+}
+
+using both_columns = mr::columns<&example::pixels, &example::label>;
+constexpr std::uint64_t seed = 7;
+constexpr std::size_t row_bytes = std::size_t{224} * 224 * 3;
+
+/// What was delivered: the same on both sides, whatever the order. Reading every byte keeps anything from being left
+/// out, and costs both the same.
+struct checksum {
+  std::uint64_t words = 0, labels = 0, rows = 0;
+
+  void add(const std::uint8_t* pixels, const std::int32_t* label, std::size_t count) {
+    for (std::size_t i = 0; i < count * row_bytes; i += sizeof(std::uint64_t)) {
+      std::uint64_t word;
+      std::memcpy(&word, pixels + i, sizeof word);
+      words += word;
+    }
+    for (std::size_t i = 0; i < count; ++i) labels += static_cast<std::uint64_t>(label[i]);
+    rows += count;
+  }
+  void add(const checksum& other) {
+    words += other.words;
+    labels += other.labels;
+    rows += other.rows;
+  }
+  friend bool operator==(const checksum&, const checksum&) = default;
+};
+
+struct task {
+  const bench::photo_set& set;
+  std::size_t batch;
+  unsigned workers;
+  std::uint64_t warm_epochs, epochs;   // the counted ones follow the warm-up
+};
+
+struct outcome {
+  double cpu_s = 0, wall_s = 0;
+  checksum sum{};
+};
+
+// ---- the library ----
+
+outcome run_pipeline(const task& t) {
+  mr::session run{mr::shards(t.set.names, {.seed = seed}) | mr::shuffle({.window = 512}) | mr::map(prepare) |
+                      mr::batch<&example::pixels, &example::label>({.size = t.batch}),
+                  {.epochs = mr::endless,
+                   .threads = static_cast<int>(t.workers),
+                   // Full from the warm-up on, so that as much is read as is rendered while the clock runs.
+                   .read_ahead_bytes = std::size_t{24} << 20,
+                   .announce = false}};
+  const std::uint64_t batches = t.set.samples / t.batch;
+  outcome made;
+  for (std::uint64_t i = 0; i < t.warm_epochs * batches; ++i) static_cast<void>(run.next());
+  const bench::clocks before = bench::now();
+  for (std::uint64_t i = 0; i < t.epochs * batches; ++i) {
+    const auto b = run.next();
+    made.sum.add(b.get<&example::pixels>().host().data(), b.get<&example::label>().host().data(), b.size());
+  }
+  const bench::clocks spent = bench::now() - before;
+  made.cpu_s = spent.cpu_s;
+  made.wall_s = spent.wall_s;
+  return made;
+}
+
+// ---- the bare loop ----
+
+/// What one thread keeps: a buffer of one batch that it writes again and again.
+struct bare_seat {
+  mr::scratch memory{};
+  both_columns layout{};
+  std::unique_ptr<std::byte[]> rows{};
+  checksum sum{};
+};
+
+/// Reads one shard and renders its samples, as many together as the columns like.
+void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::block_pool& pool, bare_seat& seat) {
+  constexpr std::size_t together = both_columns::together;
+  mr::shard_reader reader(std::make_unique<mr::file_source>(t.set.names[shard]), pool);
+  std::array<std::optional<example>, together> items;
+  std::array<const example*, together> group;
+  std::size_t in_group = 0, row = 0;
+  std::uint64_t index = 0;
+  const auto add_rows = [&] {
+    const auto pixels = seat.layout.view<&example::pixels>(seat.rows.get(), row, mr::memory_kind::host);
+    const auto labels = seat.layout.view<&example::label>(seat.rows.get(), row, mr::memory_kind::host);
+    seat.sum.add(pixels.data, labels.data, row);
+    row = 0;
+  };
+  const auto render = [&] {
+    seat.layout.render(std::span(group).first(in_group), seat.rows.get(), row, seat.memory);
+    row += in_group;
+    in_group = 0;
+    if (row == t.batch) add_rows();
+  };
+  while (auto record = reader.next()) {
+    mr::draw random({.seed = seed, .epoch = epoch, .sample = mr::sample_id(shard, index++), .stage = 0});
+    items[in_group].emplace(prepare(*record, random));
+    if (!seat.rows) {
+      seat.layout.fix_shapes(*items[in_group], t.batch);
+      seat.rows = std::make_unique<std::byte[]>(seat.layout.batch_bytes());
+    }
+    group[in_group] = &*items[in_group];
+    if (++in_group == together) render();
+  }
+  if (in_group > 0) render();
+  add_rows();
+}
+
+outcome run_bare(const task& t) {
+  mr::block_pool pool;
+  std::vector<bare_seat> seats(t.workers);
+  const auto run_epochs = [&](std::uint64_t first, std::uint64_t end) {
+    for (auto& s : seats) s.sum = {};
+    std::atomic<std::uint64_t> next{first * t.set.names.size()};
+    const auto work = [&](bare_seat& seat) {
+      for (std::uint64_t i = next++; i < end * t.set.names.size(); i = next++)
+        render_shard(t, i % t.set.names.size(), i / t.set.names.size(), pool, seat);
+    };
+    std::vector<std::thread> threads;
+    for (auto& s : seats) threads.emplace_back([&] { work(s); });
+    for (auto& thread : threads) thread.join();
+  };
+  run_epochs(0, t.warm_epochs);
+  const bench::clocks before = bench::now();
+  run_epochs(t.warm_epochs, t.warm_epochs + t.epochs);
+  const bench::clocks spent = bench::now() - before;
+  outcome made{.cpu_s = spent.cpu_s, .wall_s = spent.wall_s};
+  for (const auto& s : seats) made.sum.add(s.sum);
+  return made;
+}
+
+// ---- side by side ----
+
+void compare(bench::harness& run, const char* name, const task& t, int rounds) {
+  const auto samples = static_cast<double>(t.epochs * t.set.samples);
+  std::vector<double> ratio, cpu, bare_cpu, rate, bare_rate;
+  checksum sum;
+  for (int i = 0; i < rounds; ++i) {
+    outcome whole, bare;
+    // Whoever comes second may find a warmer or a more crowded machine.
+    if (i % 2 == 0) whole = run_pipeline(t);
+    bare = run_bare(t);
+    if (i % 2 == 1) whole = run_pipeline(t);
+    if (!(whole.sum == bare.sum))
+      throw mr::setup_error("the pipeline and the bare loop have rendered different pixels", "One of them is wrong");
+    sum = whole.sum;
+    ratio.push_back(bare.cpu_s / whole.cpu_s);
+    cpu.push_back(1e3 * whole.cpu_s / samples);
+    bare_cpu.push_back(1e3 * bare.cpu_s / samples);
+    rate.push_back(samples / whole.wall_s);
+    bare_rate.push_back(samples / bare.wall_s);
+  }
+  std::printf("\n%s, batch %zu, %u worker%s: %.0f images of %.1f kB a round, %d rounds, checksum %016llx\n", name, t.batch,
+              t.workers, t.workers == 1 ? "" : "s", samples, t.set.file_bytes / 1e3, rounds,
+              static_cast<unsigned long long>(sum.words + sum.labels));
+  std::printf("  pipeline  %s CPU s per 1,000 images, %s images/s\n", bench::spread(cpu).c_str(),
+              bench::spread(rate, "%.0f").c_str());
+  std::printf("  bare loop %s CPU s per 1,000 images, %s images/s\n", bench::spread(bare_cpu).c_str(),
+              bench::spread(bare_rate, "%.0f").c_str());
+  std::printf("  bare loop's CPU time in the pipeline's: %s\n", bench::spread(ratio).c_str());
+  const std::string which = std::string(name) + "_batch_" + std::to_string(t.batch) + "_workers_" +
+                            std::to_string(t.workers);
+  run.result("pipeline_cpu_" + which, bench::median(cpu), "s/1000_images");
+  run.result("bare_cpu_" + which, bench::median(bare_cpu), "s/1000_images");
+  run.result("pipeline_rate_" + which, bench::median(rate), "images/s");
+  run.result("pipeline_share_" + which, 100 * bench::median(ratio), "%", bench::at_least(95));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::run_guarded([&] {
+    bench::harness run(argc, argv, "pipeline");
+    for (const auto& recipe : bench::photo_sets) {
+      if (!run.wants(recipe.name) || (run.quick() && std::string_view(recipe.name) != "M")) continue;
+      const bench::photo_set set = bench::make_photo_set(recipe);
+      const std::uint64_t epochs = run.quick() ? 2 : 4;
+      for (const std::size_t batch : {std::size_t{256}, std::size_t{64}})
+        for (const unsigned workers : {1U, 2U}) {
+          if (batch == 64 && (run.quick() || std::string_view(recipe.name) != "M")) continue;
+          compare(run, recipe.name,
+                  {.set = set, .batch = batch, .workers = workers, .warm_epochs = 2, .epochs = epochs},
+                  run.quick() ? 3 : 7);
+        }
+    }
+    return run.finish();
+  });
+}
