@@ -177,8 +177,8 @@ void compare(bench::harness& run, const char* name, const task& t, int rounds) {
     rate.push_back(samples / whole.wall_s);
     bare_rate.push_back(samples / bare.wall_s);
   }
-  std::printf("\n%s, batch %zu, %u worker%s: %.0f images of %.1f kB a round, %d rounds, checksum %016llx\n", name, t.batch,
-              t.workers, t.workers == 1 ? "" : "s", samples, t.set.file_bytes / 1e3, rounds,
+  std::printf("\n%s, batch %zu, %u worker%s: %.0f images of %.1f kB a round, %d rounds, checksum %016llx\n", name,
+              t.batch, t.workers, t.workers == 1 ? "" : "s", samples, t.set.file_bytes / 1e3, rounds,
               static_cast<unsigned long long>(sum.words + sum.labels));
   std::printf("  pipeline  %s CPU s per 1,000 images, %s images/s\n", bench::spread(cpu).c_str(),
               bench::spread(rate, "%.0f").c_str());
