@@ -163,6 +163,11 @@ def headers(leg):
     leg.run_check("headers/headers.py")
 
 
+def readme(leg):
+    """the README's programs compile as they stand (g++, clang++) and run; what it names exists"""
+    leg.run_check("readme/readme.py")
+
+
 def unit(leg):
     """g++: builds tests, examples and benchmarks without a warning and runs the tests"""
     leg.build(["-Dtests=enabled", "-Dexamples=enabled", "-Dbench=enabled"], CXX="g++")
@@ -259,7 +264,7 @@ def tsan(leg):
     leg.run_tests(wrapper, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, unit, install, digest, clang, tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, clang, tsan)}
 
 
 def main(names):

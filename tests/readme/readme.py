@@ -1,0 +1,59 @@
+# The README's C++ compiles as it stands, with g++ and clang++, and runs; the files and folders that it names exist.
+#
+#   python3 tests/readme/readme.py
+#
+# Each block of C++ becomes snippet.hpp for one program beside this file, in this order.
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from checks import COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
+
+PROGRAMS = ("first_program", "own_stage", "metrics")
+NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
+
+
+def problem_with(job):
+    program, snippet, compiler, passes = job
+    source = pathlib.Path(__file__).parent / f"{program}.cpp"
+    flags = [compiler, *WARNINGS, "-O1", f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    key = passes.key(flags, source.read_text() + snippet, ROOT / "include")
+    if passes.remark(key) is not None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "snippet.hpp").write_text("#pragma once\n" + snippet)
+        built = subprocess.run([*flags, f"-I{folder}", source, "-o", f"{folder}/program", *library_flags("--libs")],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if built.returncode != 0:
+            return built.stdout[-3000:]
+        ran = subprocess.run([f"{folder}/program"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             cwd=folder, timeout=120, stdin=subprocess.DEVNULL)
+        if ran.returncode != 0:
+            return f"exit status {ran.returncode}\n{ran.stdout[-3000:]}"
+    passes.remember(key)
+    return None
+
+
+def main():
+    report = Report()
+    text = (ROOT / "README.md").read_text()
+    snippets = re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    report.add("each block of C++ has its program",
+               None if len(snippets) == len(PROGRAMS) else f"{len(snippets)} blocks, {len(PROGRAMS)} programs")
+    passes = RememberedPasses()
+    jobs = [(program, snippet, compiler, passes) for program, snippet in zip(PROGRAMS, snippets)
+            for compiler in COMPILERS]
+    for (program, _, compiler, _), problem in in_parallel(problem_with, jobs):
+        report.add(f"{program} {compiler}", problem)
+
+    named = {(a or b).rstrip(".,;:)") for a, b in NAMED_FILE.findall(text)}
+    lost = [name for name in sorted(named) if not (ROOT / name).exists() and not (ROOT / "include" / name).exists()]
+    report.add(f"all {len(named)} files that it names exist", ", ".join(lost))
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
