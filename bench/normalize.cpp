@@ -5,7 +5,7 @@
 // measure (normalize reads less than such a copy does); it is printed, without a target. Each time is followed by
 // memcpy's, and the ratio is of such pairs.
 #include "harness.hpp"
-#include "normalize_loops.hpp"
+#include "parts/normalize_loops.hpp"
 
 #include <cstring>
 #include <memory>

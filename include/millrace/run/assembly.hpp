@@ -63,7 +63,7 @@ class assembly {
   /// In the order of the flow, the first one first.
   std::vector<component*> components() const {
     std::vector<component*> all;
-    for (auto it = segments_.rbegin(); it != segments_.rend(); ++it) all.push_back(it->get());
+    for (std::size_t i = segments_.size(); i-- > 0;) all.push_back(segments_[i].get());
     return all;
   }
   final_segment& last() noexcept { return *last_; }
@@ -152,7 +152,7 @@ class assembly {
                                                             .drop_last = o.drop_last,
                                                             .seats = s.count,
                                                             .workers = s.workers,
-                                                            .ring_capacity = std::max<std::size_t>(2 * o.size, 1024),
+                                                            .ring_capacity = std::max<std::size_t>(2 * o.size, 4096),
                                                             .batches = batches_}));
     layout_ = &made.layout();
     last_ = &made;

@@ -1,4 +1,4 @@
-// The library's normalize() as one compiler made it, at plain -O2: see normalize_loops.cpp.
+// The library's normalize() as one compiler made it, at plain -O2: see normalize_loops.cpp beside it.
 #pragma once
 
 #include <cstddef>

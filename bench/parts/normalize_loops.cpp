@@ -4,8 +4,16 @@
 
 #include <millrace/device/normalize.hpp>
 
+#include <string_view>
+
+#define MILLRACE_BENCH_TEXT_OF(x) #x
+#define MILLRACE_BENCH_TEXT(x) MILLRACE_BENCH_TEXT_OF(x)
+
 namespace bench {
 namespace {
+
+static_assert(std::string_view(MILLRACE_BENCH_TEXT(MILLRACE_ABI)).ends_with(MILLRACE_BENCH_TEXT(MILLRACE_BENCH_LOOPS)),
+              "the build has to rename the inline namespace that base/version.hpp chooses");
 
 namespace mr = millrace;
 
