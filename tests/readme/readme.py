@@ -13,7 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from checks import COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
 
 PROGRAMS = ("first_program", "own_stage", "metrics")
-NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
+NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
+                        r"`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
 
 
 def problem_with(job):

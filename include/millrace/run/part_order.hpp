@@ -1,0 +1,229 @@
+// The parts (shards) of a run in their order: samples go on in plan order, whichever part was read first.
+//
+//   part_order<shards_source> order(plan, {.epochs = 3}, first_segment.entrance());
+//   auto* part = order.open_next();                    // null: there is none, or not yet
+//   order.append(*part, samples);                      // what somebody has read from it; then order.end(*part, error)
+//   bool moved = order.pass_on();                      // as far as the next segment has room
+//   if (order.take_news()) wake_everybody();           // one more part may be opened, or the run is over
+//
+// Part k of the run (parts follow each other over the borders of epochs) keeps its samples in a queue of its own until
+// the parts before it are through. Then they go into the jitter order, and from there, as soon as their place is
+// certain, to the next segment. An error of a part ends the run: everything in front of it is passed on, then the error
+// in the place of the next sample. Threads: one at a time, under the intake's lock.
+#pragma once
+
+#include <millrace/item/tally.hpp>
+#include <millrace/run/plan.hpp>
+#include <millrace/run/segment.hpp>
+#include <millrace/sync/fifo.hpp>
+
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// A part that is being read, and its samples whose turn has not come.
+template <class Source>
+struct open_part {
+  using item = typename Source::item;
+  using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
+
+  std::uint64_t epoch = 0;
+  std::size_t ordinal = 0;   // in the list as the user gave it
+  bool last_of_epoch = false;
+  std::optional<reader> open{};   // of the reading thread only
+  std::uint64_t next_index = 0;   // of the reading thread only
+  fifo<sample<item>> samples{};
+  std::exception_ptr error{};
+  bool done = false;
+  bool reader_waits = false;   // until more may be read ahead
+};
+
+struct part_order_options {
+  std::uint64_t epochs = 1;
+  std::size_t window_bytes = ~std::size_t{0};   ///< most that the shuffle window may hold
+};
+
+template <class Source>
+class part_order {
+ public:
+  using item = typename Source::item;
+  using part = open_part<Source>;
+  using options = part_order_options;
+
+  part_order(const plan& order, options o, sample_sink<item>& next)
+      : plan_(&order), options_(o), next_(&next), jitter_(order) {}
+
+  void count_into(tally& counts) noexcept { counts_ = &counts; }
+
+  bool finished() const noexcept { return finished_; }
+  /// Whether the next segment had room when pass_on() last looked.
+  bool had_room() const noexcept { return room_; }
+  std::size_t open_parts() const noexcept { return parts_.size(); }
+  /// The part whose turn it is, or null.
+  part* front() const noexcept { return parts_.empty() ? nullptr : parts_.front().get(); }
+  /// Of samples in the queues of all parts.
+  std::size_t queued_bytes() const noexcept { return queued_bytes_; }
+  bool take_news() noexcept { return std::exchange(news_, false); }
+
+  part* open_next() {
+    if (finished_ || epoch_ >= options_.epochs) return nullptr;
+    if constexpr (requires { requires Source::one_reader_at_a_time; })
+      if (!parts_.empty() && !parts_.back()->done) return nullptr;
+    if (at_ == 0) epoch_parts_ = plan_->parts_of(epoch_);
+    auto opened = spare_parts_.empty() ? std::make_unique<part>() : std::move(spare_parts_.back());
+    if (!spare_parts_.empty()) spare_parts_.pop_back();
+    opened->next_index = 0;
+    opened->error = nullptr;
+    opened->done = false;
+    opened->reader_waits = false;
+    opened->epoch = epoch_;
+    opened->ordinal = epoch_parts_[at_];
+    opened->last_of_epoch = ++at_ == epoch_parts_.size();
+    if (opened->last_of_epoch) {
+      at_ = 0;
+      ++epoch_;
+    }
+    parts_.push_back(std::move(opened));
+    return parts_.back().get();
+  }
+
+  void append(part& to, std::vector<sample<item>>& samples) {
+    // Without a shuffle, what is its turn already need not queue.
+    const bool at_once = !finished_ && !plan_->jitters() && &to == front();
+    for (auto& s : samples) {
+      if (at_once && to.samples.empty() && next_->has_room()) {
+        ++epoch_samples_;
+        next_->put(std::move(s));
+      } else {
+        queued_bytes_ += held_bytes_of(*s.item);
+        to.samples.push(std::move(s));
+      }
+    }
+  }
+  /// No more samples come from it; with an error, it takes the place of the next one.
+  void end(part& ended, std::exception_ptr error) {
+    ended.done = true;
+    ended.error = std::move(error);
+    if constexpr (requires { ended.open->report(*counts_); })
+      if (ended.open && counts_) ended.open->report(*counts_);
+    ended.open.reset();
+  }
+
+  /// True if anything moved.
+  bool pass_on() {
+    bool moved = false;
+    while ((room_ = next_->has_room()) && !finished_) {
+      if (jitter_.ready()) {
+        next_->put(jitter_.pop());
+      } else if (!advance_front()) {
+        break;
+      }
+      moved = true;
+    }
+    next_->publish();
+    return moved;
+  }
+
+ private:
+  /// One step with the part whose turn it is; false if it has nothing to give yet.
+  bool advance_front() {
+    if (parts_.empty()) {
+      if (epoch_ < options_.epochs) return false;
+      finish(nullptr);
+      return true;
+    }
+    part& first = *parts_.front();
+    if (!first.samples.empty()) {
+      pass_on_from(first);
+      return true;
+    }
+    if (!first.done) return false;
+    if (first.error) {
+      finish(first.error);
+      return true;
+    }
+    if (!first.last_of_epoch) {
+      close_front();
+      return true;
+    }
+    if (!epoch_ended_) {
+      if (epoch_samples_ == 0) {
+        finish(empty_error(first.epoch));
+        return true;
+      }
+      jitter_.end_epoch();
+      epoch_ended_ = true;
+      return true;
+    }
+    next_->end_epoch();
+    jitter_.begin_epoch();
+    epoch_ended_ = false;
+    epoch_samples_ = 0;
+    close_front();
+    return true;
+  }
+
+  void pass_on_from(part& first) {
+    sample<item> s = first.samples.pop();
+    queued_bytes_ -= held_bytes_of(*s.item);
+    ++epoch_samples_;
+    if (!plan_->jitters()) {
+      next_->put(std::move(s));
+      return;
+    }
+    jitter_.push(std::move(s));
+    if (jitter_.held_bytes() > options_.window_bytes) finish(window_error());
+  }
+
+  /// The next part's turn has come, and one more may be opened.
+  void close_front() {
+    spare_parts_.push_back(std::move(parts_.front()));
+    parts_.pop_front();
+    news_ = true;
+  }
+
+  void finish(std::exception_ptr error) {
+    finished_ = true;
+    jitter_.clear();
+    next_->finish(std::move(error));
+    news_ = true;
+  }
+
+  std::exception_ptr empty_error(std::uint64_t epoch) const {
+    return std::make_exception_ptr(
+        data_error("the source has no sample: its " + std::to_string(plan_->settings().parts) +
+                       " parts were read to the end in epoch " + std::to_string(epoch),
+                   "Look at what the shards hold (examples/inspect), and at the names of their members"));
+  }
+  std::exception_ptr window_error() const {
+    return std::make_exception_ptr(
+        setup_error("the shuffle window holds " + std::to_string(jitter_.held_bytes()) + " bytes in " +
+                        std::to_string(jitter_.size()) + " samples, more than the " +
+                        std::to_string(options_.window_bytes) + " bytes that the budget leaves for it",
+                    "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
+  }
+
+  const plan* const plan_;
+  const options options_;
+  sample_sink<item>* const next_;
+  tally* counts_ = nullptr;
+
+  jitter_order<item> jitter_;
+  std::deque<std::unique_ptr<part>> parts_;   // in the order of the run
+  std::vector<std::unique_ptr<part>> spare_parts_;
+  std::size_t queued_bytes_ = 0;
+  std::vector<std::size_t> epoch_parts_;
+  std::uint64_t epoch_ = 0;   // of the part to be opened next
+  std::size_t at_ = 0;        // its place in that epoch
+  std::uint64_t epoch_samples_ = 0;
+  bool epoch_ended_ = false, finished_ = false, news_ = false;
+  bool room_ = true;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI
