@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -308,4 +311,23 @@ TEST_CASE("stats count what was delivered") {
   CHECK(s.samples_read == 100);
   CHECK(s.workers == 2);
   CHECK(s.slot_bytes == 256);
+}
+
+TEST_CASE("after fork() the child is told to make a session of its own") {
+  mr::session run{mr::from(numbers(100)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}), quiet(1)};
+  CHECK(run.next().size() == 8);
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      static_cast<void>(run.next());
+    } catch (const mr::setup_error& e) {
+      _exit(std::string(e.what()).find("fork()") != std::string::npos ? 42 : 1);
+    }
+    _exit(2);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 42);
+  CHECK(run.next().size() == 8);   // the parent goes on
 }

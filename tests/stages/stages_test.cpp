@@ -1,0 +1,169 @@
+#include <millrace/run/session.hpp>
+#include <millrace/stages/batch.hpp>
+#include <millrace/stages/expand.hpp>
+#include <millrace/stages/from.hpp>
+#include <millrace/stages/map.hpp>
+#include <millrace/stages/shuffle.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <list>
+#include <numeric>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace mr = millrace;
+
+namespace {
+
+struct row {
+  std::int64_t n;
+};
+
+std::vector<std::int64_t> run_all(auto flow, int threads = 2) {
+  std::vector<std::int64_t> all;
+  for (auto& b : mr::session{std::move(flow), {.threads = threads, .announce = false}})
+    for (const auto n : b.template get<&row::n>().host()) all.push_back(n);
+  return all;
+}
+
+std::vector<int> numbers(int count) {
+  std::vector<int> v(static_cast<std::size_t>(count));
+  std::iota(v.begin(), v.end(), 0);
+  return v;
+}
+
+const auto into_rows = mr::map([](int n) { return row{n}; });
+const auto in_twos = mr::batch<&row::n>({.size = 2});
+
+/// Four parts of ten numbers; the last one breaks off.
+struct tens {
+  using item = int;
+  struct reader {
+    int at, end;
+    bool bad;
+    std::optional<int> next() {
+      if (bad && at % 10 == 5) throw mr::data_error("the tens broke off", "Count again");
+      return at < end ? std::optional(at++) : std::nullopt;
+    }
+  };
+  bool last_is_bad = false;
+
+  std::size_t parts() const { return 4; }
+  reader open(std::size_t part, std::uint64_t) const {
+    const int first = static_cast<int>(part) * 10;
+    return {first, first + 10, last_is_bad && part == 3};
+  }
+  std::string part_name(std::size_t part) const { return "ten number " + std::to_string(part); }
+};
+
+}  // namespace
+
+TEST_CASE("from takes ranges that are kept elsewhere, ranges of its own, and sources with parts") {
+  std::list<int> kept{1, 2, 3, 4};
+  const std::vector<std::int64_t> expected{1, 2, 3, 4};
+  auto flow = mr::from(kept) | into_rows | in_twos;
+  CHECK(run_all(flow) == expected);
+  kept = {4, 3, 2, 1};   // referred to, not copied
+  CHECK(run_all(flow) == std::vector<std::int64_t>{4, 3, 2, 1});
+  CHECK(run_all(mr::from(std::list<int>{1, 2, 3, 4}) | into_rows | in_twos) == expected);
+
+  const auto all = run_all(mr::from(tens{}) | into_rows | in_twos);
+  REQUIRE(all.size() == 40);
+  for (int i = 0; i < 40; ++i) CHECK(all[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("an error of a source names its part, after all that came before it") {
+  mr::session run{mr::from(tens{.last_is_bad = true}) | into_rows | in_twos, {.threads = 2, .announce = false}};
+  for (std::int64_t n = 0; n < 34; n += 2) CHECK(run.next().get<&row::n>().host()[0] == n);
+  try {
+    static_cast<void>(run.next());
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(e.where().shard == "ten number 3");
+    CHECK(e.where().stage == "source");
+  }
+}
+
+TEST_CASE("map gives its callable what it asks for") {
+  const auto plain = run_all(mr::from(numbers(8)) | mr::map([](int n) { return row{n}; }) | in_twos);
+  const auto scratched = run_all(mr::from(numbers(8)) | mr::map([](int n, mr::scratch& s) {
+                                   s.get<std::string>() = std::to_string(n);
+                                   return row{std::stoi(s.get<std::string>())};
+                                 }) | in_twos);
+  CHECK(scratched == plain);
+  const auto drawn = mr::map([](int, mr::draw& random) { return row{static_cast<std::int64_t>(random.bits() >> 1)}; });
+  const auto both = mr::map([](int, mr::draw& random, mr::scratch& s) {
+    s.get<int>() = 1;
+    return row{static_cast<std::int64_t>(random.bits() >> 1)};
+  });
+  const auto seven = run_all(mr::from(numbers(8), {.seed = 7}) | drawn | in_twos);
+  CHECK(run_all(mr::from(numbers(8), {.seed = 7}) | both | in_twos) == seven);
+  CHECK(run_all(mr::from(numbers(8), {.seed = 8}) | drawn | in_twos) != seven);
+  CHECK(std::set<std::int64_t>(seven.begin(), seven.end()).size() == 8);
+}
+
+TEST_CASE("draws of one map do not change those of another") {
+  struct two {
+    std::int64_t first, second;
+  };
+  const auto seconds = [](bool greedy) {
+    auto flow = mr::from(numbers(8), {.seed = 7}) | mr::map([greedy](int, mr::draw& random) {
+                  for (int i = 0; greedy && i < 5; ++i) random.bits();
+                  return two{1, 0};
+                }) | mr::map([](two t, mr::draw& random) {
+                  t.second = static_cast<std::int64_t>(random.bits() >> 1);
+                  return t;
+                }) | mr::batch<&two::second>({.size = 8});
+    std::vector<std::int64_t> all;
+    for (auto& b : mr::session{std::move(flow), {.announce = false}})
+      for (const auto n : b.get<&two::second>().host()) all.push_back(n);
+    return all;
+  };
+  CHECK(seconds(false) == seconds(true));
+}
+
+TEST_CASE("prefetch is a bound that is never exceeded") {
+  for (const std::size_t depth : {1, 2, 5}) {
+    std::atomic<int> made{0};
+    mr::session run{mr::from(numbers(400)) | mr::map([&](int n) {
+                      ++made;
+                      return row{n};
+                    }) | mr::batch<&row::n>({.size = 10}) | mr::prefetch({.batches = depth}),
+                    {.threads = 3, .announce = false}};
+    int batch = 0;
+    for (auto& b : run) {
+      if (batch < 3) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      // Those delivered, and as many as may be kept, of which one may be the one in use.
+      CHECK(made.load() <= static_cast<int>((static_cast<std::size_t>(++batch) + depth) * 10));
+      CHECK(b.size() == 10);
+    }
+    CHECK(made.load() == 400);
+  }
+}
+
+TEST_CASE("drop_last drops the short batch before anybody works on it") {
+  std::atomic<int> made{0};
+  const auto counting = mr::map([&](int n) {
+    ++made;
+    return row{n};
+  });
+  CHECK(run_all(mr::from(numbers(25)) | counting | mr::batch<&row::n>({.size = 10})).size() == 20);
+  CHECK(made.exchange(0) == 20);
+  CHECK(run_all(mr::from(numbers(25)) | counting | mr::batch<&row::n>({.size = 10, .drop_last = false})).size() == 25);
+  CHECK(made.load() == 25);
+}
+
+TEST_CASE("shuffle keeps every item, and a window of one keeps the order") {
+  const auto in_order = run_all(mr::from(numbers(64)) | into_rows | in_twos);
+  auto shuffled = run_all(mr::from(numbers(64), {.seed = 3}) | mr::shuffle({.window = 16}) | into_rows | in_twos);
+  CHECK(shuffled != in_order);
+  std::sort(shuffled.begin(), shuffled.end());
+  CHECK(shuffled == in_order);
+  CHECK(run_all(mr::from(numbers(64), {.seed = 3}) | mr::shuffle({.window = 1}) | into_rows | in_twos) == in_order);
+}
