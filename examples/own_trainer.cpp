@@ -9,6 +9,8 @@
 
 #include <millrace/millrace.hpp>
 
+#include <cmath>
+
 namespace mr = millrace;
 
 namespace {

@@ -10,6 +10,8 @@
 
 #include <millrace/millrace.hpp>
 
+#include <cmath>
+
 namespace mr = millrace;
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <tbb/global_control.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <stdlib.h>

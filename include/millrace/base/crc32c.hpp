@@ -22,8 +22,9 @@ namespace detail {
 
 using crc32c_tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
-/// Table k holds the effect of a byte that is followed by k more bytes.
-constexpr crc32c_tables make_crc32c_tables() noexcept {
+/// Table k holds the effect of a byte that is followed by k more bytes. Not constexpr: evaluating it would be a
+/// twentieth of what including the library costs.
+inline crc32c_tables make_crc32c_tables() noexcept {
   crc32c_tables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
     std::uint32_t state = byte;
@@ -38,11 +39,9 @@ constexpr crc32c_tables make_crc32c_tables() noexcept {
   return tables;
 }
 
-inline constexpr crc32c_tables crc32c_table = make_crc32c_tables();
-
 /// Both parts below take and give the inner state: the checksum before its final xor.
 inline std::uint32_t crc32c_by_tables(std::span<const std::byte> data, std::uint32_t state) noexcept {
-  const auto& table = crc32c_table;
+  static const crc32c_tables table = make_crc32c_tables();
   const auto at = [&data](std::size_t i) noexcept { return std::to_integer<std::uint32_t>(data[i]); };
   std::size_t i = 0;
   for (; i + 8 <= data.size(); i += 8) {

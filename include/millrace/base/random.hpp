@@ -13,7 +13,6 @@
 
 #include <millrace/base/version.hpp>
 
-#include <cmath>
 #include <cstdint>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -68,7 +67,9 @@ class draw {
   constexpr double uniform() noexcept { return static_cast<double>(bits() >> 11) * 0x1p-53; }
 
   /// A double in [low, high). One fused multiply-add: the same bits with every compiler and flag.
-  double uniform(double low, double high) noexcept { return std::fma(uniform(), high - low, low); }
+  double uniform(double low, double high) noexcept {
+    return __builtin_fma(uniform(), high - low, low);   // std::fma, without the cost of including <cmath>
+  }
 
   /// True with the given probability.
   constexpr bool chance(double probability) noexcept { return uniform() < probability; }

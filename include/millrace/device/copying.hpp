@@ -10,12 +10,11 @@
 #include <millrace/device/host.hpp>
 #include <millrace/sync/machine.hpp>
 
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <mutex>
-#include <thread>
+#include <thread>   // and the clock that its sleep_until takes
 
 namespace millrace::inline MILLRACE_ABI {
 

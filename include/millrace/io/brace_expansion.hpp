@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -76,7 +77,7 @@ class brace_expander {
     const auto add_alternative = [&](std::size_t end) {
       auto expanded = expand(group.substr(begin, end - begin));
       check_count(choices.size() + expanded.size());
-      choices.insert(choices.end(), std::make_move_iterator(expanded.begin()), std::make_move_iterator(expanded.end()));
+      for (auto& choice : expanded) choices.push_back(std::move(choice));
     };
     for (std::size_t at = 0; at < group.size(); ++at) {
       if (group[at] == '\\') ++at;

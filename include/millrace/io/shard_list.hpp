@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <dirent.h>
@@ -156,7 +157,7 @@ inline std::vector<std::string> list_shards(const std::vector<std::string>& name
 inline std::vector<std::string> list_shards(std::string_view pattern) {
   std::vector<std::string> paths;
   const auto append = [&paths](std::vector<std::string> more) {
-    paths.insert(paths.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    for (auto& path : more) paths.push_back(std::move(path));
   };
   for (std::size_t at = 0; at <= pattern.size();) {
     const std::size_t end = std::min(pattern.find("::", at), pattern.size());

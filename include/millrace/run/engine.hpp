@@ -216,8 +216,8 @@ class session<Flow>::engine {
 
   /// Without threads: from the trainer's end upstream, whoever can do something does.
   bool advance_any() {
-    for (auto it = components_.rbegin(); it != components_.rend(); ++it)
-      if ((*it)->advance()) return true;
+    for (std::size_t i = components_.size(); i-- > 0;)
+      if (components_[i]->advance()) return true;
     return false;
   }
 

@@ -20,12 +20,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <time.h>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -39,9 +39,9 @@ class pump_work {
 };
 
 inline std::uint64_t steady_now_ns() noexcept {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);   // as instant.hpp does: <chrono> brings the calendar and its streams along
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 class pump final : public worker_task, public ticket_gate, public std::enable_shared_from_this<pump> {
