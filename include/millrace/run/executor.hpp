@@ -12,8 +12,20 @@
 
 #include <millrace/sync/machine.hpp>
 
+// oneTBB includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest of it would be a quarter of what
+// this library costs g++. So the guard of GCC's <immintrin.h> counts as set for as long as oneTBB is read: whoever
+// includes that header later gets it all.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(_IMMINTRIN_H_INCLUDED)
+#include <emmintrin.h>
+#define _IMMINTRIN_H_INCLUDED
+#define MILLRACE_WITHOUT_IMMINTRIN
+#endif
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
+#ifdef MILLRACE_WITHOUT_IMMINTRIN
+#undef _IMMINTRIN_H_INCLUDED
+#undef MILLRACE_WITHOUT_IMMINTRIN
+#endif
 
 #include <condition_variable>
 #include <deque>
