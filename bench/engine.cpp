@@ -101,7 +101,7 @@ void measure_empty_stage(bench::harness& run) {
   for (int i = 0; i < repeats; ++i)
     for (const std::size_t size : sizes) costs[size].push_back(empty_stage_cost(size, run.quick() ? 1.5 : 5));
   for (const auto& [size, all] : costs) {
-    const auto column = [&](double cost::*which) {
+    const auto column = [&all = all](double cost::*which) {
       std::vector<double> values;
       for (const auto& c : all) values.push_back(c.*which);
       return values;
