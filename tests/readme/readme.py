@@ -50,7 +50,7 @@ def main():
     for (program, _, compiler, _), problem in in_parallel(problem_with, jobs):
         report.add(f"{program} {compiler}", problem)
 
-    named = {(a or b).rstrip(".,;:)") for a, b in NAMED_FILE.findall(text)}
+    named = {(a or b).rstrip(".,;:)`") for a, b in NAMED_FILE.findall(text)}
     lost = [name for name in sorted(named) if not (ROOT / name).exists() and not (ROOT / "include" / name).exists()]
     report.add(f"all {len(named)} files that it names exist", ", ".join(lost))
     return report.close()
