@@ -71,17 +71,17 @@ struct plan_axis {
 
   /// The same outputs from a source that was decoded at `eighths` / 8 of its size.
   plan_axis scaled(std::int64_t eighths) const noexcept {
-    plan_axis small = *this;
-    small.begin *= eighths;
-    small.length *= eighths;
-    small.denominator *= 8;
-    const std::int64_t common = std::gcd(std::gcd(small.begin, small.length), small.denominator);
-    small.begin /= common;
-    small.length /= common;
-    small.denominator /= common;
-    small.clip_begin = clip_begin * eighths / 8;
-    small.clip_end = (clip_end * eighths + 7) / 8;
-    return small;
+    plan_axis shrunk = *this;
+    shrunk.begin *= eighths;
+    shrunk.length *= eighths;
+    shrunk.denominator *= 8;
+    const std::int64_t common = std::gcd(std::gcd(shrunk.begin, shrunk.length), shrunk.denominator);
+    shrunk.begin /= common;
+    shrunk.length /= common;
+    shrunk.denominator /= common;
+    shrunk.clip_begin = clip_begin * eighths / 8;
+    shrunk.clip_end = (clip_end * eighths + 7) / 8;
+    return shrunk;
   }
 };
 

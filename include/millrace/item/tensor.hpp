@@ -60,8 +60,8 @@ class tensor {
 
   const std::array<std::size_t, N>& shape() const noexcept { return shape_; }
   std::size_t size() const noexcept { return data_.size(); }
-  std::span<T> span() noexcept { return data_; }
-  std::span<const T> span() const noexcept { return data_; }
+  std::span<T> span() noexcept { return {data_.data(), data_.size()}; }
+  std::span<const T> span() const noexcept { return {data_.data(), data_.size()}; }
   T* data() noexcept { return data_.data(); }
   const T* data() const noexcept { return data_.data(); }
 

@@ -8,6 +8,7 @@
 
 #include <millrace/run/ticket_input.hpp>
 #include <millrace/sync/doorbell.hpp>
+#include <millrace/sync/machine.hpp>
 
 #include <thread>
 
