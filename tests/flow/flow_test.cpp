@@ -27,12 +27,13 @@ std::vector<std::int32_t> run_all(auto flow) {
 }  // namespace
 
 TEST_CASE("nothing runs before there is a session") {
-  std::atomic<int> calls{0};
-  const auto flow = mr::from([&]() -> std::optional<int> { return ++calls <= 6 ? std::optional(0) : std::nullopt; }) |
-                    mr::map([&](int n) { ++calls; return row{n}; }) | mr::batch<&row::n>({.size = 2});
-  CHECK(calls.load() == 0);
+  std::atomic<int> read{0}, mapped{0};
+  const auto flow = mr::from([&]() -> std::optional<int> { return ++read <= 6 ? std::optional(0) : std::nullopt; }) |
+                    mr::map([&](int n) { ++mapped; return row{n}; }) | mr::batch<&row::n>({.size = 2});
+  CHECK(read.load() + mapped.load() == 0);
   run_all(flow);
-  CHECK(calls.load() == 7 + 6);
+  CHECK(read.load() == 7);
+  CHECK(mapped.load() == 6);
 }
 
 TEST_CASE("a flow is a value: it can be kept, copied, continued in two ways and run again") {

@@ -20,7 +20,7 @@ NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
 def problem_with(job):
     program, snippet, compiler, passes = job
     source = pathlib.Path(__file__).parent / f"{program}.cpp"
-    flags = [compiler, *WARNINGS, "-O1", f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    flags = [compiler, *WARNINGS, "-O0", f"-I{ROOT / 'include'}", *library_flags("--cflags")]
     key = passes.key(flags, source.read_text() + snippet, ROOT / "include")
     if passes.remark(key) is not None:
         return None

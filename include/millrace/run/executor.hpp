@@ -12,10 +12,12 @@
 
 #include <millrace/sync/machine.hpp>
 
-// oneTBB includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest of it would be a quarter of what
-// this library costs g++. So the guard of GCC's <immintrin.h> counts as set for as long as oneTBB is read: whoever
-// includes that header later gets it all.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(_IMMINTRIN_H_INCLUDED)
+// oneTBB 2021.8 includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest would be a quarter of
+// what this library costs g++. So the guard of GCC's <immintrin.h> counts as set for as long as oneTBB is read: whoever
+// includes that header later gets it all. Versions that this was not tried with are left alone.
+#include <oneapi/tbb/version.h>
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && TBB_VERSION_MAJOR == 2021 && \
+    TBB_VERSION_MINOR <= 8 && !defined(_IMMINTRIN_H_INCLUDED)
 #include <emmintrin.h>
 #define _IMMINTRIN_H_INCLUDED
 #define MILLRACE_WITHOUT_IMMINTRIN
