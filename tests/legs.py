@@ -234,7 +234,7 @@ def digest(leg):
 
 def clang(leg):
     """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
-    leg.build(["-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug", "-Doptimization=1",
+    leg.build(["-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug",
                "-Db_sanitize=address,undefined", "-Db_lundef=false",
                "-Dcpp_args=-D_GLIBCXX_ASSERTIONS -gline-tables-only -fno-sanitize-recover=all",
                "-Dcpp_link_args=-fno-sanitize-recover=all"], CXX="clang++")
@@ -260,7 +260,7 @@ def tsan(leg):
         reported = "WARNING: ThreadSanitizer: data race" in output
         leg.expect(name, None if reported == bool(define) and (leg.returncode == 0) == (not define) else output)
 
-    leg.build(["-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug", "-Doptimization=1",
+    leg.build(["-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug",
                "-Db_sanitize=thread", "-Db_lundef=false", "-Dcpp_args=-gline-tables-only"],
               CXX="clang++", **environment)
     leg.run_tests(wrapper, **environment)
