@@ -12,7 +12,7 @@
 
 #include <millrace/sync/machine.hpp>
 
-// oneTBB 2021.8 includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest would be a quarter of
+// oneTBB 2021.8 includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest would add an eighth to
 // what this library costs g++. So the guard of GCC's <immintrin.h> counts as set for as long as oneTBB is read: whoever
 // includes that header later gets it all. Versions that this was not tried with are left alone.
 #include <oneapi/tbb/version.h>

@@ -19,7 +19,7 @@
 
 #include <algorithm>
 #include <concepts>
-#include <condition_variable>   // and the durations that wait_for takes: <chrono> is four times as dear
+#include <condition_variable>   // and the durations that wait_for takes; <chrono> adds a calendar
 #include <csignal>
 #include <cstdio>
 #include <deque>
