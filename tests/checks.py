@@ -85,6 +85,8 @@ class RememberedPasses:
         self.versions += output_of(["pkg-config", "--modversion", *LIBRARIES])
 
     def key(self, command, text, include):
+        # Another clone, elsewhere, has the same passes.
+        command = [part.replace(str(ROOT), "") for part in command]
         parts = [self.versions, *command, text, *sorted(reached_text(text, include).items())]
         return self.folder / hashlib.sha256(repr(parts).encode()).hexdigest()
 
