@@ -98,6 +98,9 @@ class Leg:
 
     def build(self, options, **environment):
         """Configures and builds build/LEG."""
+        # Meson looks for ccache by itself only where no compiler is named.
+        if "CXX" in environment:
+            environment["CXX"] = " ".join(launched(environment["CXX"]))
         shell = f'root={sh_quoted(ROOT)}; . "$root/.ci/setup.sh"; '
         folder = f"build/{self.name}"
         self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, "-Dcuda=auto", *options],
