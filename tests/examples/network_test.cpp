@@ -1,4 +1,5 @@
 #include "../../examples/network.hpp"
+#include "../temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +8,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <stdlib.h>
 
 namespace mr = millrace;
 
@@ -147,9 +147,8 @@ TEST_CASE("u8 pixels and the same ones as f32 in 0..1 give the same loss") {
 }
 
 TEST_CASE("a loaded network goes on exactly where the saved one stopped, and other files are refused") {
-  std::string folder = (std::filesystem::temp_directory_path() / "millrace-network-XXXXXX").string();
-  REQUIRE(::mkdtemp(folder.data()));
-  const std::string path = folder + "/model.bin";
+  const temporary_folder folder;
+  const std::string path = folder / "model.bin";
   const batch b(8, 32, 1);
   network first({.seed = 1}), second({.seed = 2});
   first.step(b.x(), b.y(), 1e-3);
@@ -170,9 +169,8 @@ TEST_CASE("a loaded network goes on exactly where the saved one stopped, and oth
   std::filesystem::resize_file(path, 20'000);
   CHECK_THROWS_AS(second.load(path), mr::data_error);
   CHECK(second.weights() == kept);
-  CHECK_THROWS_AS(second.load(folder + "/missing"), mr::io_error);
-  CHECK_THROWS_AS(second.save(folder + "/missing/model.bin"), mr::io_error);
-  std::filesystem::remove_all(folder);
+  CHECK_THROWS_AS(second.load(folder / "missing"), mr::io_error);
+  CHECK_THROWS_AS(second.save(folder / "missing/model.bin"), mr::io_error);
 }
 
 TEST_CASE("wrong shapes and labels are named") {

@@ -2,13 +2,14 @@
 // folder. Nothing here depends on the library's own writer.
 #pragma once
 
+#include "../temporary_folder.hpp"
+
 #include <millrace/io/shard_reader.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -213,30 +214,6 @@ inline outcome read_source(std::unique_ptr<mr::byte_source> source, mr::shard_re
 inline outcome read_tar(std::string tar, mr::shard_reader_options options = {}) {
   return read_source(std::make_unique<memory_source>(std::move(tar)), std::move(options));
 }
-
-/// A folder that is removed at the end of the test.
-class temporary_folder {
- public:
-  temporary_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "millrace-test-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-  std::size_t file_count() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline void save(const std::string& path, std::string_view data) {
   std::ofstream(path, std::ios::binary).write(data.data(), static_cast<std::streamsize>(data.size()));

@@ -32,7 +32,6 @@ TEST_CASE("the steady state allocates nothing per sample (not seen: malloc is a 
 #include <thread>
 
 namespace mr = millrace;
-using tar_test::temporary_folder;
 
 namespace {
 

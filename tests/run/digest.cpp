@@ -1,13 +1,14 @@
 // Prints the digest of a stream of batches (keys, labels, pixels), after making sure that it is the same for every
 // number of workers, prefetch depth, number of I/O threads, device and 20 seeds of random delays in the stages.
 // tests/run.sh builds it with several compilers and flags and compares what they print.
+#include "../temporary_folder.hpp"
+
 #include <millrace/base/digest.hpp>
 #include <millrace/millrace.hpp>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <thread>
 
 namespace mr = millrace;
@@ -100,15 +101,12 @@ int compare_all(const std::string& pattern) {
 }  // namespace
 
 int main() {
-  std::string folder = (std::filesystem::temp_directory_path() / "millrace-digest-XXXXXX").string();
-  if (!mkdtemp(folder.data())) return EXIT_FAILURE;
-  int outcome = EXIT_FAILURE;
+  const temporary_folder folder;
   try {
-    write_pictures(folder);
-    outcome = compare_all(folder + "/digest-{0..4}.tar");
+    write_pictures(folder.path());
+    return compare_all(folder / "digest-{0..4}.tar");
   } catch (const std::exception& e) {
     std::printf("%s\n", e.what());
+    return EXIT_FAILURE;
   }
-  std::filesystem::remove_all(folder);
-  return outcome;
 }

@@ -1,3 +1,5 @@
+#include "quiet_sessions.hpp"
+
 #include <millrace/run/feed.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -7,7 +9,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <set>
 #include <thread>
 
@@ -60,16 +61,6 @@ struct liar {
     emit(piece{n, 1});
   }
 };
-
-std::vector<int> numbers(int count) {
-  std::vector<int> v(static_cast<std::size_t>(count));
-  std::iota(v.begin(), v.end(), 0);
-  return v;
-}
-
-mr::session_options quiet(int threads, std::uint64_t epochs = 1) {
-  return {.epochs = epochs, .threads = threads, .announce = false};
-}
 
 template <class Flow>
 std::vector<std::pair<int, int>> run_all(Flow flow, mr::session_options options) {

@@ -1,3 +1,5 @@
+#include "quiet_sessions.hpp"
+
 #include <millrace/device/copying.hpp>
 #include <millrace/run/feed.hpp>
 #include <millrace/stages/from.hpp>
@@ -10,7 +12,6 @@
 #include <atomic>
 #include <chrono>
 #include <map>
-#include <numeric>
 #include <set>
 #include <thread>
 
@@ -24,16 +25,6 @@ struct example {
 };
 
 example prepare(int n, mr::draw& random) { return {n, random.uniform()}; }
-
-std::vector<int> numbers(int count) {
-  std::vector<int> v(static_cast<std::size_t>(count));
-  std::iota(v.begin(), v.end(), 0);
-  return v;
-}
-
-mr::session_options quiet(int threads, std::uint64_t epochs = 1) {
-  return {.epochs = epochs, .threads = threads, .announce = false};
-}
 
 /// All numbers in the order of delivery.
 template <class Session>

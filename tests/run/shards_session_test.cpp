@@ -2,6 +2,7 @@
 #include <millrace/millrace.hpp>
 
 #include "../io/tar_bytes.hpp"
+#include "quiet_sessions.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +12,6 @@
 #include <set>
 
 namespace mr = millrace;
-using tar_test::temporary_folder;
 
 namespace {
 
@@ -32,10 +32,6 @@ std::string write_gray_shards(const temporary_folder& folder) {
   }
   shards.close();
   return folder / "gray-{0..3}.tar";
-}
-
-mr::session_options quiet(int threads, std::uint64_t epochs = 1) {
-  return {.epochs = epochs, .threads = threads, .announce = false};
 }
 
 void truncate_file(const std::string& path, std::uintmax_t bytes) { std::filesystem::resize_file(path, bytes); }

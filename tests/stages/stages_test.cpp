@@ -1,3 +1,5 @@
+#include "../run/quiet_sessions.hpp"
+
 #include <millrace/run/session.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/expand.hpp>
@@ -11,7 +13,6 @@
 #include <atomic>
 #include <chrono>
 #include <list>
-#include <numeric>
 #include <set>
 #include <string>
 #include <thread>
@@ -30,12 +31,6 @@ std::vector<std::int64_t> run_all(auto flow, int threads = 2) {
   for (auto& b : mr::session{std::move(flow), {.threads = threads, .announce = false}})
     for (const auto n : b.template get<&row::n>().host()) all.push_back(n);
   return all;
-}
-
-std::vector<int> numbers(int count) {
-  std::vector<int> v(static_cast<std::size_t>(count));
-  std::iota(v.begin(), v.end(), 0);
-  return v;
 }
 
 const auto into_rows = mr::map([](int n) { return row{n}; });

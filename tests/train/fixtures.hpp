@@ -1,34 +1,17 @@
-// What the tests of this folder share: a folder that goes away again, a clock set by hand, a sink that remembers.
+// What the tests of this folder share: a clock set by hand, a sink that remembers.
 #pragma once
+
+#include "../temporary_folder.hpp"
 
 #include <millrace/train/sink.hpp>
 
 #include <atomic>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <stdexcept>
-#include <stdlib.h>
 #include <string>
 #include <vector>
-
-struct temporary_folder {
-  temporary_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "millrace-train-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    path = name;
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::string operator/(const std::string& name) const { return path + "/" + name; }
-  std::string path;
-};
 
 inline std::string content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -106,5 +106,5 @@ image = a.Images('augmented')[0]
 assert (image.step, image.width, image.height) == (300, 224, 160)
 assert image.encoded_image_string == b'\xd8' * 300
 )";
-  CHECK(std::system(("python3 " + folder / "read.py " + folder.path + "/run").c_str()) == 0);
+  CHECK(std::system(("python3 " + folder / "read.py " + folder.path() + "/run").c_str()) == 0);
 }

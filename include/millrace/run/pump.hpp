@@ -14,6 +14,7 @@
 // they hold a seat; stop() and join() make sure that none does any more.
 #pragma once
 
+#include <millrace/base/clock.hpp>
 #include <millrace/run/executor.hpp>
 #include <millrace/run/segment.hpp>
 #include <millrace/sync/doorbell.hpp>
@@ -25,7 +26,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <time.h>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -39,9 +39,7 @@ class pump_work {
 };
 
 inline std::uint64_t steady_now_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);   // as instant.hpp does: <chrono> brings the calendar and its streams along
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC));
 }
 
 class pump final : public worker_task, public ticket_gate, public std::enable_shared_from_this<pump> {

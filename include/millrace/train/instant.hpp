@@ -7,11 +7,11 @@
 // called from several threads at once. Errors: none.
 #pragma once
 
+#include <millrace/base/clock.hpp>
 #include <millrace/base/version.hpp>
 
 #include <cstdint>
 #include <functional>
-#include <time.h>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -21,12 +21,7 @@ struct instant {
 };
 
 inline instant system_instant() noexcept {
-  const auto read = [](clockid_t id) noexcept {
-    timespec t{};
-    ::clock_gettime(id, &t);
-    return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
-  };
-  return {read(CLOCK_MONOTONIC), read(CLOCK_REALTIME)};
+  return {read_clock_ns(CLOCK_MONOTONIC), read_clock_ns(CLOCK_REALTIME)};
 }
 
 /// Whole and broken seconds are converted apart: a wall clock's nanoseconds have more digits than a double.
