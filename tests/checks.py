@@ -11,6 +11,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,11 @@ class Report:
 
 def output_of(command):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True).stdout
+
+
+def launcher():
+    """What a compilation into an object file is started through: ccache where there is one."""
+    return ["ccache"] if shutil.which("ccache") else []
 
 
 @functools.lru_cache

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from checks import COMPILERS, JOBS, ROOT, WARNINGS, library_flags
+from checks import COMPILERS, JOBS, ROOT, WARNINGS, launcher, library_flags
 
 BUILD = ROOT / "build"
 STEP_LIMIT_SECONDS = 900
@@ -100,7 +100,7 @@ class Leg:
         """Configures and builds build/LEG."""
         # Meson looks for ccache by itself only where no compiler is named.
         if "CXX" in environment:
-            environment["CXX"] = " ".join(launched(environment["CXX"]))
+            environment["CXX"] = " ".join([*launcher(), environment["CXX"]])
         shell = f'root={sh_quoted(ROOT)}; . "$root/.ci/setup.sh"; '
         folder = f"build/{self.name}"
         self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, "-Dcuda=auto", *options],
@@ -131,11 +131,6 @@ class Leg:
 
 def sh_quoted(text):
     return "'" + str(text).replace("'", "'\\''") + "'"
-
-
-def launched(compiler):
-    """The compiler, through ccache where there is one."""
-    return ["ccache", compiler] if shutil.which("ccache") else [compiler]
 
 
 def steady_addresses():
@@ -225,7 +220,7 @@ def digest(leg):
             name = " ".join([compiler, *flags])
             program = folder / name.replace(" ", "_")
             compile_flags = [*WARNINGS, *flags, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-            leg.run(f"compile with {name}", [*launched(compiler), *compile_flags, "-c", source, "-o", f"{program}.o"])
+            leg.run(f"compile with {name}", [*launcher(), compiler, *compile_flags, "-c", source, "-o", f"{program}.o"])
             leg.run("link it", [compiler, f"{program}.o", "-o", program, *library_flags("--libs")])
             # The first line of the output is the command.
             seen[name] = leg.run("run it", [program]).partition("\n")[2]
