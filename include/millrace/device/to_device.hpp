@@ -9,8 +9,8 @@
 // has none of its own, it uses the host slots.
 #pragma once
 
+#include <millrace/device/best_device.hpp>
 #include <millrace/flow/flow.hpp>
-#include <millrace/device/host.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
 

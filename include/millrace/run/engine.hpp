@@ -205,6 +205,7 @@ class session<Flow>::engine {
                     .slot_bytes = slot_bytes_,
                     .host_slots = prefetch_ + (copies ? 0 : 1),   // the one that the step uses
                     .device_slots = copies ? std::max<std::size_t>(1, to_device_.options.slots) : 0,
+                    .device_memory_apart = delivery_->backend().memory() == memory_kind::device,
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
                     .window = plan_.settings().window};
