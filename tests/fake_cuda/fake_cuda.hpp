@@ -46,8 +46,8 @@ struct options {
   int background_threads = 0;                       ///< 0: work is done inside the program's own calls
   int polls = 4;                                    ///< late: so many queries of one thing and it is done
   int driver_version = CUDART_VERSION;              ///< lower: cudaErrorInsufficientDriver; 0: no driver at all
-  std::size_t device_bytes = std::size_t{16} << 30; ///< of each device; cudaMalloc fails above it
-  std::size_t pinned_bytes = std::size_t{16} << 30; ///< of the process; cudaHostAlloc and cudaHostRegister fail above it
+  std::size_t device_bytes = std::size_t{16} << 30;   ///< of each device; cudaMalloc fails above it
+  std::size_t pinned_bytes = std::size_t{16} << 30;   ///< of the process, for cudaHostAlloc and -Register
 };
 
 /// A new world: nothing lives, nothing was called, no thread has chosen a device.

@@ -47,8 +47,9 @@ operation_pointer world::enqueue(stream& s, const work& todo, work_extra extra) 
   op->after = std::move(extra.after);
   // The legacy stream and the blocking ones of a device wait for each other.
   for (const stream_pointer& other : streams) {
-    if (other.get() != &s && other->device == s.device && s.blocking && other->blocking && (s.legacy || other->legacy) &&
-        !other->queue.empty()) {
+    const bool linked = other.get() != &s && other->device == s.device && s.blocking && other->blocking &&
+                        (s.legacy || other->legacy);
+    if (linked && !other->queue.empty()) {
       op->after.push_back(other->queue.back());
     }
   }

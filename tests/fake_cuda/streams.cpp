@@ -167,7 +167,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
     if ((from->flags | to->flags) & cudaEventDisableTiming) return cudaErrorInvalidResourceHandle;
     if (!from->recorded || !to->recorded) return cudaErrorInvalidResourceHandle;
     if (!from->recorded->done || !to->recorded->done) return cudaErrorNotReady;
-    *milliseconds = static_cast<float>(static_cast<double>(to->recorded->done_at_ns - from->recorded->done_at_ns) / 1e6);
+    const auto nanoseconds = static_cast<double>(to->recorded->done_at_ns - from->recorded->done_at_ns);
+    *milliseconds = static_cast<float>(nanoseconds / 1e6);
     return cudaSuccess;
   });
 }
