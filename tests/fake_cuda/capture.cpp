@@ -23,16 +23,17 @@ cudaError_t world::forbid_unsafe() {
 }
 
 /// The legacy stream would have to wait for, or be waited for by, a blocking stream that is being captured.
+std::vector<capture*> world::captures_beside(const stream& s) const {
+  std::vector<capture*> found;
+  for (const stream_pointer& other : streams)
+    if (s.legacy && other->device == s.device && other->blocking && other->capturing)
+      found.push_back(other->capturing.get());
+  return found;
+}
 cudaError_t world::forbid_legacy(const stream& s) {
-  if (!s.legacy) return cudaSuccess;
-  bool forbidden = false;
-  for (const stream_pointer& other : streams) {
-    if (other->device == s.device && other->blocking && other->capturing) {
-      invalidate(*other->capturing);
-      forbidden = true;
-    }
-  }
-  return forbidden ? cudaErrorStreamCaptureImplicit : cudaSuccess;
+  const std::vector<capture*> forbidding = captures_beside(s);
+  for (capture* const c : forbidding) invalidate(*c);
+  return forbidding.empty() ? cudaSuccess : cudaErrorStreamCaptureImplicit;
 }
 
 cudaError_t world::forbid_unordered(const stream& s) {
@@ -158,7 +159,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
     if (!status) return cudaErrorInvalidValue;
     const stream_pointer s = w.find_stream(stream);
     if (!s) return cudaErrorInvalidResourceHandle;
-    if (const cudaError_t error = w.forbid_legacy(*s); error != cudaSuccess) return error;
+    if (!w.captures_beside(*s).empty()) return cudaErrorStreamCaptureImplicit;   // and no capture is the worse for it
     *status = !s->capturing               ? cudaStreamCaptureStatusNone
               : s->capturing->invalidated ? cudaStreamCaptureStatusInvalidated
                                           : cudaStreamCaptureStatusActive;

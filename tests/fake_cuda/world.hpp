@@ -129,6 +129,7 @@ class world {
   /// Puts work into a stream, or into the graph that is being captured from it.
   cudaError_t submit(stream& s, const work& todo, work_extra extra = {});
   cudaError_t forbid_unsafe();
+  std::vector<capture*> captures_beside(const stream& s) const;
   cudaError_t forbid_legacy(const stream& s);
   /// For the calls that ask or wait for a whole stream: none of it may be part of a capture.
   cudaError_t forbid_unordered(const stream& s);
