@@ -112,7 +112,8 @@ cudaError_t give_back(world& w, const char* name, void* address, memory_kind wha
 
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int flags) {
   return call("cudaHostAlloc", {.synchronises = true, .unsafe = true}, [&](world& w) {
-    if (flags > (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)) return cudaErrorInvalidValue;
+    constexpr unsigned int known = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+    if (flags & ~known) return cudaErrorInvalidValue;
     return allocate(w, memory, {.what = memory_kind::host, .bytes = bytes, .device = this_thread().device});
   });
 }
@@ -139,7 +140,8 @@ cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int flags
   return call("cudaHostRegister", {.synchronises = true, .unsafe = true}, [&](world& w) {
     constexpr unsigned int known = cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
     if (!memory || bytes == 0 || (flags & ~known)) return cudaErrorInvalidValue;
-    const std::size_t used = w.allocations.bytes(memory_kind::host, 0) + w.allocations.bytes(memory_kind::registered, 0);
+    const std::size_t used =
+        w.allocations.bytes(memory_kind::host, 0) + w.allocations.bytes(memory_kind::registered, 0);
     if (bytes > w.options.pinned_bytes || used > w.options.pinned_bytes - bytes) return cudaErrorMemoryAllocation;
     const bool was_free = w.allocations.register_host(
         memory, {.what = memory_kind::registered, .bytes = bytes, .device = this_thread().device});

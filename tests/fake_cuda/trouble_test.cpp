@@ -94,7 +94,7 @@ TEST_CASE("an error stays for its thread until it is asked for; not ready is one
   CHECK(cudaGetLastError() == cudaErrorNotReady);
   CHECK(std::string(cudaGetErrorName(cudaErrorNotReady)) == "cudaErrorNotReady");
   CHECK(std::string(cudaGetErrorString(cudaErrorNotReady)) == "not done yet");
-  CHECK(std::string(cudaGetErrorName(static_cast<cudaError_t>(12345))) == "unrecognized error code");
+  CHECK(std::string(cudaGetErrorName(static_cast<cudaError_t>(998))) == "unrecognized error code");
 }
 
 TEST_CASE("a broken device: every call gives the error, pending work is dropped, destructors still count") {
@@ -165,7 +165,6 @@ TEST_CASE("the Nth call of each function fails, once, with the error that was as
   using call = std::function<cudaError_t()>;
   cudaStream_t s{}, other{};
   cudaEvent_t e{};
-  cudaGraph_t graph{};
   void *host = nullptr, *device = nullptr;
   int value = 0;
   std::size_t bytes = 0;
@@ -176,7 +175,11 @@ TEST_CASE("the Nth call of each function fails, once, with the error that was as
   char text[20];
   const auto nothing = [](void*) {};
   // Each can be called twice in a row and succeeds.
-  const std::vector<std::pair<const char*, call>> functions = {
+  struct named_call {
+    const char* name;
+    call make;
+  };
+  const std::vector<named_call> functions = {
       {"cudaGetDeviceCount", [&] { return cudaGetDeviceCount(&value); }},
       {"cudaGetDevice", [&] { return cudaGetDevice(&value); }},
       {"cudaSetDevice", [&] { return cudaSetDevice(0); }},
@@ -206,7 +209,8 @@ TEST_CASE("the Nth call of each function fails, once, with the error that was as
       {"cudaMemsetAsync", [&] { return cudaMemsetAsync(device, 0, 100, s); }},
       {"cudaPointerGetAttributes", [&] { return cudaPointerGetAttributes(&attributes, host); }},
   };
-  for (const auto& [name, function] : functions) {
+  for (const named_call& function : functions) {
+    const char* const name = function.name;
     for (const std::uint64_t nth : {1, 3}) {
       CAPTURE(name);
       CAPTURE(nth);
@@ -218,13 +222,12 @@ TEST_CASE("the Nth call of each function fails, once, with the error that was as
       const std::uint64_t before = fake_cuda::calls(name);
       fake_cuda::fail(name, nth, cudaErrorMemoryAllocation);
       for (std::uint64_t i = 1; i <= 4; ++i) {
-        CHECK(function() == (i == nth ? cudaErrorMemoryAllocation : cudaSuccess));
+        CHECK(function.make() == (i == nth ? cudaErrorMemoryAllocation : cudaSuccess));
       }
       CHECK(fake_cuda::calls(name) == before + 4);
     }
   }
   fake_cuda::reset();   // while the memory that is registered still exists
-  (void)graph;
 }
 
 TEST_CASE("a release that fails has released") {
