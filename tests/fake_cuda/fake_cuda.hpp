@@ -20,6 +20,8 @@
 // kernels that use memory of the right device out of order (but values tell), an overrun that ends within the last page
 // (found when the memory is freed) or starts in a page that is also another's, and anything about speed.
 //
+// Allocating and registering wait for nothing, as the real calls may not either; freeing waits for all devices.
+//
 // A "kernel" is a function given to cudaLaunchHostFunc; it runs without the lock, may take its time, and must make no
 // CUDA call. Like a kernel, and unlike a real host function, it is refused on a stream of a device that is not current.
 // Without background threads it runs on the thread that makes the call, so it must not wait for that thread.

@@ -1,6 +1,7 @@
 #include "helpers.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -129,6 +130,40 @@ TEST_CASE("by lot: the pages of a copy land out of order, and other streams get 
   }
   CHECK(out_of_order);
   CHECK(overtaken);
+}
+
+TEST_CASE("by lot: a wait does not do a copy in one go either") {
+  bool seen_half_done = false;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    fake_cuda::reset({.seed = seed, .when = order::shuffled});
+    pinned<unsigned char> source(64 * page);
+    on_device<unsigned char> target(64 * page);
+    a_stream copies, kernels;
+    std::fill_n(source.data, source.bytes, static_cast<unsigned char>(1));
+    struct counts {
+      const unsigned char* from;
+      std::vector<std::size_t> landed{};
+    } c{target.data};
+    // A graph, so that one call enqueues them all.
+    ok(cudaStreamBeginCapture(kernels, cudaStreamCaptureModeGlobal));
+    for (int i = 0; i < 60; ++i) {
+      ok(cudaLaunchHostFunc(kernels, [](void* p) {
+        auto* mine = static_cast<counts*>(p);
+        mine->landed.push_back(static_cast<std::size_t>(std::count(mine->from, mine->from + 64 * page, 1)) / page);
+      }, &c));
+    }
+    cudaGraph_t graph{};
+    cudaGraphExec_t executable{};
+    ok(cudaStreamEndCapture(kernels, &graph));
+    ok(cudaGraphInstantiate(&executable, graph, 0));
+    ok(cudaMemcpyAsync(target, source, source.bytes, cudaMemcpyHostToDevice, copies));
+    ok(cudaGraphLaunch(executable, kernels));
+    ok(cudaDeviceSynchronize());
+    CHECK(c.landed.size() == 60);
+    // The two calls before the wait moved 6 pages at most.
+    for (const std::size_t landed : c.landed) seen_half_done |= landed > 6 && landed < 64;
+  }
+  CHECK(seen_half_done);
 }
 
 TEST_CASE("in the background: work is done although nobody calls") {
@@ -298,4 +333,42 @@ TEST_CASE("times between events: only of events that keep time, were recorded, a
   ok(cudaEventElapsedTime(&milliseconds, from, to));
   CHECK(milliseconds >= 0);
   CHECK(cudaEventElapsedTime(&milliseconds, from, untimed) == cudaErrorInvalidResourceHandle);
+}
+
+TEST_CASE("many threads at once: each thread's batches arrive whole, over a ring that is guarded by events") {
+  for_each_world([](order) {
+    constexpr int threads = 3, batches = 12, slots = 2, count = 2048;   // slots of whole pages
+    const auto pipeline = [](int number) {
+      a_stream copies, step;
+      std::vector<an_event> copied(slots), released(slots);
+      pinned<int> host(slots * count);
+      on_device<int> ring(slots * count);
+      struct sum {
+        const int* from;
+        long total = 0;
+      };
+      std::vector<sum> sums(batches);
+      for (int b = 0; b < batches; ++b) {
+        const int slot = b % slots;
+        int *const source = host + slot * count, *const target = ring + slot * count;
+        ok(cudaEventSynchronize(copied[slot]));   // the host's slot is free again
+        std::fill_n(source, count, number * 100 + b);
+        ok(cudaStreamWaitEvent(copies, released[slot], 0));
+        ok(cudaMemcpyAsync(target, source, count * sizeof(int), cudaMemcpyHostToDevice, copies));
+        ok(cudaEventRecord(copied[slot], copies));
+        ok(cudaStreamWaitEvent(step, copied[slot], 0));
+        sums[b].from = target;
+        ok(cudaLaunchHostFunc(step, [](void* p) {
+          auto* mine = static_cast<sum*>(p);
+          for (int i = 0; i < count; ++i) mine->total += mine->from[i];
+        }, &sums[b]));
+        ok(cudaEventRecord(released[slot], step));
+      }
+      ok(cudaStreamSynchronize(step));
+      for (int b = 0; b < batches; ++b) CHECK(sums[b].total == static_cast<long>(count) * (number * 100 + b));
+    };
+    std::vector<std::thread> running;
+    for (int i = 0; i < threads; ++i) running.emplace_back(pipeline, i);
+    for (std::thread& t : running) t.join();
+  });
 }

@@ -57,6 +57,21 @@ TEST_CASE("a pinned source is read-only for the host from enqueue to completion,
   CHECK(host_can_write(source.data + page));
 }
 
+TEST_CASE("a copy back into the page of a source leaves it read-only") {
+  fake_cuda::reset({.when = order::late});
+  pinned<unsigned char> both(page);
+  on_device<unsigned char> target(page);
+  a_stream sends, fetches;
+  ok(cudaMemsetAsync(target, 3, page, fetches));
+  ok(cudaMemcpyAsync(target, both, 100, cudaMemcpyHostToDevice, sends));
+  ok(cudaMemcpyAsync(both + 200, target + 200, 100, cudaMemcpyDeviceToHost, fetches));
+  ok(cudaStreamSynchronize(fetches));
+  CHECK(both[299] == 3);
+  CHECK_FALSE(host_can_write(both.data + 200));
+  ok(cudaStreamSynchronize(sends));
+  CHECK(host_can_write(both.data + 200));
+}
+
 TEST_CASE("writing a source too early is a fault on the spot, not a wrong value later") {
   fake_cuda::reset({.when = order::late});
   pinned<unsigned char> source(page);
