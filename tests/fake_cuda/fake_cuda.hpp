@@ -28,8 +28,8 @@
 // The rules are those of NVIDIA's runtime API reference and programming guide. Where these are silent the stricter
 // reading was chosen, so that code which passes here has no need of luck: a captured stream's wait for an event that
 // was never recorded breaks isolation, asking for a captured event spoils its capture, cudaErrorNotReady stays behind
-// as the last error, a small pageable cudaMemcpy may return before its bytes have reached the device. A seed repeats its
-// schedule only where one thread makes all calls and none works in the background.
+// as the last error, a cudaMemcpy from pageable memory may return before the bytes have reached the device. A seed
+// repeats its schedule only where one thread makes all calls and none works in the background.
 //
 // Threads: every function may be called from any; reset() waits for kernels that run, and no other call may be under
 // way. Handles that live across reset() are gone: calls with them fail with cudaErrorInvalidResourceHandle.
