@@ -1,71 +1,12 @@
 // What a session on a GPU promises. Compiled against the fake CUDA runtime and against the real one.
-#include "../run/quiet_sessions.hpp"
-#include "contract.hpp"
-
-#include <millrace/device/best_device.hpp>
-#include <millrace/run/feed.hpp>
-#include <millrace/stages/from.hpp>
+#include "kept_batches.hpp"
 
 #include <chrono>
 #include <optional>
-#include <string>
 
-namespace mr = millrace;
-using contract::ok;
+using namespace contract;
 
 namespace {
-
-constexpr std::size_t rows = 8, width = 1'000;   // two pages a batch, not a whole number of them
-
-struct example {
-  std::array<std::uint8_t, width> pixels;
-  std::int32_t label;
-};
-
-example made(int n) {
-  example e{};
-  for (std::size_t i = 0; i < width; ++i) e.pixels[i] = static_cast<std::uint8_t>(n * 7 + static_cast<int>(i % 31));
-  e.label = n;
-  return e;
-}
-
-using layout = mr::batch_of<&example::pixels, &example::label>;
-
-auto flow(int samples, mr::to_device_options where = {.device = mr::cuda_device(0)}) {
-  return mr::from(numbers(samples)) | mr::map(made) |
-         mr::batch<&example::pixels, &example::label>({.size = rows}) | mr::prefetch({.batches = 2}) |
-         mr::to_device(std::move(where));
-}
-
-/// A training step that keeps what it saw: copies, in a stream of the user's, out of the batch.
-class keeper {
- public:
-  explicit keeper(std::size_t batches) : kept_(contract::make_pinned(batches * bytes)) {}
-
-  void step(const layout& b, cudaStream_t stream) {
-    const auto pixels = b.get<&example::pixels>();
-    unsigned char* const to = kept_.get() + batches_++ * bytes;
-    ok(cudaMemcpyAsync(to, pixels.data, pixels.size_bytes(), cudaMemcpyDeviceToHost, stream));
-    ok(cudaMemcpyAsync(to + width * rows, b.get<&example::label>().data, 4 * b.size(), cudaMemcpyDeviceToHost, stream));
-  }
-
-  /// Call once all is done: whether they are batches 0, 1, ... of the flow.
-  bool right(int first_sample = 0) const {
-    for (std::size_t n = 0; n < batches_; ++n)
-      for (std::size_t i = 0; i < rows; ++i) {
-        const example e = made(first_sample + static_cast<int>(n * rows + i));
-        if (std::memcmp(kept_.get() + n * bytes + i * width, e.pixels.data(), width) != 0) return false;
-        if (std::memcmp(kept_.get() + n * bytes + rows * width + 4 * i, &e.label, 4) != 0) return false;
-      }
-    return true;
-  }
-  std::size_t batches() const { return batches_; }
-
- private:
-  static constexpr std::size_t bytes = rows * width + rows * 4;
-  contract::pinned_memory kept_;
-  std::size_t batches_ = 0;
-};
 
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -306,77 +247,6 @@ TEST_CASE("session: one on each device of the process") {
   on_1.synchronize();
   CHECK(first.right());
   CHECK(second.right());
-}
-
-TEST_CASE("session: a batch asked for during a capture is refused; the capture and the session live on") {
-  contract::start();
-  const contract::stream step;
-  keeper kept(20);
-  mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step}), quiet(2)};
-  {
-    auto b = run.next();
-    kept.step(b, step);
-  }
-  contract::pause();
-  ok(cudaStreamBeginCapture(step, cudaStreamCaptureModeThreadLocal));
-  CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("being captured"), mr::setup_error);
-  cudaGraph_t graph = nullptr;
-  ok(cudaStreamEndCapture(step, &graph));
-  cudaGraphDestroy(graph);
-  while (auto b = run.next()) kept.step(b, step);
-  step.synchronize();
-  CHECK(kept.batches() == 20);
-  CHECK(kept.right());
-}
-
-TEST_CASE("session: a capture on the user's thread survives all that our threads do meanwhile") {
-  contract::start();
-  const contract::stream step, captured;
-  keeper kept(40);
-  mr::session run{flow(320, {.device = mr::cuda_device(0), .stream = step}), quiet(2)};
-  for (int i = 0; i < 40; ++i) {
-    // Batches are copied and host slots given back while this capture is open.
-    ok(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal));
-    std::this_thread::sleep_for(std::chrono::microseconds(500));
-    cudaGraph_t graph = nullptr;
-    REQUIRE(cudaStreamEndCapture(captured, &graph) == cudaSuccess);
-    cudaGraphDestroy(graph);
-    auto b = run.next();
-    kept.step(b, step);
-  }
-  step.synchronize();
-  CHECK(kept.right());
-}
-
-TEST_CASE("session: with fixed slots a step that was captured once for each slot replays on every batch") {
-  contract::start();
-  const contract::stream step;
-  constexpr std::size_t pixel_bytes = rows * width;
-  const auto seen = contract::make_pinned(40 * pixel_bytes);
-  const auto model = contract::make_device(pixel_bytes);
-  std::vector<cudaGraphExec_t> step_of_slot;
-  {
-    mr::session run{flow(320, {.device = mr::cuda_device(0), .stream = step, .slots = 3, .fixed_slots = true}),
-                    quiet(2)};
-    step_of_slot.resize(run.slots());
-    for (auto& b : run) {
-      auto& graph_step = step_of_slot[b.slot()];
-      if (!graph_step) {
-        cudaGraph_t graph = nullptr;
-        ok(cudaStreamBeginCapture(step, cudaStreamCaptureModeThreadLocal));
-        ok(cudaMemcpyAsync(model.get(), b.get<&example::pixels>().data, pixel_bytes, cudaMemcpyDeviceToDevice, step));
-        ok(cudaStreamEndCapture(step, &graph));
-        ok(cudaGraphInstantiate(&graph_step, graph, 0));
-        ok(cudaGraphDestroy(graph));
-      }
-      ok(cudaGraphLaunch(graph_step, step));
-      ok(cudaMemcpyAsync(seen.get() + b.step() * pixel_bytes, model.get(), pixel_bytes, cudaMemcpyDeviceToHost, step));
-    }
-  }
-  step.synchronize();
-  for (auto s : step_of_slot) ok(cudaGraphExecDestroy(s));
-  for (std::size_t i = 0; i < 320; ++i)
-    REQUIRE(std::memcmp(seen.get() + i * width, made(static_cast<int>(i)).pixels.data(), width) == 0);
 }
 
 TEST_CASE("session: the host is told that it cannot read a column, by its name") {

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -174,13 +175,15 @@ class cuda_backend final : public device_backend {
   /// What destructors do: with the device current, whatever state the runtime is in.
   template <class Call>
   void quietly(Call&& call) const noexcept {
+    std::optional<current_device> here;
+    std::optional<capture_tolerant> now;
     try {
-      const current_device here(ordinal_);
-      const capture_tolerant now;
-      ignore_cuda(call());
+      here.emplace(ordinal_);
+      now.emplace();
     } catch (...) {
-      // The runtime is gone, and its memory with it.
+      // The runtime is gone or the device broken; the call below may still give something back.
     }
+    ignore_cuda(call());
   }
 
   const int ordinal_;

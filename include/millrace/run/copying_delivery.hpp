@@ -8,7 +8,8 @@
 // stager alone waits for copies, to give host slots back. Slots, events and the stream are made at the start, none
 // later. With `fixed_slots` batch n lies in slot n % device_slots, at the same address every time.
 // Errors: what the device refuses takes the place of the next batch. From then on nothing is copied, and a host slot
-// whose copy may still run is not given back. Threads and lifetime: as delivery.hpp says.
+// whose copy may still run is not given back; take() throws where no further batch can come. Threads and lifetime: as
+// delivery.hpp says.
 #pragma once
 
 #include <millrace/run/delivery.hpp>
@@ -54,9 +55,11 @@ class copying_delivery final : public delivery {
     device_slot* found = nullptr;
     {
       const std::lock_guard lock(mutex_);
-      for (auto& s : ring_)
-        if (s.now == state::ready && s.meta.batch == batch) found = &s;
-      if (!found) return {batch >= copied_until_ && ended_ ? end_reason_ : slots::outcome::not_yet, {}};
+      const auto at = ready_slot_locked(batch);
+      if (at < ring_.size()) found = &ring_[at];
+      if (!found && batch >= copied_until_ && ended_) return {end_reason_, {}};
+      if (!found && lost_) std::rethrow_exception(lost_);
+      if (!found) return {slots::outcome::not_yet, {}};
     }
     backend_->check_stream(options_.stream);   // before anything changes: the call may be repeated
     {
@@ -70,6 +73,12 @@ class copying_delivery final : public delivery {
       found->meta.error = lose_device();
     }
     return {slots::outcome::ready, found->meta};
+  }
+
+  bool can_take(std::uint64_t batch, bool stop_at_epoch) const override {
+    if (stop_at_epoch && host_.starts_epoch(batch)) return true;
+    const std::lock_guard lock(mutex_);
+    return ready_slot_locked(batch) < ring_.size() || (batch >= copied_until_ && ended_) || lost_;
   }
 
   void used_on(std::size_t slot, stream_view stream) override {
@@ -212,10 +221,14 @@ class copying_delivery final : public delivery {
 
   /// Inside a catch block. The first thing that went wrong is what the trainer is told.
   std::exception_ptr lose_device() noexcept {
-    const std::exception_ptr why = located_exception({.stage = "to_device"});
-    const std::lock_guard lock(mutex_);
-    if (!lost_) lost_ = why;
-    return lost_;
+    std::exception_ptr why = located_exception({.stage = "to_device"});
+    {
+      const std::lock_guard lock(mutex_);
+      if (!lost_) lost_ = why;
+      why = lost_;
+    }
+    bell().ring();
+    return why;
   }
 
   bool in_flight(const device_slot& target) const noexcept {
@@ -233,6 +246,11 @@ class copying_delivery final : public delivery {
     for (auto& s : ring)
       if (s.now == state::released && (!found || s.released_as < found->released_as)) found = &s;
     return found;
+  }
+  std::size_t ready_slot_locked(std::uint64_t batch) const noexcept {
+    std::size_t i = 0;
+    while (i < ring_.size() && !(ring_[i].now == state::ready && ring_[i].meta.batch == batch)) ++i;
+    return i;
   }
   std::size_t leased_locked() const noexcept {
     return static_cast<std::size_t>(

@@ -34,6 +34,8 @@ class delivery : public component {
   virtual void allocate(const memory& wanted) = 0;
   /// The batch with that number, if it can be handed out; `data` is where the device finds it.
   virtual slots::taken take(std::uint64_t batch, bool stop_at_epoch) = 0;
+  /// Whether take() would have an answer. Makes no call of the device: it is asked while bell() is waited for.
+  virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
   /// One more stream uses a leased batch: it waits for the batch as the trainer's own does.
   virtual void used_on(std::size_t slot, stream_view stream) = 0;
   virtual void release(std::size_t slot, std::span<const stream_view> used_on) noexcept = 0;
@@ -87,6 +89,9 @@ class host_delivery final : public delivery {
   void allocate(const memory& wanted) override { allocate_host(wanted, fixed_slots_); }
 
   slots::taken take(std::uint64_t batch, bool stop_at_epoch) override { return host_.take(batch, stop_at_epoch); }
+  bool can_take(std::uint64_t batch, bool stop_at_epoch) const override {
+    return (stop_at_epoch && host_.starts_epoch(batch)) || host_.can_take(batch);
+  }
   void used_on(std::size_t, stream_view) override {}
   void release(std::size_t slot, std::span<const stream_view>) noexcept override { free_host_slot(slot); }
   bool waits_for_lease(std::uint64_t batch) const override { return host_.waits_for_slot(batch); }

@@ -87,7 +87,16 @@ class session<Flow>::engine {
     if (pushed_back_) return std::move(pushed_back_);
     const std::uint64_t start = steady_now_ns();
     if (left_at_ns_ != 0) step_ns_.fetch_add(start - left_at_ns_, std::memory_order_relaxed);
-    const slots::taken got = wait_for(next_batch_, stop_at_epoch);
+    slots::taken got;
+    try {
+      got = wait_for(next_batch_, stop_at_epoch);
+    } catch (const setup_error&) {
+      throw;   // the call was wrong; the session is not over
+    } catch (...) {
+      error_ = std::current_exception();
+      shut_down();
+      throw;
+    }
     left_at_ns_ = steady_now_ns();
     if (delivered_.load(std::memory_order_relaxed) > 0)
       wait_ns_.fetch_add(left_at_ns_ - start, std::memory_order_relaxed);
@@ -228,20 +237,16 @@ class session<Flow>::engine {
 
   slots::taken wait_for(std::uint64_t batch, bool stop_at_epoch) {
     using outcome = slots::outcome;
-    slots::taken got = delivery_->take(batch, stop_at_epoch);
-    while (got.what == outcome::not_yet) {
+    for (;;) {
+      const slots::taken got = delivery_->take(batch, stop_at_epoch);
+      if (got.what != outcome::not_yet) return got;
       if (!options_.released_elsewhere && delivery_->waits_for_lease(batch)) throw_all_leased(batch);
       if (workers_ == 0) {
-        if (!advance_any()) got.what = outcome::stopped;
-        else got = delivery_->take(batch, stop_at_epoch);
-        continue;
+        if (!advance_any()) return {outcome::stopped, {}};
+      } else {
+        delivery_->bell().wait([&] { return delivery_->can_take(batch, stop_at_epoch); });
       }
-      delivery_->bell().wait([&] {
-        got = delivery_->take(batch, stop_at_epoch);
-        return got.what != outcome::not_yet;
-      });
     }
-    return got;
   }
 
   [[noreturn]] void throw_all_leased(std::uint64_t batch) const {

@@ -4,7 +4,8 @@
 //   bell.wait([&] { return work_to_do(); });     bell.ring();
 //
 // The condition is looked at again after every ring, and never missed: it must read what the others change through
-// seq_cst atomics or a lock. Any number of sleepers; ring() wakes all, ring_one() one. No time-outs, no polling.
+// seq_cst atomics or a lock, and must neither ring nor throw. Any number of sleepers; ring() wakes all, ring_one() one.
+// No time-outs, no polling.
 #pragma once
 
 #include <millrace/base/version.hpp>

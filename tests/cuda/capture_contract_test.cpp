@@ -1,0 +1,79 @@
+// Sessions and stream capture: whose capture survives what, and steps that are replayed. Compiled against the fake CUDA
+// runtime and against the real one.
+#include "kept_batches.hpp"
+
+#include <thread>
+#include <vector>
+
+using namespace contract;
+
+TEST_CASE("session: a batch asked for during a capture is refused; the capture and the session live on") {
+  contract::start();
+  const contract::stream step;
+  keeper kept(20);
+  mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step}), quiet(2)};
+  {
+    auto b = run.next();
+    kept.step(b, step);
+  }
+  contract::pause();
+  ok(cudaStreamBeginCapture(step, cudaStreamCaptureModeThreadLocal));
+  CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("being captured"), mr::setup_error);
+  cudaGraph_t graph = nullptr;
+  ok(cudaStreamEndCapture(step, &graph));
+  cudaGraphDestroy(graph);
+  while (auto b = run.next()) kept.step(b, step);
+  step.synchronize();
+  CHECK(kept.batches() == 20);
+  CHECK(kept.right());
+}
+
+TEST_CASE("session: a capture on the user's thread survives all that our threads do meanwhile") {
+  contract::start();
+  const contract::stream step, captured;
+  keeper kept(40);
+  mr::session run{flow(320, {.device = mr::cuda_device(0), .stream = step}), quiet(2)};
+  for (int i = 0; i < 40; ++i) {
+    // Batches are copied and host slots given back while this capture is open.
+    ok(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal));
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    cudaGraph_t graph = nullptr;
+    REQUIRE(cudaStreamEndCapture(captured, &graph) == cudaSuccess);
+    cudaGraphDestroy(graph);
+    auto b = run.next();
+    kept.step(b, step);
+  }
+  step.synchronize();
+  CHECK(kept.right());
+}
+
+TEST_CASE("session: with fixed slots a step that was captured once for each slot replays on every batch") {
+  contract::start();
+  const contract::stream step;
+  constexpr std::size_t pixel_bytes = rows * width;
+  const auto seen = contract::make_pinned(40 * pixel_bytes);
+  const auto model = contract::make_device(pixel_bytes);
+  std::vector<cudaGraphExec_t> step_of_slot;
+  {
+    mr::session run{flow(320, {.device = mr::cuda_device(0), .stream = step, .slots = 3, .fixed_slots = true}),
+                    quiet(2)};
+    step_of_slot.resize(run.slots());
+    for (auto& b : run) {
+      auto& graph_step = step_of_slot[b.slot()];
+      if (!graph_step) {
+        cudaGraph_t graph = nullptr;
+        ok(cudaStreamBeginCapture(step, cudaStreamCaptureModeThreadLocal));
+        ok(cudaMemcpyAsync(model.get(), b.get<&example::pixels>().data, pixel_bytes, cudaMemcpyDeviceToDevice, step));
+        ok(cudaStreamEndCapture(step, &graph));
+        ok(cudaGraphInstantiate(&graph_step, graph, 0));
+        ok(cudaGraphDestroy(graph));
+      }
+      ok(cudaGraphLaunch(graph_step, step));
+      ok(cudaMemcpyAsync(seen.get() + b.step() * pixel_bytes, model.get(), pixel_bytes, cudaMemcpyDeviceToHost, step));
+    }
+  }
+  step.synchronize();
+  for (auto s : step_of_slot) ok(cudaGraphExecDestroy(s));
+  for (std::size_t i = 0; i < 320; ++i)
+    REQUIRE(std::memcmp(seen.get() + i * width, made(static_cast<int>(i)).pixels.data(), width) == 0);
+}
