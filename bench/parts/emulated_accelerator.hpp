@@ -5,10 +5,10 @@
 //   chip.launch_step(0.02);                                // computes for 20 ms and takes no processor
 //
 // Each piece of work starts when the one before it in its queue has ended, when what it waits for (an event of the
-// other queue) has come, and not before it was queued; its end follows from its length. So starts and ends are known when it
-// is queued, exact, and free of the host's late wake-ups; only who asks to wait sleeps until then. Bytes are copied at
-// once: nothing here reads them, their arrival is what is emulated. A launch costs well under the microseconds that a
-// GPU's driver takes for it. Threads: any.
+// other queue) has come, and not before it was queued; its end follows from its length. So starts and ends are known
+// when it is queued, exact, and free of the host's late wake-ups; only who asks to wait sleeps until then. Bytes are
+// copied at once: nothing here reads them, their arrival is what is emulated. A launch costs well under the
+// microseconds that a GPU's driver takes for it. Threads: any.
 #pragma once
 
 #include "accelerator.hpp"

@@ -4,9 +4,9 @@
 //   chip->launch_step(0.02);                               // as many fills as take 20 ms here, in a stream of its own
 //
 // Fills (cudaMemsetAsync) are kernels that the driver brings along, so no compiler for device code is needed; they load
-// the device's memory, of which a copy from the host takes a fortieth. How long one takes is measured when the object
-// is made. Events are made in find(), for `most_steps` steps between two calls of take_steps(), so that the loop that is
-// measured makes none. Errors: io_error with CUDA's own words. Needs MILLRACE_CUDA.
+// the device's memory, of which a copy from the host takes a small part. How long one takes is measured when the object
+// is made. Events are made in find(), for `most_steps` steps between two calls of take_steps(), so that the loop which
+// is measured makes none. Errors: io_error with CUDA's own words. Needs MILLRACE_CUDA.
 #pragma once
 
 #include "accelerator.hpp"

@@ -13,8 +13,8 @@
 
 #include <millrace/device/device.hpp>
 #include <millrace/run/segment.hpp>
-#include <millrace/sync/machine.hpp>
 #include <millrace/sync/slots.hpp>
+#include <millrace/sync/trace_range.hpp>
 
 #include <deque>
 #include <span>
@@ -209,6 +209,7 @@ class copying_delivery final : public delivery {
   }
 
   void copy(device_slot& target, const ready_batch& from) {
+    const trace_range copying("h2d", from.batch);
     target.meta = from;
     target.meta.slot = static_cast<std::size_t>(&target - ring_.data());
     target.meta.data = static_cast<std::byte*>(target.data);
@@ -253,7 +254,7 @@ class copying_delivery final : public delivery {
   }
 
   void work() {
-    detail::name_this_thread("millrace-stager");
+    detail::name_worker_thread("millrace-stager");
     backend_->enter_thread();
     while (!stopped_.load()) {
       if (submit_next() || finish_oldest()) continue;
