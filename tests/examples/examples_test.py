@@ -189,6 +189,24 @@ class Examples(unittest.TestCase):
         self.assertRegex(c, r"c.tar: 1 samples.*1 bad; DAMAGED")
         self.assertTrue(total.endswith("; 2 damaged"), total)
 
+    # ---- on a GPU ----
+
+    @unittest.skipUnless((PROGRAMS / "cuda_trainer").exists(), "no nvcc here: cuda_trainer is not built")
+    def test_cuda_trainer(self):
+        losses = r"before: loss (\d\.\d+), \d+\.\d+ s; after: loss (\d\.\d+), \d+\.\d+ s\n"
+        done = subprocess.run([PROGRAMS / "cuda_trainer"], capture_output=True, text=True, timeout=280)
+        if done.returncode == 77:
+            self.assertRegex(done.stdout, r"^skipped: this machine has no GPU \(.+\)[^\n]*\n$")
+        else:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, losses)
+        # The kernels' bodies on the host: what they learn, and that both ways of loading feed them the same batches.
+        first, later = (re.fullmatch(losses, run("cuda_trainer", "--host", "--samples", 640, "--epochs", epochs))
+                        for epochs in (1, 8))
+        for seen in (first, later):
+            self.assertEqual(seen[1], seen[2])
+        self.assertLess(float(later[1]), 0.9 * float(first[1]))
+
     # ---- the short ones ----
 
     def test_own_stage(self):
