@@ -1,24 +1,13 @@
 // The kernels of cuda_step.hpp. Of Millrace it sees views of tensors, nothing else.
 //
-// Each kernel is a struct: its arguments, and what thread `i` of it does. for_each() launches as many threads as there
-// are numbers to make; each makes one, and adds up in a fixed order.
+// Each kernel is a struct (cuda_for_each.cuh); each thread makes one number, and adds up in a fixed order.
+#include "cuda_for_each.cuh"
 #include "cuda_step.hpp"
 
-#include <cuda_runtime.h>
-
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <vector>
 
 namespace {
-
-void check(cudaError_t status, const char* call) {
-  if (status == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", call, cudaGetErrorString(status));
-  std::exit(1);
-}
 
 struct sizes {
   std::size_t rows, pixels, hidden, classes;
@@ -118,36 +107,6 @@ struct update_second {
   }
 };
 
-template <class Body>
-__global__ void for_each_kernel(std::size_t count, Body body) {
-  const std::size_t i = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
-  if (i < count) body(i);
-}
-
-struct where {
-  cudaStream_t stream;
-  bool on_host;
-};
-
-template <class Body>
-void for_each(std::size_t count, const Body& body, where at) {
-  if (at.on_host) {
-    for (std::size_t i = 0; i < count; ++i) body(i);
-    return;
-  }
-  constexpr unsigned threads = 128;
-  for_each_kernel<<<static_cast<unsigned>((count + threads - 1) / threads), threads, 0, at.stream>>>(count, body);
-  check(cudaGetLastError(), "a kernel's launch");
-}
-
-template <class T>
-T* make(std::size_t count, bool on_host) {
-  void* memory = nullptr;
-  if (on_host) memory = std::calloc(count, sizeof(T));
-  else check(cudaMalloc(&memory, count * sizeof(T)), "cudaMalloc");
-  return static_cast<T*>(memory);
-}
-
 /// He's deviation, from a small generator that gives the same numbers everywhere.
 void fill_weights(float* to, std::size_t inputs, std::size_t outputs, bool on_host) {
   std::vector<float> values((inputs + 1) * outputs);
@@ -157,9 +116,7 @@ void fill_weights(float* to, std::size_t inputs, std::size_t outputs, bool on_ho
     state = state * 6364136223846793005U + 1442695040888963407U;
     values[i] = reach * (static_cast<float>(state >> 40) / 8388608.0F - 1);
   }
-  if (on_host) std::memcpy(to, values.data(), values.size() * sizeof(float));
-  else
-    check(cudaMemcpy(to, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy");
+  copy_and_wait(to, values.data(), values.size(), on_host);
 }
 
 }  // namespace
@@ -188,30 +145,19 @@ two_layers::two_layers(two_layers_options options) : o_(options) {
 two_layers::~two_layers() {
   for (void* memory : {static_cast<void*>(pixels_), static_cast<void*>(labels_), static_cast<void*>(first_),
                        static_cast<void*>(second_), static_cast<void*>(active_), static_cast<void*>(errors_),
-                       static_cast<void*>(back_), static_cast<void*>(losses_)}) {
-    if (o_.on_host) std::free(memory);
-    else cudaFree(memory);
-  }
+                       static_cast<void*>(back_), static_cast<void*>(losses_)})
+    release(memory, o_.on_host);
   if (stream_) cudaStreamDestroy(stream_);
 }
 
 void two_layers::upload(const std::uint8_t* pixels, const std::int32_t* labels) {
-  const std::size_t pixel_bytes = o_.rows * o_.pixels, label_bytes = o_.rows * sizeof(std::int32_t);
-  if (o_.on_host) {
-    std::memcpy(pixels_, pixels, pixel_bytes);
-    std::memcpy(labels_, labels, label_bytes);
-    return;
-  }
-  check(cudaMemcpy(pixels_, pixels, pixel_bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-  check(cudaMemcpy(labels_, labels, label_bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-  // From pageable memory the call may return while the last piece is still on its way, and the step's stream does not
-  // wait for the default one.
-  check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  copy_and_wait(pixels_, pixels, o_.rows * o_.pixels, o_.on_host);
+  copy_and_wait(labels_, labels, o_.rows, o_.on_host);
 }
 
 void two_layers::step(pixels_view pixels, labels_view labels, millrace::stream_view stream) {
   const sizes n{o_.rows, o_.pixels, o_.hidden, o_.classes};
-  const where at{stream, o_.on_host};
+  const launch_options at{stream, o_.on_host};
   for_each(n.rows * n.hidden, forward_hidden{n, pixels.data, first_, active_}, at);
   for_each(n.rows, forward_classes{n, active_, second_, labels.data, errors_, losses_}, at);
   for_each(n.rows * n.hidden, backward_hidden{n, active_, second_, errors_, back_}, at);
@@ -220,14 +166,9 @@ void two_layers::step(pixels_view pixels, labels_view labels, millrace::stream_v
 }
 
 float two_layers::read_loss() {
+  if (!o_.on_host) check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   std::vector<float> losses(o_.rows);
-  const std::size_t bytes = losses.size() * sizeof(float);
-  if (o_.on_host) {
-    std::memcpy(losses.data(), losses_, bytes);
-  } else {
-    check(cudaMemcpyAsync(losses.data(), losses_, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
-    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-  }
+  copy_and_wait(losses.data(), losses_, o_.rows, o_.on_host);
   float sum = 0;
   for (const float loss : losses) sum += loss;
   return sum / static_cast<float>(o_.rows);
