@@ -7,9 +7,9 @@
 //   net.restart_totals(stream);  net.evaluate(...);  net.read_totals(stream);      // the last one waits
 //
 // Pixels [B, side, side, 3] u8 and labels [B] i32 in the GPU's memory, B up to max_rows. losses() and logits() are
-// those of the last call, [B] and [B, classes], good until the next one. A label that is no class makes its loss NaN. No sum
-// depends on the order of threads. `on_host`: see cuda_for_each.cuh. One thread makes one number: written to be read,
-// not to be fast. Errors of CUDA end the program with a message. Threads: one at a time.
+// those of the last call, [B] and [B, classes], good until the next one. A label that is no class makes its loss NaN.
+// No sum depends on the order of threads. `on_host`: see cuda_for_each.cuh. One thread makes one number: written to be
+// read, not to be fast. Errors of CUDA end the program with a message. Threads: one at a time.
 #pragma once
 
 #include <millrace/device/view.hpp>

@@ -125,6 +125,18 @@ class Examples(unittest.TestCase):
             self.assertEqual(other.accuracy, reference.accuracy)
         self.assertNotEqual(self.train("--epochs", 1, "--seed", 2).series("loss"), reference.series("loss"))
 
+    def test_the_kernels_train_as_the_host_does(self):
+        if "found no nvcc" in run("train_images", "--device", "kernels", "--epochs", 0, fails=True):
+            self.skipTest("no nvcc here: train_images has no kernels")
+        data = ["--data", self.shapes / "train-000.tar", "--val", self.shapes / "val-000.tar", "--epochs", 1,
+                "--work", self.folder / "kernels"]
+        host, kernels = (Trained(*data, "--device", device) for device in ("host", "kernels"))
+        self.assertEqual([step for step, _ in host.series("loss")], [step for step, _ in kernels.series("loss")])
+        for name in ("loss", "validation_loss"):
+            for (_, one), (_, other) in zip(host.series(name), kernels.series(name)):
+                self.assertAlmostEqual(one, other, delta=1e-3)
+        self.assertEqual(host.model.stat().st_size, kernels.model.stat().st_size)
+
     def test_mistakes_are_named(self):
         self.assertIn("--data and --val", run("train_images", "--data", "x.tar", fails=True))
         self.assertIn("unknown argument '--epoch'", run("train_images", "--epoch", 3, fails=True))
