@@ -79,7 +79,8 @@ class gpu_accelerator final : public accelerator {
   gpu_accelerator() {
     cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     marks_.resize(2 * most_steps);
-    for (cudaEvent_t& mark : marks_) cuda_check(cudaEventCreate(&mark), "cudaEventCreate");
+    for (cudaEvent_t& mark : marks_)
+      cuda_check(cudaEventCreateWithFlags(&mark, cudaEventDefault), "cudaEventCreateWithFlags");
     cuda_check(cudaMalloc(&filled_, most_fill_bytes), "cudaMalloc");
     // About a quarter of a millisecond each: fine enough for a step, and few enough for the queue of launches.
     const double first_s = measure_fill();

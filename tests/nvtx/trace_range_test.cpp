@@ -1,7 +1,7 @@
-// What a profiler sees of a session, through a stub of one (nvtx_stub.cpp). Without the CUDA toolkit: skipped.
+// What a profiler sees of a session, through a stub of one (nvtx_stub.cpp). Without the CUDA toolkit and its nvtx3: skipped.
 #include <doctest/doctest.h>
 
-#ifndef MILLRACE_CUDA
+#ifndef MILLRACE_NVTX
 
 TEST_CASE("a profiler sees the ranges of a session (needs the CUDA toolkit)" * doctest::skip()) {}
 

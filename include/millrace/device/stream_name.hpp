@@ -2,20 +2,22 @@
 //
 //   detail::name_stream(copies_, "millrace copies");        // shown by the tool in place of "Stream 14"
 //
-// Does nothing where no tool listens. Only in builds with CUDA. Threads: any. Errors: none.
+// Does nothing where no tool listens, and nothing without MILLRACE_NVTX. Threads: any. Errors: none.
 #pragma once
 
+#include <millrace/device/stream.hpp>
 #include <millrace/sync/trace_range.hpp>
 
-#ifdef MILLRACE_CUDA
-#include <cuda_runtime_api.h>
+#ifdef MILLRACE_NVTX
 #include <nvtx3/nvToolsExtCudaRt.h>
+#endif
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-inline void name_stream(cudaStream_t stream, const char* name) noexcept {
+inline void name_stream([[maybe_unused]] stream_view stream, [[maybe_unused]] const char* name) noexcept {
+#ifdef MILLRACE_NVTX
   if (trace_domain()) nvtxNameCudaStreamA(stream, name);
+#endif
 }
 
 }  // namespace millrace::inline MILLRACE_ABI::detail
-#endif

@@ -1,4 +1,5 @@
-// Ranges and thread names for NVIDIA's profilers (NVTX), in one domain: "millrace". Without CUDA in the build, nothing.
+// Ranges and thread names for NVIDIA's profilers (NVTX), in one domain: "millrace". Without MILLRACE_NVTX, which the
+// build's dependency defines where the CUDA toolkit brings nvtx3, nothing.
 //
 //   const mr::trace_range work("decode");                              // until the end of the scope, on this thread
 //   const mr::trace_range copy("h2d", batch);                          // "h2d#412"
@@ -18,7 +19,7 @@
 #include <cstdint>
 #include <string>
 
-#ifdef MILLRACE_CUDA
+#ifdef MILLRACE_NVTX
 #include <nvtx3/nvToolsExt.h>
 
 #include <unistd.h>
@@ -26,7 +27,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-#ifdef MILLRACE_CUDA
+#ifdef MILLRACE_NVTX
 
 namespace detail {
 
