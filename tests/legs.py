@@ -103,7 +103,7 @@ class Leg:
             environment["CXX"] = " ".join([*launcher(), environment["CXX"]])
         shell = f'root={sh_quoted(ROOT)}; . "$root/.ci/setup.sh"; '
         folder = f"build/{self.name}"
-        self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, "-Dcuda=auto", *options],
+        self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, *options],
                  **environment)
         self.run("build", ["ninja", "-C", folder, f"-j{JOBS}"], **environment)
 
@@ -169,8 +169,9 @@ def readme(leg):
 def unit(leg):
     """g++: builds tests, examples and benchmarks without a warning and runs the tests"""
     # What takes the time is compiling: -O1 without debug information takes half of what -O2 with it does.
-    leg.build(["-Dtests=enabled", "-Dexamples=enabled", "-Dbench=enabled", "-Doptimization=1", "-Ddebug=false"],
-              CXX="g++")
+    # The sanitizers' builds have no CUDA: between them both kinds are built.
+    leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Dexamples=enabled", "-Dbench=enabled", "-Doptimization=1",
+               "-Ddebug=false"], CXX="g++")
     leg.run_tests()
 
 
@@ -232,7 +233,7 @@ def digest(leg):
 
 def clang(leg):
     """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
-    leg.build(["-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug",
+    leg.build(["-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug",
                "-Db_sanitize=address,undefined", "-Db_lundef=false",
                "-Dcpp_args=-D_GLIBCXX_ASSERTIONS -gline-tables-only -fno-sanitize-recover=all",
                "-Dcpp_link_args=-fno-sanitize-recover=all"], CXX="clang++")
@@ -258,7 +259,7 @@ def tsan(leg):
         reported = "WARNING: ThreadSanitizer: data race" in output
         leg.expect(name, None if reported == bool(define) and (leg.returncode == 0) == (not define) else output)
 
-    leg.build(["-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug",
+    leg.build(["-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug",
                "-Db_sanitize=thread", "-Db_lundef=false", "-Dcpp_args=-gline-tables-only"],
               CXX="clang++", **environment)
     leg.run_tests(wrapper, **environment)

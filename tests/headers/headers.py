@@ -20,6 +20,9 @@ from checks import (COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_para
 
 INCLUDE = ROOT / "include"
 UMBRELLA = "millrace/millrace.hpp"
+# What needs the CUDA runtime is compiled against the declarations of the tests' own one: no toolkit has to be there.
+FAKE_CUDA = ROOT / "tests" / "fake_cuda" / "include"
+CUDA_FLAGS = ("-DMILLRACE_CUDA=1", f"-isystem{FAKE_CUDA}")
 COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/device/view.hpp": 0.3}
 YARDSTICK = "".join(f"#include <{name}>\n" for name in """
     algorithm chrono filesystem functional future iostream map random ranges regex thread""".split())
@@ -42,14 +45,14 @@ def compile_command(compiler, *more):
     return [compiler, *WARNINGS, f"-I{INCLUDE}", *library_flags("--cflags"), *more]
 
 
-def syntax_check(compiler, text):
-    command = compile_command(compiler, "-fsyntax-only", "-x", "c++", "-")
+def syntax_check(compiler, text, *more):
+    command = compile_command(compiler, *more, "-fsyntax-only", "-x", "c++", "-")
     return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def check_each(report, headers, passes):
     def check(job):
-        header, compiler = job
+        header, compiler, flags = job
         plain = f"#include <{header}>\n" * 2
         # oneTBB itself breaks on the `I` of <complex.h>, so it comes before the macros. Then compiling among them no
         # longer shows that the header compiles alone, and that is tried as well.
@@ -57,22 +60,27 @@ def check_each(report, headers, passes):
         texts = {"a leaked macro breaks it": "".join(f"#include {name}\n" for name in tbb) + HOSTILE + plain}
         if tbb:
             texts["it does not compile alone"] = plain
-        key = passes.key(compile_command(compiler), repr(texts) + plain, INCLUDE)
+        key = passes.key(compile_command(compiler, *flags), repr(texts) + plain + declarations(flags), INCLUDE)
         if passes.remark(key) is not None:
             return None
         for cause, text in texts.items():
-            result = syntax_check(compiler, text)
+            result = syntax_check(compiler, text, *flags)
             if result.returncode != 0:
-                alone = syntax_check(compiler, plain)
+                alone = syntax_check(compiler, plain, *flags)
                 if alone.returncode != 0:
                     cause, result = "it does not compile alone", alone
                 return cause + ":\n" + "\n".join(result.stdout.splitlines()[:12])
         passes.remember(key)
         return None
 
-    jobs = [(header, compiler) for header in headers for compiler in COMPILERS]
-    for (header, compiler), problem in in_parallel(check, jobs):
-        report.add(f"{header} {compiler}", problem)
+    def declarations(flags):
+        return (FAKE_CUDA / "cuda_runtime_api.h").read_text() if flags else ""
+
+    needs_cuda = {header for header in headers if header.startswith("millrace/device/cuda")}
+    jobs = [(header, compiler, CUDA_FLAGS if cuda else ()) for header in headers for compiler in COMPILERS
+            for cuda in (False, True) if cuda == (header in needs_cuda) or header == UMBRELLA]
+    for (header, compiler, flags), problem in in_parallel(check, jobs):
+        report.add(f"{header} {compiler}{' with CUDA' if flags else ''}", problem)
 
 
 def check_linking(report):

@@ -49,6 +49,8 @@ class device_backend {
   virtual void copy_waits_for(device_event& event) = 0;
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes) = 0;
   virtual void record_copy(device_event& event) = 0;
+  /// Throws setup_error where the user's stream cannot take a batch now: while it is being captured.
+  virtual void check_stream(stream_view) {}
   /// On the user's stream.
   virtual void record(device_event& event, stream_view stream) = 0;
   virtual void stream_waits_for(stream_view stream, device_event& event) = 0;

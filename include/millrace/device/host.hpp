@@ -39,7 +39,4 @@ class host_backend : public device_backend {
 
 inline device host_device() { return device(std::make_shared<detail::host_backend>()); }
 
-/// The fastest device of this machine: the host, as long as this build knows no other.
-inline device best_device() { return host_device(); }
-
 }  // namespace millrace::inline MILLRACE_ABI

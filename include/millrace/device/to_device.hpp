@@ -9,8 +9,8 @@
 // has none of its own, it uses the host slots.
 #pragma once
 
+#include <millrace/device/best_device.hpp>
 #include <millrace/flow/flow.hpp>
-#include <millrace/device/host.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -18,6 +18,8 @@ struct to_device_options {
   millrace::device device = best_device();
   stream_view stream{};    ///< default: the device's default stream
   std::size_t slots = 3;   ///< batches in device memory
+  /// Batch n lies in slot n % session::slots(), at the same address every time: for a step that is captured in a graph.
+  bool fixed_slots = false;
 };
 
 struct to_device_stage : stage_tag {

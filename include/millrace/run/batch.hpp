@@ -63,12 +63,17 @@ class batch_of {
   std::uint64_t epoch() const noexcept { return meta_.epoch; }   ///< counted from 0
   std::uint64_t step() const noexcept { return meta_.batch; }    ///< batches before this one in the run
   stream_view stream() const noexcept { return streams_[0]; }
+  /// Which of session::slots() pieces of memory it lies in; with to_device({.fixed_slots = true}) step() % slots().
+  std::size_t slot() const noexcept { return meta_.slot; }
 
-  /// Names one more stream that uses this batch: its slot is not written again before that stream is through.
+  /// Names one more stream that uses this batch: from here on it waits for the batch to arrive, and the batch's slot is
+  /// not written again before that stream is through.
   void also_used_on(stream_view stream) {
+    if (!from_) throw setup_error("also_used_on() of an empty batch", "Name streams before the batch is released");
     if (stream_count_ == streams_.size())
       throw setup_error("a batch is used on more than " + std::to_string(streams_.size()) + " streams",
                         "Let one of the streams wait for the others and name only that one");
+    from_->used_on(meta_.slot, stream);
     streams_[stream_count_++] = stream;
   }
 
@@ -85,7 +90,7 @@ class batch_of {
   std::shared_ptr<delivery> from_;
   ready_batch meta_{};
   layout layout_{};
-  std::array<stream_view, 8> streams_{};
+  std::array<stream_view, delivery::most_streams> streams_{};
   std::size_t stream_count_ = 1;
 };
 

@@ -2,6 +2,7 @@
 // Included by session.hpp only; nothing here is for users.
 #pragma once
 
+#include <millrace/run/copying_delivery.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sync/trace_range.hpp>
 
@@ -17,14 +18,14 @@ class session<Flow>::engine {
         workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
         seed_(flow.seed),
         source_(std::move(flow.source)),
-        to_device_(detail::stage_or_default<to_device_stage>(flow.stages)),
+        to_device_(detail::find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
         plan_(plan_for(flow)),
         parts_({.seed = seed_, .workers = workers_, .arena = make_arena(), .shuffle_bytes = budget_bytes()},
                make_delivery().host_slots()) {
     batch_rows_ = std::apply([](const auto&... s) { return (detail::batch_size_of(s) + ...); }, flow.stages);
     if (batch_rows_ == 0) throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
     if (plan_.settings().parts == 0) throw setup_error("the source has no parts to read", "Give it at least one shard");
-    prefetch_ = detail::stage_or_default<prefetch_stage>(flow.stages).options.batches;
+    prefetch_ = detail::find_stage<prefetch_stage>(flow.stages).value_or(prefetch_stage{}).options.batches;
 
     auto& first = parts_.template build<source_item>(detail::skip_leading_shuffle(std::move(flow.stages)));
     const std::size_t read_ahead =
@@ -128,6 +129,7 @@ class session<Flow>::engine {
     s.counts = counts_.counts();
     return s;
   }
+  std::size_t slots() const noexcept { return delivery_->lease_slots(); }
   const std::string& description() const noexcept { return description_; }
 
  private:
@@ -148,12 +150,14 @@ class session<Flow>::engine {
 
   delivery& make_delivery() {
     const auto& backend = to_device_.options.device.backend();
-    if (backend->leases_host_slots()) delivery_ = std::make_shared<host_delivery>(backend);
+    const bool fixed = to_device_.options.fixed_slots;
+    if (backend->leases_host_slots()) delivery_ = std::make_shared<host_delivery>(backend, fixed);
     else
       delivery_ = std::make_shared<copying_delivery>(
           backend, copying_delivery::options{.device_slots = std::max<std::size_t>(1, to_device_.options.slots),
                                              .stream = to_device_.options.stream,
-                                             .threaded = workers_ > 0});
+                                             .threaded = workers_ > 0,
+                                             .fixed_slots = fixed});
     return *delivery_;
   }
 
@@ -204,13 +208,14 @@ class session<Flow>::engine {
                     .slot_bytes = slot_bytes_,
                     .host_slots = prefetch_ + (copies ? 0 : 1),   // the one that the step uses
                     .device_slots = copies ? std::max<std::size_t>(1, to_device_.options.slots) : 0,
+                    .device_memory_apart = delivery_->backend().memory() == memory_kind::device,
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
                     .window = plan_.settings().window};
     if (intake_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
     m.check();
-    delivery_->allocate(m.host_slots, batch_rows_, slot_bytes_);
+    delivery_->allocate({.host_slots = m.host_slots, .rows = batch_rows_, .batch_bytes = slot_bytes_});
     description_ = "millrace: " + to_device_.options.device.name() + ", " + std::to_string(workers_) + " workers, " +
                    std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() +
                    "; memory: " + m.describe();
@@ -229,12 +234,7 @@ class session<Flow>::engine {
     const trace_range waiting("wait", batch);
     slots::taken got = delivery_->take(batch, stop_at_epoch);
     while (got.what == outcome::not_yet) {
-      if (delivery_->all_leased() && !options_.released_elsewhere)
-        throw setup_error(
-            "all slots are leased: " + std::to_string(delivery_->host_slots().in_use()) +
-                " batches are still held, so no further batch can be made",
-            "Release batches before asking for the next, raise prefetch({.batches}) or to_device({.slots}), "
-            "or set session_options::released_elsewhere");
+      if (!options_.released_elsewhere && delivery_->waits_for_lease(batch)) throw_all_leased(batch);
       if (workers_ == 0) {
         if (!advance_any()) got.what = outcome::stopped;
         else got = delivery_->take(batch, stop_at_epoch);
@@ -246,6 +246,17 @@ class session<Flow>::engine {
       });
     }
     return got;
+  }
+
+  [[noreturn]] void throw_all_leased(std::uint64_t batch) const {
+    const std::size_t count = delivery_->leased();
+    const std::string held = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still held, ";
+    const std::string slot = std::to_string(batch % delivery_->lease_slots());
+    throw setup_error(to_device_.options.fixed_slots
+                          ? "slot " + slot + ", the next batch's, is leased: " + held + "that one among them"
+                          : "all slots are leased: " + held + "so no further batch can be made",
+                      "Release batches before asking for the next, raise prefetch({.batches}) or "
+                      "to_device({.slots}), or set session_options::released_elsewhere");
   }
 
   void shut_down() noexcept {

@@ -30,7 +30,8 @@ inline std::string readable_bytes(double bytes) {
 struct memory_budget {
   std::size_t budget_bytes = 0;
   std::size_t slot_bytes = 0, host_slots = 0;
-  std::size_t device_slots = 0;   ///< 0 where batches are used in the host slots
+  std::size_t device_slots = 0;       ///< 0 where batches are used in the host slots
+  bool device_memory_apart = false;   ///< device slots are not part of the budget: a GPU's own memory
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
   std::size_t window = 0;    ///< of shuffle, in samples
@@ -45,7 +46,7 @@ struct memory_budget {
     return std::max(read_ahead_bytes, static_cast<std::size_t>(static_cast<double>(batch_rows) * sample_bytes));
   }
   std::size_t total_bytes() const noexcept {
-    return (host_slots + device_slots) * slot_bytes + encoded_bytes() + window_bytes();
+    return (host_slots + (device_memory_apart ? 0 : device_slots)) * slot_bytes + encoded_bytes() + window_bytes();
   }
 
   std::string describe() const {
@@ -53,11 +54,15 @@ struct memory_budget {
       return std::to_string(n) + " " + what + " x " + readable_bytes(static_cast<double>(bytes));
     };
     std::string text = times(host_slots, "host slots", slot_bytes);
-    if (device_slots > 0) text += " + " + times(device_slots, "device slots", slot_bytes);
+    if (device_slots > 0 && !device_memory_apart) text += " + " + times(device_slots, "device slots", slot_bytes);
     text += " + read ahead " + readable_bytes(static_cast<double>(encoded_bytes()));
     if (window > 1) text += " + shuffle window " + std::to_string(window) + " / 2 x " + readable_bytes(sample_bytes);
-    return text + " = " + readable_bytes(static_cast<double>(total_bytes())) + " of " +
-           readable_bytes(static_cast<double>(budget_bytes));
+    text += " = " + readable_bytes(static_cast<double>(total_bytes())) + " of " +
+            readable_bytes(static_cast<double>(budget_bytes));
+    if (device_memory_apart)
+      text += "; on the device " + times(device_slots, "slots", slot_bytes) + " = " +
+              readable_bytes(static_cast<double>(device_slots * slot_bytes));
+    return text;
   }
 
   void check() const {

@@ -21,6 +21,7 @@
 
 #include <cstdio>
 #include <iterator>
+#include <optional>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -34,10 +35,10 @@ struct columns_of<batched<Members...>> {
   using batch = batch_of<Members...>;
 };
 
-/// The stage of that type in a tuple, or a default-made one.
+/// The (last) stage of that type in a tuple, if there is one.
 template <class Wanted, class... Stages>
-Wanted stage_or_default(const std::tuple<Stages...>& stages) {
-  Wanted found{};
+std::optional<Wanted> find_stage(const std::tuple<Stages...>& stages) {
+  std::optional<Wanted> found;
   std::apply(
       [&](const auto&... s) {
         const auto look = [&](const auto& one) {
@@ -122,6 +123,8 @@ class session {
   };
   epoch_range epoch(std::uint64_t number) { return {*this, number}; }
 
+  /// Pieces of memory that batches may lie in; b.slot() counts from 0.
+  std::size_t slots() const { return engine_->slots(); }
   run_stats stats() const { return engine_->stats(); }
   /// What was announced at start.
   const std::string& description() const { return engine_->description(); }

@@ -10,9 +10,10 @@
 //   auto s = ring.take(batch);          // trainer or stager: in order of batches; bell() rings when it is worth a try
 //   ring.free(s.slot);                  // any thread, in any order
 //
-// Memory is allocated once. A batch's slot is chosen when it opens, so slots may come back in any order. Threads: all
-// members may be called from any thread, none waits. Errors of samples are kept per batch,
-// the one with the lowest position wins, so that the same data give the same error whatever the timing.
+// Memory is allocated once. A batch's slot is chosen when it opens, so slots may come back in any order; with `fixed`
+// batch n lies in slot n % count and waits for just that one. Threads: all members may be called from any thread, none
+// waits. Errors of samples are kept per batch, the one with the lowest position wins, so that the same data give the
+// same error whatever the timing.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -43,6 +44,7 @@ class slots {
   struct options {
     std::size_t rows = 1;               ///< of a batch
     std::vector<std::byte*> memory{};   ///< one piece for each slot; the caller keeps it alive
+    bool fixed = false;                 ///< batch n lies in slot n % count
   };
   static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
 
@@ -50,6 +52,7 @@ class slots {
   void start(const options& o) {
     const std::lock_guard lock(mutex_);
     rows_ = o.rows;
+    fixed_ = o.fixed;
     slots_ = std::vector<slot>(o.memory.size());
     slot_of_.resize(o.memory.size());
     for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].data = o.memory[i];
@@ -62,9 +65,11 @@ class slots {
   /// Gives every FREE slot to the next batch that has none. Returns the number of batches opened so far.
   std::uint64_t open_free() {
     const std::lock_guard lock(mutex_);
-    while (!free_.empty() && opened_ < end_batch_) {
-      const std::size_t index = free_.back();
-      free_.pop_back();
+    while (opened_ < end_batch_) {
+      const auto chosen = free_slot_for_locked(opened_);
+      if (chosen == free_.end()) break;
+      const std::size_t index = *chosen;
+      free_.erase(chosen);
       slot& s = slots_[index];
       s.batch = opened_;
       s.ready = false;
@@ -181,6 +186,12 @@ class slots {
     --in_use_;
   }
 
+  /// Whether that batch, all before it having been taken, cannot be made until a slot comes back.
+  bool waits_for_slot(std::uint64_t batch) const {
+    const std::lock_guard lock(mutex_);
+    return batch >= opened_ && free_slot_for_locked(batch) == free_.end();
+  }
+
   std::size_t in_use() const noexcept {
     const std::lock_guard lock(mutex_);
     return in_use_;
@@ -202,11 +213,16 @@ class slots {
   const slot& at(std::uint64_t batch) const noexcept { return slots_[slot_of_[batch % slots_.size()]]; }
   slot& at(std::uint64_t batch) noexcept { return slots_[slot_of_[batch % slots_.size()]]; }
 
+  std::vector<std::size_t>::const_iterator free_slot_for_locked(std::uint64_t batch) const {
+    if (fixed_) return std::find(free_.begin(), free_.end(), batch % slots_.size());
+    return free_.empty() ? free_.end() : free_.end() - 1;
+  }
   bool starts_epoch_locked(std::uint64_t batch) const {
     return std::find(epoch_starts_.begin(), epoch_starts_.end(), batch) != epoch_starts_.end();
   }
 
   std::size_t rows_ = 0;
+  bool fixed_ = false;
   mutable std::mutex mutex_;
   doorbell bell_;
   std::vector<slot> slots_;

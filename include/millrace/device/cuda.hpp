@@ -1,0 +1,198 @@
+// An NVIDIA GPU as a device: pinned host slots, a copy stream of its own, events. Needs cudart, no nvcc.
+//
+//   auto flow = ... | mr::to_device({.device = mr::cuda_device(1), .stream = my_stream, .slots = 3});
+//   mr::best_device();                       // a GPU if there is one; of several the one of this process's local rank
+//   b.get<&example::pixels>().data;          // device memory, ready for work in my_stream
+//
+// There where the build's dependency brings CUDA (it defines MILLRACE_CUDA). Copies run in a non-blocking stream and
+// are ordered with the user's by events alone; the default `stream` is the legacy one of that device. Calls on the
+// step's path return at once; memory, stream and events are made when the session starts. Where pinned memory cannot
+// be had, slots are pageable: copies are slower then, one warning says so, and so does the device's name.
+// Errors: setup_error for a device that is not there and for a stream that is being captured; io_error, with CUDA's own
+// words, for the rest. Threads: any; each keeps its current device. A capture on the user's thread is left alone.
+#pragma once
+
+#include <millrace/device/cuda_error.hpp>
+#include <millrace/device/host.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// GPUs that this process may use; 0 where there is no driver, or one that is too old.
+inline int cuda_device_count() noexcept {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess) return count;
+  detail::ignore_cuda(result);
+  if (result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&count) == cudaSuccess && count > 0)
+    std::fprintf(stderr, "millrace: no GPU is used: %s\n", detail::cuda_hint(result).c_str());
+  return 0;
+}
+
+namespace detail {
+
+class cuda_backend final : public device_backend {
+ public:
+  explicit cuda_backend(int ordinal) : ordinal_(ordinal) {
+    const int count = cuda_device_count();
+    if (ordinal < 0 || ordinal >= count)
+      throw setup_error("there is no cuda_device(" + std::to_string(ordinal) + "): this process sees " +
+                            std::to_string(count) + " GPUs",
+                        "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
+    cudaDeviceProp properties{};
+    check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
+    name_ = "cuda:" + std::to_string(ordinal) + " (" + properties.name + ")";
+    const current_device here(ordinal_);
+    const capture_tolerant now;
+    check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  }
+  ~cuda_backend() override {
+    quietly([&] { return cudaStreamDestroy(copies_); });
+  }
+
+  std::string name() const override { return pageable_used_ ? name_ + " with pageable host slots" : name_; }
+  bool leases_host_slots() const override { return false; }
+  memory_kind memory() const override { return memory_kind::device; }
+
+  void enter_thread() override {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;   // for good: the thread is ours
+    check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  }
+
+  void* allocate_host(std::size_t bytes) override {
+    void* memory = nullptr;
+    cudaError_t result = cudaSuccess;
+    {
+      const current_device here(ordinal_);
+      const capture_tolerant now;
+      result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+    }
+    if (result == cudaSuccess) return memory;
+    if (result != cudaErrorMemoryAllocation && result != cudaErrorNotSupported && result != cudaErrorOperatingSystem)
+      check_cuda(result, "cudaHostAlloc");
+    cudaGetLastError();
+    return allocate_pageable(bytes);
+  }
+  void free_host(void* memory) noexcept override {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::find(pageable_.begin(), pageable_.end(), memory);
+      if (found != pageable_.end()) {
+        pageable_.erase(found);
+        ::operator delete(memory, slot_alignment);
+        return;
+      }
+    }
+    quietly([&] { return cudaFreeHost(memory); });
+  }
+  void* allocate_device(std::size_t bytes) override {
+    const current_device here(ordinal_);
+    const capture_tolerant now;
+    void* memory = nullptr;
+    check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc");
+    return memory;
+  }
+  void free_device(void* memory) noexcept override {
+    quietly([&] { return cudaFree(memory); });
+  }
+
+  std::unique_ptr<device_event> make_event() override {
+    const current_device here(ordinal_);
+    auto made = std::make_unique<event>();
+    // The stager sleeps on an event instead of spinning: the core belongs to the workers.
+    check_cuda(cudaEventCreateWithFlags(&made->handle, cudaEventDisableTiming | cudaEventBlockingSync),
+               "cudaEventCreateWithFlags");
+    return made;
+  }
+
+  void copy_waits_for(device_event& mark) override {
+    const current_device here(ordinal_);
+    check_cuda(cudaStreamWaitEvent(copies_, handle(mark), 0), "cudaStreamWaitEvent");
+  }
+  void copy_to_device(void* to, const void* from, std::size_t bytes) override {
+    const current_device here(ordinal_);
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_), "cudaMemcpyAsync");
+  }
+  void record_copy(device_event& mark) override {
+    const current_device here(ordinal_);
+    check_cuda(cudaEventRecord(handle(mark), copies_), "cudaEventRecord");
+  }
+
+  void check_stream(stream_view stream) override {
+    const current_device here(ordinal_);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t result = cudaStreamIsCapturing(stream, &status);
+    if (result == cudaSuccess && status == cudaStreamCaptureStatusNone) return;
+    if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit) check_cuda(result, "cudaStreamIsCapturing");
+    ignore_cuda(result);
+    throw setup_error("a batch was asked for while its stream is being captured",
+                      "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
+                      "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
+  }
+  void record(device_event& mark, stream_view stream) override {
+    const current_device here(ordinal_);
+    check_cuda(cudaEventRecord(handle(mark), stream), "cudaEventRecord");
+  }
+  void stream_waits_for(stream_view stream, device_event& mark) override {
+    const current_device here(ordinal_);
+    check_cuda(cudaStreamWaitEvent(stream, handle(mark), 0), "cudaStreamWaitEvent");
+  }
+  void wait(device_event& mark) override {
+    const current_device here(ordinal_);
+    const capture_tolerant now;
+    check_cuda(cudaEventSynchronize(handle(mark)), "cudaEventSynchronize");
+  }
+
+ private:
+  struct event : device_event {
+    cudaEvent_t handle = nullptr;
+    ~event() override {
+      if (handle) ignore_cuda(cudaEventDestroy(handle));
+    }
+  };
+  static cudaEvent_t handle(device_event& mark) noexcept { return static_cast<event&>(mark).handle; }
+
+  void* allocate_pageable(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    pageable_.reserve(pageable_.size() + 1);
+    void* const memory = ::operator new(bytes, slot_alignment);
+    pageable_.push_back(memory);
+    if (!pageable_used_.exchange(true))
+      std::fprintf(stderr,
+                   "millrace: %zu bytes of pinned memory could not be had: slots are pageable, copies to %s slower. "
+                   "Lower prefetch({.batches}) or the batch size, or raise the limit on locked memory\n",
+                   bytes, name_.c_str());
+    return memory;
+  }
+
+  /// What destructors do: with the device current, whatever state the runtime is in.
+  template <class Call>
+  void quietly(Call&& call) const noexcept {
+    try {
+      const current_device here(ordinal_);
+      const capture_tolerant now;
+      ignore_cuda(call());
+    } catch (...) {
+      // The runtime is gone, and its memory with it.
+    }
+  }
+
+  const int ordinal_;
+  std::string name_;
+  cudaStream_t copies_ = nullptr;
+  std::mutex mutex_;
+  std::vector<void*> pageable_;
+  std::atomic<bool> pageable_used_{false};
+};
+
+}  // namespace detail
+
+inline device cuda_device(int ordinal) { return device(std::make_shared<detail::cuda_backend>(ordinal)); }
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,275 @@
+// Delivery for devices with memory of their own: a stager thread copies host slots into a ring of device slots.
+//
+//   host    READY -> IN_FLIGHT(copy event) -> FREE
+//   device  COPYING -> READY -> IN_USE(lease) -> RELEASED(events) -> COPYING
+//
+// A copy into a released device slot waits for the release events on the device; a batch is handed out as soon as its
+// copy is queued, and the user's stream waits for it. So neither the trainer nor the stager waits for the step; the
+// stager alone waits for copies, to give host slots back. Slots, events and the stream are made at the start, none
+// later. With `fixed_slots` batch n lies in slot n % device_slots, at the same address every time.
+// Errors: what the device refuses takes the place of the next batch. From then on nothing is copied, and a host slot
+// whose copy may still run is not given back. Threads and lifetime: as delivery.hpp says.
+#pragma once
+
+#include <millrace/run/delivery.hpp>
+#include <millrace/sync/trace_range.hpp>
+
+#include <deque>
+#include <thread>
+
+namespace millrace::inline MILLRACE_ABI {
+
+class copying_delivery final : public delivery {
+ public:
+  struct options {
+    std::size_t device_slots = 3;
+    stream_view stream{};       ///< of the training step
+    bool threaded = true;       ///< false: copies are made by advance()
+    bool fixed_slots = false;   ///< batch n lies in slot n % device_slots
+  };
+
+  copying_delivery(std::shared_ptr<device_backend> backend, options o)
+      : delivery(std::move(backend)), options_(o), ring_(o.device_slots) {}
+  ~copying_delivery() override {
+    for (auto& s : ring_) {
+      if (!s.data) continue;
+      // Whatever uses the batch on the device has to be done with it.
+      for (std::size_t i = 0; i < s.release_events; ++i) try_to_wait(*s.released[i]);
+      backend_->free_device(s.data);
+    }
+  }
+
+  void allocate(const memory& wanted) override {
+    allocate_host(wanted, false);
+    batch_bytes_ = wanted.batch_bytes;
+    for (auto& s : ring_) {
+      s.copied = backend_->make_event();
+      for (auto& event : s.released) event = backend_->make_event();
+      s.data = backend_->allocate_device(batch_bytes_);
+    }
+  }
+
+  slots::taken take(std::uint64_t batch, bool stop_at_epoch) override {
+    if (stop_at_epoch && host_.starts_epoch(batch)) return {slots::outcome::epoch_end, {}};
+    device_slot* found = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& s : ring_)
+        if (s.now == state::ready && s.meta.batch == batch) found = &s;
+      if (!found) return {batch >= copied_until_ && ended_ ? end_reason_ : slots::outcome::not_yet, {}};
+    }
+    backend_->check_stream(options_.stream);   // before anything changes: the call may be repeated
+    {
+      const std::lock_guard lock(mutex_);
+      found->now = state::in_use;
+      if (!found->meta.error) found->meta.error = lost_;
+    }
+    try {
+      if (!found->meta.error) backend_->stream_waits_for(options_.stream, *found->copied);
+    } catch (...) {
+      found->meta.error = lose_device();
+    }
+    return {slots::outcome::ready, found->meta};
+  }
+
+  void used_on(std::size_t slot, stream_view stream) override {
+    backend_->check_stream(stream);
+    backend_->stream_waits_for(stream, *ring_[slot].copied);
+  }
+
+  void release(std::size_t slot, std::span<const stream_view> used_on) noexcept override {
+    device_slot& s = ring_[slot];
+    try {
+      if (!s.meta.error)
+        for (std::size_t i = 0; i < used_on.size(); ++i) backend_->record(*s.released[i], used_on[i]);
+    } catch (...) {
+      lose_device();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (!s.meta.error) s.release_events = used_on.size();
+      s.released_as = ++releases_;
+      s.now = state::released;
+    }
+    bell().ring();
+  }
+
+  bool waits_for_lease(std::uint64_t batch) const override {
+    const std::lock_guard lock(mutex_);
+    if (options_.fixed_slots) return batch >= copied_until_ && ring_[batch % ring_.size()].now == state::in_use;
+    return leased_locked() == ring_.size();
+  }
+  std::size_t lease_slots() const noexcept override { return ring_.size(); }
+  std::size_t leased() const noexcept override {
+    const std::lock_guard lock(mutex_);
+    return leased_locked();
+  }
+
+  void start() override {
+    if (options_.threaded) thread_ = std::thread([this] { work(); });
+  }
+  bool advance() override { return submit_next() || finish_oldest(); }
+  void stop() noexcept override {
+    stopped_.store(true);
+    bell().ring();
+  }
+  void join() noexcept override {
+    if (thread_.joinable()) thread_.join();
+    // The copies that are under way still read from host slots.
+    while (finish_oldest()) {
+    }
+  }
+
+ private:
+  enum class state { released, ready, in_use };
+  struct device_slot {
+    void* data = nullptr;
+    std::unique_ptr<device_event> copied;
+    std::array<std::unique_ptr<device_event>, most_streams> released;   // one for each stream of a lease
+    std::size_t release_events = 0;
+    std::uint64_t released_as = 0;   // the order in which slots came back
+    state now = state::released;
+    ready_batch meta{};
+  };
+  struct copy_under_way {
+    device_slot* target;
+    std::size_t host_slot;
+    bool failed;
+  };
+
+  /// Queues the next batch's copy, if it is ready and there is a device slot for it.
+  bool submit_next() {
+    device_slot* target = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return false;
+      target = free_slot_locked(ring_);
+    }
+    if (!target) return false;
+    // Its event is about to be recorded anew: whoever waits for the old copy has to be done with it.
+    while (in_flight(*target)) finish_oldest();
+    const slots::taken host = host_.take(copied_until_);
+    if (host.what == slots::outcome::not_yet) return false;
+    if (host.what != slots::outcome::ready) {
+      {
+        const std::lock_guard lock(mutex_);
+        ended_ = true;
+        end_reason_ = host.what;
+      }
+      bell().ring();
+      return true;
+    }
+    copy(*target, host.batch);
+    return true;
+  }
+
+  void copy(device_slot& target, const ready_batch& from) {
+    const trace_range copying("h2d", from.batch);
+    target.meta = from;
+    target.meta.slot = static_cast<std::size_t>(&target - ring_.data());
+    target.meta.data = static_cast<std::byte*>(target.data);
+    {
+      const std::lock_guard lock(mutex_);
+      if (!target.meta.error) target.meta.error = lost_;
+    }
+    bool failed = false;
+    try {
+      if (!target.meta.error) {
+        for (std::size_t i = 0; i < target.release_events; ++i) backend_->copy_waits_for(*target.released[i]);
+        backend_->copy_to_device(target.data, from.data, batch_bytes_);
+        backend_->record_copy(*target.copied);
+      }
+    } catch (...) {
+      target.meta.error = lose_device();
+      failed = true;
+    }
+    in_flight_.push_back({&target, from.slot, failed});
+    {
+      const std::lock_guard lock(mutex_);
+      target.now = state::ready;
+      ++copied_until_;
+    }
+    bell().ring();
+  }
+
+  /// Waits for the oldest copy and frees its host slot; false if none is under way.
+  bool finish_oldest() noexcept {
+    if (in_flight_.empty()) return false;
+    const copy_under_way oldest = in_flight_.front();
+    in_flight_.pop_front();
+    if (!oldest.failed && try_to_wait(*oldest.target->copied)) free_host_slot(oldest.host_slot);
+    return true;
+  }
+
+  bool try_to_wait(device_event& event) noexcept {
+    try {
+      backend_->wait(event);
+      return true;
+    } catch (...) {
+      lose_device();
+      return false;
+    }
+  }
+
+  /// Inside a catch block. The first thing that went wrong is what the trainer is told.
+  std::exception_ptr lose_device() noexcept {
+    const std::exception_ptr why = located_exception({.stage = "to_device"});
+    const std::lock_guard lock(mutex_);
+    if (!lost_) lost_ = why;
+    return lost_;
+  }
+
+  bool in_flight(const device_slot& target) const noexcept {
+    return std::any_of(in_flight_.begin(), in_flight_.end(), [&](const auto& c) { return c.target == &target; });
+  }
+
+  /// The slot for the next batch; of several the one that came back first, whose step is most likely over.
+  template <class Ring>
+  auto free_slot_locked(Ring& ring) const -> decltype(ring.data()) {
+    if (options_.fixed_slots) {
+      auto& s = ring[copied_until_ % ring.size()];
+      return s.now == state::released ? &s : nullptr;
+    }
+    decltype(ring.data()) found = nullptr;
+    for (auto& s : ring)
+      if (s.now == state::released && (!found || s.released_as < found->released_as)) found = &s;
+    return found;
+  }
+  std::size_t leased_locked() const noexcept {
+    return static_cast<std::size_t>(
+        std::count_if(ring_.begin(), ring_.end(), [](const auto& s) { return s.now == state::in_use; }));
+  }
+
+  bool can_submit() const {
+    const std::lock_guard lock(mutex_);
+    return !ended_ && host_.can_take(copied_until_) && free_slot_locked(ring_);
+  }
+
+  void work() {
+    detail::name_worker_thread("millrace-stager");
+    try {
+      backend_->enter_thread();
+    } catch (...) {
+      lose_device();   // the first batch says so
+    }
+    while (!stopped_.load()) {
+      if (submit_next() || finish_oldest()) continue;
+      bell().wait([&] { return stopped_.load() || can_submit(); });
+    }
+  }
+
+  const options options_;
+  std::size_t batch_bytes_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<device_slot> ring_;
+  std::uint64_t copied_until_ = 0;   // batches below have been queued
+  std::uint64_t releases_ = 0;
+  bool ended_ = false;
+  slots::outcome end_reason_ = slots::outcome::end;
+  std::exception_ptr lost_;                // why the device cannot be used any more
+  std::deque<copy_under_way> in_flight_;   // of the stager only
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

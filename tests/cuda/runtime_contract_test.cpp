@@ -1,0 +1,291 @@
+// What Millrace relies on in the CUDA runtime. Compiled against the fake one and against the real one.
+#include "contract.hpp"
+
+using contract::ok;
+
+namespace {
+constexpr std::size_t page = 4096;
+}
+
+TEST_CASE("runtime: an event that was never recorded reads as reached") {
+  contract::start();
+  const contract::event e;
+  CHECK(e.reached());
+  ok(cudaEventSynchronize(e));
+}
+
+TEST_CASE("runtime: a stream that waits for an event never recorded goes on") {
+  contract::start();
+  const contract::event e;
+  const contract::stream s;
+  ok(cudaStreamWaitEvent(s, e, 0));
+  s.synchronize();
+}
+
+TEST_CASE("runtime: an event is reached when its stream gets there, and not before") {
+  contract::start();
+  const contract::event e;
+  const contract::stream s;
+  contract::held until(s);
+  ok(cudaEventRecord(e, s));
+  contract::pause();
+  CHECK_FALSE(e.reached());
+  until.let_go();
+  ok(cudaEventSynchronize(e));
+  CHECK(e.reached());
+  CHECK(until.over());
+}
+
+TEST_CASE("runtime: recorded again, an event stands for the new place alone") {
+  contract::start();
+  const contract::event e;
+  const contract::stream s, other;
+  contract::held until(s);
+  ok(cudaEventRecord(e, s));
+  ok(cudaEventRecord(e, other));
+  ok(cudaEventSynchronize(e));   // `s` is still held
+  CHECK_FALSE(until.over());
+}
+
+TEST_CASE("runtime: a wait stands for the place that its event had when the wait was made") {
+  contract::start();
+  const contract::event e, passed;
+  const contract::stream first, second, waits;
+  contract::held until(second);
+  ok(cudaEventRecord(e, first));
+  ok(cudaStreamWaitEvent(waits, e, 0));
+  ok(cudaEventRecord(e, second));   // held: the wait before must not care
+  ok(cudaEventRecord(passed, waits));
+  ok(cudaEventSynchronize(passed));
+  CHECK_FALSE(until.over());
+}
+
+TEST_CASE("runtime: work of one stream is done in order") {
+  contract::start();
+  const contract::stream s;
+  const auto from = contract::make_pinned(page, 7), to = contract::make_pinned(page);
+  const auto device = contract::make_device(page);
+  ok(cudaMemsetAsync(device.get(), 1, page, s));
+  ok(cudaMemcpyAsync(device.get(), from.get(), page, cudaMemcpyHostToDevice, s));
+  ok(cudaMemcpyAsync(to.get(), device.get(), page, cudaMemcpyDeviceToHost, s));
+  s.synchronize();
+  CHECK(contract::all_are(to.get(), page, 7));
+}
+
+TEST_CASE("runtime: what comes after a wait sees what came before the event, in another stream") {
+  contract::start();
+  const contract::event copied;
+  const contract::stream copies, step;
+  const auto from = contract::make_pinned(page, 9), to = contract::make_pinned(page);
+  const auto device = contract::make_device(page);
+  contract::held until(copies);
+  ok(cudaMemcpyAsync(device.get(), from.get(), page, cudaMemcpyHostToDevice, copies));
+  ok(cudaEventRecord(copied, copies));
+  ok(cudaStreamWaitEvent(step, copied, 0));
+  ok(cudaMemcpyAsync(to.get(), device.get(), page, cudaMemcpyDeviceToHost, step));
+  until.let_go();
+  step.synchronize();
+  CHECK(contract::all_are(to.get(), page, 9));
+}
+
+TEST_CASE("runtime: a copy out of pinned memory returns before it is done") {
+  contract::start();
+  const contract::stream s;
+  const auto from = contract::make_pinned(page, 3);
+  const auto device = contract::make_device(page);
+  contract::held until(s);
+  ok(cudaMemcpyAsync(device.get(), from.get(), page, cudaMemcpyHostToDevice, s));
+  CHECK_FALSE(until.over());
+  CHECK(cudaStreamQuery(s) == cudaErrorNotReady);
+  until.let_go();
+  s.synchronize();
+}
+
+TEST_CASE("runtime: a non-blocking stream does not wait for the legacy stream, nor the other way round") {
+  contract::start();
+  const contract::stream apart(cudaStreamNonBlocking);
+  {
+    contract::held until(cudaStreamLegacy);
+    apart.synchronize();
+    CHECK_FALSE(until.over());
+  }
+  contract::held until(apart);
+  ok(cudaStreamSynchronize(cudaStreamLegacy));
+  CHECK_FALSE(until.over());
+}
+
+TEST_CASE("runtime: a blocking stream waits for the legacy stream, and the other way round") {
+  contract::start();
+  const contract::stream blocking(cudaStreamDefault);
+  const contract::event e;
+  {
+    contract::held until(cudaStreamLegacy);
+    ok(cudaEventRecord(e, blocking));
+    contract::pause();
+    CHECK_FALSE(e.reached());
+    until.let_go();
+    ok(cudaEventSynchronize(e));
+  }
+  contract::held until(blocking);
+  ok(cudaEventRecord(e, cudaStreamLegacy));
+  contract::pause();
+  CHECK_FALSE(e.reached());
+  until.let_go();
+  ok(cudaEventSynchronize(e));
+}
+
+TEST_CASE("runtime: a null stream is the legacy one") {
+  contract::start();
+  const contract::event e;
+  contract::held until(cudaStreamLegacy);
+  ok(cudaEventRecord(e, nullptr));
+  contract::pause();
+  CHECK_FALSE(e.reached());
+  until.let_go();
+  ok(cudaEventSynchronize(e));
+}
+
+TEST_CASE("runtime: each thread has a current device of its own, and starts with 0") {
+  contract::start();
+  int count = 0, seen = -1;
+  ok(cudaGetDeviceCount(&count));
+  ok(cudaSetDevice(count - 1));
+  std::thread([&] { cudaGetDevice(&seen); }).join();
+  CHECK(seen == 0);
+  ok(cudaGetDevice(&seen));
+  CHECK(seen == count - 1);
+  ok(cudaSetDevice(0));
+}
+
+TEST_CASE("runtime: an error is told once by cudaGetLastError, and then forgotten") {
+  contract::start();
+  CHECK(cudaSetDevice(1'000) == cudaErrorInvalidDevice);
+  CHECK(cudaPeekAtLastError() == cudaErrorInvalidDevice);
+  CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("runtime: memory says where it lies") {
+  contract::start();
+  const auto pinned = contract::make_pinned(page);
+  const auto device = contract::make_device(page);
+  cudaPointerAttributes attributes{};
+  ok(cudaPointerGetAttributes(&attributes, pinned.get()));
+  CHECK(attributes.type == cudaMemoryTypeHost);
+  ok(cudaPointerGetAttributes(&attributes, device.get()));
+  CHECK(attributes.type == cudaMemoryTypeDevice);
+  const std::vector<unsigned char> pageable(page);
+  ok(cudaPointerGetAttributes(&attributes, pageable.data()));
+  CHECK(attributes.type == cudaMemoryTypeUnregistered);
+}
+
+TEST_CASE("runtime: an event may be destroyed while it is waited for") {
+  contract::start();
+  const contract::stream s, waits;
+  contract::held until(s);
+  {
+    const contract::event e;
+    ok(cudaEventRecord(e, s));
+    ok(cudaStreamWaitEvent(waits, e, 0));
+  }
+  CHECK(cudaStreamQuery(waits) == cudaErrorNotReady);
+  until.let_go();
+  waits.synchronize();
+  CHECK(until.over());
+}
+
+TEST_CASE("runtime: a capture in global mode is killed by an allocation on another thread, and not in relaxed mode") {
+  contract::start();
+  const contract::stream s;
+  for (const bool relaxed : {false, true}) {
+    ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    cudaError_t result = cudaSuccess;
+    std::thread([&] {
+      cudaStreamCaptureMode mode = relaxed ? cudaStreamCaptureModeRelaxed : cudaStreamCaptureModeGlobal;
+      cudaThreadExchangeStreamCaptureMode(&mode);
+      void* memory = nullptr;
+      result = cudaMalloc(&memory, page);
+      if (result == cudaSuccess) cudaFree(memory);
+    }).join();
+    cudaGraph_t graph = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(s, &graph);
+    CHECK(result == (relaxed ? cudaSuccess : cudaErrorStreamCaptureUnsupported));
+    CHECK(ended == (relaxed ? cudaSuccess : cudaErrorStreamCaptureInvalidated));
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+  }
+}
+
+TEST_CASE("runtime: a stream says that it is being captured") {
+  contract::start();
+  const contract::stream s;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  ok(cudaStreamIsCapturing(s, &status));
+  CHECK(status == cudaStreamCaptureStatusNone);
+  ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+  ok(cudaStreamIsCapturing(s, &status));
+  CHECK(status == cudaStreamCaptureStatusActive);
+  cudaGraph_t graph = nullptr;
+  ok(cudaStreamEndCapture(s, &graph));
+  cudaGraphDestroy(graph);
+}
+
+TEST_CASE("runtime: asked about the legacy stream while a blocking one is captured, it objects and kills nothing") {
+  contract::start();
+  const contract::stream s(cudaStreamDefault);
+  ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CHECK(cudaStreamIsCapturing(cudaStreamLegacy, &status) == cudaErrorStreamCaptureImplicit);
+  cudaGetLastError();
+  cudaGraph_t graph = nullptr;
+  ok(cudaStreamEndCapture(s, &graph));
+  cudaGraphDestroy(graph);
+}
+
+TEST_CASE("runtime: waiting, inside a capture, for an event from outside kills it") {
+  contract::start();
+  const contract::stream s, other;
+  const contract::event outside;
+  ok(cudaEventRecord(outside, other));
+  ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+  CHECK(cudaStreamWaitEvent(s, outside, 0) == cudaErrorStreamCaptureIsolation);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(s, &graph) == cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
+}
+
+TEST_CASE("runtime: a graph reads, each time, what lies at its addresses then") {
+  contract::start();
+  const contract::stream s;
+  const auto device = contract::make_device(page), kept = contract::make_device(page);
+  ok(cudaMemsetAsync(device.get(), 0, page, s));
+  s.synchronize();
+  ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+  ok(cudaMemcpyAsync(kept.get(), device.get(), page, cudaMemcpyDeviceToDevice, s));
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t step = nullptr;
+  ok(cudaStreamEndCapture(s, &graph));
+  ok(cudaGraphInstantiate(&step, graph, 0));
+  for (const int value : {4, 5}) {
+    ok(cudaMemsetAsync(device.get(), value, page, s));
+    ok(cudaGraphLaunch(step, s));
+    s.synchronize();
+    CHECK(contract::all_are(contract::read_back(kept.get(), page), value));
+  }
+  cudaGraphExecDestroy(step);
+  cudaGraphDestroy(graph);
+}
+
+TEST_CASE("runtime: a stream may be destroyed with work in it, which is still done") {
+  contract::start();
+  const auto from = contract::make_pinned(page, 6);
+  const auto device = contract::make_device(page);
+  const contract::event copied;
+  cudaStream_t s = nullptr;
+  ok(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  ok(cudaMemcpyAsync(device.get(), from.get(), page, cudaMemcpyHostToDevice, s));
+  ok(cudaEventRecord(copied, s));
+  ok(cudaStreamDestroy(s));
+  ok(cudaEventSynchronize(copied));
+  CHECK(contract::all_are(contract::read_back(device.get(), page), 6));
+}

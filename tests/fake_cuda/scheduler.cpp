@@ -1,0 +1,318 @@
+// When the work is done that stands in the streams, and in what order: as late as can be, at once, or by lot.
+#include "world.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace fake_cuda::detail {
+namespace {
+
+constexpr std::size_t page_bytes = 4096, most_pieces = 64;
+
+/// Copies go page by page, but big ones in no more pieces than a test has time for.
+std::size_t piece_bytes(const operation& op) {
+  const std::size_t share = (op.todo.bytes + most_pieces - 1) / most_pieces;
+  return (share + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+bool ready(const operation& op) {
+  return std::all_of(op.after.begin(), op.after.end(), [](const operation_pointer& o) { return o->done; });
+}
+
+bool has_runnable_head(const stream& s) { return !s.queue.empty() && !s.busy && ready(*s.queue.front()); }
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+std::uint64_t world::random(std::uint64_t below) {
+  random_state += 0x9E3779B97F4A7C15;   // SplitMix64
+  std::uint64_t z = random_state;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return (z ^ (z >> 31)) % below;
+}
+
+operation_pointer world::enqueue(stream& s, const work& todo, work_extra extra) {
+  auto op = std::make_shared<operation>();
+  op->todo = todo;
+  op->on = &s;
+  op->staged = std::move(extra.staged);
+  op->after = std::move(extra.after);
+  // The legacy stream and the blocking ones of a device wait for each other.
+  for (const stream_pointer& other : streams) {
+    const bool linked = other.get() != &s && other->device == s.device && s.blocking && other->blocking &&
+                        (s.legacy || other->legacy);
+    if (linked && !other->queue.empty()) {
+      op->after.push_back(other->queue.back());
+    }
+  }
+  std::erase_if(op->after, [](const operation_pointer& o) { return o->done; });
+
+  if (todo.what == work::kind::copy || todo.what == work::kind::fill) {
+    if (auto* a = allocations.find(todo.to)) {
+      ++a->users;
+      // The host must not read it from now on, and no earlier operation does.
+      if (a->what != memory::kind::device && todo.what == work::kind::copy && a->users == 1 &&
+          !allocations.has_readers(todo.to, todo.bytes)) {
+        allocations.fill(todo.to, poison, todo.bytes);
+      }
+    }
+  }
+  if (todo.what == work::kind::copy && op->staged.empty()) {
+    if (auto* a = allocations.find(todo.from)) {
+      ++a->users;
+      allocations.hold_source(todo.from, todo.bytes);
+      op->holds_source = true;
+    }
+  }
+  s.queue.push_back(op);
+  begin_heads();
+  if (!threads_.empty()) changed.notify_all();
+  return op;
+}
+
+/// What has become legal begins: the destination no longer holds what it did, whether or not a byte has arrived.
+void world::begin_heads() {
+  if (options.when == order::early && threads_.empty()) return;   // it ends before anybody looks
+  for (const stream_pointer& s : streams) {
+    if (has_runnable_head(*s)) begin(*s->queue.front());
+  }
+}
+
+void world::begin(operation& op) {
+  if (op.begun || op.todo.what != work::kind::copy) return;
+  op.begun = true;
+  allocations.fill(op.todo.to, poison, op.todo.bytes);
+}
+
+stream_pointer world::runnable() {
+  std::vector<const stream_pointer*> found;
+  for (const stream_pointer& s : streams) {
+    if (has_runnable_head(*s)) found.push_back(&s);
+  }
+  if (found.empty()) return nullptr;
+  return *found[options.when == order::shuffled ? random(found.size()) : 0];
+}
+
+/// A stream whose head has to run before `target` can; null where that runs already, on another thread.
+stream_pointer world::needed_for(operation_pointer target) {
+  for (;;) {
+    stream& s = *target->on;
+    if (s.busy) return nullptr;
+    const operation& head = *s.queue.front();
+    const auto blocker = std::find_if(head.after.begin(), head.after.end(),
+                                      [](const operation_pointer& o) { return !o->done; });
+    if (blocker == head.after.end()) return s.shared_from_this();
+    target = *blocker;
+  }
+}
+
+void world::run_head(const stream_pointer& s, bool whole) {
+  const operation_pointer op = s->queue.front();
+  switch (op->todo.what) {
+    case work::kind::copy:
+      if (!move_bytes(*op, whole)) return;
+      break;
+    case work::kind::fill:
+      allocations.fill(op->todo.to, op->todo.value, op->todo.bytes);
+      break;
+    case work::kind::kernel:
+      run_kernel(*s, *op);
+      if (op->done) return;   // the device broke meanwhile
+      break;
+    case work::kind::record:
+    case work::kind::wait:
+      break;
+  }
+  finish(*s);
+}
+
+bool world::move_bytes(operation& op, bool whole) {
+  const std::size_t size = piece_bytes(op), count = (op.todo.bytes + size - 1) / size;
+  if (op.pieces.empty()) {
+    for (std::size_t i = count; i-- > 0;) op.pieces.push_back(static_cast<std::uint32_t>(i));
+    if (!whole) {
+      for (std::size_t i = count; i > 1; --i) std::swap(op.pieces[i - 1], op.pieces[random(i)]);
+    }
+  }
+  const auto* from = op.staged.empty() ? static_cast<const std::byte*>(op.todo.from) : op.staged.data();
+  do {
+    const std::size_t offset = op.pieces.back() * size;
+    op.pieces.pop_back();
+    allocations.write(static_cast<std::byte*>(op.todo.to) + offset, from + offset,
+                      std::min(size, op.todo.bytes - offset));
+  } while (whole && !op.pieces.empty());
+  return op.pieces.empty();
+}
+
+void world::run_kernel(stream& s, const operation& op) {
+  thread_state& me = this_thread();
+  s.busy = true;
+  ++busy_;
+  allocations.open(s.device);
+  me.inside_kernel = true;
+  mutex.unlock();
+  // Through a C function nothing may be thrown.
+  [&]() noexcept { op.todo.function(op.todo.argument); }();
+  mutex.lock();
+  me.inside_kernel = false;
+  allocations.close(s.device);
+  --busy_;
+  s.busy = false;
+  changed.notify_all();
+}
+
+void world::settle_operation(operation& op) {
+  op.done = true;
+  op.done_at_ns = now_ns();
+  op.after.clear();
+  if (op.holds_source) {
+    allocations.release_source(op.todo.from, op.todo.bytes);
+    if (auto* a = allocations.find(op.todo.from)) --a->users;
+  }
+  if (op.todo.what == work::kind::copy || op.todo.what == work::kind::fill) {
+    if (auto* a = allocations.find(op.todo.to)) --a->users;
+  }
+}
+
+void world::finish(stream& s) {
+  settle_operation(*s.queue.front());
+  s.queue.pop_front();
+  if (s.destroyed && s.queue.empty()) std::erase_if(streams, [&](const stream_pointer& p) { return p.get() == &s; });
+  begin_heads();
+  if (waiting_ || !threads_.empty()) changed.notify_all();
+}
+
+void world::wait_for(const operations& targets) {
+  std::unique_lock lock(mutex, std::adopt_lock);
+  ++waiting_;
+  for (const operation_pointer& target : targets) {
+    while (!target->done) {
+      const bool by_lot = options.when == order::shuffled;
+      const stream_pointer s = !threads_.empty() ? nullptr : by_lot ? runnable() : needed_for(target);
+      if (s) {
+        run_head(s, !by_lot);
+      } else if (busy_ || !threads_.empty()) {
+        changed.notify_all();
+        changed.wait(lock);
+      } else {
+        std::fputs("fake_cuda: nothing can run, and somebody waits\n", stderr);
+        std::abort();
+      }
+    }
+  }
+  --waiting_;
+  lock.release();
+}
+
+bool world::is_done(const operations& targets) {
+  for (const operation_pointer& target : targets) {
+    if (target->done) continue;
+    // Whoever asks again and again has waited long enough; a kernel that runs elsewhere is not waited for.
+    if (options.when == order::late && threads_.empty() && ++target->polls >= options.polls) {
+      while (!target->done) {
+        const stream_pointer s = needed_for(target);
+        if (!s) break;
+        run_head(s, true);
+      }
+    }
+    if (!target->done) return false;
+  }
+  return true;
+}
+
+void world::progress() {
+  if (!threads_.empty() || options.when == order::late) return;
+  if (options.when == order::early) {
+    while (const stream_pointer s = runnable()) run_head(s, true);
+    return;
+  }
+  for (std::uint64_t steps = random(4); steps > 0; --steps) {
+    const stream_pointer s = runnable();
+    if (!s) return;
+    run_head(s, false);
+  }
+}
+
+void world::run_all() { wait_for(all_unfinished()); }
+
+void world::drop_all_work() {
+  for (const stream_pointer& s : streams) {
+    for (const operation_pointer& op : s->queue) settle_operation(*op);
+    s->queue.clear();
+  }
+  std::erase_if(streams, [](const stream_pointer& s) { return s->destroyed; });
+  changed.notify_all();
+}
+
+/// What a wait for a stream waits for: its newest operation, and for the legacy stream those of the blocking ones too.
+operations world::unfinished_of(const stream& s) const {
+  operations found;
+  for (const stream_pointer& other : streams) {
+    const bool counts = other.get() == &s || (s.legacy && other->blocking && other->device == s.device);
+    if (counts && !other->queue.empty()) found.push_back(other->queue.back());
+  }
+  return found;
+}
+
+operations world::all_unfinished() const {
+  operations found;
+  for (const stream_pointer& s : streams) {
+    if (!s->queue.empty()) found.push_back(s->queue.back());
+  }
+  return found;
+}
+
+void world::background() {
+  std::unique_lock lock(mutex);
+  while (!stopping_) {
+    stream_pointer s = runnable();
+    if (s && options.when == order::late && !waiting_) {
+      changed.wait_for(lock, std::chrono::microseconds(100));
+      if (stopping_) break;
+      s = runnable();
+    }
+    if (!s) {
+      changed.wait(lock);
+      continue;
+    }
+    lock.release();
+    run_head(s, options.when != order::shuffled);
+    lock = std::unique_lock(mutex, std::adopt_lock);
+    if (options.when == order::shuffled && !waiting_) {   // others get the lock between two pieces
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+  }
+}
+
+void world::start_threads() {
+  stopping_ = false;
+  for (int i = 0; i < options.background_threads; ++i) {
+    threads_.emplace_back([this] { background(); });
+  }
+}
+
+/// Also waits for the kernels that run. The lock is given up meanwhile.
+void world::stop_threads() {
+  stopping_ = true;
+  changed.notify_all();
+  std::unique_lock lock(mutex, std::adopt_lock);
+  changed.wait(lock, [&] { return busy_ == 0; });
+  std::vector<std::thread> ending = std::move(threads_);
+  threads_.clear();
+  lock.unlock();
+  for (std::thread& t : ending) t.join();
+  lock.lock();
+  lock.release();
+}
+
+}  // namespace fake_cuda::detail

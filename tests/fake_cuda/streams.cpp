@@ -1,0 +1,174 @@
+// Streams, events, and kernels of the host.
+#include "world.hpp"
+
+#include <algorithm>
+
+namespace fake_cuda::detail {
+
+stream_pointer world::make_stream(bool blocking, bool legacy) {
+  auto s = std::make_shared<stream>();
+  s->device = this_thread().device;
+  s->blocking = blocking;
+  s->legacy = legacy;
+  streams.push_back(s);
+  return s;
+}
+
+/// Null where there is no such stream (any more). A default stream is the current device's.
+stream_pointer world::find_stream(cudaStream_t handle) {
+  const thread_state& me = this_thread();
+  if (handle == nullptr || handle == cudaStreamLegacy) {
+    const auto found = legacy_of.find(me.device);
+    return found == legacy_of.end() ? nullptr : found->second;
+  }
+  if (handle == cudaStreamPerThread) {
+    stream_pointer& s = per_thread_of[{me.id, me.device}];
+    if (!s) s = make_stream(true, false);
+    return s;
+  }
+  const auto found = stream_of.find(handle);
+  return found == stream_of.end() ? nullptr : found->second;
+}
+
+event* world::find_event(cudaEvent_t handle) {
+  const auto found = event_of.find(handle);
+  return found == event_of.end() ? nullptr : &found->second;
+}
+
+}  // namespace fake_cuda::detail
+
+using namespace fake_cuda::detail;
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  return call("cudaStreamCreateWithFlags", {}, [&](world& w) {
+    if (!stream || (flags & ~unsigned{cudaStreamNonBlocking})) return cudaErrorInvalidValue;
+    *stream = w.new_handle<cudaStream_t>();
+    w.stream_of[*stream] = w.make_stream(!(flags & cudaStreamNonBlocking), false);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return call("cudaStreamDestroy", {.releases = true}, [&](world& w) {
+    const auto found = w.stream_of.find(stream);
+    if (found == w.stream_of.end()) return cudaErrorInvalidResourceHandle;
+    const stream_pointer s = found->second;
+    if (s->capturing) w.invalidate(*s->capturing);
+    w.stream_of.erase(found);
+    s->destroyed = true;   // its work is still done
+    if (s->queue.empty()) std::erase(w.streams, s);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return call("cudaStreamQuery", {}, [&](world& w) {
+    const stream_pointer s = w.find_stream(stream);
+    if (!s) return cudaErrorInvalidResourceHandle;
+    if (const cudaError_t error = w.forbid_unordered(*s); error != cudaSuccess) return error;
+    const bool done = w.is_done(w.unfinished_of(*s));
+    return w.broken != cudaSuccess ? w.broken : done ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return call("cudaStreamSynchronize", {.synchronises = true}, [&](world& w) {
+    const stream_pointer s = w.find_stream(stream);
+    if (!s) return cudaErrorInvalidResourceHandle;
+    if (const cudaError_t error = w.forbid_unordered(*s); error != cudaSuccess) return error;
+    w.wait_for(w.unfinished_of(*s));
+    return w.broken;
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+  return call("cudaStreamWaitEvent", {}, [&](world& w) {
+    if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
+    const stream_pointer s = w.find_stream(stream);
+    auto* const e = w.find_event(event);
+    if (!s || !e) return cudaErrorInvalidResourceHandle;
+    return w.stream_waits(*s, *e);
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data) {
+  return call("cudaLaunchHostFunc", {}, [&](world& w) {
+    if (!function) return cudaErrorInvalidValue;
+    const stream_pointer s = w.find_stream(stream);
+    if (!s || s->device != this_thread().device) return cudaErrorInvalidResourceHandle;
+    return w.submit(*s, {.what = work::kind::kernel, .function = function, .argument = user_data});
+  });
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  return call("cudaEventCreateWithFlags", {}, [&](world& w) {
+    constexpr unsigned int known = cudaEventBlockingSync | cudaEventDisableTiming;
+    if (!event || (flags & ~known)) return cudaErrorInvalidValue;
+    *event = w.new_handle<cudaEvent_t>();
+    w.event_of[*event] = {.device = this_thread().device, .flags = flags};
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return call("cudaEventDestroy", {.releases = true}, [&](world& w) {
+    return w.event_of.erase(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return call("cudaEventRecord", {}, [&](world& w) {
+    const stream_pointer s = w.find_stream(stream);
+    auto* const e = w.find_event(event);
+    if (!s || !e || s->device != e->device) return cudaErrorInvalidResourceHandle;
+    return w.record(*e, *s);
+  });
+}
+
+namespace {
+
+/// What a host may ask of an event; only one that is no part of a graph has an answer.
+cudaError_t check_host_may_ask(world& w, const event* e) {
+  if (!e) return cudaErrorInvalidResourceHandle;
+  if (e->captured) {
+    if (!e->captured->ended) w.invalidate(*e->captured);
+    return cudaErrorCapturedEvent;
+  }
+  return w.forbid_unsafe();
+}
+
+}  // namespace
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return call("cudaEventQuery", {}, [&](world& w) {
+    auto* const e = w.find_event(event);
+    if (const cudaError_t error = check_host_may_ask(w, e); error != cudaSuccess) return error;
+    const bool done = !e->recorded || w.is_done({e->recorded});
+    return w.broken != cudaSuccess ? w.broken : done ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return call("cudaEventSynchronize", {.synchronises = true}, [&](world& w) {
+    auto* const e = w.find_event(event);
+    if (const cudaError_t error = check_host_may_ask(w, e); error != cudaSuccess) return error;
+    if (e->recorded) w.wait_for({e->recorded});
+    return w.broken;
+  });
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  return call("cudaEventElapsedTime", {}, [&](world& w) {
+    if (!milliseconds) return cudaErrorInvalidValue;
+    const auto* const from = w.find_event(start);
+    const auto* const to = w.find_event(end);
+    if (!from || !to || from->device != to->device) return cudaErrorInvalidResourceHandle;
+    if (from->captured || to->captured) return cudaErrorCapturedEvent;
+    if ((from->flags | to->flags) & cudaEventDisableTiming) return cudaErrorInvalidResourceHandle;
+    if (!from->recorded || !to->recorded) return cudaErrorInvalidResourceHandle;
+    if (!from->recorded->done || !to->recorded->done) return cudaErrorNotReady;
+    const auto nanoseconds = static_cast<double>(to->recorded->done_at_ns - from->recorded->done_at_ns);
+    *milliseconds = static_cast<float>(nanoseconds / 1e6);
+    return cudaSuccess;
+  });
+}

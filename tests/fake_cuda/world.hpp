@@ -1,0 +1,210 @@
+// All that the stand-in knows: streams, events, captures, memory, and who does the work when. One lock guards it.
+//
+//   return call("cudaStreamDestroy", {.releases = true}, [&](world& w) { return w.destroy_stream(stream); });
+//
+// call() is the door of every runtime function: it counts the call, refuses it where the runtime would, runs the body
+// under the lock, lets the scheduler do some work, and remembers the error for cudaGetLastError.
+// Members are called with the lock held; run_head() gives it up while a kernel runs, and wait_for() while it waits.
+#pragma once
+
+#include "fake_cuda.hpp"
+#include "memory.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace fake_cuda::detail {
+
+struct stream;
+struct capture;
+
+/// What is to be done, as a graph keeps it too.
+struct work {
+  enum class kind { copy, fill, record, wait, kernel };
+  kind what = kind::wait;
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+  int value = 0;
+  cudaHostFn_t function = nullptr;
+  void* argument = nullptr;
+};
+
+/// Work that stands in a stream. Runs once it is at the head and all in `after` is done.
+struct operation {
+  work todo;
+  stream* on = nullptr;
+  std::vector<std::shared_ptr<operation>> after{};
+  std::vector<std::byte> staged{};       ///< what a pageable source held when the copy was enqueued
+  std::vector<std::uint32_t> pieces{};   ///< of a copy: those to come, the next one last
+  bool begun = false, done = false, holds_source = false;
+  int polls = 0;
+  std::int64_t done_at_ns = 0;
+};
+using operation_pointer = std::shared_ptr<operation>;
+using operations = std::vector<operation_pointer>;
+
+/// What one piece of work needs beyond itself.
+struct work_extra {
+  std::vector<std::byte> staged{};
+  operations after{};
+};
+
+struct stream : std::enable_shared_from_this<stream> {
+  int device = 0;
+  bool blocking = true, legacy = false, destroyed = false;
+  bool busy = false;                       ///< its head is a kernel that runs now
+  std::deque<operation_pointer> queue{};
+  std::shared_ptr<capture> capturing{};
+  std::vector<std::size_t> capture_tail{}; ///< what the next captured operation comes after
+};
+using stream_pointer = std::shared_ptr<stream>;
+
+struct event {
+  int device = 0;
+  unsigned int flags = 0;
+  operation_pointer recorded{};            ///< null: never
+  std::shared_ptr<capture> captured{};     ///< the capture in which it was recorded last
+  std::vector<std::size_t> captured_after{};
+};
+
+struct capture {
+  struct node {
+    work todo;
+    std::vector<std::size_t> after;
+  };
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  std::uint64_t thread = 0;
+  stream* origin = nullptr;
+  bool invalidated = false, ended = false;
+  std::vector<node> nodes{};
+};
+
+/// An executable graph remembers its last launch: one launch of it runs at a time.
+struct graph {
+  std::vector<work> nodes{};
+  operation_pointer last_launch{};
+};
+
+/// What belongs to one thread of the program. A new world begins with a new one.
+struct thread_state {
+  std::uint64_t id = 0, generation = 0;
+  int device = 0;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  cudaError_t last_error = cudaSuccess;
+  bool inside_kernel = false;
+  int guards = 0;
+};
+thread_state& this_thread();
+
+struct call_traits {
+  bool synchronises = false;   ///< waits, may wait, or allocates
+  bool unsafe = false;         ///< "potentially unsafe" while a stream is captured
+  bool releases = false;       ///< what it gives back is gone even when it reports an error
+  bool without_device = false; ///< works without a device or a driver
+};
+
+class world {
+ public:
+  // scheduler.cpp
+  operation_pointer enqueue(stream& s, const work& todo, work_extra extra);
+  void wait_for(const operations& targets);
+  /// Not done yet? Says so, and counts the question.
+  bool is_done(const operations& targets);
+  void progress();
+  void run_all();
+  void drop_all_work();
+  operations unfinished_of(const stream& s) const;
+  operations all_unfinished() const;
+  void start_threads();
+  void stop_threads();
+
+  // capture.cpp
+  /// Puts work into a stream, or into the graph that is being captured from it.
+  cudaError_t submit(stream& s, const work& todo, work_extra extra = {});
+  cudaError_t forbid_unsafe();
+  std::vector<capture*> captures_beside(const stream& s) const;
+  cudaError_t forbid_legacy(const stream& s);
+  /// For the calls that ask or wait for a whole stream: none of it may be part of a capture.
+  cudaError_t forbid_unordered(const stream& s);
+  void invalidate(capture& c);
+  cudaError_t record(event& e, stream& s);
+  cudaError_t stream_waits(stream& s, event& e);
+  cudaError_t end_capture(stream& s, cudaGraph_t* result);
+  cudaError_t launch(graph& g, stream& s);
+
+  // streams.cpp
+  stream_pointer find_stream(cudaStream_t handle);
+  stream_pointer make_stream(bool blocking, bool legacy);
+  event* find_event(cudaEvent_t handle);
+
+  // world.cpp
+  void start(const fake_cuda::options& o);
+  cudaError_t refusal(const char* name, const call_traits& traits);
+  void note_wait(const char* name);
+  void violate(std::string what) { violations.push_back(std::move(what)); }
+
+  std::mutex mutex;
+  std::condition_variable changed;   // an operation is done, or may begin, or the threads shall end
+  std::atomic<int> process{0};       // the one that made this world; a fork's child has another
+  std::atomic<std::uint64_t> generation{1};
+  fake_cuda::options options;
+  std::uint64_t random_state = 1;
+  std::uint64_t random(std::uint64_t below);
+
+  memory allocations;
+  std::vector<stream_pointer> streams;   // all that live or still have work
+  std::map<cudaStream_t, stream_pointer> stream_of;
+  std::map<int, stream_pointer> legacy_of;
+  std::map<std::pair<std::uint64_t, int>, stream_pointer> per_thread_of;
+  std::map<cudaEvent_t, event> event_of;
+  std::map<cudaGraph_t, graph> graph_of;
+  std::map<cudaGraphExec_t, graph> executable_of;
+  std::vector<std::shared_ptr<capture>> captures;   // those that have not ended
+  std::uintptr_t next_handle = 0x10000;
+  template <typename Handle>
+  Handle new_handle() {
+    return reinterpret_cast<Handle>(next_handle += 16);   // never the same twice: what is gone stays gone
+  }
+
+  std::map<std::string, std::uint64_t, std::less<>> calls;
+  std::uint64_t synchronising = 0;
+  std::vector<std::string> violations;
+  struct planned_failure {
+    std::string function;
+    std::uint64_t calls_to_go = 0;
+    cudaError_t error = cudaSuccess;
+  };
+  std::vector<planned_failure> failures;
+  cudaError_t broken = cudaSuccess;
+  bool unloaded = false;
+
+ private:
+  stream_pointer runnable();
+  stream_pointer needed_for(operation_pointer target);
+  void run_head(const stream_pointer& s, bool whole);
+  bool move_bytes(operation& op, bool whole);
+  void run_kernel(stream& s, const operation& op);
+  void finish(stream& s);
+  void settle_operation(operation& op);
+  void begin(operation& op);
+  void begin_heads();
+  void background();
+
+  std::vector<std::thread> threads_;
+  bool stopping_ = false;
+  int waiting_ = 0, busy_ = 0;
+};
+
+world& the_world();
+
+using call_body = std::function<cudaError_t(world&)>;
+cudaError_t call(const char* name, const call_traits& traits, const call_body& body);
+
+}  // namespace fake_cuda::detail
