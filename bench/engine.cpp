@@ -273,6 +273,30 @@ void measure_leaving(bench::harness& run) {
 
 // ---- (d) ----
 
+/// What a range for profilers costs while none listens; there is one for each claim, read and batch.
+void measure_ranges(bench::harness& run) {
+  constexpr std::uint64_t count = 20'000'000;
+  std::vector<double> ns;
+  for (int i = 0; i < (run.quick() ? 3 : 7); ++i) {
+    const auto timed = [](const auto& body) {
+      const double before = bench::now().cpu_s;
+      for (std::uint64_t n = 0; n < count; ++n) body(n);
+      return bench::now().cpu_s - before;
+    };
+    // The loop alone is taken off; what it counts must stay in it.
+    const double loop = timed([](std::uint64_t n) { asm volatile("" : : "r"(n) : "memory"); });
+    const double ranges = timed([](std::uint64_t n) {
+      const mr::trace_range work("batch", n);
+      asm volatile("" : : "r"(n) : "memory");
+    });
+    ns.push_back(1e9 * (ranges - loop) / static_cast<double>(count));
+  }
+  std::printf("\na range for profilers, none attached\n  %s ns\n", bench::spread(ns).c_str());
+  run.result("trace_range", bench::median(ns), "ns", bench::at_most(2));
+}
+
+// ---- (e) ----
+
 void measure_start(bench::harness& run) {
   std::printf("\nfrom the session's construction to the first batch of 256 integers\n");
   std::vector<double> ms;
@@ -295,6 +319,7 @@ int main(int argc, char** argv) {
     if (run.wants("empty")) measure_empty_stage(run);
     if (run.wants("full")) measure_full_ring(run);
     if (run.wants("leaving")) measure_leaving(run);
+    if (run.wants("ranges")) measure_ranges(run);
     if (run.wants("start")) measure_start(run);
     return run.finish();
   });

@@ -80,9 +80,13 @@ inline std::string data_folder() {
   return chosen && *chosen ? chosen : "build/bench/data";
 }
 
+using fact = std::pair<std::string, std::string>;   ///< what is said about the machine: name, value
+
 class harness {
  public:
-  harness(int argc, char** argv, std::string name) : name_(std::move(name)) {
+  /// `first` comes before everything else that is printed.
+  harness(int argc, char** argv, std::string name, std::vector<fact> first = {})
+      : name_(std::move(name)), facts_(std::move(first)) {
     for (int i = 1; i < argc; ++i) {
       const std::string_view argument = argv[i];
       if (argument == "--quick") quick_ = true;
@@ -94,12 +98,13 @@ class harness {
       }
     }
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
-    facts_ = {{"cpu", cpu_name()},
-              {"cores", std::to_string(millrace::usable_cores())},
-              {"load", first_words_of("/proc/loadavg", 3)},
-              {"kernel", first_words_of("/proc/sys/kernel/osrelease", 1)},
-              {"compiler", compiler()},
-              {"flags", MILLRACE_BENCH_FLAGS}};
+    for (const fact& f : {fact{"cpu", cpu_name()},
+                          fact{"cores", std::to_string(millrace::usable_cores())},
+                          fact{"load", first_words_of("/proc/loadavg", 3)},
+                          fact{"kernel", first_words_of("/proc/sys/kernel/osrelease", 1)},
+                          fact{"compiler", compiler()},
+                          fact{"flags", MILLRACE_BENCH_FLAGS}})
+      facts_.push_back(f);
     for (const auto& [what, value] : facts_) std::printf("%s: %s\n", what.c_str(), value.c_str());
   }
 
@@ -110,6 +115,12 @@ class harness {
   void result(std::string name, double value, std::string unit, goal target = {}) {
     results_.push_back({std::move(name), value, std::move(unit), target});
     std::printf("  %s\n", line_of(results_.back()).c_str());
+  }
+
+  /// In place of results, where the machine lacks what would be measured: no figure is made up. As finish().
+  int nothing_measured(const std::string& why) {
+    std::printf("nothing measured: %s\n", why.c_str());
+    return json_path_.empty() || write_json() ? 0 : 1;
   }
 
   /// Ends the program's output; the exit status for main().
@@ -205,7 +216,7 @@ class harness {
 
   std::string name_, json_path_, only_;
   bool quick_ = false;
-  std::vector<std::pair<std::string, std::string>> facts_;
+  std::vector<fact> facts_;
   std::vector<measured> results_;
 };
 

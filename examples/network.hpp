@@ -145,7 +145,12 @@ class basic_network {
   }
   void load(const std::string& path) {
     std::vector<Real> state(3 * weights_.size());
-    updates_ = network_file::read(path, file_head(), std::as_writable_bytes(std::span(state)));
+    const std::uint64_t updates = network_file::read(path, file_head(), std::as_writable_bytes(std::span(state)));
+    set_state(state, updates);
+  }
+  /// Weights and the optimiser's first and second moments, one after the other, after so many updates.
+  void set_state(const std::vector<Real>& state, std::uint64_t updates) {
+    updates_ = updates;
     auto from = state.begin();
     for (auto* part : {&weights_, &moment_1_, &moment_2_}) {
       std::copy_n(from, weights_.size(), part->begin());

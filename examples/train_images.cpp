@@ -2,10 +2,12 @@
 //
 //   train_images                                                     # makes a data set of shapes and trains on it
 //   train_images --data 'my-{000..009}.tar' --val my-val.tar         # your own shards: fields jpg (or jpeg) and cls
+//   train_images --device host                                       # where a GPU would be taken; kernels: the GPU's
+//                                                                    # kernels on the host, slow, for a check
 //
 // Progress goes to stderr, files to WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far).
 #include "command_line.hpp"
-#include "network.hpp"
+#include "learner.hpp"
 #include "shape_shards.hpp"
 
 #include <millrace/millrace.hpp>
@@ -17,6 +19,7 @@ namespace mr = millrace;
 namespace {
 
 constexpr std::size_t side = 32;   // of the network's input, in pixels
+constexpr std::size_t validation_rows = 96;
 
 struct example {
   mr::picture pixels;
@@ -38,7 +41,8 @@ struct settings {
   std::uint64_t epochs = 12, seed = 1;
   std::size_t batch = 24, accumulate = 1;
   int threads = mr::automatic;
-  mr::device device = mr::host_device();   // the example's network runs on the host
+  mr::device device = mr::host_device();
+  bool kernels = false;   // where the device is the host: the GPU's kernels, one after the other
   bool rotate_labels = false;
 };
 
@@ -80,6 +84,41 @@ std::string make_run_folder(const std::string& work) {
   }
 }
 
+bool on_gpu(const mr::device& device) { return device.backend()->memory() == mr::memory_kind::device; }
+
+/// A GPU where there is one and the build has kernels for it, unless another is asked for.
+void choose_device(command_line& args, settings& s) {
+  const std::string device = args.text("--device", "");
+  s.rotate_labels = args.flag("--rotate-labels");
+#ifdef MILLRACE_EXAMPLE_KERNELS
+  constexpr bool have_kernels = true;
+#else
+  constexpr bool have_kernels = false;
+#endif
+  if (device == "copying") s.device = mr::copying_device();
+  else if (device == "kernels") s.kernels = true;
+  else if (device == "gpu" || (device.empty() && have_kernels && !s.rotate_labels)) s.device = mr::best_device();
+  else if (device != "host" && !device.empty())
+    args.refuse("--device is '" + mr::printable(device) + "', expected host, copying, gpu or kernels");
+  if ((device == "gpu" || device == "kernels") && !have_kernels)
+    args.refuse("--device " + device + ": this build found no nvcc, and has no kernels");
+  if (device == "gpu" && !on_gpu(s.device)) args.refuse("--device gpu: this machine has none");
+  if (s.rotate_labels && on_gpu(s.device)) args.refuse("--rotate-labels works on the host alone");
+}
+
+std::unique_ptr<learner> make_learner(const settings& s, std::size_t classes, std::size_t max_rows) {
+  const network_options options{.side = side, .classes = classes, .seed = s.seed};
+#ifdef MILLRACE_EXAMPLE_KERNELS
+  if (s.kernels || on_gpu(s.device))
+    return std::make_unique<kernel_learner>(
+        options, gpu_network_options{.side = side, .classes = classes, .max_rows = max_rows,
+                                     .weight_decay = options.weight_decay, .on_host = !on_gpu(s.device)});
+#else
+  static_cast<void>(max_rows);
+#endif
+  return std::make_unique<host_learner>(options);
+}
+
 settings read_settings(command_line& args) {
   settings s;
   const char* work = std::getenv("MILLRACE_EXAMPLE_DATA");
@@ -92,10 +131,7 @@ settings read_settings(command_line& args) {
   s.batch = args.number("--batch", s.batch);
   s.accumulate = args.number("--accumulate", s.accumulate);
   s.threads = args.number("--threads", s.threads);
-  s.rotate_labels = args.flag("--rotate-labels");
-  const std::string device = args.text("--device", "host");
-  if (device == "copying") s.device = mr::copying_device();
-  else if (device != "host") args.refuse("--device is '" + mr::printable(device) + "', expected host or copying");
+  choose_device(args, s);
   if (!args.rest().empty()) args.refuse("all arguments have a name");
   if (s.data.empty() != s.validation.empty()) args.refuse("--data and --val belong together");
   if (s.epochs == 0 || s.accumulate == 0 || s.batch == 0 || s.batch % s.accumulate != 0)
@@ -123,7 +159,7 @@ void train(command_line& args) {
                        {.epochs = s.epochs, .threads = s.threads}};
   mr::session validation{mr::shards(s.validation, {.fields = {"jpg;jpeg", "cls"}})
                            | mr::map(for_validation)
-                           | mr::batch<&example::pixels, &example::label>({.size = 96, .drop_last = false})
+                           | mr::batch<&example::pixels, &example::label>({.size = validation_rows, .drop_last = false})
                            | mr::to_device({.device = s.device}),
                          {.epochs = s.epochs, .threads = s.threads, .announce = false}};
 
@@ -135,7 +171,7 @@ void train(command_line& args) {
   auto loss = metrics.mean("loss"), rate_used = metrics.mean("learning_rate");
   auto accuracy = metrics.accuracy("accuracy");
 
-  network net({.side = side, .classes = s.classes ? s.classes : found.classes, .seed = s.seed});
+  const auto net = make_learner(s, s.classes ? s.classes : found.classes, std::max(micro_batch, validation_rows));
   network_outcome held_out;
   double best = -1;
   std::uint64_t updates = 0, training_ns = 0, waited_ns = 0;
@@ -148,15 +184,13 @@ void train(command_line& args) {
       // What a mix-up between columns would do: each picture gets the label of the one before it.
       if (s.rotate_labels) std::rotate(labels.host().begin(), labels.host().end() - 1, labels.host().end());
 
-      const network_outcome seen = net.backward(pixels, labels);
-      loss.add(seen.mean_loss(), static_cast<double>(b.size()));
-      accuracy.add(net.logits(), labels);
+      net->backward(pixels, labels, {.loss = loss, .accuracy = accuracy, .stream = b.stream()});
       metrics.count("samples", b.size());
       if ((b.step() + 1) % s.accumulate != 0) continue;   // gradients add up until the whole batch is through
 
       const auto samples_seen = static_cast<double>((b.step() + 1) * micro_batch);
       const double rate = learning_rate(samples_seen / static_cast<double>(s.epochs * samples_per_epoch));
-      net.update(rate);
+      net->update(rate, b.stream());
       rate_used.add(rate);
       const std::uint64_t wait_ns = training.stats().wait_ns;
       metrics.spent_ns("data_wait", wait_ns - std::exchange(waited_ns, wait_ns));
@@ -165,13 +199,13 @@ void train(command_line& args) {
     metrics.finish(out);
     training_ns += now_ns() - start_ns;
 
-    held_out = {};
     for (auto& b : validation.epoch(epoch))
-      held_out.add(net.evaluate(b.get<&example::pixels>(), b.get<&example::label>()));
+      net->evaluate(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
+    held_out = net->take_outcome({});   // both sessions deliver to the default stream
     out.push({.step = updates, .epoch = epoch,
               .values = {{"validation_loss", held_out.mean_loss()},
                          {"validation_accuracy", held_out.accuracy(), mr::quantity_unit::share}}});
-    if (held_out.accuracy() > best) net.save(run + "/best.bin");
+    if (held_out.accuracy() > best) net->save(run + "/best.bin", {});
     best = std::max(best, held_out.accuracy());
     metrics.restart();   // the next row's rates leave out the validation
   }
@@ -190,7 +224,7 @@ void train(command_line& args) {
 int main(int argc, char** argv) {
   return run_program({argc, argv,
                       "usage: train_images [--data SHARDS --val SHARDS [--classes N]] [--work FOLDER] [--epochs N] "
-                      "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|copying] "
+                      "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|copying|gpu|kernels] "
                       "[--rotate-labels]"},
                      train);
 }

@@ -125,6 +125,18 @@ class Examples(unittest.TestCase):
             self.assertEqual(other.accuracy, reference.accuracy)
         self.assertNotEqual(self.train("--epochs", 1, "--seed", 2).series("loss"), reference.series("loss"))
 
+    def test_the_kernels_train_as_the_host_does(self):
+        if "found no nvcc" in run("train_images", "--device", "kernels", "--epochs", 0, fails=True):
+            self.skipTest("no nvcc here: train_images has no kernels")
+        data = ["--data", self.shapes / "train-000.tar", "--val", self.shapes / "val-000.tar", "--epochs", 1,
+                "--work", self.folder / "kernels"]
+        host, kernels = (Trained(*data, "--device", device) for device in ("host", "kernels"))
+        self.assertEqual([step for step, _ in host.series("loss")], [step for step, _ in kernels.series("loss")])
+        for name in ("loss", "validation_loss"):
+            for (_, one), (_, other) in zip(host.series(name), kernels.series(name)):
+                self.assertAlmostEqual(one, other, delta=1e-3)
+        self.assertEqual(host.model.stat().st_size, kernels.model.stat().st_size)
+
     def test_mistakes_are_named(self):
         self.assertIn("--data and --val", run("train_images", "--data", "x.tar", fails=True))
         self.assertIn("unknown argument '--epoch'", run("train_images", "--epoch", 3, fails=True))
@@ -188,6 +200,24 @@ class Examples(unittest.TestCase):
         self.assertRegex(b, r"b.tar: 300 samples.*; ok$")
         self.assertRegex(c, r"c.tar: 1 samples.*1 bad; DAMAGED")
         self.assertTrue(total.endswith("; 2 damaged"), total)
+
+    # ---- on a GPU ----
+
+    @unittest.skipUnless((PROGRAMS / "cuda_trainer").exists(), "no nvcc here: cuda_trainer is not built")
+    def test_cuda_trainer(self):
+        losses = r"before: loss (\d\.\d+), \d+\.\d+ s; after: loss (\d\.\d+), \d+\.\d+ s\n"
+        done = subprocess.run([PROGRAMS / "cuda_trainer"], capture_output=True, text=True, timeout=280)
+        if done.returncode == 77:
+            self.assertRegex(done.stdout, r"^skipped: this machine has no GPU \(.+\)[^\n]*\n$")
+        else:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, losses)
+        # The kernels' bodies on the host: what they learn, and that both ways of loading feed them the same batches.
+        first, later = (re.fullmatch(losses, run("cuda_trainer", "--host", "--samples", 640, "--epochs", epochs))
+                        for epochs in (1, 8))
+        for seen in (first, later):
+            self.assertEqual(seen[1], seen[2])
+        self.assertLess(float(later[1]), 0.9 * float(first[1]))
 
     # ---- the short ones ----
 

@@ -22,7 +22,9 @@ DEPENDENCIES = (
     (re.compile(r"archive(_entry)?\.h$"), ("io",)),
     (re.compile(r"(jpeglib|jerror|jmorecfg|jconfig|turbojpeg)\.h$"), ("image",)),
     (re.compile(r"(tbb|oneapi)/"), ("run",)),
-    (re.compile(r"(cuda|nvtx3|cooperative_groups|cub/|thrust)"), ("device", "train")),
+    (re.compile(r"nvtx3/nvToolsExt\.h$"), ("sync/trace_range.hpp",)),
+    (re.compile(r"nvtx3/"), ("device/stream_name.hpp",)),
+    (re.compile(r"(cuda|cooperative_groups|cub/|thrust)"), ("device", "train")),
     (re.compile(r"(sys|linux|sanitizer)/"), ("",)),
     (re.compile(r".*/"), ()),
 )
@@ -120,7 +122,8 @@ def dependencies(tree):
             continue
         for pattern, places in DEPENDENCIES:
             if pattern.match(name):
-                if not any(folder_of(path).startswith(place) for place in places):
+                if not any((path if place.endswith(".hpp") else folder_of(path)).startswith(place)
+                           for place in places):
                     where = " or ".join(places) if places else "no folder but adapt"
                     yield path, number, f"<{name}> belongs in {where}"
                 break

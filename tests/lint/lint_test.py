@@ -25,6 +25,7 @@ CLEAN = {
     "inline const char* const name = \"static int x = 0;\";  // thread_local int y;\n"
     "inline int twice(int n) { static const int two = 2; return two * n; }\nstruct later;\n}\n",
     "include/millrace/sync/stats.hpp": HEADER + "#include <chrono>\n#include <sys/stat.h>\n",
+    "include/millrace/sync/trace_range.hpp": HEADER + "#include <nvtx3/nvToolsExt.h>\n",
     "include/millrace/stages/map.hpp": HEADER + "#include <millrace/base/error.hpp>\n",
     "include/millrace/device/view.hpp": HEADER + "#include <cuda_runtime_api.h>\n#define LENT 1\n#undef LENT\n",
     "include/millrace/io/tar.hpp": HEADER + "#include <archive.h>\n#include <millrace/base/error.hpp>\n",
@@ -53,6 +54,9 @@ PLANTS = {
     "dependencies": [under("run/a.hpp", "#include <archive.h>"), under("io/j.hpp", "#include <jpeglib.h>"),
                      under("stages/t.hpp", "#include <tbb/task_arena.h>"),
                      under("sync/c.hpp", "#include <cuda_runtime_api.h>"),
+                     under("sync/other.hpp", "#include <nvtx3/nvToolsExt.h>"),
+                     under("device/other.hpp", "#include <nvtx3/nvToolsExt.h>"),
+                     under("sync/trace_range.hpp", "#include <nvtx3/nvToolsExtCudaRt.h>"),
                      under("run/n.hpp", "#include <nlohmann/json.hpp>")],
     "banned_headers": [under("run/i.hpp", "#include <iostream>"), under("item/f.hpp", "#include <functional>"),
                        under("flow/c.hpp", "#include <chrono>")],

@@ -10,8 +10,11 @@
 #define MILLRACE_VERSION_MINOR 1
 #define MILLRACE_VERSION_PATCH 0
 
-// MILLRACE_CUDA is set by the build dependency, never guessed from the headers that happen to be installed.
-#ifdef MILLRACE_CUDA
+// MILLRACE_CUDA, and MILLRACE_NVTX with it, are set by the build dependency, never guessed from the headers that happen
+// to be installed.
+#if defined MILLRACE_CUDA && defined MILLRACE_NVTX
+#define MILLRACE_ABI v0_1_cuda_nvtx
+#elif defined MILLRACE_CUDA
 #define MILLRACE_ABI v0_1_cuda
 #else
 #define MILLRACE_ABI v0_1

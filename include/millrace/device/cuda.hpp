@@ -14,6 +14,7 @@
 
 #include <millrace/device/cuda_error.hpp>
 #include <millrace/device/host.hpp>
+#include <millrace/device/stream_name.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -51,6 +52,7 @@ class cuda_backend final : public device_backend {
     const current_device here(ordinal_);
     const capture_tolerant now;
     check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    name_stream(copies_, "millrace copies");
   }
   ~cuda_backend() override {
     quietly([&] { return cudaStreamDestroy(copies_); });

@@ -56,7 +56,9 @@ struct tensor_view {
   }
 
   /// The same view, for functions that only read.
-  constexpr operator tensor_view<const T, N>() const noexcept requires(!std::is_const_v<T>) {
+  template <class Same>   // a template, because nvcc warns about a conversion of a type to itself
+    requires(std::is_same_v<Same, T> && !std::is_const_v<T>)
+  constexpr operator tensor_view<const Same, N>() const noexcept {
     return {.data = data, .shape = shape, .memory = memory, .name = name};
   }
 

@@ -12,6 +12,7 @@
 #include <millrace/run/chain.hpp>
 #include <millrace/run/pump.hpp>
 #include <millrace/run/ticket_input.hpp>
+#include <millrace/sync/trace_range.hpp>
 
 #include <array>
 
@@ -76,6 +77,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   void open_slots() override { pump_->set_limit(options_.batches->open_free() * options_.rows); }
 
   void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
+    const trace_range work("decode");
     const std::uint64_t batch = first / options_.rows;
     std::size_t bytes = 0;
     for (std::size_t done = 0; done < count; done += together)

@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/run/delivery.hpp>
-#include <millrace/sync/machine.hpp>
+#include <millrace/sync/trace_range.hpp>
 
 #include <deque>
 #include <thread>
@@ -173,6 +173,7 @@ class copying_delivery final : public delivery {
   }
 
   void copy(device_slot& target, const ready_batch& from) {
+    const trace_range copying("h2d", from.batch);
     target.meta = from;
     target.meta.slot = static_cast<std::size_t>(&target - ring_.data());
     target.meta.data = static_cast<std::byte*>(target.data);
@@ -263,7 +264,7 @@ class copying_delivery final : public delivery {
   }
 
   void work() {
-    detail::name_this_thread("millrace-stager");
+    detail::name_worker_thread("millrace-stager");
     try {
       backend_->enter_thread();
     } catch (...) {

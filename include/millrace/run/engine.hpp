@@ -4,6 +4,7 @@
 
 #include <millrace/run/copying_delivery.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sync/trace_range.hpp>
 
 #include <unistd.h>
 
@@ -85,6 +86,7 @@ class session<Flow>::engine {
                         "Make the session in the process that uses it");
     if (error_) std::rethrow_exception(error_);
     if (pushed_back_) return std::move(pushed_back_);
+    step_range_.end();
     const std::uint64_t start = steady_now_ns();
     if (left_at_ns_ != 0) step_ns_.fetch_add(start - left_at_ns_, std::memory_order_relaxed);
     slots::taken got;
@@ -113,6 +115,7 @@ class session<Flow>::engine {
     }
     delivered_.fetch_add(1, std::memory_order_relaxed);
     samples_.fetch_add(out.size(), std::memory_order_relaxed);
+    step_range_.start("batch", got.batch.batch);
     return out;
   }
 
@@ -237,6 +240,7 @@ class session<Flow>::engine {
 
   slots::taken wait_for(std::uint64_t batch, bool stop_at_epoch) {
     using outcome = slots::outcome;
+    const trace_range waiting("wait", batch);
     for (;;) {
       const slots::taken got = delivery_->take(batch, stop_at_epoch);
       if (got.what != outcome::not_yet) return got;
@@ -294,6 +298,7 @@ class session<Flow>::engine {
   std::uint64_t started_ns_ = 0, left_at_ns_ = 0;
   std::uint64_t last_epoch_ = endless;   // that a loop over one epoch delivered from
   std::exception_ptr error_;
+  trace_span step_range_;   // from a delivery to the next call
 
   std::atomic<std::uint64_t> delivered_{0}, samples_{0}, wait_ns_{0}, step_ns_{0}, first_batch_ns_{0};
 };

@@ -10,7 +10,7 @@
 // only if those tasks need nothing but themselves.
 #pragma once
 
-#include <millrace/sync/machine.hpp>
+#include <millrace/sync/trace_range.hpp>
 
 // oneTBB 2021.8 includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest would add an eighth to
 // what this library costs g++. So the guard of GCC's <immintrin.h> counts as set for as long as oneTBB is read: whoever
@@ -100,7 +100,7 @@ class thread_executor final : public executor {
   };
 
   void work() {
-    detail::name_this_thread("millrace-wait");
+    detail::name_worker_thread("millrace-wait");
     for (;;) {
       entry next;
       {

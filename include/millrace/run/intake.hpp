@@ -12,6 +12,7 @@
 #include <millrace/run/part_order.hpp>
 #include <millrace/run/pump.hpp>
 #include <millrace/sync/doorbell.hpp>
+#include <millrace/sync/trace_range.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -95,8 +96,19 @@ class intake final : public component, public room_listener {
 
   // ---- without mutex_ ----
 
+  /// For profilers: the shard without its folders.
+  std::string name_of(const part& from) const {
+    if constexpr (requires { source_->part_name(from.ordinal); }) {
+      const std::string name = source_->part_name(from.ordinal);
+      return name.substr(name.rfind('/') + 1);
+    } else {
+      return std::to_string(from.ordinal);
+    }
+  }
+
   void read_chunk(part& from, chunk& read, std::size_t most) {
     const std::uint64_t start = steady_now_ns();
+    const trace_range reading([&] { return "read/" + name_of(from); });
     try {
       if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
       while (read.samples.size() < most && read.bytes < chunk_bytes) {
@@ -128,7 +140,7 @@ class intake final : public component, public room_listener {
   }
 
   void work() {
-    detail::name_this_thread("millrace-read");
+    detail::name_worker_thread("millrace-read");
     chunk read;
     std::unique_lock lock(mutex_);
     while (!stopped_.load()) {

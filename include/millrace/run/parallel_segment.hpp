@@ -13,6 +13,7 @@
 #include <millrace/run/pump.hpp>
 #include <millrace/run/ticket_input.hpp>
 #include <millrace/stages/expand.hpp>
+#include <millrace/sync/trace_range.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -80,6 +81,7 @@ class parallel_segment final : public pump_work, public component, public room_l
   sample_sink<input>& entrance() noexcept { return input_; }
 
   void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
+    const trace_range work(expands ? "expand" : "map");
     std::size_t bytes = 0;
     for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
       result& r = results_[ticket % results_.size()];

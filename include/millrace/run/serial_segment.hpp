@@ -8,7 +8,7 @@
 
 #include <millrace/run/ticket_input.hpp>
 #include <millrace/sync/doorbell.hpp>
-#include <millrace/sync/machine.hpp>
+#include <millrace/sync/trace_range.hpp>
 
 #include <thread>
 
@@ -115,7 +115,7 @@ class serial_segment final : public component, public room_listener, public tick
   }
 
   void work() {
-    detail::name_this_thread("millrace-serial");
+    detail::name_worker_thread("millrace-serial");
     while (!stopped_.load()) {
       if (advance()) continue;
       bell_.wait([&] {

@@ -1,0 +1,175 @@
+// h2d: copies from host to GPU out of pageable, pinned and registered memory: speed, who waits, what runs beside them
+//
+// For each kind of memory and each size: GB/s of single copies (asynchronous ones; from the call to the completion of
+// its event), how much of that time the call itself took (a call that returns early leaves the thread to other work),
+// and how much of the copy's time is hidden beside work in another stream: that work is a row of fills of device memory
+// which takes three times as long. The kinds take turns.
+#include "harness.hpp"
+#ifdef MILLRACE_CUDA
+#include "parts/gpu_accelerator.hpp"
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <new>
+
+namespace {
+
+using bench::cuda_check;
+
+double seconds_now() { return bench::seconds_of(CLOCK_MONOTONIC); }
+
+constexpr std::size_t largest_bytes = std::size_t{256} << 20;
+
+enum class kind { pageable, pinned, registered };
+constexpr std::array<kind, 3> all_kinds{kind::pageable, kind::pinned, kind::registered};
+constexpr const char* names[] = {"pageable", "pinned", "registered"};
+const char* name_of(kind k) { return names[static_cast<std::size_t>(k)]; }
+
+/// Host memory of one kind, every page of it written.
+class host_buffer {
+ public:
+  explicit host_buffer(kind k) : kind_(k) {
+    if (k == kind::pinned) cuda_check(cudaHostAlloc(&memory_, largest_bytes, cudaHostAllocDefault), "cudaHostAlloc");
+    else memory_ = ::operator new(largest_bytes, page);
+    std::memset(memory_, 1, largest_bytes);
+    if (k == kind::registered)
+      cuda_check(cudaHostRegister(memory_, largest_bytes, cudaHostRegisterDefault), "cudaHostRegister");
+  }
+  host_buffer(const host_buffer&) = delete;
+  host_buffer& operator=(const host_buffer&) = delete;
+  ~host_buffer() {
+    if (kind_ == kind::registered) cudaHostUnregister(memory_);
+    if (kind_ == kind::pinned) cudaFreeHost(memory_);
+    else ::operator delete(memory_, page);
+  }
+  const void* data() const { return memory_; }
+
+ private:
+  static constexpr std::align_val_t page{4096};
+  const kind kind_;
+  void* memory_ = nullptr;
+};
+
+struct copied {
+  double call_s = 0, all_s = 0;
+};
+
+/// Copies in a stream of their own, timed by the host's clock: the only one that sees the call as well.
+class copier {
+ public:
+  copier() {
+    cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    cuda_check(cudaMalloc(&target_, largest_bytes), "cudaMalloc");
+  }
+  copier(const copier&) = delete;
+  copier& operator=(const copier&) = delete;
+  ~copier() {
+    cudaFree(target_);
+    cudaStreamDestroy(stream_);
+  }
+
+  copied copy(const host_buffer& from, std::size_t bytes) {
+    const double start = seconds_now();
+    cuda_check(cudaMemcpyAsync(target_, from.data(), bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
+    const double returned = seconds_now();
+    cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    return {.call_s = returned - start, .all_s = seconds_now() - start};
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  void* target_ = nullptr;
+};
+
+struct figures {
+  std::vector<double> gb_per_s, call_share, hidden_share;
+};
+
+/// Time of some copies and of work beside them, against each alone: 1 if all of the copies' time was hidden.
+double hidden_share(copier& copies, bench::accelerator& chip, const host_buffer& from, std::size_t bytes,
+                    double copy_s) {
+  const double work_s = std::max(2e-3, 3 * copy_s);
+  const int count = std::max(1, static_cast<int>(work_s / (3 * copy_s)));
+  const auto timed = [](const auto& body) {
+    const double start = seconds_now();
+    body();
+    return seconds_now() - start;
+  };
+  const auto copy_all = [&] {
+    for (int i = 0; i < count; ++i) copies.copy(from, bytes);
+  };
+  const double copies_alone = timed(copy_all);
+  const double work_alone = timed([&] {
+    chip.launch_step(work_s);
+    chip.wait();
+  });
+  const double together = timed([&] {
+    chip.launch_step(work_s);
+    copy_all();
+    chip.wait();
+  });
+  static_cast<void>(chip.take_steps());
+  return std::clamp((copies_alone + work_alone - together) / std::min(copies_alone, work_alone), 0.0, 1.0);
+}
+
+void measure(bench::harness& run, bench::accelerator& chip) {
+  copier copies;
+  std::vector<std::unique_ptr<host_buffer>> buffers;
+  for (const kind k : all_kinds) buffers.push_back(std::make_unique<host_buffer>(k));
+  std::map<std::size_t, std::array<figures, 3>> all;
+  const int rounds = run.quick() ? 5 : 15;
+  for (std::size_t bytes = std::size_t{64} << 10; bytes <= largest_bytes; bytes *= 4)
+    for (int round = 0; round <= rounds; ++round)
+      for (const kind k : all_kinds) {
+        const auto which = static_cast<std::size_t>(k);
+        const copied c = copies.copy(*buffers[which], bytes);
+        const double hidden = hidden_share(copies, chip, *buffers[which], bytes, c.all_s);
+        if (round == 0) continue;   // the first of a size warms up
+        all[bytes][which].gb_per_s.push_back(1e-9 * static_cast<double>(bytes) / c.all_s);
+        all[bytes][which].call_share.push_back(100 * c.call_s / c.all_s);
+        all[bytes][which].hidden_share.push_back(100 * hidden);
+      }
+  for (const auto& [bytes, kinds] : all) {
+    std::printf("\n%zu kB\n", bytes >> 10);
+    for (const kind k : all_kinds) {
+      const figures& f = kinds[static_cast<std::size_t>(k)];
+      std::printf("  %-10s %s GB/s; the call took %s %% of it; %s %% hidden beside other work\n", name_of(k),
+                  bench::spread(f.gb_per_s).c_str(), bench::spread(f.call_share).c_str(),
+                  bench::spread(f.hidden_share).c_str());
+      const std::string which = "_" + std::string(name_of(k)) + "_" + std::to_string(bytes >> 10) + "kB";
+      run.result("h2d" + which, bench::median(f.gb_per_s), "GB/s");
+      // What asynchronous copies are for: the large ones, out of pinned memory, leave thread and stream alone.
+      const bool large_pinned = k == kind::pinned && bytes >= std::size_t{1} << 20;
+      run.result("h2d_call" + which, bench::median(f.call_share), "%",
+                 large_pinned ? bench::at_most(20) : bench::goal{});
+      run.result("h2d_hidden" + which, bench::median(f.hidden_share), "%",
+                 large_pinned ? bench::at_least(90) : bench::goal{});
+    }
+  }
+  const auto& largest = all.rbegin()->second;
+  run.result("pinned_over_pageable", bench::median(largest[1].gb_per_s) / bench::median(largest[0].gb_per_s), "x");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::run_guarded([&] {
+    std::string why;
+    const bool found = bench::gpu_found(why);
+    bench::harness run(argc, argv, "h2d", {{"GPU", found ? bench::gpu_name() : "none (" + why + ")"}});
+    if (!found) return run.nothing_measured("copies to a GPU need one");
+    const auto chip = bench::gpu_accelerator::find();
+    measure(run, *chip);
+    return run.finish();
+  });
+}
+
+#else
+
+int main(int argc, char** argv) {
+  bench::harness run(argc, argv, "h2d", {{"GPU", "none (this program was built without CUDA)"}});
+  return run.nothing_measured("copies to a GPU need the CUDA toolkit when this is built, and a GPU");
+}
+
+#endif

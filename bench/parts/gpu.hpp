@@ -1,0 +1,43 @@
+// What benchmarks on a GPU share: is there one, what is it called, and did the call work.
+//
+//   std::string why;
+//   if (!bench::gpu_found(why)) return run.nothing_measured("no GPU: " + why);
+//   bench::cuda_check(cudaMalloc(&memory, bytes), "cudaMalloc");      // io_error with CUDA's own words
+//
+// Needs MILLRACE_CUDA: the runtime's C functions, no compiler for device code.
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+namespace bench {
+
+inline void cuda_check(cudaError_t status, const char* call) {
+  if (status != cudaSuccess)
+    throw millrace::io_error(std::string(call) + ": " + cudaGetErrorString(status), "Look at what nvidia-smi says");
+}
+
+/// Whether there is a GPU that works; if not, why.
+inline bool gpu_found(std::string& why) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return true;
+  why = status == cudaSuccess ? "none found" : cudaGetErrorString(status);
+  static_cast<void>(cudaGetLastError());   // it is no later call's fault
+  return false;
+}
+
+inline std::string gpu_name() {
+  int device = 0, driver = 0;
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDevice(&device), "cudaGetDevice");
+  cuda_check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  cuda_check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  return std::string(properties.name) + ", driver for CUDA " + std::to_string(driver / 1000) + "." +
+         std::to_string(driver % 1000 / 10);
+}
+
+}  // namespace bench

@@ -1,0 +1,130 @@
+// A GPU as the accelerator of a benchmark: steps are fills of device memory, and timing events say when they ran.
+//
+//   if (auto chip = bench::gpu_accelerator::find()) ...    // null without a GPU
+//   chip->launch_step(0.02);                               // as many fills as take 20 ms here, in a stream of its own
+//
+// Fills (cudaMemsetAsync) are kernels that the driver brings along, so no compiler for device code is needed; they load
+// the device's memory, of which a copy from the host takes a small part. How long one takes is measured when the object
+// is made. Events are made in find(), for `most_steps` steps between two calls of take_steps(), so that the loop which
+// is measured makes none. Errors: io_error with CUDA's own words. Needs MILLRACE_CUDA.
+#pragma once
+
+#include "accelerator.hpp"
+#include "gpu.hpp"
+
+#include <millrace/device/to_device.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+namespace bench {
+
+class gpu_accelerator final : public accelerator {
+ public:
+  static constexpr std::size_t most_steps = 4096;
+
+  static std::unique_ptr<accelerator> find() {
+    std::string why;
+    if (!gpu_found(why)) return nullptr;
+    return std::unique_ptr<accelerator>(new gpu_accelerator);
+  }
+
+  gpu_accelerator(const gpu_accelerator&) = delete;
+  gpu_accelerator& operator=(const gpu_accelerator&) = delete;
+  ~gpu_accelerator() override {
+    cudaStreamSynchronize(stream_);
+    for (const cudaEvent_t mark : marks_) cudaEventDestroy(mark);
+    cudaFree(filled_);
+    cudaFree(target_);
+    cudaStreamDestroy(stream_);
+  }
+
+  std::string description() const override {
+    char text[96];
+    std::snprintf(text, sizeof text, "; a step is a row of fills of %zu MiB, %.3f ms each", fill_bytes_ >> 20,
+                  1e3 * fill_s_);
+    return gpu_name() + text;
+  }
+  millrace::device device() override { return millrace::best_device(); }
+  millrace::stream_view stream() override { return stream_; }
+
+  void launch_step(double seconds) override {
+    if (steps_ == most_steps) throw millrace::setup_error("more steps than events", "Take the steps more often");
+    cuda_check(cudaEventRecord(marks_[2 * steps_], stream_), "cudaEventRecord");
+    launch_fills(std::max(1L, std::lround(seconds / fill_s_)));
+    cuda_check(cudaEventRecord(marks_[2 * steps_ + 1], stream_), "cudaEventRecord");
+    ++steps_;
+  }
+
+  void copy_and_wait(const void* from, std::size_t bytes) override {
+    if (bytes > target_bytes_) {
+      cuda_check(cudaFree(target_), "cudaFree");
+      cuda_check(cudaMalloc(&target_, bytes), "cudaMalloc");
+      target_bytes_ = bytes;
+    }
+    cuda_check(cudaMemcpy(target_, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+
+  void wait() override { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+  std::vector<span> take_steps() override {
+    std::vector<span> taken(steps_);
+    for (std::size_t i = 0; i < steps_; ++i) taken[i] = {seconds_at(marks_[2 * i]), seconds_at(marks_[2 * i + 1])};
+    steps_ = 0;
+    return taken;
+  }
+
+ private:
+  gpu_accelerator() {
+    cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    marks_.resize(2 * most_steps);
+    for (cudaEvent_t& mark : marks_)
+      cuda_check(cudaEventCreateWithFlags(&mark, cudaEventDefault), "cudaEventCreateWithFlags");
+    cuda_check(cudaMalloc(&filled_, most_fill_bytes), "cudaMalloc");
+    // About a quarter of a millisecond each: fine enough for a step, and few enough for the queue of launches.
+    const double first_s = measure_fill();
+    const double wanted = std::clamp(static_cast<double>(fill_bytes_) * 0.25e-3 / first_s,
+                                     static_cast<double>(std::size_t{1} << 20), static_cast<double>(most_fill_bytes));
+    fill_bytes_ = static_cast<std::size_t>(wanted) >> 20 << 20;
+    fill_s_ = measure_fill();
+  }
+
+  double measure_fill() {
+    constexpr long fills = 100;
+    double best = HUGE_VAL;
+    for (int round = 0; round < 4; ++round) {   // the first one warms up
+      cuda_check(cudaEventRecord(marks_[0], stream_), "cudaEventRecord");
+      launch_fills(fills);
+      cuda_check(cudaEventRecord(marks_[1], stream_), "cudaEventRecord");
+      wait();
+      best = std::min(best, (seconds_at(marks_[1]) - seconds_at(marks_[0])) / fills);
+    }
+    return best;
+  }
+
+  void launch_fills(long count) {
+    for (long i = 0; i < count; ++i)
+      cuda_check(cudaMemsetAsync(filled_, static_cast<int>(i & 255), fill_bytes_, stream_), "cudaMemsetAsync");
+  }
+
+  /// Since the first mark of this run.
+  double seconds_at(cudaEvent_t mark) const {
+    float ms = 0;
+    if (mark != marks_[0]) cuda_check(cudaEventElapsedTime(&ms, marks_[0], mark), "cudaEventElapsedTime");
+    return 1e-3 * static_cast<double>(ms);
+  }
+
+  static constexpr std::size_t most_fill_bytes = std::size_t{512} << 20;
+
+  cudaStream_t stream_ = nullptr;
+  std::vector<cudaEvent_t> marks_;   // of each step: start, end
+  std::size_t steps_ = 0;
+  void* filled_ = nullptr;
+  std::size_t fill_bytes_ = std::size_t{64} << 20;
+  double fill_s_ = 0;
+  void* target_ = nullptr;   // of blocking copies
+  std::size_t target_bytes_ = 0;
+};
+
+}  // namespace bench

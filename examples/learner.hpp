@@ -1,0 +1,100 @@
+// What train_images trains: its network on the host, or the same one as kernels on a GPU.
+//
+//   auto net = make_learner(device, {.side = 32, .classes = 10, .seed = 1}, most_rows);
+//   net->backward(pixels, labels, {.loss = loss, .accuracy = accuracy, .stream = b.stream()});
+//   net->update(rate, stream);
+//   net->evaluate(pixels, labels, stream);   network_outcome seen = net->take_outcome(stream);     // that one waits
+//
+// Views lie where the learner works; on a GPU every call but take_outcome() and save() returns at once. Kernels are
+// there where the build has nvcc (MILLRACE_EXAMPLE_KERNELS). Errors: as network.hpp and gpu_network.hpp.
+#pragma once
+
+#include "network.hpp"
+#ifdef MILLRACE_EXAMPLE_KERNELS
+#include "gpu_network.hpp"
+#endif
+
+#include <millrace/device/device.hpp>
+#include <millrace/train/metrics.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+class learner {
+ public:
+  using pixels_view = millrace::tensor_view<const std::uint8_t, 4>;
+  using labels_view = millrace::tensor_view<const std::int32_t, 1>;
+  struct step_sums {
+    millrace::mean_metric& loss;
+    millrace::accuracy_metric& accuracy;
+    millrace::stream_view stream;
+  };
+
+  virtual ~learner() = default;
+  virtual void backward(pixels_view pixels, labels_view labels, step_sums into) = 0;
+  virtual void update(double rate, millrace::stream_view stream) = 0;
+  virtual void evaluate(pixels_view pixels, labels_view labels, millrace::stream_view stream) = 0;
+  /// Of the evaluations since the last call.
+  virtual network_outcome take_outcome(millrace::stream_view stream) = 0;
+  virtual void save(const std::string& path, millrace::stream_view stream) = 0;
+};
+
+class host_learner final : public learner {
+ public:
+  explicit host_learner(const network_options& options) : net_(options) {}
+
+  void backward(pixels_view pixels, labels_view labels, step_sums into) override {
+    const network_outcome seen = net_.backward(pixels, labels);
+    into.loss.add(seen.mean_loss(), static_cast<double>(seen.samples));
+    into.accuracy.add(net_.logits(), labels);
+  }
+  void update(double rate, millrace::stream_view) override { net_.update(rate); }
+  void evaluate(pixels_view pixels, labels_view labels, millrace::stream_view) override {
+    seen_.add(net_.evaluate(pixels, labels));
+  }
+  network_outcome take_outcome(millrace::stream_view) override { return std::exchange(seen_, {}); }
+  void save(const std::string& path, millrace::stream_view) override { net_.save(path); }
+
+ private:
+  network net_;
+  network_outcome seen_;
+};
+
+#ifdef MILLRACE_EXAMPLE_KERNELS
+
+class kernel_learner final : public learner {
+ public:
+  kernel_learner(const network_options& options, const gpu_network_options& kernels) : host_(options), net_(kernels) {
+    net_.set_weights(host_.weights().data());
+  }
+
+  void backward(pixels_view pixels, labels_view labels, step_sums into) override {
+    net_.backward(pixels, labels, into.stream);
+    into.loss.add(net_.losses(), {.stream = into.stream});
+    into.accuracy.add(net_.logits(), labels, {.stream = into.stream});
+  }
+  void update(double rate, millrace::stream_view stream) override { net_.update(rate, stream); }
+  void evaluate(pixels_view pixels, labels_view labels, millrace::stream_view stream) override {
+    net_.evaluate(pixels, labels, stream);
+  }
+  network_outcome take_outcome(millrace::stream_view stream) override {
+    const gpu_network_totals seen = net_.read_totals(stream);
+    net_.restart_totals(stream);
+    return {.loss_sum = seen.loss_sum, .correct = static_cast<std::size_t>(seen.correct),
+            .samples = static_cast<std::size_t>(seen.samples)};
+  }
+  /// In the host network's format: either can go on from there.
+  void save(const std::string& path, millrace::stream_view stream) override {
+    std::vector<float> state(3 * net_.weight_count());
+    net_.read_state(state.data(), stream);
+    host_.set_state(state, net_.updates());
+    host_.save(path);
+  }
+
+ private:
+  network host_;   // draws the first weights, and knows the file's format
+  gpu_network net_;
+};
+
+#endif

@@ -1,0 +1,23 @@
+// What a profiler calls a stream.
+//
+//   detail::name_stream(copies_, "millrace copies");        // shown by the tool in place of "Stream 14"
+//
+// Does nothing where no tool listens, and nothing without MILLRACE_NVTX. Threads: any. Errors: none.
+#pragma once
+
+#include <millrace/device/stream.hpp>
+#include <millrace/sync/trace_range.hpp>
+
+#ifdef MILLRACE_NVTX
+#include <nvtx3/nvToolsExtCudaRt.h>
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+inline void name_stream([[maybe_unused]] stream_view stream, [[maybe_unused]] const char* name) noexcept {
+#ifdef MILLRACE_NVTX
+  if (trace_domain()) nvtxNameCudaStreamA(stream, name);
+#endif
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
