@@ -1,4 +1,5 @@
-// What a profiler sees of a session, through a stub of one (nvtx_stub.cpp). Without the CUDA toolkit and its nvtx3: skipped.
+// What a profiler sees of a session, through a stub of one (nvtx_stub.cpp). Without the CUDA toolkit and its nvtx3:
+// skipped.
 #include <doctest/doctest.h>
 
 #ifndef MILLRACE_NVTX
