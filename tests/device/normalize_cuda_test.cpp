@@ -1,4 +1,4 @@
-#define MILLRACE_KERNELS_ON_HOST   // normalize.cuh is compiled for the host; the CUDA runtime is the tests' stand-in
+#include "../kernels_on_host.hpp"
 
 #include <millrace/base/random.hpp>
 #include <millrace/device/normalize.cuh>

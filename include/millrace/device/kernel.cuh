@@ -13,8 +13,8 @@
 // one of them does in once(); between these, control flow must be the same for all threads of the block. In the host's
 // build a block is one call and these are loops, in an order that gives the same bits: launch() then puts a copy of
 // the body into the stream as a host function. That build is for tests on a stand-in for the CUDA runtime, whose device
-// memory the host can read; a file asks for it by defining MILLRACE_KERNELS_ON_HOST. In the host's build a launch that
-// is captured may be replayed once. Errors: io_error for a launch that fails. Threads: any.
+// memory the host can read; a file asks for it by defining MILLRACE_KERNELS_ON_HOST, and defines bodies_in_graphs().
+// Errors: io_error for a launch that fails. Threads: any.
 #pragma once
 
 #if !defined(__CUDACC__) && !defined(MILLRACE_KERNELS_ON_HOST)
@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #ifdef __CUDACC__
 #define MILLRACE_BOTH_SIDES __host__ __device__
@@ -171,14 +172,21 @@ void launch(const Body& body, const launch_options& how) {
 
 #else
 
+/// Where launches that are captured are kept, since a graph may run them any number of times.
+inline std::vector<std::shared_ptr<void>>& bodies_in_graphs();
+
 template <class Body>
 struct host_launch {
   Body body;
   unsigned blocks;
 
   static void run(void* self) {
+    const auto& work = *static_cast<const host_launch*>(self);
+    for (unsigned b = 0; b < work.blocks; ++b) work.body(block_team<Body::threads>(b, work.blocks));
+  }
+  static void run_once(void* self) {
     const std::unique_ptr<host_launch> work(static_cast<host_launch*>(self));
-    for (unsigned b = 0; b < work->blocks; ++b) work->body(block_team<Body::threads>(b, work->blocks));
+    run(self);
   }
 };
 
@@ -187,8 +195,15 @@ void launch(const Body& body, const launch_options& how) {
   static_assert(std::is_trivially_copyable_v<Body>);
   if (how.blocks == 0) return;
   auto work = std::make_unique<host_launch<Body>>(host_launch<Body>{body, how.blocks});
-  check_cuda(cudaLaunchHostFunc(how.stream, &host_launch<Body>::run, work.get()), "cudaLaunchHostFunc");
-  work.release();
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(how.stream, &capture), "cudaStreamIsCapturing");
+  if (capture == cudaStreamCaptureStatusNone) {
+    check_cuda(cudaLaunchHostFunc(how.stream, &host_launch<Body>::run_once, work.get()), "cudaLaunchHostFunc");
+    work.release();
+  } else {
+    check_cuda(cudaLaunchHostFunc(how.stream, &host_launch<Body>::run, work.get()), "cudaLaunchHostFunc");
+    bodies_in_graphs().emplace_back(std::move(work));
+  }
 }
 
 #endif

@@ -44,13 +44,13 @@ MILLRACE_BOTH_SIDES inline f16 to_f16(float value) noexcept {
   return {static_cast<std::uint16_t>(sign | made)};
 }
 
-MILLRACE_BOTH_SIDES inline float to_float(float value) noexcept { return value; }
+MILLRACE_BOTH_SIDES constexpr float to_float(float value) noexcept { return value; }
 
-MILLRACE_BOTH_SIDES inline float to_float(bf16 value) noexcept {
+MILLRACE_BOTH_SIDES constexpr float to_float(bf16 value) noexcept {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
 }
 
-MILLRACE_BOTH_SIDES inline float to_float(f16 value) noexcept {
+MILLRACE_BOTH_SIDES constexpr float to_float(f16 value) noexcept {
   const std::uint32_t sign = (value.bits & 0x8000U) << 16, magnitude = value.bits & 0x7fffU;
   std::uint32_t made = 0;
   if (magnitude >= 0x7c00) made = 0x7f800000U | magnitude << 13;                 // infinite, NaN
