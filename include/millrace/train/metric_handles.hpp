@@ -1,11 +1,11 @@
-// What is added to in the step: a mean, and a share of right classes. Made by mr::metrics, whose comment says the rest.
+// What a step adds to: a mean, and a share of right classes. Made by mr::metrics, whose comment says the rest.
 //
 //   auto loss = m.mean("loss");
 //   loss.add(0.7, batch_size);                                      // a value of the host
 //   loss.add(losses, {.weight = 1, .stream = b.stream()});          // a view, of the host's or a GPU's memory
 //   top.add(logits, labels, {.stream = b.stream()});                // [B, C] f32, f16 or bf16; [B] i32 or i64
 //
-// Errors: setup_error for shapes, and for GPU memory where metrics have no `.device`; data_error for a label of the host
+// Errors: setup_error for shapes, and for GPU memory where metrics have no `.device`; data_error for a label on the host
 // that is no class. Lifetime: they point into the metrics. Threads: the step's own.
 #pragma once
 

@@ -18,7 +18,10 @@
 #include <millrace/train/metric_kernels.cuh>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -58,20 +61,22 @@ class cuda_device_sums final : public device_sums {
   cuda_device_sums(const cuda_device_sums&) = delete;
   cuda_device_sums& operator=(const cuda_device_sums&) = delete;
   ~cuda_device_sums() override {
+    std::optional<current_device> here;
+    std::optional<capture_tolerant> now;
     try {
-      const current_device here(o_.device);
-      const capture_tolerant now;
-      ignore_cuda(cudaDeviceSynchronize());
-      for (const slot& s : ring_)
-        for (const cudaEvent_t event : {s.moved, s.landed})
-          if (event) ignore_cuda(cudaEventDestroy(event));
-      if (order_) ignore_cuda(cudaEventDestroy(order_));
-      if (side_) ignore_cuda(cudaStreamDestroy(side_));
-      if (pinned_memory_) ignore_cuda(cudaFreeHost(pinned_memory_));
-      if (device_memory_) ignore_cuda(cudaFree(device_memory_));
+      here.emplace(o_.device);
+      now.emplace();
     } catch (...) {
-      // The runtime is gone, and its memory with it.
+      // The device is lost or the runtime gone. What still can be given back is.
     }
+    ignore_cuda(cudaDeviceSynchronize());
+    for (const slot& s : ring_)
+      for (const cudaEvent_t event : {s.moved, s.landed})
+        if (event) ignore_cuda(cudaEventDestroy(event));
+    if (order_) ignore_cuda(cudaEventDestroy(order_));
+    if (side_) ignore_cuda(cudaStreamDestroy(side_));
+    if (pinned_memory_) ignore_cuda(cudaFreeHost(pinned_memory_));
+    if (device_memory_) ignore_cuda(cudaFree(device_memory_));
   }
 
   std::size_t add_metric() override {

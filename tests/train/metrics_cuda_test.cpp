@@ -1,0 +1,480 @@
+#include "../kernels_on_host.hpp"
+#include "../fake_cuda/helpers.hpp"
+#include "fixtures.hpp"
+
+#include <millrace/base/random.hpp>
+#include <millrace/train/metrics.cuh>
+#include <millrace/train/metrics.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace mr = millrace;
+using fake_cuda_test::a_stream;
+using fake_cuda_test::for_each_world;
+using fake_cuda_test::ok;
+using fake_cuda_test::on_device;
+
+namespace {
+
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
+/// Numbers in device memory, `shift` elements past an aligned address.
+template <class T>
+struct column {
+  on_device<T> memory;
+  std::size_t count, shift;
+
+  explicit column(const std::vector<T>& values, std::size_t shifted = 0)
+      : memory(values.size() + shifted + 1), count(values.size()), shift(shifted) {
+    if (count > 0) ok(cudaMemcpy(memory.data + shift, values.data(), count * sizeof(T), cudaMemcpyHostToDevice));
+    ok(cudaDeviceSynchronize());   // a copy from pageable memory may return before it lands
+  }
+  mr::tensor_view<const T, 1> view() const {
+    return {.data = memory.data + shift, .shape = {count}, .memory = mr::memory_kind::device, .name = "column"};
+  }
+  mr::tensor_view<const T, 2> rows(std::size_t n) const {
+    return {.data = memory.data + shift, .shape = {n, n ? count / n : 0}, .memory = mr::memory_kind::device};
+  }
+};
+
+template <class T>
+std::vector<T> random_numbers(std::size_t count, mr::draw& d) {
+  std::vector<T> made(count);
+  for (auto& v : made) v = mr::detail::to_element<T>(static_cast<float>(d.uniform(-4, 4)));
+  return made;
+}
+
+struct fixture {
+  std::shared_ptr<remembering_sink::shared> memory = std::make_shared<remembering_sink::shared>();
+  mr::log out{mr::log_options{.hold_ns = 0}, remembering_sink{memory}};
+
+  const std::vector<mr::row>& rows() {
+    out.close();
+    return memory->rows;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("means of device values equal a double-precision sum", T, float, mr::f16, mr::bf16) {
+  mr::draw d({.seed = 11});
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    for (const std::size_t count : {1U, 2U, 7U, 8U, 31U, 255U, 256U, 1'000U, 5'003U})
+      for (const std::size_t shift : {0U, 1U, 5U}) {
+        const auto values = random_numbers<T>(count, d);
+        const column<T> on_gpu(values, shift);
+        mr::metrics m({.device = mr::cuda_metric_sums()});
+        auto loss = m.mean("loss");
+        loss.add(on_gpu.view(), {.weight = 3, .stream = s.handle});
+        loss.add(2, 5);
+        double sum = 2 * 5, weight = 5;
+        for (const T v : values) {
+          sum += 3 * static_cast<double>(mr::detail::to_float(v));
+          weight += 3;
+        }
+        CHECK(*m.read_now().find("loss") == doctest::Approx(sum / weight).epsilon(1e-12));
+      }
+  }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  CHECK(fake_cuda::violations().empty());
+}
+
+TEST_CASE_TEMPLATE("ranks on the device are those of the host", T, float, mr::f16, mr::bf16) {
+  mr::draw d({.seed = 12});
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    for (int round = 0; round < 60; ++round) {
+      const std::size_t rows = d.below(40), classes = 1 + d.below(round % 3 ? 20 : 700);
+      std::vector<T> logits(rows * classes);
+      for (auto& l : logits) l = mr::detail::to_element<T>(static_cast<float>(d.between(-3, 3)));   // many ties
+      if (rows > 0 && round % 4 == 0) {
+        if constexpr (std::is_same_v<T, float>) logits[d.below(logits.size())] = not_a_number;
+        else logits[d.below(logits.size())].bits = 0x7fff;   // NaN in both formats
+      }
+      std::vector<std::int32_t> labels(rows);
+      for (auto& l : labels) l = static_cast<std::int32_t>(d.below(classes));
+      const std::vector<std::int64_t> wide(labels.begin(), labels.end());
+      const column<T> logits_on_gpu(logits, d.below(9));
+      const column<std::int32_t> labels_on_gpu(labels);
+      const column<std::int64_t> wide_on_gpu(wide);
+
+      mr::metrics m({.device = mr::cuda_metric_sums()});
+      auto narrow_top = m.accuracy("narrow", {.top_k = 3}), wide_top = m.accuracy("wide", {.top_k = 3});
+      narrow_top.add(logits_on_gpu.rows(rows), labels_on_gpu.view(), {.stream = s.handle});
+      wide_top.add(logits_on_gpu.rows(rows), wide_on_gpu.view(), {.stream = s.handle});
+      mr::metrics expected;
+      expected.accuracy("narrow", {.top_k = 3})
+          .add(mr::tensor_view<const T, 2>{.data = logits.data(), .shape = {rows, classes}},
+               mr::tensor_view<const std::int64_t, 1>{.data = wide.data(), .shape = {rows}});
+      const mr::row got = m.read_now(), wanted = expected.read_now();
+      for (const char* name : {"narrow1", "narrow3"}) CHECK(got.find(name) == wanted.find(name));
+      CHECK(got.find("wide1") == wanted.find("narrow1"));
+      CHECK(got.find("wide3") == wanted.find("narrow3"));
+      CHECK(got.nonfinite == 2 * wanted.nonfinite);
+    }
+  }
+}
+
+TEST_CASE("a row holds its own steps' sums, whenever it arrives, and no call of the step waits") {
+  for_each_world([](fake_cuda::order) {
+    const a_stream s;
+    const column<float> ones(std::vector<float>(5, 1));
+    fixture f;
+    mr::metrics m({.every = 3, .device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss"), weight = m.mean("weight");
+    std::vector<float> of_steps(40);
+    for (std::size_t i = 0; i < of_steps.size(); ++i) of_steps[i] = static_cast<float>(1 << (i % 20));
+    const column<float> losses(of_steps);
+    {
+      const fake_cuda::no_waiting_here guard;
+      for (std::uint64_t step = 0; step < of_steps.size(); ++step) {
+        auto one = losses.view();
+        one.data += step;
+        one.shape = {1};
+        loss.add(one, {.stream = s.handle});
+        weight.add(ones.view(), {.weight = static_cast<double>(step + 1), .stream = s.handle});
+        m.count("samples", 7);
+        m.maybe_log({.step = step, .epoch = step / 16}, f.out);
+      }
+    }
+    m.finish(f.out);
+    m.finish(f.out);   // nothing new: no row
+    std::uint64_t first = 0;
+    for (const auto& r : f.rows()) {
+      double sum = 0;
+      for (std::uint64_t step = first; step <= r.step; ++step) sum += static_cast<double>(of_steps[step]);
+      REQUIRE(r.step >= first);
+      const auto steps = static_cast<double>(r.step + 1 - first);
+      CHECK(r.find("loss").value_or(-1) == sum / steps);
+      CHECK(r.find("weight") == 1);
+      CHECK(r.find("samples") == 7 * steps);
+      CHECK(r.epoch == r.step / 16);
+      first = r.step + 1;
+    }
+    CHECK(first == of_steps.size());
+  });
+}
+
+TEST_CASE("too many rows on their way: the sums go on, and the skip is counted") {
+  fake_cuda::reset({.when = fake_cuda::order::late, .polls = 1 << 30});
+  {
+    const a_stream s;
+    const column<float> value({2});
+    fixture f;
+    mr::metrics m({.every = 2, .device = mr::cuda_metric_sums({.slots = 2})});
+    auto loss = m.mean("loss");
+    for (std::uint64_t step = 0; step < 12; ++step) {
+      loss.add(value.view(), {.weight = static_cast<double>(1 << step), .stream = s.handle});
+      m.count("samples", 1);
+      CHECK(!m.maybe_log(step, f.out));
+    }
+    CHECK(m.log_skipped() == 4);
+    fake_cuda::run_all();
+    m.finish(f.out);
+    const auto& rows = f.rows();
+    REQUIRE(rows.size() == 3);
+    CHECK(rows[0].step == 1);
+    CHECK(rows[1].step == 3);
+    CHECK(rows[2].step == 11);
+    CHECK(rows[2].find("samples") == 8);
+    CHECK(rows[2].find("loss") == 2);
+  }
+  CHECK(fake_cuda::violations().empty());
+}
+
+TEST_CASE("a full log: the row keeps its place and its step, and comes when there is room") {
+  fake_cuda::reset({.when = fake_cuda::order::early});
+  {
+    const a_stream s;
+    const column<float> value({3});
+    const auto memory = std::make_shared<remembering_sink::shared>();
+    mr::log out({.queue_rows = 1, .hold_ns = 0}, remembering_sink{memory});
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums({.slots = 2})});
+    auto loss = m.mean("loss");
+    std::uint64_t step = 0;
+    const auto run_to = [&](std::uint64_t end) {
+      for (; step < end; ++step) {
+        loss.add(value.view(), {.stream = s.handle});
+        m.count("samples", 1);
+        m.maybe_log(step, out);
+      }
+    };
+    {
+      const std::lock_guard hang(memory->gate);
+      out.push({.step = 0});
+      for (int i = 0; i < 2'000 && memory->entered == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      out.push({.step = 0});   // and the queue is full
+      run_to(6);
+      CHECK(m.log_skipped() == 4);   // two rows wait, the others' steps add up
+    }
+    CHECK(out.flush());
+    m.finish(out);
+    out.close();
+    REQUIRE(memory->rows.size() == 5);
+    CHECK(memory->rows[2].step == 0);
+    CHECK(memory->rows[3].step == 1);
+    CHECK(memory->rows[4].step == 5);
+    CHECK(memory->rows[4].find("samples") == 4);
+    CHECK(memory->rows[4].find("loss") == 3);
+  }
+}
+
+TEST_CASE("a captured add counts at each replay, and nothing is handed over meanwhile") {
+  for_each_world([](fake_cuda::order) {
+    const a_stream s;
+    const column<float> value({5});
+    fixture f;
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    loss.add(value.view(), {.stream = s.handle});
+    m.maybe_log(1, f.out);
+    ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    loss.add(value.view(), {.weight = 10, .stream = s.handle});
+    CHECK(!m.maybe_log(2, f.out));
+    CHECK_THROWS_AS(m.read_now(), mr::setup_error);
+    CHECK_THROWS_AS(m.restart(), mr::setup_error);
+    cudaGraph_t graph = nullptr;
+    ok(cudaStreamEndCapture(s, &graph));
+    CHECK(m.log_skipped() == 1);
+    cudaGraphExec_t executable = nullptr;
+    ok(cudaGraphInstantiate(&executable, graph));
+    for (int i = 0; i < 3; ++i) ok(cudaGraphLaunch(executable, s));
+    loss.add(1, 1);
+    m.maybe_log(3, f.out);
+    m.finish(f.out);
+    ok(cudaGraphExecDestroy(executable));
+    ok(cudaGraphDestroy(graph));
+    const auto& rows = f.rows();
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].find("loss").value_or(-1) == 5);
+    CHECK(rows[1].step == 3);
+    CHECK(rows[1].find("loss").value_or(-1) == (3 * 10 * 5 + 1) / 31.0);
+  });
+  mr::detail::bodies_in_graphs().clear();
+}
+
+TEST_CASE("another thread's capture is left alone") {
+  fake_cuda::reset({.when = fake_cuda::order::late});
+  {
+    const a_stream s, theirs;
+    const column<float> value({5});
+    fixture f;
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    cudaGraph_t graph = nullptr;
+    ok(cudaStreamBeginCapture(theirs, cudaStreamCaptureModeGlobal));
+    for (std::uint64_t step = 0; step < 20; ++step) {
+      loss.add(value.view(), {.stream = s.handle});
+      m.maybe_log(step, f.out);
+    }
+    ok(cudaStreamEndCapture(theirs, &graph));
+    ok(cudaGraphDestroy(graph));
+    m.finish(f.out);
+    CHECK(f.rows().size() > 1);
+  }
+}
+
+TEST_CASE("adds in several streams belong to the row that follows them") {
+  for_each_world([](fake_cuda::order) {
+    const a_stream first, second;
+    const column<float> value({1});
+    fixture f;
+    mr::metrics m({.every = 2, .device = mr::cuda_metric_sums({.slots = 16})});
+    auto loss = m.mean("loss");
+    for (std::uint64_t step = 0; step < 12; ++step) {
+      const auto weight = static_cast<double>(1 << step);
+      loss.add(value.view(), {.weight = weight, .stream = step % 3 ? first.handle : second.handle});
+      loss.add(value.view(), {.weight = weight, .stream = step % 3 ? nullptr : first.handle});
+      loss.add(0, weight);
+      m.maybe_log(step, f.out);
+    }
+    m.finish(f.out);
+    const auto& rows = f.rows();
+    REQUIRE(rows.size() == 6);
+    for (const auto& r : rows) CHECK(*r.find("loss") == doctest::Approx(2.0 / 3));
+  });
+}
+
+TEST_CASE("numbers that are not finite are counted on the device and kept out") {
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    const column<float> values({1, not_a_number, 3, infinite, -infinite});
+    const column<float> large({3e38F});
+    mr::metrics m({.device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    loss.add(values.view(), {.stream = s.handle});
+    loss.add(large.view(), {.weight = 1e300, .stream = s.handle});
+    const mr::row r = m.read_now();
+    CHECK(r.find("loss") == 2);
+    CHECK(r.nonfinite == 4);
+    m.restart();
+    CHECK(m.read_now().values.empty());
+  }
+}
+
+TEST_CASE("a label that is no class is an error when its row is read, and the row shows the others") {
+  for_each_world([](fake_cuda::order) {
+    const a_stream s;
+    const column<float> logits({5, 4, 5, 4, 5, 4, 4, 5});
+    const column<std::int32_t> bad({0, 2, -1, 0}), good({0, 0, 0, 0});
+    fixture f;
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
+    auto top = m.accuracy("top1");
+    top.add(logits.rows(4), bad.view(), {.stream = s.handle});
+    bool thrown = false;
+    for (std::uint64_t step = 1; step < 20 && !thrown; ++step) {
+      try {
+        m.maybe_log(step, f.out);
+      } catch (const mr::data_error& e) {
+        thrown = true;
+        CHECK(e.message().find("2 labels of 'top1'") != std::string::npos);
+        CHECK(e.message().find("up to 1") != std::string::npos);
+      }
+      fake_cuda::run_all();
+    }
+    CHECK(thrown);
+    top.add(logits.rows(4), good.view(), {.stream = s.handle});
+    m.maybe_log(50, f.out);
+    m.finish(f.out);
+    std::vector<double> shares;
+    for (const auto& r : f.rows())
+      if (r.find("top1")) shares.push_back(*r.find("top1"));
+    CHECK(shares == std::vector{0.5, 0.75});
+  });
+}
+
+TEST_CASE("finish() reports bad labels too, after it has written what there is") {
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    const column<float> logits({5, 4});
+    const column<std::int64_t> bad({7});
+    fixture f;
+    mr::metrics m({.device = mr::cuda_metric_sums()});
+    m.mean("loss").add(4);
+    m.accuracy("top1").add(logits.rows(1), bad.view(), {.stream = s.handle});
+    CHECK_THROWS_AS(m.finish(f.out), mr::data_error);
+    CHECK_NOTHROW(m.finish(f.out));
+    REQUIRE(f.rows().size() == 1);
+    CHECK(f.rows()[0].find("loss") == 4);
+  }
+}
+
+TEST_CASE("with nothing added on the device, rows come at once, and finish() has none") {
+  fake_cuda::reset();
+  fixture f;
+  mr::metrics m({.every = 2, .device = mr::cuda_metric_sums()});
+  auto loss = m.mean("loss");
+  m.finish(f.out);
+  loss.add(3);
+  CHECK(!m.maybe_log(1, f.out));
+  CHECK(m.maybe_log(2, f.out));
+  m.restart();
+  CHECK(m.read_now().values.empty());
+  CHECK(f.rows().size() == 1);
+}
+
+TEST_CASE("the sums' device is current only within a call, and each thread keeps its own") {
+  fake_cuda::reset({.devices = 2});
+  {
+    ok(cudaSetDevice(1));
+    const a_stream s;
+    const column<float> value({4});
+    ok(cudaSetDevice(0));
+    fixture f;
+    const auto current = [] {
+      int device = -1;
+      ok(cudaGetDevice(&device));
+      return device;
+    };
+    {
+      mr::metrics m({.every = 1, .device = mr::cuda_metric_sums({.device = 1})});
+      auto loss = m.mean("loss");
+      CHECK(current() == 0);
+      loss.add(value.view(), {.stream = s.handle});
+      CHECK(current() == 0);
+      m.maybe_log(1, f.out);
+      m.finish(f.out);
+      CHECK(current() == 0);
+      CHECK(f.rows()[0].find("loss") == 4);
+    }
+    CHECK(current() == 0);
+  }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+}
+
+TEST_CASE("whatever call fails first, the constructor throws and gives all back") {
+  for (const char* function : {"cudaGetDevice", "cudaMalloc", "cudaHostAlloc", "cudaStreamCreateWithFlags",
+                               "cudaEventCreateWithFlags", "cudaLaunchHostFunc", "cudaStreamSynchronize"})
+    for (std::uint64_t nth = 1;; ++nth) {
+      fake_cuda::reset();
+      fake_cuda::fail(function, nth, cudaErrorMemoryAllocation);
+      bool failed = false;
+      try {
+        mr::cuda_metric_sums({.slots = 2});
+      } catch (const mr::io_error&) {
+        failed = true;
+      }
+      CAPTURE(function);
+      CAPTURE(nth);
+      fake_cuda::run_all();
+      CHECK(fake_cuda::live() == fake_cuda::handles{});
+      CHECK((failed || nth > 1));
+      if (!failed) break;
+      REQUIRE(nth < 100);
+    }
+  fake_cuda::reset();
+}
+
+TEST_CASE("an error of the device reaches the caller, and destroying is quiet, even when the runtime is gone") {
+  for (const bool gone : {false, true}) {
+    fake_cuda::reset();
+    fixture f;
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    {
+      const a_stream s;
+      const column<float> value({4});
+      loss.add(value.view(), {.stream = s.handle});
+      m.maybe_log(1, f.out);
+      fake_cuda::run_all();
+      if (gone) fake_cuda::unload();
+      else fake_cuda::break_device(cudaErrorIllegalAddress);
+      CHECK_THROWS_AS(m.maybe_log(2, f.out), mr::io_error);
+      CHECK_THROWS_AS(m.finish(f.out), mr::io_error);
+    }
+  }
+  fake_cuda::reset();
+}
+
+TEST_CASE("what cannot be is refused: two owners, too many metrics, options of zero, sides that are mixed") {
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    const auto sums = mr::cuda_metric_sums({.max_metrics = 1});
+    mr::metrics m({.device = sums});
+    CHECK_THROWS_AS(mr::metrics({.device = sums}), mr::setup_error);
+    auto top = m.accuracy("top");
+    CHECK_THROWS_AS(m.mean("loss"), mr::setup_error);
+    m.count("samples", 1);   // needs no place on the device
+    CHECK_THROWS_AS(mr::cuda_metric_sums({.slots = 0}), mr::setup_error);
+    CHECK_THROWS_AS(mr::cuda_metric_sums({.max_metrics = 0}), mr::setup_error);
+    const column<float> logits({1, 2});
+    const column<std::int32_t> label({1});
+    auto on_host = label.view();
+    on_host.memory = mr::memory_kind::host;
+    CHECK_THROWS_AS(top.add(logits.rows(1), on_host, {.stream = s.handle}), mr::setup_error);
+    mr::metrics without;
+    auto refused = without.accuracy("top");
+    CHECK_THROWS_WITH_AS(refused.add(logits.rows(1), label.view(), {.stream = s.handle}),
+                         doctest::Contains("metrics.cuh"), mr::setup_error);
+  }
+}
