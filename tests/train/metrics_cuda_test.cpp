@@ -91,7 +91,8 @@ TEST_CASE_TEMPLATE("ranks on the device are those of the host", T, float, mr::f1
   {
     const a_stream s;
     for (int round = 0; round < 60; ++round) {
-      const std::size_t rows = d.below(40), classes = 1 + d.below(round % 3 ? 20 : 700);
+      const bool many = round == 1;   // more rows than blocks
+      const std::size_t rows = many ? 5'000 : d.below(40), classes = 1 + d.below(many ? 5 : round % 3 ? 20 : 700);
       std::vector<T> logits(rows * classes);
       for (auto& l : logits) l = mr::detail::to_element<T>(static_cast<float>(d.between(-3, 3)));   // many ties
       if (rows > 0 && round % 4 == 0) {
@@ -224,6 +225,50 @@ TEST_CASE("a full log: the row keeps its place and its step, and comes when ther
     CHECK(memory->rows[4].find("samples") == 4);
     CHECK(memory->rows[4].find("loss") == 3);
   }
+}
+
+TEST_CASE("each metric has sums of its own, up to the last that there is room for") {
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    fixture f;
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums({.max_metrics = 70})});
+    std::vector<mr::mean_metric> means;
+    for (int i = 0; i < 70; ++i) means.push_back(m.mean("m" + std::to_string(i)));
+    for (int round = 1; round <= 2; ++round) {
+      for (std::size_t i = 0; i < means.size(); ++i)
+        means[i].add(column<float>({static_cast<float>(i) * 2}).view(), {.stream = s.handle});
+      m.maybe_log(static_cast<std::uint64_t>(round), f.out);
+    }
+    m.finish(f.out);
+    const auto& rows = f.rows();
+    REQUIRE(rows.size() == 2);
+    for (const auto& r : rows)
+      for (int i = 0; i < 70; ++i) CHECK(r.find("m" + std::to_string(i)).value_or(-1) == 2.0 * i);
+  }
+}
+
+TEST_CASE("read_now() changes nothing: neither the sums nor rows that are on their way") {
+  for_each_world([](fake_cuda::order) {
+    const a_stream s;
+    const column<float> values({1, 2, 4, 8, 16, 32});
+    fixture f;
+    mr::metrics m({.every = 2, .device = mr::cuda_metric_sums({.slots = 2})});
+    auto loss = m.mean("loss");
+    for (std::uint64_t step = 0; step < 6; ++step) {
+      auto one = values.view();
+      one.data += step;
+      one.shape = {1};
+      loss.add(one, {.stream = s.handle});
+      const double expected = step % 2 ? 1.5 * (1 << (step - 1)) : 1 << step;
+      CHECK(m.read_now().find("loss").value_or(-1) == expected);
+      m.maybe_log(step, f.out);
+    }
+    m.finish(f.out);
+    const auto& rows = f.rows();
+    REQUIRE(rows.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(rows[i].find("loss") == 1.5 * (1 << 2 * i));
+  });
 }
 
 TEST_CASE("a captured add counts at each replay, and nothing is handed over meanwhile") {
