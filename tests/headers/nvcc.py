@@ -1,5 +1,6 @@
-# What nvcc makes of the headers, where there is one: view.hpp alone, the umbrella and every .cuh twice in one file,
-# each kernel for the oldest and for a recent GPU without a warning, a spill or a frame in memory; what view.hpp costs.
+# What nvcc makes of the headers, where there is one: view.hpp alone; the umbrella, device/ and every .cuh twice in one
+# file; each kernel for the oldest and for a recent GPU without a warning, a spill or a frame in memory; the cost of
+# view.hpp.
 #
 #   nvcc.check(report, passes)          # of headers.py
 #
@@ -26,7 +27,9 @@ KERNELS = """
 #include <millrace/train/metrics.cuh>
 namespace mr = millrace;
 template <class T>
-void make(mr::stream_view s) { mr::normalize(mr::tensor_view<const std::uint8_t, 4>{}, mr::tensor_view<T, 4>{}, {}, s); }
+void make(mr::stream_view s) {
+  mr::normalize(mr::tensor_view<const std::uint8_t, 4>{}, mr::tensor_view<T, 4>{}, {}, s);
+}
 std::shared_ptr<mr::device_sums> make_all(mr::stream_view s) {
   make<float>(s);
   make<mr::f16>(s);
@@ -59,7 +62,7 @@ def compile_text(nvcc, name, text, *more):
 def check_text(report, passes, nvcc, version, name, text, *more):
     key = passes.key(command(nvcc, *more), version + text, INCLUDE)
     if passes.remark(key) is None:
-        result = compile_text(nvcc, name.replace(" ", "_"), text, *more)
+        result = compile_text(nvcc, name.replace(" ", "_").replace(",", ""), text, *more)
         if result.returncode != 0 or result.stdout.strip():
             report.add(f"nvcc: {name}", result.stdout[:3000] or "it failed without a word")
             return
@@ -81,18 +84,20 @@ def check_cost(report, nvcc):
             least[name] = min(seconds, least.get(name, seconds))
     cost = least["view"] - least["empty"]
     allowed = VIEW_LIMIT_SECONDS * max(1.0, least["empty"] / EMPTY_SECONDS)
-    report.add(f"nvcc: cost of {VIEW}: {cost:.2f} s; an empty file: {least['empty']:.2f} s", None if cost <= allowed else
+    name = f"nvcc: cost of {VIEW}: {cost:.2f} s; an empty file: {least['empty']:.2f} s"
+    report.add(name, None if cost <= allowed else
                f"it costs {cost:.2f} s over an empty file; {allowed:.2f} s are allowed on this machine")
 
 
 def check(report, passes):
     nvcc = compiler()
     if nvcc is None:
-        for name in (f"{VIEW} alone", "the umbrella and every .cuh, twice", "kernels", f"cost of {VIEW}"):
+        for name in (f"{VIEW} alone", "the umbrella, device and every .cuh, twice", "kernels", f"cost of {VIEW}"):
             report.skip(f"nvcc: {name}", "there is no nvcc")
         return
     version = output_of([nvcc, "--version"])
-    kernel_headers = sorted(str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.cuh"))
+    headers = sorted(str(path.relative_to(INCLUDE)) for pattern in ("millrace/device/*.hpp", "millrace/*/*.cuh")
+                     for path in INCLUDE.glob(pattern))
     view = f"#include <{VIEW}>\n"
     check_text(report, passes, nvcc, version, "view.hpp alone", view * 2 +
                "namespace mr = millrace;\n"
@@ -100,8 +105,8 @@ def check(report, passes):
                "void train(mr::tensor_view<unsigned char, 4> x, mr::stream_view s) {\n"
                "  const mr::tensor_view<const unsigned char, 4> read = x;\n"
                "  step<<<1, 1, 0, s>>>(read.data);\n}\n")
-    everything = "".join(f"#include <{name}>\n" for name in ("millrace/millrace.hpp", *kernel_headers))
-    check_text(report, passes, nvcc, version, "umbrella and every .cuh twice", everything * 2)
+    everything = "".join(f"#include <{name}>\n" for name in ("millrace/millrace.hpp", *headers))
+    check_text(report, passes, nvcc, version, "the umbrella, device and every .cuh, twice", everything * 2)
     for architecture in ARCHITECTURES:
         check_text(report, passes, nvcc, version, f"kernels for {architecture}", KERNELS, f"-arch={architecture}")
     check_cost(report, nvcc)

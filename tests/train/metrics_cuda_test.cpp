@@ -1,133 +1,17 @@
-#include "../kernels_on_host.hpp"
-#include "../fake_cuda/helpers.hpp"
-#include "fixtures.hpp"
-
-#include <millrace/base/random.hpp>
-#include <millrace/train/metrics.cuh>
-#include <millrace/train/metrics.hpp>
+#include "device_fixtures.hpp"
 
 #include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
 
 namespace mr = millrace;
 using fake_cuda_test::a_stream;
 using fake_cuda_test::for_each_world;
 using fake_cuda_test::ok;
-using fake_cuda_test::on_device;
-
-namespace {
-
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinite = std::numeric_limits<float>::infinity();
-
-/// Numbers in device memory, `shift` elements past an aligned address.
-template <class T>
-struct column {
-  on_device<T> memory;
-  std::size_t count, shift;
-
-  explicit column(const std::vector<T>& values, std::size_t shifted = 0)
-      : memory(values.size() + shifted + 1), count(values.size()), shift(shifted) {
-    if (count > 0) ok(cudaMemcpy(memory.data + shift, values.data(), count * sizeof(T), cudaMemcpyHostToDevice));
-    ok(cudaDeviceSynchronize());   // a copy from pageable memory may return before it lands
-  }
-  mr::tensor_view<const T, 1> view() const {
-    return {.data = memory.data + shift, .shape = {count}, .memory = mr::memory_kind::device, .name = "column"};
-  }
-  mr::tensor_view<const T, 2> rows(std::size_t n) const {
-    return {.data = memory.data + shift, .shape = {n, n ? count / n : 0}, .memory = mr::memory_kind::device};
-  }
-};
-
-template <class T>
-std::vector<T> random_numbers(std::size_t count, mr::draw& d) {
-  std::vector<T> made(count);
-  for (auto& v : made) v = mr::detail::to_element<T>(static_cast<float>(d.uniform(-4, 4)));
-  return made;
-}
-
-struct fixture {
-  std::shared_ptr<remembering_sink::shared> memory = std::make_shared<remembering_sink::shared>();
-  mr::log out{mr::log_options{.hold_ns = 0}, remembering_sink{memory}};
-
-  const std::vector<mr::row>& rows() {
-    out.close();
-    return memory->rows;
-  }
-};
-
-}  // namespace
-
-TEST_CASE_TEMPLATE("means of device values equal a double-precision sum", T, float, mr::f16, mr::bf16) {
-  mr::draw d({.seed = 11});
-  fake_cuda::reset();
-  {
-    const a_stream s;
-    for (const std::size_t count : {1U, 2U, 7U, 8U, 31U, 255U, 256U, 1'000U, 5'003U})
-      for (const std::size_t shift : {0U, 1U, 5U}) {
-        const auto values = random_numbers<T>(count, d);
-        const column<T> on_gpu(values, shift);
-        mr::metrics m({.device = mr::cuda_metric_sums()});
-        auto loss = m.mean("loss");
-        loss.add(on_gpu.view(), {.weight = 3, .stream = s.handle});
-        loss.add(2, 5);
-        double sum = 2 * 5, weight = 5;
-        for (const T v : values) {
-          sum += 3 * static_cast<double>(mr::detail::to_float(v));
-          weight += 3;
-        }
-        CHECK(*m.read_now().find("loss") == doctest::Approx(sum / weight).epsilon(1e-12));
-      }
-  }
-  CHECK(fake_cuda::live() == fake_cuda::handles{});
-  CHECK(fake_cuda::violations().empty());
-}
-
-TEST_CASE_TEMPLATE("ranks on the device are those of the host", T, float, mr::f16, mr::bf16) {
-  mr::draw d({.seed = 12});
-  fake_cuda::reset();
-  {
-    const a_stream s;
-    for (int round = 0; round < 60; ++round) {
-      const bool many = round == 1;   // more rows than blocks
-      const std::size_t rows = many ? 5'000 : d.below(40), classes = 1 + d.below(many ? 5 : round % 3 ? 20 : 700);
-      std::vector<T> logits(rows * classes);
-      for (auto& l : logits) l = mr::detail::to_element<T>(static_cast<float>(d.between(-3, 3)));   // many ties
-      if (rows > 0 && round % 4 == 0) {
-        if constexpr (std::is_same_v<T, float>) logits[d.below(logits.size())] = not_a_number;
-        else logits[d.below(logits.size())].bits = 0x7fff;   // NaN in both formats
-      }
-      std::vector<std::int32_t> labels(rows);
-      for (auto& l : labels) l = static_cast<std::int32_t>(d.below(classes));
-      const std::vector<std::int64_t> wide(labels.begin(), labels.end());
-      const column<T> logits_on_gpu(logits, d.below(9));
-      const column<std::int32_t> labels_on_gpu(labels);
-      const column<std::int64_t> wide_on_gpu(wide);
-
-      mr::metrics m({.device = mr::cuda_metric_sums()});
-      auto narrow_top = m.accuracy("narrow", {.top_k = 3}), wide_top = m.accuracy("wide", {.top_k = 3});
-      narrow_top.add(logits_on_gpu.rows(rows), labels_on_gpu.view(), {.stream = s.handle});
-      wide_top.add(logits_on_gpu.rows(rows), wide_on_gpu.view(), {.stream = s.handle});
-      mr::metrics expected;
-      expected.accuracy("narrow", {.top_k = 3})
-          .add(mr::tensor_view<const T, 2>{.data = logits.data(), .shape = {rows, classes}},
-               mr::tensor_view<const std::int64_t, 1>{.data = wide.data(), .shape = {rows}});
-      const mr::row got = m.read_now(), wanted = expected.read_now();
-      for (const char* name : {"narrow1", "narrow3"}) CHECK(got.find(name) == wanted.find(name));
-      CHECK(got.find("wide1") == wanted.find("narrow1"));
-      CHECK(got.find("wide3") == wanted.find("narrow3"));
-      CHECK(got.nonfinite == 2 * wanted.nonfinite);
-    }
-  }
-}
 
 TEST_CASE("a row holds its own steps' sums, whenever it arrives, and no call of the step waits") {
   for_each_world([](fake_cuda::order) {
     const a_stream s;
     const column<float> ones(std::vector<float>(5, 1));
-    fixture f;
+    logged f;
     mr::metrics m({.every = 3, .device = mr::cuda_metric_sums()});
     auto loss = m.mean("loss"), weight = m.mean("weight");
     std::vector<float> of_steps(40);
@@ -168,7 +52,7 @@ TEST_CASE("too many rows on their way: the sums go on, and the skip is counted")
   {
     const a_stream s;
     const column<float> value({2});
-    fixture f;
+    logged f;
     mr::metrics m({.every = 2, .device = mr::cuda_metric_sums({.slots = 2})});
     auto loss = m.mean("loss");
     for (std::uint64_t step = 0; step < 12; ++step) {
@@ -227,32 +111,11 @@ TEST_CASE("a full log: the row keeps its place and its step, and comes when ther
   }
 }
 
-TEST_CASE("each metric has sums of its own, up to the last that there is room for") {
-  fake_cuda::reset();
-  {
-    const a_stream s;
-    fixture f;
-    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums({.max_metrics = 70})});
-    std::vector<mr::mean_metric> means;
-    for (int i = 0; i < 70; ++i) means.push_back(m.mean("m" + std::to_string(i)));
-    for (int round = 1; round <= 2; ++round) {
-      for (std::size_t i = 0; i < means.size(); ++i)
-        means[i].add(column<float>({static_cast<float>(i) * 2}).view(), {.stream = s.handle});
-      m.maybe_log(static_cast<std::uint64_t>(round), f.out);
-    }
-    m.finish(f.out);
-    const auto& rows = f.rows();
-    REQUIRE(rows.size() == 2);
-    for (const auto& r : rows)
-      for (int i = 0; i < 70; ++i) CHECK(r.find("m" + std::to_string(i)).value_or(-1) == 2.0 * i);
-  }
-}
-
 TEST_CASE("read_now() changes nothing: neither the sums nor rows that are on their way") {
   for_each_world([](fake_cuda::order) {
     const a_stream s;
     const column<float> values({1, 2, 4, 8, 16, 32});
-    fixture f;
+    logged f;
     mr::metrics m({.every = 2, .device = mr::cuda_metric_sums({.slots = 2})});
     auto loss = m.mean("loss");
     for (std::uint64_t step = 0; step < 6; ++step) {
@@ -275,7 +138,7 @@ TEST_CASE("a captured add counts at each replay, and nothing is handed over mean
   for_each_world([](fake_cuda::order) {
     const a_stream s;
     const column<float> value({5});
-    fixture f;
+    logged f;
     mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
     auto loss = m.mean("loss");
     loss.add(value.view(), {.stream = s.handle});
@@ -310,7 +173,7 @@ TEST_CASE("another thread's capture is left alone") {
   {
     const a_stream s, theirs;
     const column<float> value({5});
-    fixture f;
+    logged f;
     mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
     auto loss = m.mean("loss");
     cudaGraph_t graph = nullptr;
@@ -330,7 +193,7 @@ TEST_CASE("adds in several streams belong to the row that follows them") {
   for_each_world([](fake_cuda::order) {
     const a_stream first, second;
     const column<float> value({1});
-    fixture f;
+    logged f;
     mr::metrics m({.every = 2, .device = mr::cuda_metric_sums({.slots = 16})});
     auto loss = m.mean("loss");
     for (std::uint64_t step = 0; step < 12; ++step) {
@@ -347,30 +210,12 @@ TEST_CASE("adds in several streams belong to the row that follows them") {
   });
 }
 
-TEST_CASE("numbers that are not finite are counted on the device and kept out") {
-  fake_cuda::reset();
-  {
-    const a_stream s;
-    const column<float> values({1, not_a_number, 3, infinite, -infinite});
-    const column<float> large({3e38F});
-    mr::metrics m({.device = mr::cuda_metric_sums()});
-    auto loss = m.mean("loss");
-    loss.add(values.view(), {.stream = s.handle});
-    loss.add(large.view(), {.weight = 1e300, .stream = s.handle});
-    const mr::row r = m.read_now();
-    CHECK(r.find("loss") == 2);
-    CHECK(r.nonfinite == 4);
-    m.restart();
-    CHECK(m.read_now().values.empty());
-  }
-}
-
 TEST_CASE("a label that is no class is an error when its row is read, and the row shows the others") {
   for_each_world([](fake_cuda::order) {
     const a_stream s;
     const column<float> logits({5, 4, 5, 4, 5, 4, 4, 5});
     const column<std::int32_t> bad({0, 2, -1, 0}), good({0, 0, 0, 0});
-    fixture f;
+    logged f;
     mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
     auto top = m.accuracy("top1");
     top.add(logits.rows(4), bad.view(), {.stream = s.handle});
@@ -402,7 +247,7 @@ TEST_CASE("finish() reports bad labels too, after it has written what there is")
     const a_stream s;
     const column<float> logits({5, 4});
     const column<std::int64_t> bad({7});
-    fixture f;
+    logged f;
     mr::metrics m({.device = mr::cuda_metric_sums()});
     m.mean("loss").add(4);
     m.accuracy("top1").add(logits.rows(1), bad.view(), {.stream = s.handle});
@@ -415,7 +260,7 @@ TEST_CASE("finish() reports bad labels too, after it has written what there is")
 
 TEST_CASE("with nothing added on the device, rows come at once, and finish() has none") {
   fake_cuda::reset();
-  fixture f;
+  logged f;
   mr::metrics m({.every = 2, .device = mr::cuda_metric_sums()});
   auto loss = m.mean("loss");
   m.finish(f.out);
@@ -434,7 +279,7 @@ TEST_CASE("the sums' device is current only within a call, and each thread keeps
     const a_stream s;
     const column<float> value({4});
     ok(cudaSetDevice(0));
-    fixture f;
+    logged f;
     const auto current = [] {
       int device = -1;
       ok(cudaGetDevice(&device));
@@ -482,7 +327,7 @@ TEST_CASE("whatever call fails first, the constructor throws and gives all back"
 TEST_CASE("an error of the device reaches the caller, and destroying is quiet, even when the runtime is gone") {
   for (const bool gone : {false, true}) {
     fake_cuda::reset();
-    fixture f;
+    logged f;
     mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
     auto loss = m.mean("loss");
     {

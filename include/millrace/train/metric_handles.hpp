@@ -5,8 +5,8 @@
 //   loss.add(losses, {.weight = 1, .stream = b.stream()});          // a view, of the host's or a GPU's memory
 //   top.add(logits, labels, {.stream = b.stream()});                // [B, C] f32, f16 or bf16; [B] i32 or i64
 //
-// Errors: setup_error for shapes, and for GPU memory where metrics have no `.device`; data_error for a label on the host
-// that is no class. Lifetime: they point into the metrics. Threads: the step's own.
+// Errors: setup_error for shapes, and for GPU memory where metrics have no `.device`; data_error for a label of the
+// host that is no class. Lifetime: they point into the metrics. Threads: the step's own.
 #pragma once
 
 #include <millrace/device/stream.hpp>
