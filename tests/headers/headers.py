@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import nvcc
 from checks import (COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, launcher, library_flags,
                     reached_text)
 
@@ -165,6 +166,7 @@ def main():
     else:
         report.skip("two files that include the umbrella link", f"{UMBRELLA} is not there")
     check_later_immintrin(report, passes)
+    nvcc.check(report, passes)
     check_costs(report)
     return report.close()
 

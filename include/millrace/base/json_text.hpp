@@ -9,9 +9,8 @@
 // back as the same double, whatever the locale. Errors: none. Source: RFC 8259; UTF-8 after RFC 3629, section 4.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/float_bits.hpp>
 
-#include <bit>
 #include <charconv>
 #include <concepts>
 #include <cstddef>
@@ -20,11 +19,6 @@
 #include <string_view>
 
 namespace millrace::inline MILLRACE_ABI::detail {
-
-/// By the bits, so that it also holds in a program built with -ffast-math.
-constexpr bool is_finite(double value) noexcept {
-  return (std::bit_cast<std::uint64_t>(value) & 0x7ff0000000000000U) != 0x7ff0000000000000U;
-}
 
 /// Length of the UTF-8 character that `text` begins with; 0 if it begins with none.
 constexpr std::size_t utf8_length(std::string_view text) noexcept {

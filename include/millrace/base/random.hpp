@@ -75,7 +75,7 @@ class draw {
   constexpr bool chance(double probability) noexcept { return uniform() < probability; }
 
  private:
-  __extension__ using wide = unsigned __int128;
+  __extension__ typedef unsigned __int128 wide;
 
   std::uint64_t state_;
 };

@@ -3,23 +3,18 @@
 //   mr::normalize(pixels, numbers, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
 //                                   .layout = mr::image_layout::nchw});
 //
-// Shapes: pixels [B, H, W, C] with C of 1 to 4; numbers [B, H, W, C] or [B, C, H, W]. mean and std are in units of full
-// scale (0..1), as torchvision writes them; the first C values count. Every result is fma(x, scale, bias) with
-// scale = 1 / (255 std) and bias = -mean / std, rounded to f32 once, then to nearest even where f16 or bf16 is asked
-// for: the same bits on every CPU, compiler and path. Uses AVX2 where the CPU has it, else a table of 256 values per
-// channel. Errors: setup_error for shapes that do not fit, memory of a device, and a std that is no positive number.
+// Shapes: pixels [B, H, W, C] with C of 1 to 4; numbers [B, H, W, C] or [B, C, H, W]. What is computed, and the errors,
+// are those of normalize_options.hpp, and setup_error for memory of a device (its kernel is in normalize.cuh): the same
+// bits on every CPU, compiler and path. Uses AVX2 where the CPU has it, else a table of 256 values per channel.
 // Threads: none shared; a large batch may be cut along B. Large results bypass the cache.
 #pragma once
 
-#include <millrace/item/tensor.hpp>
+#include <millrace/device/normalize_options.hpp>
 
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -30,60 +25,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-enum class image_layout : std::uint8_t { nhwc, nchw };
-
-struct normalize_options {
-  std::array<double, 4> mean{};               ///< per channel, 0..1
-  std::array<double, 4> std = {1, 1, 1, 1};   ///< likewise
-  image_layout layout = image_layout::nhwc;   ///< of the result
-};
-
 namespace detail {
-
-/// To nearest, halves to even. No NaN comes here.
-inline bf16 to_bf16(float value) noexcept {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return {static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
-}
-
-inline f16 to_f16(float value) noexcept {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-  const auto made = [sign](std::uint32_t m) { return f16{static_cast<std::uint16_t>(sign | m)}; };
-  constexpr std::uint32_t overflow = 0x477ff000;       // 65520, halfway between the largest f16 and the next
-  constexpr std::uint32_t least_normal = 0x38800000;   // 2^-14
-  if (magnitude >= overflow) return made(0x7c00);
-  if (magnitude >= least_normal) {
-    const std::uint32_t rebased = magnitude - (std::uint32_t{127 - 15} << 23);
-    return made((rebased + 0xfff + (rebased >> 13 & 1)) >> 13);
-  }
-  // Subnormal: a multiple of 2^-24. Adding 0.5 makes the FPU round there, to nearest even in every build.
-  const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
-  return made(std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5F));
-}
-
-template <class T>
-T to_element(float value) noexcept {
-  if constexpr (std::is_same_v<T, f16>) return to_f16(value);
-  else if constexpr (std::is_same_v<T, bf16>) return to_bf16(value);
-  else return value;
-}
-
-template <class T>
-concept normalized_element = std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
-
-template <class T>
-struct normalize_job {
-  const std::uint8_t* in = nullptr;
-  T* out = nullptr;
-  std::size_t images = 0, pixels = 0, channels = 0;   // pixels of one image
-  bool planar = false;                                // NCHW
-  std::array<float, 4> scale{}, bias{};
-
-  T value(std::uint8_t x, std::size_t channel) const noexcept {
-    return to_element<T>(std::fma(static_cast<float>(x), scale[channel], bias[channel]));
-  }
-};
 
 struct table_normalizer {
   template <class T>
@@ -267,44 +209,14 @@ struct avx2_normalizer {
 
 #endif
 
-/// Checks the call and turns its options into factors.
-template <normalized_element T>
-normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
-                                const normalize_options& options) {
-  const auto [images, height, width, channels] = pixels.shape;
-  const bool planar = options.layout == image_layout::nchw;
-  const std::array<std::size_t, 4> expected =
-      planar ? std::array{images, channels, height, width} : std::array{images, height, width, channels};
-  if (channels < 1 || channels > 4)
-    throw setup_error("normalize was given pixels of shape " + to_string(pixels.shape), "Give [B, H, W, 1 to 4]");
-  if (numbers.shape != expected)
-    throw setup_error("normalize was given pixels of shape " + to_string(pixels.shape) + " and numbers of shape " +
-                          to_string(numbers.shape),
-                      "The numbers have to be " + to_string(expected));
-  normalize_job<T> job{.in = pixels.host().data(),
-                       .out = numbers.host().data(),
-                       .images = images,
-                       .pixels = height * width,
-                       .channels = channels,
-                       .planar = planar && channels > 1};
-  for (std::size_t c = 0; c < channels; ++c) {
-    job.scale[c] = static_cast<float>(1 / (255 * options.std[c]));
-    job.bias[c] = static_cast<float>(-options.mean[c] / options.std[c]);
-    const float largest = std::fma(255.0F, job.scale[c], job.bias[c]);
-    if (!(options.std[c] > 0) || !std::isfinite(job.scale[c]) || !std::isfinite(job.bias[c]) || !std::isfinite(largest))
-      throw setup_error("normalize was given mean " + std::to_string(options.mean[c]) + " and std " +
-                            std::to_string(options.std[c]) + " for channel " + std::to_string(c),
-                        "Give finite numbers, std above 0, in units of full scale (0..1)");
-  }
-  return job;
-}
-
 }  // namespace detail
 
-template <detail::normalized_element T>
+template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options = {}) {
   const auto job = detail::plan_normalize(pixels, numbers, options);
+  static_cast<void>(pixels.host());    // the columns that lie elsewhere are refused by name
+  static_cast<void>(numbers.host());
 #ifdef __x86_64__
   if (detail::avx2_normalizer::usable()) return detail::avx2_normalizer::run(job);
 #endif

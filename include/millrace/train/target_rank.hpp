@@ -5,34 +5,65 @@
 //   rank < 5;     // top-5 is right
 //
 // Ties: of equal logits the lower class comes first, as argmax has it. A row that holds a NaN has no order: `unranked`.
-// One pass, no sorting, no branch on the data. Threads: pure.
+// One pass, no sorting, no branch on the data. The rule is rank_part's, which kernels use too. Threads: pure.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/float_bits.hpp>
+#include <millrace/item/half.hpp>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#ifdef __CUDACC__
+#define MILLRACE_BOTH_SIDES __host__ __device__
+#else
+#define MILLRACE_BOTH_SIDES
+#endif
 
 namespace millrace::inline MILLRACE_ABI {
 
 inline constexpr std::size_t unranked = ~std::size_t{0};
 
+namespace detail {
+
+/// What some of the classes say about the target's rank.
+struct rank_part {
+  std::uint32_t ahead = 0, nans = 0;
+
+  MILLRACE_BOTH_SIDES constexpr void take(float logit, float target, bool before_label) noexcept {
+    ahead += before_label ? logit >= target : logit > target;
+    nans += is_nan(logit);
+  }
+  MILLRACE_BOTH_SIDES constexpr void merge(const rank_part& other) noexcept {
+    ahead += other.ahead;
+    nans += other.nans;
+  }
+  MILLRACE_BOTH_SIDES constexpr std::size_t rank() const noexcept { return nans > 0 ? ~std::size_t{0} : ahead; }
+};
+
+template <class T>
+constexpr std::size_t target_rank(std::span<const T> logits, std::size_t label) noexcept {
+  const float target = to_float(logits[label]);
+  rank_part all;
+  for (std::size_t c = 0; c < label; ++c) all.take(to_float(logits[c]), target, true);
+  for (std::size_t c = label; c < logits.size(); ++c) all.take(to_float(logits[c]), target, false);
+  return all.rank();
+}
+
+}  // namespace detail
+
 /// How many classes come before `label`; label < logits.size().
 constexpr std::size_t target_rank(std::span<const float> logits, std::size_t label) noexcept {
-  const float target = logits[label];
-  std::uint32_t ahead = 0, nans = 0;
-  const auto is_nan = [](float x) noexcept { return (std::bit_cast<std::uint32_t>(x) & 0x7fffffffU) > 0x7f800000U; };
-  for (std::size_t c = 0; c < label; ++c) {
-    ahead += logits[c] >= target;
-    nans += is_nan(logits[c]);
-  }
-  for (std::size_t c = label; c < logits.size(); ++c) {
-    ahead += logits[c] > target;
-    nans += is_nan(logits[c]);
-  }
-  return nans > 0 ? unranked : ahead;
+  return detail::target_rank(logits, label);
+}
+constexpr std::size_t target_rank(std::span<const f16> logits, std::size_t label) noexcept {
+  return detail::target_rank(logits, label);
+}
+constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t label) noexcept {
+  return detail::target_rank(logits, label);
 }
 
 }  // namespace millrace::inline MILLRACE_ABI
+
+#undef MILLRACE_BOTH_SIDES

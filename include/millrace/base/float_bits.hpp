@@ -1,0 +1,32 @@
+// What a number is by its bits, so that it also holds in a program built with -ffast-math; on the host and in kernels.
+//
+//   if (!mr::detail::is_finite(loss)) ++nonfinite;
+//   if (mr::detail::is_nan(logit)) ++nans;
+//
+// Threads: pure. Format: IEEE 754.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define MILLRACE_BOTH_SIDES __host__ __device__
+#else
+#define MILLRACE_BOTH_SIDES
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+// The built-in instead of std::bit_cast: the standard's functions are the host's alone.
+MILLRACE_BOTH_SIDES constexpr bool is_nan(float value) noexcept {
+  return (__builtin_bit_cast(std::uint32_t, value) & 0x7fffffffU) > 0x7f800000U;
+}
+
+MILLRACE_BOTH_SIDES constexpr bool is_finite(double value) noexcept {
+  return (__builtin_bit_cast(std::uint64_t, value) & 0x7ff0000000000000U) != 0x7ff0000000000000U;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
+
+#undef MILLRACE_BOTH_SIDES

@@ -1,0 +1,213 @@
+// Kernels that are written once and compiled twice: by nvcc for the GPU, by any compiler for a test without one.
+//
+//   struct doubled {                                         // a body: trivially copyable, pointers and numbers
+//     static constexpr unsigned threads = 256;
+//     float* values;  unsigned count;
+//     void operator()(const block_team<threads>& team) const {      // marked __host__ __device__
+//       team.each([&](unsigned t) { if (const auto i = team.block() * threads + t; i < count) values[i] *= 2; });
+//     }
+//   };
+//   launch(doubled{v, n}, {.blocks = (n + 255) / 256, .stream = s});
+//
+// A body is run once for each block. What its threads do alone stands in each(), what they add up in reduce(), what
+// one of them does in once(); between these, control flow must be the same for all threads of the block. In the host's
+// build a block is one call and these are loops, in an order that gives the same bits: launch() then puts a copy of
+// the body into the stream as a host function. That build is for tests on a stand-in for the CUDA runtime, whose device
+// memory the host can read; a file asks for it by defining MILLRACE_KERNELS_ON_HOST, and defines bodies_in_graphs().
+// Errors: io_error for a launch that fails. Threads: any.
+#pragma once
+
+#if !defined(__CUDACC__) && !defined(MILLRACE_KERNELS_ON_HOST)
+#error "millrace: .cuh headers hold kernels: include them in a .cu file, which nvcc compiles"
+#endif
+
+#include <millrace/device/cuda_error.hpp>
+#include <millrace/device/stream.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#ifdef __CUDACC__
+#define MILLRACE_BOTH_SIDES __host__ __device__
+#else
+#define MILLRACE_BOTH_SIDES
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// Values that are loaded or stored at once; their address is a multiple of their size.
+template <class T, std::size_t N>
+struct alignas(sizeof(T) * N) pack {
+  T values[N];
+};
+
+template <std::size_t N, class T>
+MILLRACE_BOTH_SIDES pack<T, N> load_pack(const T* from) noexcept {
+  return *reinterpret_cast<const pack<T, N>*>(from);
+}
+template <std::size_t N, class T>
+MILLRACE_BOTH_SIDES void store_pack(T* to, const pack<T, N>& values) noexcept {
+  *reinterpret_cast<pack<T, N>*>(to) = values;
+}
+
+/// Whether `address` is a multiple of `bytes`.
+MILLRACE_BOTH_SIDES inline bool is_aligned(const void* address, std::size_t bytes) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+/// To a number that other blocks add to as well.
+MILLRACE_BOTH_SIDES inline void add_shared(std::uint64_t& to, std::uint64_t value) noexcept {
+#ifdef __CUDA_ARCH__
+  atomicAdd(reinterpret_cast<unsigned long long*>(&to), static_cast<unsigned long long>(value));
+#else
+  to += value;
+#endif
+}
+
+/// The threads of one block, as a body sees them.
+template <unsigned Threads>
+class block_team {
+ public:
+  static constexpr unsigned lanes = 32, warps = Threads / lanes;
+  static_assert(Threads % lanes == 0 && warps >= 1 && warps <= 32);
+
+  MILLRACE_BOTH_SIDES block_team(unsigned block, unsigned blocks) noexcept : block_(block), blocks_(blocks) {}
+  MILLRACE_BOTH_SIDES unsigned block() const noexcept { return block_; }
+  MILLRACE_BOTH_SIDES unsigned blocks() const noexcept { return blocks_; }
+
+  /// f(thread) for every thread.
+  template <class F>
+  MILLRACE_BOTH_SIDES void each(const F& f) const {
+#ifdef __CUDA_ARCH__
+    f(threadIdx.x);
+#else
+    for (unsigned t = 0; t < Threads; ++t) f(t);
+#endif
+  }
+
+  /// f() on one thread, the one that knows what reduce() returned.
+  template <class F>
+  MILLRACE_BOTH_SIDES void once(const F& f) const {
+#ifdef __CUDA_ARCH__
+    if (threadIdx.x != 0) return;
+#endif
+    f();
+  }
+
+  /// The parts that f(thread) returns, merged in a fixed order by part.merge(other). Known to once() alone.
+  template <class F>
+  MILLRACE_BOTH_SIDES auto reduce(const F& f) const {
+    using part = std::remove_cv_t<decltype(f(0U))>;
+    static_assert(std::is_trivially_copyable_v<part> && sizeof(part) % sizeof(unsigned) == 0);
+#ifdef __CUDA_ARCH__
+    part mine = f(threadIdx.x);
+    for (unsigned step = lanes / 2; step > 0; step /= 2) mine.merge(from_lane_above(mine, step));
+    if constexpr (warps > 1) {
+      // Bytes, because a shared variable has no initialiser; the first barrier is for the reduction before this one.
+      __shared__ alignas(16) unsigned char memory[warps * sizeof(part)];
+      auto* const of_warps = reinterpret_cast<part*>(memory);
+      __syncthreads();
+      if (threadIdx.x % lanes == 0) of_warps[threadIdx.x / lanes] = mine;
+      __syncthreads();
+      if (threadIdx.x == 0)
+        for (unsigned w = 1; w < warps; ++w) mine.merge(of_warps[w]);
+    }
+    return mine;
+#else
+    part all{};
+    for (unsigned w = 0; w < warps; ++w) {
+      part parts[lanes];
+      for (unsigned l = 0; l < lanes; ++l) parts[l] = f(w * lanes + l);
+      for (unsigned step = lanes / 2; step > 0; step /= 2)
+        for (unsigned l = 0; l < step; ++l) parts[l].merge(parts[l + step]);
+      if (w == 0) all = parts[0];
+      else all.merge(parts[0]);
+    }
+    return all;
+#endif
+  }
+
+ private:
+#ifdef __CUDACC__
+  template <class Part>
+  __device__ static Part from_lane_above(const Part& mine, unsigned step) noexcept {
+    struct words {
+      unsigned of[sizeof(Part) / sizeof(unsigned)];
+    };
+    auto moved = __builtin_bit_cast(words, mine);
+    for (unsigned& word : moved.of) word = __shfl_down_sync(0xffffffffU, word, step);
+    return __builtin_bit_cast(Part, moved);
+  }
+#endif
+
+  unsigned block_, blocks_;
+};
+
+struct launch_options {
+  unsigned blocks = 1;
+  stream_view stream{};
+};
+
+#ifdef __CUDACC__
+
+template <class Body>
+__global__ void __launch_bounds__(Body::threads) run_body(const __grid_constant__ Body body) {
+  body(block_team<Body::threads>(blockIdx.x, gridDim.x));
+}
+
+/// Queues the kernel. The call's own result is checked, not the thread's last error, which may be someone else's.
+template <class Body>
+void launch(const Body& body, const launch_options& how) {
+  static_assert(std::is_trivially_copyable_v<Body>);
+  if (how.blocks == 0) return;
+  Body copy = body;
+  void* arguments[] = {&copy};
+  check_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(&run_body<Body>), dim3(how.blocks), dim3(Body::threads),
+                              arguments, 0, how.stream),
+             "cudaLaunchKernel");
+}
+
+#else
+
+/// Where launches that are captured are kept, since a graph may run them any number of times.
+inline std::vector<std::shared_ptr<void>>& bodies_in_graphs();
+
+template <class Body>
+struct host_launch {
+  Body body;
+  unsigned blocks;
+
+  static void run(void* self) {
+    const auto& work = *static_cast<const host_launch*>(self);
+    for (unsigned b = 0; b < work.blocks; ++b) work.body(block_team<Body::threads>(b, work.blocks));
+  }
+  static void run_once(void* self) {
+    const std::unique_ptr<host_launch> work(static_cast<host_launch*>(self));
+    run(self);
+  }
+};
+
+template <class Body>
+void launch(const Body& body, const launch_options& how) {
+  static_assert(std::is_trivially_copyable_v<Body>);
+  if (how.blocks == 0) return;
+  auto work = std::make_unique<host_launch<Body>>(host_launch<Body>{body, how.blocks});
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(how.stream, &capture), "cudaStreamIsCapturing");
+  if (capture == cudaStreamCaptureStatusNone) {
+    check_cuda(cudaLaunchHostFunc(how.stream, &host_launch<Body>::run_once, work.get()), "cudaLaunchHostFunc");
+    work.release();
+  } else {
+    check_cuda(cudaLaunchHostFunc(how.stream, &host_launch<Body>::run, work.get()), "cudaLaunchHostFunc");
+    bodies_in_graphs().emplace_back(std::move(work));
+  }
+}
+
+#endif
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
+
+#undef MILLRACE_BOTH_SIDES

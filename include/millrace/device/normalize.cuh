@@ -1,0 +1,230 @@
+// Pixels to numbers on the GPU: the kernel of normalize.hpp, for .cu files.
+//
+//   mr::normalize(b.get<&example::pixels>(), numbers, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
+//                                                      .layout = mr::image_layout::nchw}, b.stream());
+//
+// Shapes, units, what is computed and its errors: normalize_options.hpp; the bits are those of the host's loop (under
+// nvcc's -use_fast_math, results below 2^-126 become 0). Both views lie in the device's memory; it has to be current.
+// Queues one kernel and returns: the views stay valid until the stream has come past it. Nothing is allocated.
+// Fastest where each image's numbers begin at a multiple of 16 bytes and its pixels at one of 8; correct everywhere.
+// Threads: any.
+#pragma once
+
+#include <millrace/device/kernel.cuh>
+#include <millrace/device/normalize_options.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#ifdef __CUDACC__
+#define MILLRACE_BOTH_SIDES __host__ __device__
+#else
+#define MILLRACE_BOTH_SIDES
+#endif
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// `width` numbers make one store of 16 bytes. Threads of a warp write neighbouring stores. Each thread has units of
+/// 16 pixel values in all, a block's width apart, and loads them before it stores the first: loads do not wait for each
+/// other.
+template <class T>
+struct normalize_geometry {
+  static constexpr unsigned width = 16 / sizeof(T), threads = 256, units_of_thread = 16 / width;
+  static constexpr unsigned units_of_block = threads * units_of_thread;
+
+  static unsigned blocks(std::size_t units) noexcept {
+    return static_cast<unsigned>((units + units_of_block - 1) / units_of_block);
+  }
+
+  template <class Body>
+  MILLRACE_BOTH_SIDES static void run(const Body& body, unsigned block, unsigned thread) {
+    typename Body::pixels loaded[units_of_thread];
+    const unsigned first = block * units_of_block + thread;
+    // A loop that stays one would index `loaded`, and what is indexed lies in memory.
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (unsigned k = 0; k < units_of_thread; ++k)
+      if (first + k * threads < body.units) loaded[k] = body.load(first + k * threads);
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (unsigned k = 0; k < units_of_thread; ++k)
+      if (first + k * threads < body.units) body.store(first + k * threads, loaded[k]);
+  }
+};
+
+/// The whole batch as one run of elements: a head up to the first aligned store, stores, the rest.
+template <class T, unsigned Channels>
+struct interleaved_normalize {
+  static constexpr unsigned width = normalize_geometry<T>::width, threads = normalize_geometry<T>::threads;
+  using pixels = pack<std::uint8_t, width>;
+
+  const std::uint8_t* in;
+  T* out;
+  std::size_t count;
+  unsigned first_channel;   // of element 0
+  unsigned head, units;
+  bool in_aligned;          // behind the head
+  float scale[4], bias[4];
+
+  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+    team.each([&](unsigned t) {
+      if (team.block() == 0) edges(t);
+      normalize_geometry<T>::run(*this, team.block(), t);
+    });
+  }
+
+  MILLRACE_BOTH_SIDES pixels load(unsigned unit) const {
+    const std::uint8_t* const from = in + head + std::size_t{unit} * width;
+    if (in_aligned) return load_pack<width>(from);
+    pixels loaded;
+    for (unsigned j = 0; j < width; ++j) loaded.values[j] = from[j];
+    return loaded;
+  }
+
+  MILLRACE_BOTH_SIDES void store(unsigned unit, const pixels& loaded) const {
+    const unsigned channel = (first_channel + head + unit % Channels * width) % Channels;
+    float scales[Channels], biases[Channels];   // beginning with this store's first channel
+    for (unsigned c = 0; c < Channels; ++c) {
+      scales[c] = scale[(channel + c) % Channels];
+      biases[c] = bias[(channel + c) % Channels];
+    }
+    pack<T, width> made;
+    for (unsigned j = 0; j < width; ++j)
+      made.values[j] = normalize_job<T>::made(loaded.values[j], scales[j % Channels], biases[j % Channels]);
+    store_pack(out + head + std::size_t{unit} * width, made);
+  }
+
+ private:
+  /// Head and rest are shorter than a store each.
+  MILLRACE_BOTH_SIDES void edges(unsigned t) const {
+    if (t < head) one(t);
+    const std::size_t rest = head + std::size_t{units} * width;
+    if (rest + t < count && t < width) one(rest + t);
+  }
+  MILLRACE_BOTH_SIDES void one(std::size_t i) const {
+    const unsigned channel = (first_channel + static_cast<unsigned>(i % Channels)) % Channels;
+    out[i] = normalize_job<T>::made(in[i], scale[channel], bias[channel]);
+  }
+};
+
+/// To planes: a thread takes `Width` neighbouring pixels and makes one store into each plane.
+template <class T, unsigned Channels, unsigned Width>
+struct planar_normalize {
+  static constexpr unsigned threads = normalize_geometry<T>::threads;
+  struct pixels {
+    pack<std::uint8_t, Width> pieces[Channels];   // in pieces of Width bytes, not yet by channel
+  };
+
+  const std::uint8_t* in;
+  T* out;
+  std::size_t plane;                   // pixels of one image
+  unsigned units_of_image, units;      // of Width pixels
+  float scale[4], bias[4];
+
+  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+    team.each([&](unsigned t) { normalize_geometry<T>::run(*this, team.block(), t); });
+  }
+
+  MILLRACE_BOTH_SIDES pixels load(unsigned unit) const {
+    // Images follow each other without a gap, so units do too.
+    const std::uint8_t* const from = in + std::size_t{unit} * Width * Channels;
+    pixels loaded;
+    for (unsigned c = 0; c < Channels; ++c) loaded.pieces[c] = load_pack<Width>(from + c * Width);
+    return loaded;
+  }
+
+  MILLRACE_BOTH_SIDES void store(unsigned unit, const pixels& loaded) const {
+    const std::size_t image = unit / units_of_image, pixel = std::size_t{unit % units_of_image} * Width;
+    T* const to = out + image * Channels * plane + pixel;
+    for (unsigned c = 0; c < Channels; ++c) {
+      pack<T, Width> made;
+      for (unsigned p = 0; p < Width; ++p) {
+        const unsigned i = p * Channels + c;
+        made.values[p] = normalize_job<T>::made(loaded.pieces[i / Width].values[i % Width], scale[c], bias[c]);
+      }
+      store_pack(to + c * plane, made);
+    }
+  }
+};
+
+/// Units are counted in 32 bits, because a GPU divides those faster; a batch with more is cut.
+inline constexpr std::size_t most_units = std::size_t{1} << 31;
+
+template <class T, unsigned Channels>
+void launch_interleaved(const normalize_job<T>& job, stream_view stream) {
+  constexpr std::size_t width = normalize_geometry<T>::width;
+  const std::size_t count = job.images * job.pixels * job.channels;
+  for (std::size_t done = 0; done < count; done += most_units * width) {
+    interleaved_normalize<T, Channels> body{};
+    body.in = job.in + done;
+    body.out = job.out + done;
+    body.count = std::min(count - done, most_units * width);
+    body.first_channel = static_cast<unsigned>(done % Channels);
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(body.out) % 16 / sizeof(T);
+    body.head = static_cast<unsigned>(std::min(past == 0 ? 0 : width - past, body.count));
+    body.units = static_cast<unsigned>((body.count - body.head) / width);
+    body.in_aligned = is_aligned(body.in + body.head, width);
+    std::copy_n(job.scale, 4, body.scale);
+    std::copy_n(job.bias, 4, body.bias);
+    launch(body, {.blocks = std::max(1U, normalize_geometry<T>::blocks(body.units)), .stream = stream});
+  }
+}
+
+template <class T, unsigned Channels, unsigned Width>
+void launch_planes(const normalize_job<T>& job, stream_view stream) {
+  const std::size_t units_of_image = job.pixels / Width;
+  if (units_of_image == 0) return;
+  const std::size_t at_once = most_units / units_of_image;
+  for (std::size_t done = 0; done < job.images; done += at_once) {
+    const std::size_t images = std::min(job.images - done, at_once);
+    planar_normalize<T, Channels, Width> body{};
+    body.in = job.in + done * job.pixels * Channels;
+    body.out = job.out + done * job.pixels * Channels;
+    body.plane = job.pixels;
+    body.units_of_image = static_cast<unsigned>(units_of_image);
+    body.units = static_cast<unsigned>(images * units_of_image);
+    std::copy_n(job.scale, 4, body.scale);
+    std::copy_n(job.bias, 4, body.bias);
+    launch(body, {.blocks = normalize_geometry<T>::blocks(body.units), .stream = stream});
+  }
+}
+
+template <class T, unsigned Channels>
+void launch_normalize(const normalize_job<T>& job, stream_view stream) {
+  constexpr unsigned width = normalize_geometry<T>::width;
+  if (!job.planar) return launch_interleaved<T, Channels>(job, stream);
+  if constexpr (Channels > 1) {
+    const bool aligned = job.pixels % width == 0 && is_aligned(job.out, 16) && is_aligned(job.in, width);
+    aligned ? launch_planes<T, Channels, width>(job, stream) : launch_planes<T, Channels, 1>(job, stream);
+  }
+}
+
+}  // namespace detail
+
+template <detail::training_element T>
+void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
+               const normalize_options& options, stream_view stream) {
+  const auto job = detail::plan_normalize(pixels, numbers, options);
+  for (const auto& [memory, name] : {std::pair(pixels.memory, pixels.name), std::pair(numbers.memory, numbers.name)})
+    if (memory != memory_kind::device)
+      throw setup_error("the column " + std::string(name) + " lies in host memory, which the kernel cannot read",
+                        "Use normalize() of normalize.hpp, which takes no stream, or to_device with a GPU");
+  if (job.pixels > detail::most_units)
+    throw setup_error("normalize was given images of " + std::to_string(job.pixels) + " pixels",
+                      "A GPU normalises images of up to 2147483648 pixels");
+  switch (job.channels) {
+    case 1: return detail::launch_normalize<T, 1>(job, stream);
+    case 2: return detail::launch_normalize<T, 2>(job, stream);
+    case 3: return detail::launch_normalize<T, 3>(job, stream);
+    default: return detail::launch_normalize<T, 4>(job, stream);
+  }
+}
+
+}  // namespace millrace::inline MILLRACE_ABI
+
+#undef MILLRACE_BOTH_SIDES

@@ -1,0 +1,75 @@
+// Between f32 and the two 16-bit kinds of numbers, the same bits on the host and in kernels.
+//
+//   mr::f16 h = mr::detail::to_f16(0.1F);
+//   float f = mr::detail::to_float(h);              // exact
+//   auto x = mr::detail::to_element<T>(value);      // T: float, f16 or bf16
+//
+// Rounding is to nearest, halves to even; beyond the largest f16 it is infinite. NaN is no input of to_f16 and to_bf16.
+// Threads: pure. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
+#pragma once
+
+#include <millrace/item/tensor_view.hpp>
+
+#include <type_traits>
+
+#ifdef __CUDACC__
+#define MILLRACE_BOTH_SIDES __host__ __device__
+#else
+#define MILLRACE_BOTH_SIDES
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+MILLRACE_BOTH_SIDES inline bf16 to_bf16(float value) noexcept {
+  const auto bits = __builtin_bit_cast(std::uint32_t, value);
+  return {static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+MILLRACE_BOTH_SIDES inline f16 to_f16(float value) noexcept {
+  const auto bits = __builtin_bit_cast(std::uint32_t, value);
+  const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  constexpr std::uint32_t overflow = 0x477ff000;       // 65520, halfway between the largest f16 and the next
+  constexpr std::uint32_t least_normal = 0x38800000;   // 2^-14
+  std::uint32_t made = 0;
+  if (magnitude >= overflow) {
+    made = 0x7c00;
+  } else if (magnitude >= least_normal) {
+    const std::uint32_t rebased = magnitude - (std::uint32_t{127 - 15} << 23);
+    made = (rebased + 0xfff + (rebased >> 13 & 1)) >> 13;
+  } else {
+    // Subnormal: a multiple of 2^-24. Adding 0.5 makes the FPU round there, to nearest even in every build.
+    const float shifted = __builtin_bit_cast(float, magnitude) + 0.5F;
+    made = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, 0.5F);
+  }
+  return {static_cast<std::uint16_t>(sign | made)};
+}
+
+MILLRACE_BOTH_SIDES constexpr float to_float(float value) noexcept { return value; }
+
+MILLRACE_BOTH_SIDES constexpr float to_float(bf16 value) noexcept {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
+}
+
+MILLRACE_BOTH_SIDES constexpr float to_float(f16 value) noexcept {
+  const std::uint32_t sign = (value.bits & 0x8000U) << 16, magnitude = value.bits & 0x7fffU;
+  std::uint32_t made = 0;
+  if (magnitude >= 0x7c00) made = 0x7f800000U | magnitude << 13;                 // infinite, NaN
+  else if (magnitude >= 0x400) made = (magnitude << 13) + (std::uint32_t{127 - 15} << 23);
+  else made = __builtin_bit_cast(std::uint32_t, static_cast<float>(magnitude) * 0x1p-24F);
+  return __builtin_bit_cast(float, sign | made);
+}
+
+template <class T>
+MILLRACE_BOTH_SIDES T to_element(float value) noexcept {
+  if constexpr (std::is_same_v<T, f16>) return to_f16(value);
+  else if constexpr (std::is_same_v<T, bf16>) return to_bf16(value);
+  else return value;
+}
+
+/// The element types of numbers that training computes with.
+template <class T>
+concept training_element = std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
+
+#undef MILLRACE_BOTH_SIDES

@@ -1,0 +1,137 @@
+// What a step adds to: a mean, and a share of right classes. Made by mr::metrics, whose comment says the rest.
+//
+//   auto loss = m.mean("loss");
+//   loss.add(0.7, batch_size);                                      // a value of the host
+//   loss.add(losses, {.weight = 1, .stream = b.stream()});          // a view, of the host's or a GPU's memory
+//   top.add(logits, labels, {.stream = b.stream()});                // [B, C] f32, f16 or bf16; [B] i32 or i64
+//
+// Errors: setup_error for shapes, and for GPU memory where metrics have no `.device`; data_error for a label of the
+// host that is no class. Lifetime: they point into the metrics. Threads: the step's own.
+#pragma once
+
+#include <millrace/device/stream.hpp>
+#include <millrace/item/half.hpp>
+#include <millrace/item/tensor.hpp>
+#include <millrace/train/device_sums.hpp>
+#include <millrace/train/target_rank.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct add_options {
+  double weight = 1;                   ///< of each value
+  stream_view stream{};                ///< the GPU stream that makes the values
+};
+
+namespace detail {
+
+/// One name, and what it has summed up on the host since the last row.
+struct named_metric {
+  enum class kind : std::uint8_t { mean, accuracy, count, share };
+
+  std::string name{};
+  kind is = kind::mean;
+  std::size_t top_k = 1;
+  device_sums* device = nullptr;   // where its views of GPU memory go
+  std::size_t on_device = 0;       // its number there
+  metric_totals totals{};
+
+  template <class T, std::size_t N>
+  device_sums& on(const tensor_view<T, N>& view) const {
+    if (device) return *device;
+    throw setup_error("the metric '" + name + "' was given the column " + std::string(view.name) + " in GPU memory",
+                      "Give metrics({.device = mr::cuda_metric_sums()}), made in a .cu file by train/metrics.cuh");
+  }
+};
+
+template <training_element T>
+constexpr number_kind kind_of = std::is_same_v<T, float> ? number_kind::f32
+                                : std::is_same_v<T, f16> ? number_kind::f16
+                                                         : number_kind::bf16;
+
+}  // namespace detail
+
+/// A weighted mean; made by metrics::mean.
+class mean_metric {
+ public:
+  explicit mean_metric(detail::named_metric& metric) noexcept : metric_(&metric) {}
+
+  void add(double value, double weight = 1) noexcept { metric_->totals.add(value, weight); }
+  /// Every element of `values` with the same weight: per-sample losses, or the one mean loss of a step.
+  void add(tensor_view<const float, 1> values, add_options how = {}) { add_values(values, how); }
+  void add(tensor_view<const f16, 1> values, add_options how = {}) { add_values(values, how); }
+  void add(tensor_view<const bf16, 1> values, add_options how = {}) { add_values(values, how); }
+
+ private:
+  template <class T>
+  void add_values(const tensor_view<const T, 1>& values, const add_options& how) {
+    if (values.memory == memory_kind::device)
+      return metric_->on(values).add_values(metric_->on_device, {.data = values.data,
+                                                                 .kind = detail::kind_of<T>,
+                                                                 .count = values.size(),
+                                                                 .weight = how.weight,
+                                                                 .stream = how.stream});
+    for (const T v : values.host()) metric_->totals.add(static_cast<double>(detail::to_float(v)), how.weight);
+  }
+
+  detail::named_metric* metric_;
+};
+
+/// Share of samples whose class is right; made by metrics::accuracy.
+class accuracy_metric {
+ public:
+  explicit accuracy_metric(detail::named_metric& metric) noexcept : metric_(&metric) {}
+
+  template <class T, class Label>
+    requires detail::training_element<std::remove_const_t<T>> &&
+             (std::is_same_v<std::remove_const_t<Label>, std::int32_t> ||
+              std::is_same_v<std::remove_const_t<Label>, std::int64_t>)
+  void add(tensor_view<T, 2> logits, tensor_view<Label, 1> labels, add_options how = {}) {
+    if (labels.shape[0] != logits.shape[0])
+      throw setup_error("accuracy '" + metric_->name + "' got logits " + to_string(logits.shape) + " and labels " +
+                            to_string(labels.shape),
+                        "Logits are [batch, classes] and labels [batch]; cut both to the batch's size()");
+    if (labels.memory != logits.memory)
+      throw setup_error("accuracy '" + metric_->name + "' got logits and labels of which one lies in GPU memory",
+                        "Give both on the same side");
+    if (logits.memory == memory_kind::device)
+      return metric_->on(logits).add_rows(metric_->on_device,
+                                          {.logits = logits.data,
+                                           .kind = detail::kind_of<std::remove_const_t<T>>,
+                                           .labels = labels.data,
+                                           .wide_labels = sizeof(Label) == sizeof(std::int64_t),
+                                           .rows = logits.shape[0],
+                                           .classes = logits.shape[1],
+                                           .top_k = metric_->top_k,
+                                           .stream = how.stream});
+    add_on_host<std::remove_const_t<T>>(logits.host(), labels.host(), logits.shape[1]);
+  }
+
+ private:
+  template <class T, class Label>
+  void add_on_host(std::span<const T> logits, std::span<Label> labels, std::size_t classes) {
+    // All labels first: a batch counts as a whole or not at all.
+    for (std::size_t b = 0; b < labels.size(); ++b)
+      if (labels[b] < 0 || static_cast<std::uint64_t>(labels[b]) >= classes)
+        throw data_error("label " + std::to_string(labels[b]) + " in row " + std::to_string(b) +
+                             " of the batch, with " + std::to_string(classes) + " classes of logits",
+                         "Labels are 0 .. classes - 1; check the data set and the size of the last layer");
+    auto& totals = metric_->totals;
+    for (std::size_t b = 0; b < labels.size(); ++b) {
+      const std::size_t rank = target_rank(logits.subspan(b * classes, classes), static_cast<std::size_t>(labels[b]));
+      totals.correct_1 += rank == 0;
+      totals.correct_k += rank < metric_->top_k;
+      totals.nonfinite += rank == unranked;
+    }
+    totals.count += labels.size();
+  }
+
+  detail::named_metric* metric_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

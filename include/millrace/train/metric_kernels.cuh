@@ -1,0 +1,133 @@
+// The kernels behind metrics.cuh: sums of values, ranks of targets, and the hand-over of what they summed up.
+//
+//   launch(sum_values<float>{losses, batch_size, weight, totals}, {.stream = s});
+//   launch(rank_rows<bf16, std::int32_t>{...}, {.blocks = rank_rows_blocks(rows), .stream = s});
+//   launch(hand_over_totals{totals, slot, metrics, true}, {.stream = s});
+//
+// Values are added up by one block in a fixed order, so equal runs give equal bits; ranks are counted, where order does
+// not matter. Loads are of 16 bytes from the first aligned element on. A label that is no class is counted and its row
+// left out: nobody can throw here. Threads: as kernel.cuh.
+#pragma once
+
+#include <millrace/device/kernel.cuh>
+#include <millrace/item/half.hpp>
+#include <millrace/train/metric_totals.hpp>
+#include <millrace/train/target_rank.hpp>
+
+#include <algorithm>
+
+#ifdef __CUDACC__
+#define MILLRACE_BOTH_SIDES __host__ __device__
+#else
+#define MILLRACE_BOTH_SIDES
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// f(element, its index) for one thread's share of an array.
+template <class T, class F>
+MILLRACE_BOTH_SIDES void for_share(const T* data, std::size_t count, unsigned thread, unsigned threads, const F& f) {
+  constexpr std::size_t width = 16 / sizeof(T);
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(data) % 16 / sizeof(T);
+  std::size_t head = past == 0 ? 0 : width - past;
+  if (head > count) head = count;
+  const std::size_t packs = (count - head) / width;
+  if (thread < head) f(to_float(data[thread]), thread);
+  for (std::size_t p = thread; p < packs; p += threads) {
+    const std::size_t at = head + p * width;
+    const auto loaded = load_pack<width>(data + at);
+    for (std::size_t j = 0; j < width; ++j) f(to_float(loaded.values[j]), at + j);
+  }
+  const std::size_t rest = head + packs * width + thread;
+  if (rest < count) f(to_float(data[rest]), rest);
+}
+
+template <class T>
+struct sum_values {
+  static constexpr unsigned threads = 256;
+
+  const T* values;
+  std::size_t count;
+  double weight;
+  metric_totals* to;
+
+  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+    const metric_totals all = team.reduce([&](unsigned t) {
+      metric_totals mine;
+      for_share(values, count, t, threads,
+                [&](float value, std::size_t) { mine.add(static_cast<double>(value), weight); });
+      return mine;
+    });
+    team.once([&] { to->merge(all); });
+  }
+};
+
+/// One block for a row at a time.
+template <class T, class Label>
+struct rank_rows {
+  static constexpr unsigned threads = 128;
+
+  const T* logits;
+  const Label* labels;
+  std::size_t rows, classes, top_k;
+  metric_totals* to;
+
+  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+    metric_totals mine;   // of this block; the thread that once() runs on has it right
+    for (std::size_t row = team.block(); row < rows; row += team.blocks()) {
+      const Label label = labels[row];
+      if (label < 0 || static_cast<std::uint64_t>(label) >= classes) {
+        ++mine.bad_labels;
+        continue;
+      }
+      const T* const line = logits + row * classes;
+      const float target = to_float(line[label]);
+      const rank_part all = team.reduce([&](unsigned t) {
+        rank_part part;
+        for_share(line, classes, t, threads, [&](float logit, std::size_t c) {
+          part.take(logit, target, c < static_cast<std::size_t>(label));
+        });
+        return part;
+      });
+      ++mine.count;
+      mine.correct_1 += all.rank() == 0;
+      mine.correct_k += all.rank() < top_k;
+      mine.nonfinite += all.nans > 0;
+    }
+    team.once([&] {
+      add_shared(to->count, mine.count);
+      add_shared(to->correct_1, mine.correct_1);
+      add_shared(to->correct_k, mine.correct_k);
+      add_shared(to->nonfinite, mine.nonfinite);
+      add_shared(to->bad_labels, mine.bad_labels);
+    });
+  }
+};
+
+/// Enough to fill any GPU of today; a block then takes several rows, and adds to the totals once.
+inline unsigned rank_rows_blocks(std::size_t rows) noexcept {
+  return static_cast<unsigned>(std::min<std::size_t>(rows, 2048));
+}
+
+/// A kernel of its own in the step's stream: a copy in another stream would meet sums that are half added.
+struct hand_over_totals {
+  static constexpr unsigned threads = 32;
+
+  metric_totals* from;
+  metric_totals* to;      // null: they are not wanted
+  std::size_t count;
+  bool clears;
+
+  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+    team.each([&](unsigned t) {
+      for (std::size_t i = t; i < count; i += threads) {
+        if (to) to[i] = from[i];
+        if (clears) from[i] = metric_totals{};
+      }
+    });
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
+
+#undef MILLRACE_BOTH_SIDES

@@ -1,0 +1,55 @@
+// What one metric has summed up since the last row, on the host or in device memory.
+//
+//   mr::metric_totals t;
+//   t.add(loss, batch_size);            // NaN and infinite values are counted, and kept out of the sum
+//   t.merge(others);
+//   double mean = t.sum / t.weight;
+//
+// Sums are f64, counts u64. Threads: a value. Kernels use the same functions.
+#pragma once
+
+#include <millrace/base/float_bits.hpp>
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define MILLRACE_BOTH_SIDES __host__ __device__
+#else
+#define MILLRACE_BOTH_SIDES
+#endif
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct metric_totals {
+  double sum = 0, weight = 0;                 ///< of values, each times its weight
+  std::uint64_t count = 0;                    ///< of samples or units
+  std::uint64_t correct_1 = 0, correct_k = 0;
+  std::uint64_t nonfinite = 0;                ///< values kept out of `sum`, rows of logits with a NaN
+  std::uint64_t bad_labels = 0;               ///< found on a device: rows that were left out altogether
+
+  MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {
+    const double product = value * value_weight;
+    if (!detail::is_finite(value) || !detail::is_finite(value_weight) || !detail::is_finite(product)) {
+      ++nonfinite;
+      return;
+    }
+    sum += product;
+    weight += value_weight;
+  }
+
+  MILLRACE_BOTH_SIDES void merge(const metric_totals& other) noexcept {
+    sum += other.sum;
+    weight += other.weight;
+    count += other.count;
+    correct_1 += other.correct_1;
+    correct_k += other.correct_k;
+    nonfinite += other.nonfinite;
+    bad_labels += other.bad_labels;
+  }
+
+  bool empty() const noexcept { return !(weight > 0) && count == 0 && nonfinite == 0 && bad_labels == 0; }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI
+
+#undef MILLRACE_BOTH_SIDES

@@ -1,0 +1,279 @@
+// The CUDA half of metrics.hpp: sums in GPU memory, added to inside the step's stream and read without waiting.
+//
+//   std::shared_ptr<mr::device_sums> make_sums() { return mr::cuda_metric_sums({.device = 0}); }      // in a .cu
+//   mr::metrics m({.every = 50, .device = make_sums()});                                              // in a .cpp
+//   loss.add(losses_on_gpu, {.weight = 1, .stream = b.stream()});
+//   m.maybe_log(step, out);                        // queues a hand-over, and writes the rows that have arrived since
+//
+// How a row comes to the host: at the interval a kernel in the step's stream moves the sums into a slot; a stream of
+// our own waits for it and copies the slot into pinned memory; a later maybe_log() finds that copy's event reached.
+// All memory, streams, events and kernels are made and loaded here, by the constructor; an add is one launch. Adds in
+// another stream than the last wait for it on the GPU. While that stream is being captured nothing is handed over; an
+// add that is captured runs at each replay: replay it in the stream of the adds around it. Memory: (slots + 2) x
+// max_metrics x 56 bytes on the GPU. Known limit: in confidential computing every copy waits.
+// Errors: setup_error, io_error. Threads: the step's own. The destructor waits for the device and never throws.
+#pragma once
+
+#include <millrace/train/device_sums.hpp>
+#include <millrace/train/metric_kernels.cuh>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct cuda_metric_sums_options {
+  int device = 0;
+  std::size_t max_metrics = 32;   ///< means and accuracies
+  std::size_t slots = 4;          ///< hand-overs that may be under way
+};
+
+namespace detail {
+
+class cuda_device_sums final : public device_sums {
+ public:
+  explicit cuda_device_sums(const cuda_metric_sums_options& o) : cuda_device_sums(o, std::vector<slot>(o.slots + 1)) {
+    if (o.max_metrics == 0 || o.slots == 0)
+      throw setup_error("cuda_metric_sums was given max_metrics " + std::to_string(o.max_metrics) + " and slots " +
+                            std::to_string(o.slots),
+                        "Both are at least 1; the defaults are 32 and 4");
+    const current_device here(o_.device);
+    const capture_tolerant now;
+    const std::size_t bytes = o_.max_metrics * sizeof(metric_totals);
+    check_cuda(cudaMalloc(&device_memory_, bytes * (ring_.size() + 1)), "cudaMalloc");
+    check_cuda(cudaHostAlloc(&pinned_memory_, bytes * ring_.size(), cudaHostAllocDefault), "cudaHostAlloc");
+    check_cuda(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    make_event(order_);
+    totals_ = static_cast<metric_totals*>(device_memory_);
+    for (std::size_t i = 0; i < ring_.size(); ++i) {
+      ring_[i].on_device = totals_ + (i + 1) * o_.max_metrics;
+      ring_[i].on_host = static_cast<metric_totals*>(pinned_memory_) + i * o_.max_metrics;
+      make_event(ring_[i].moved);
+      make_event(ring_[i].landed);
+    }
+    launch(hand_over_totals{totals_, nullptr, o_.max_metrics, true}, {.stream = side_});
+    load_kernels();
+    check_cuda(cudaStreamSynchronize(side_), "cudaStreamSynchronize");
+  }
+  cuda_device_sums(const cuda_device_sums&) = delete;
+  cuda_device_sums& operator=(const cuda_device_sums&) = delete;
+  ~cuda_device_sums() override {
+    std::optional<current_device> here;
+    std::optional<capture_tolerant> now;
+    try {
+      here.emplace(o_.device);
+      now.emplace();
+    } catch (...) {
+      // The device is lost or the runtime gone. What still can be given back is.
+    }
+    ignore_cuda(cudaDeviceSynchronize());
+    for (const slot& s : ring_)
+      for (const cudaEvent_t event : {s.moved, s.landed})
+        if (event) ignore_cuda(cudaEventDestroy(event));
+    if (order_) ignore_cuda(cudaEventDestroy(order_));
+    if (side_) ignore_cuda(cudaStreamDestroy(side_));
+    if (pinned_memory_) ignore_cuda(cudaFreeHost(pinned_memory_));
+    if (device_memory_) ignore_cuda(cudaFree(device_memory_));
+  }
+
+  std::size_t add_metric() override {
+    if (metrics_ == o_.max_metrics)
+      throw setup_error("more than " + std::to_string(o_.max_metrics) + " means and accuracies have sums on a GPU",
+                        "Raise cuda_metric_sums({.max_metrics})");
+    return metrics_++;
+  }
+
+  void add_values(std::size_t metric, const device_values& v) override {
+    if (v.count == 0) return;
+    const current_device here(o_.device);
+    enter(v.stream);
+    switch (v.kind) {
+      case number_kind::f32: return add_values_as<float>(metric, v);
+      case number_kind::f16: return add_values_as<f16>(metric, v);
+      case number_kind::bf16: return add_values_as<bf16>(metric, v);
+    }
+  }
+
+  void add_rows(std::size_t metric, const device_rows& r) override {
+    if (r.rows == 0) return;
+    const current_device here(o_.device);
+    enter(r.stream);
+    switch (r.kind) {
+      case number_kind::f32: return add_rows_as<float>(metric, r);
+      case number_kind::f16: return add_rows_as<f16>(metric, r);
+      case number_kind::bf16: return add_rows_as<bf16>(metric, r);
+    }
+  }
+
+  bool used() const noexcept override { return used_; }
+
+  bool hand_over() override {
+    if (!used_ || under_way_ == o_.slots) return false;
+    const current_device here(o_.device);
+    if (is_capturing(step_)) return false;
+    move_out(ring_[(first_ + under_way_) % o_.slots], true);
+    ++under_way_;
+    return true;
+  }
+
+  const metric_totals* oldest() override {
+    if (under_way_ == 0) return nullptr;
+    const current_device here(o_.device);
+    if (is_capturing(step_)) return nullptr;
+    const capture_tolerant now;   // some other thread may be capturing
+    const cudaError_t reached = cudaEventQuery(ring_[first_].landed);
+    if (reached == cudaErrorNotReady) {
+      ignore_cuda(reached);
+      return nullptr;
+    }
+    check_cuda(reached, "cudaEventQuery");
+    return ring_[first_].on_host;
+  }
+
+  const metric_totals* wait_for_oldest() override {
+    if (under_way_ == 0) return nullptr;
+    wait_for(ring_[first_]);
+    return ring_[first_].on_host;
+  }
+
+  void release_oldest() noexcept override {
+    first_ = (first_ + 1) % o_.slots;
+    --under_way_;
+  }
+
+  std::vector<metric_totals> read_now() override {
+    std::vector<metric_totals> read(metrics_);
+    if (!used_) return read;
+    const current_device here(o_.device);
+    refuse_capture("read_now()");
+    slot& spare = ring_.back();
+    move_out(spare, false);
+    wait_for(spare);
+    std::copy_n(spare.on_host, metrics_, read.begin());
+    return read;
+  }
+
+  void restart() override {
+    if (!used_) return;
+    const current_device here(o_.device);
+    refuse_capture("restart()");
+    launch(hand_over_totals{totals_, nullptr, o_.max_metrics, true}, {.stream = step_});
+  }
+
+ private:
+  struct slot {
+    metric_totals* on_device = nullptr;
+    metric_totals* on_host = nullptr;
+    cudaEvent_t moved = nullptr, landed = nullptr;
+  };
+
+  /// So that the destructor runs for a constructor that fails half way. The last slot is read_now()'s.
+  cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring) : o_(o), ring_(std::move(ring)) {}
+
+  static void make_event(cudaEvent_t& event) {
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  }
+
+  /// Each once with nothing to do, so that no step waits until its code is on the GPU.
+  void load_kernels() {
+    const std::size_t none = 0;
+    for (const number_kind kind : {number_kind::f32, number_kind::f16, number_kind::bf16}) {
+      const device_values values{.kind = kind, .stream = side_};
+      device_rows rows{.kind = kind, .stream = side_};
+      switch (kind) {
+        case number_kind::f32: add_values_as<float>(none, values), load_ranks<float>(rows); break;
+        case number_kind::f16: add_values_as<f16>(none, values), load_ranks<f16>(rows); break;
+        case number_kind::bf16: add_values_as<bf16>(none, values), load_ranks<bf16>(rows); break;
+      }
+    }
+  }
+  template <class T>
+  void load_ranks(device_rows rows) {
+    add_rows_as<T>(0, rows);
+    rows.wide_labels = true;
+    add_rows_as<T>(0, rows);
+  }
+
+  template <class T>
+  void add_values_as(std::size_t metric, const device_values& v) {
+    launch(sum_values<T>{static_cast<const T*>(v.data), v.count, v.weight, totals_ + metric}, {.stream = v.stream});
+  }
+  template <class T>
+  void add_rows_as(std::size_t metric, const device_rows& r) {
+    r.wide_labels ? add_labelled<T, std::int64_t>(metric, r) : add_labelled<T, std::int32_t>(metric, r);
+  }
+  template <class T, class Label>
+  void add_labelled(std::size_t metric, const device_rows& r) {
+    launch(rank_rows<T, Label>{static_cast<const T*>(r.logits), static_cast<const Label*>(r.labels), r.rows, r.classes,
+                               r.top_k, totals_ + metric},
+           {.blocks = std::max(1U, rank_rows_blocks(r.rows)), .stream = r.stream});
+  }
+
+  /// Makes `stream` that of the step; what was added in another comes first.
+  void enter(stream_view stream) {
+    if (used_ && stream == step_) return;
+    if (used_) {
+      if (is_capturing(stream) || is_capturing(step_))
+        throw setup_error("a metric was added to in another stream than before, while one of them is being captured",
+                          "Add to all metrics in one stream, and replay the graph there");
+      check_cuda(cudaEventRecord(order_, step_), "cudaEventRecord");
+      check_cuda(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent");
+    }
+    step_ = stream;
+    used_ = true;
+  }
+
+  void move_out(slot& s, bool clears) {
+    launch(hand_over_totals{totals_, s.on_device, o_.max_metrics, clears}, {.stream = step_});
+    check_cuda(cudaEventRecord(s.moved, step_), "cudaEventRecord");
+    check_cuda(cudaStreamWaitEvent(side_, s.moved, 0), "cudaStreamWaitEvent");
+    check_cuda(cudaMemcpyAsync(s.on_host, s.on_device, o_.max_metrics * sizeof(metric_totals), cudaMemcpyDeviceToHost,
+                               side_),
+               "cudaMemcpyAsync");
+    check_cuda(cudaEventRecord(s.landed, side_), "cudaEventRecord");
+  }
+
+  static void wait_for(const slot& s) {
+    const capture_tolerant now;
+    check_cuda(cudaEventSynchronize(s.landed), "cudaEventSynchronize");
+  }
+
+  static bool is_capturing(stream_view stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t result = cudaStreamIsCapturing(stream, &status);
+    if (result == cudaErrorStreamCaptureImplicit) {   // the legacy stream, while one that it waits for is captured
+      ignore_cuda(result);
+      return true;
+    }
+    check_cuda(result, "cudaStreamIsCapturing");
+    return status != cudaStreamCaptureStatusNone;
+  }
+  void refuse_capture(const char* call) const {
+    if (is_capturing(step_))
+      throw setup_error("metrics::" + std::string(call) + " while the step's stream is being captured",
+                        "Call it after cudaStreamEndCapture");
+  }
+
+  const cuda_metric_sums_options o_;
+  std::vector<slot> ring_;
+  void* device_memory_ = nullptr;
+  void* pinned_memory_ = nullptr;
+  metric_totals* totals_ = nullptr;
+  cudaStream_t side_ = nullptr;
+  cudaEvent_t order_ = nullptr;
+  stream_view step_{};           // of the last add
+  std::size_t metrics_ = 0, first_ = 0, under_way_ = 0;
+  bool used_ = false;
+};
+
+}  // namespace detail
+
+/// Sums for one mr::metrics, on one GPU.
+inline std::shared_ptr<device_sums> cuda_metric_sums(const cuda_metric_sums_options& options = {}) {
+  return std::make_shared<detail::cuda_device_sums>(options);
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

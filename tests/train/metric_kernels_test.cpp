@@ -1,0 +1,126 @@
+#include "device_fixtures.hpp"
+
+#include <millrace/base/random.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+namespace mr = millrace;
+using fake_cuda_test::a_stream;
+
+namespace {
+
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
+template <class T>
+std::vector<T> random_numbers(std::size_t count, mr::draw& d) {
+  std::vector<T> made(count);
+  for (auto& v : made) v = mr::detail::to_element<T>(static_cast<float>(d.uniform(-4, 4)));
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("means of device values equal a double-precision sum", T, float, mr::f16, mr::bf16) {
+  mr::draw d({.seed = 11});
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    for (const std::size_t count : {1U, 2U, 7U, 8U, 31U, 255U, 256U, 1'000U, 5'003U})
+      for (const std::size_t shift : {0U, 1U, 5U}) {
+        const auto values = random_numbers<T>(count, d);
+        const column<T> on_gpu(values, shift);
+        mr::metrics m({.device = mr::cuda_metric_sums()});
+        auto loss = m.mean("loss");
+        loss.add(on_gpu.view(), {.weight = 3, .stream = s.handle});
+        loss.add(2, 5);
+        double sum = 2 * 5, weight = 5;
+        for (const T v : values) {
+          sum += 3 * static_cast<double>(mr::detail::to_float(v));
+          weight += 3;
+        }
+        CHECK(*m.read_now().find("loss") == doctest::Approx(sum / weight).epsilon(1e-12));
+      }
+  }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  CHECK(fake_cuda::violations().empty());
+}
+
+TEST_CASE_TEMPLATE("ranks on the device are those of the host", T, float, mr::f16, mr::bf16) {
+  mr::draw d({.seed = 12});
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    for (int round = 0; round < 60; ++round) {
+      const bool many = round == 1;   // more rows than blocks
+      const std::size_t rows = many ? 5'000 : d.below(40), classes = 1 + d.below(many ? 5 : round % 3 ? 20 : 700);
+      std::vector<T> logits(rows * classes);
+      for (auto& l : logits) l = mr::detail::to_element<T>(static_cast<float>(d.between(-3, 3)));   // many ties
+      if (rows > 0 && round % 4 == 0) {
+        if constexpr (std::is_same_v<T, float>) logits[d.below(logits.size())] = not_a_number;
+        else logits[d.below(logits.size())].bits = 0x7fff;   // NaN in both formats
+      }
+      std::vector<std::int32_t> labels(rows);
+      for (auto& l : labels) l = static_cast<std::int32_t>(d.below(classes));
+      const std::vector<std::int64_t> wide(labels.begin(), labels.end());
+      const column<T> logits_on_gpu(logits, d.below(9));
+      const column<std::int32_t> labels_on_gpu(labels);
+      const column<std::int64_t> wide_on_gpu(wide);
+
+      mr::metrics m({.device = mr::cuda_metric_sums()});
+      auto narrow_top = m.accuracy("narrow", {.top_k = 3}), wide_top = m.accuracy("wide", {.top_k = 3});
+      narrow_top.add(logits_on_gpu.rows(rows), labels_on_gpu.view(), {.stream = s.handle});
+      wide_top.add(logits_on_gpu.rows(rows), wide_on_gpu.view(), {.stream = s.handle});
+      mr::metrics expected;
+      expected.accuracy("narrow", {.top_k = 3})
+          .add(mr::tensor_view<const T, 2>{.data = logits.data(), .shape = {rows, classes}},
+               mr::tensor_view<const std::int64_t, 1>{.data = wide.data(), .shape = {rows}});
+      const mr::row got = m.read_now(), wanted = expected.read_now();
+      for (const char* name : {"narrow1", "narrow3"}) CHECK(got.find(name) == wanted.find(name));
+      CHECK(got.find("wide1") == wanted.find("narrow1"));
+      CHECK(got.find("wide3") == wanted.find("narrow3"));
+      CHECK(got.nonfinite == 2 * wanted.nonfinite);
+    }
+  }
+}
+
+TEST_CASE("each metric has sums of its own, up to the last that there is room for") {
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    logged f;
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums({.max_metrics = 70})});
+    std::vector<mr::mean_metric> means;
+    for (int i = 0; i < 70; ++i) means.push_back(m.mean("m" + std::to_string(i)));
+    for (int round = 1; round <= 2; ++round) {
+      for (std::size_t i = 0; i < means.size(); ++i)
+        means[i].add(column<float>({static_cast<float>(i) * 2}).view(), {.stream = s.handle});
+      m.maybe_log(static_cast<std::uint64_t>(round), f.out);
+    }
+    m.finish(f.out);
+    const auto& rows = f.rows();
+    REQUIRE(rows.size() == 2);
+    for (const auto& r : rows)
+      for (int i = 0; i < 70; ++i) CHECK(r.find("m" + std::to_string(i)).value_or(-1) == 2.0 * i);
+  }
+}
+
+TEST_CASE("numbers that are not finite are counted on the device and kept out") {
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    const column<float> values({1, not_a_number, 3, infinite, -infinite});
+    const column<float> large({3e38F});
+    mr::metrics m({.device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    loss.add(values.view(), {.stream = s.handle});
+    loss.add(large.view(), {.weight = 1e300, .stream = s.handle});
+    const mr::row r = m.read_now();
+    CHECK(r.find("loss") == 2);
+    CHECK(r.nonfinite == 4);
+    m.restart();
+    CHECK(m.read_now().values.empty());
+  }
+}
