@@ -7,6 +7,7 @@
 //
 // Progress goes to stderr, files to WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far).
 #include "command_line.hpp"
+#include "gpu_metrics.hpp"
 #include "learner.hpp"
 #include "shape_shards.hpp"
 
@@ -106,6 +107,14 @@ void choose_device(command_line& args, settings& s) {
   if (s.rotate_labels && on_gpu(s.device)) args.refuse("--rotate-labels works on the host alone");
 }
 
+/// Sums of device columns add up where they lie.
+std::shared_ptr<mr::device_sums> make_sums([[maybe_unused]] const settings& s) {
+#ifdef MILLRACE_EXAMPLE_KERNELS
+  if (on_gpu(s.device)) return make_gpu_sums(s.device.ordinal());
+#endif
+  return nullptr;
+}
+
 std::unique_ptr<learner> make_learner(const settings& s, std::size_t classes, std::size_t max_rows) {
   const network_options options{.side = side, .classes = classes, .seed = s.seed};
 #ifdef MILLRACE_EXAMPLE_KERNELS
@@ -167,7 +176,7 @@ void train(command_line& args) {
   mr::tensorboard board(run);
   const std::string events = board.path();
   mr::log out(mr::status_line{}, mr::json_lines(run + "/train.jsonl"), std::move(board));
-  mr::metrics metrics({.every = 20});
+  mr::metrics metrics({.every = 20, .device = make_sums(s)});
   auto loss = metrics.mean("loss"), rate_used = metrics.mean("learning_rate");
   auto accuracy = metrics.accuracy("accuracy");
 

@@ -123,6 +123,9 @@ class Leg:
             counts = DOCTEST_LINE.findall(result.get("stdout", ""))
             passed, failed, skipped = map(int, counts[-1]) if counts else (
                 result["result"] == "OK", 0, result["result"] == "SKIP")
+            if result["result"] == "SKIP":
+                reason = result.get("stdout", "").strip().rpartition("\n")[2]
+                print(f"  skipped {result['name']}: {reason.removeprefix('skipped: ')}", flush=True)
             if not good:
                 failed = max(failed, 1)
                 print(f"  FAILED {result['name']} ({result['result']})", flush=True)

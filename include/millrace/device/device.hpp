@@ -36,6 +36,8 @@ class device_backend {
   /// Whether the host can read a delivered batch.
   virtual memory_kind memory() const = 0;
 
+  /// Of several of its kind, from 0; -1 for the host.
+  virtual int ordinal() const noexcept { return -1; }
   /// Makes this device current for the calling thread.
   virtual void enter_thread() {}
 
@@ -64,6 +66,8 @@ class device {
   explicit device(std::shared_ptr<device_backend> backend) : backend_(std::move(backend)) {}
 
   std::string name() const { return backend_->name(); }
+  /// What cudaSetDevice takes; -1 where there is no GPU.
+  int ordinal() const noexcept { return backend_->ordinal(); }
   const std::shared_ptr<device_backend>& backend() const noexcept { return backend_; }
 
  private:
