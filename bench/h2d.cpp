@@ -2,8 +2,8 @@
 //
 // For each kind of memory and each size: GB/s of single copies (asynchronous ones; from the call to the completion of
 // its event), how much of that time the call itself took (a call that returns early leaves the thread to other work),
-// and how much of the copy's time is hidden beside work in another stream: that work is a row of fills of device memory
-// which takes three times as long. The kinds take turns.
+// and how copies fare beside work in another stream, a row of fills of device memory which takes three times as long:
+// how much of their time is hidden, and how much of their speed they keep. The kinds take turns.
 #include "harness.hpp"
 #ifdef MILLRACE_CUDA
 #include "parts/gpu_accelerator.hpp"
@@ -83,12 +83,16 @@ class copier {
 };
 
 struct figures {
-  std::vector<double> gb_per_s, call_share, hidden_share;
+  std::vector<double> gb_per_s, call_share, hidden_share, kept_speed;
 };
 
-/// Time of some copies and of work beside them, against each alone: 1 if all of the copies' time was hidden.
-double hidden_share(copier& copies, bench::accelerator& chip, const host_buffer& from, std::size_t bytes,
-                    double copy_s) {
+/// Some copies and work of three times their length beside each other, against each alone.
+struct beside_work {
+  double hidden_share = 0;   ///< 1: all of the copies' time
+  double kept_speed = 0;     ///< of the copies; 1: as fast as alone
+};
+beside_work copy_beside_work(copier& copies, bench::accelerator& chip, const host_buffer& from, std::size_t bytes,
+                             double copy_s) {
   const double work_s = std::max(2e-3, 3 * copy_s);
   const int count = std::max(1, static_cast<int>(work_s / (3 * copy_s)));
   const auto timed = [](const auto& body) {
@@ -104,13 +108,15 @@ double hidden_share(copier& copies, bench::accelerator& chip, const host_buffer&
     chip.launch_step(work_s);
     chip.wait();
   });
+  double copies_beside = 0;
   const double together = timed([&] {
     chip.launch_step(work_s);
-    copy_all();
+    copies_beside = timed(copy_all);
     chip.wait();
   });
   static_cast<void>(chip.take_steps());
-  return std::clamp((copies_alone + work_alone - together) / std::min(copies_alone, work_alone), 0.0, 1.0);
+  const double hidden = (copies_alone + work_alone - together) / std::min(copies_alone, work_alone);
+  return {.hidden_share = std::clamp(hidden, 0.0, 1.0), .kept_speed = copies_alone / copies_beside};
 }
 
 void measure(bench::harness& run, bench::accelerator& chip) {
@@ -124,19 +130,20 @@ void measure(bench::harness& run, bench::accelerator& chip) {
       for (const kind k : all_kinds) {
         const auto which = static_cast<std::size_t>(k);
         const copied c = copies.copy(*buffers[which], bytes);
-        const double hidden = hidden_share(copies, chip, *buffers[which], bytes, c.all_s);
+        const beside_work beside = copy_beside_work(copies, chip, *buffers[which], bytes, c.all_s);
         if (round == 0) continue;   // the first of a size warms up
         all[bytes][which].gb_per_s.push_back(1e-9 * static_cast<double>(bytes) / c.all_s);
         all[bytes][which].call_share.push_back(100 * c.call_s / c.all_s);
-        all[bytes][which].hidden_share.push_back(100 * hidden);
+        all[bytes][which].hidden_share.push_back(100 * beside.hidden_share);
+        all[bytes][which].kept_speed.push_back(100 * beside.kept_speed);
       }
   for (const auto& [bytes, kinds] : all) {
     std::printf("\n%zu kB\n", bytes >> 10);
     for (const kind k : all_kinds) {
       const figures& f = kinds[static_cast<std::size_t>(k)];
-      std::printf("  %-10s %s GB/s; the call took %s %% of it; %s %% hidden beside other work\n", name_of(k),
-                  bench::spread(f.gb_per_s).c_str(), bench::spread(f.call_share).c_str(),
-                  bench::spread(f.hidden_share).c_str());
+      std::printf("  %-10s %s GB/s; the call took %s %% of it; beside other work %s %% hidden, at %s %% of the speed\n",
+                  name_of(k), bench::spread(f.gb_per_s).c_str(), bench::spread(f.call_share).c_str(),
+                  bench::spread(f.hidden_share).c_str(), bench::spread(f.kept_speed).c_str());
       const std::string which = "_" + std::string(name_of(k)) + "_" + std::to_string(bytes >> 10) + "kB";
       run.result("h2d" + which, bench::median(f.gb_per_s), "GB/s");
       // What asynchronous copies are for: the large ones, out of pinned memory, leave thread and stream alone.
@@ -144,6 +151,8 @@ void measure(bench::harness& run, bench::accelerator& chip) {
       run.result("h2d_call" + which, bench::median(f.call_share), "%",
                  large_pinned ? bench::at_most(20) : bench::goal{});
       run.result("h2d_hidden" + which, bench::median(f.hidden_share), "%",
+                 large_pinned ? bench::at_least(90) : bench::goal{});
+      run.result("h2d_speed_beside_work" + which, bench::median(f.kept_speed), "%",
                  large_pinned ? bench::at_least(90) : bench::goal{});
     }
   }
