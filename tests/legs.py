@@ -208,6 +208,15 @@ def install(leg):
             leg.expect(f"a consumer through {how}", None)
         except StepFailed as problem:
             leg.expect(f"a consumer through {how}", str(problem))
+    if not (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
+        return leg.skip("a consumer through pkg-config, with CUDA", "the CUDA toolkit is not there")
+    flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
+                    PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
+    program = consumer / "with_cuda"
+    leg.run("build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o", program])
+    libraries = ":".join(flag[2:] for flag in flags if flag.startswith("-L"))
+    leg.run("run it", [program], LD_LIBRARY_PATH=libraries)
+    leg.expect("a consumer through pkg-config, with CUDA", None)
 
 
 def digest(leg):

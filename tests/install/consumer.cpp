@@ -18,7 +18,7 @@ example prepare(const int& number) { return {number}; }
 int main() {
   const std::vector<int> numbers = {1, 2, 3, 4, 5, 6, 7, 8};
   auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4}) |
-              mr::to_device({.device = mr::best_device()});
+              mr::to_device({.device = mr::host_device()});
   std::int64_t sum = 0;
   auto run = mr::session{std::move(flow), {.epochs = 1}};
   for (auto& b : run)
