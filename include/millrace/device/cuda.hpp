@@ -130,17 +130,17 @@ class cuda_backend final : public device_backend {
 
   void check_stream(stream_view stream) override {
     const current_device here(ordinal_);
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaError_t result = cudaStreamIsCapturing(stream, &status);
-    if (result == cudaSuccess && status == cudaStreamCaptureStatusNone) return;
-    if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit) check_cuda(result, "cudaStreamIsCapturing");
-    ignore_cuda(result);
-    throw setup_error("a batch was asked for while its stream is being captured",
-                      "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
-                      "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
+    if (is_capturing(stream))
+      throw setup_error("a batch was asked for while its stream is being captured",
+                        "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
+                        "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
   }
   void record(device_event& mark, stream_view stream) override {
     const current_device here(ordinal_);
+    // A mark in a graph is none in the stream, and whoever waits for it is drawn into the capture: the copies too.
+    if (is_capturing(stream))
+      throw setup_error("a batch was released while its stream was being captured",
+                        "Release it after cudaStreamEndCapture, or before cudaStreamBeginCapture");
     check_cuda(cudaEventRecord(handle(mark), stream), "cudaEventRecord");
   }
   void stream_waits_for(stream_view stream, device_event& mark) override {

@@ -241,16 +241,6 @@ class cuda_device_sums final : public device_sums {
     check_cuda(cudaEventSynchronize(s.landed), "cudaEventSynchronize");
   }
 
-  static bool is_capturing(stream_view stream) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaError_t result = cudaStreamIsCapturing(stream, &status);
-    if (result == cudaErrorStreamCaptureImplicit) {   // the legacy stream, while one that it waits for is captured
-      ignore_cuda(result);
-      return true;
-    }
-    check_cuda(result, "cudaStreamIsCapturing");
-    return status != cudaStreamCaptureStatusNone;
-  }
   void refuse_capture(const char* call) const {
     if (is_capturing(step_))
       throw setup_error("metrics::" + std::string(call) + " while the step's stream is being captured",
