@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <thread>
 
 namespace mr = millrace;
 
@@ -121,6 +122,23 @@ TEST_CASE("whatever the order of the device's work, every step reads its own bat
     REQUIRE(wrong == 0);
     REQUIRE(fake_cuda::violations() == std::vector<std::string>{});
     REQUIRE(fake_cuda::live() == fake_cuda::handles{});
+  }
+}
+
+TEST_CASE("in a program whose empty stream is the thread's own, a batch may still be released on another thread") {
+  using fake_cuda::order;
+  for (const order when : {order::late, order::early, order::shuffled}) {
+    fake_cuda::reset({.when = when, .null_per_thread = true});
+    std::atomic<int> wrong{0};
+    {
+      mr::session run{flow(80, {.device = mr::cuda_device(0), .slots = 2}), quiet(2)};
+      while (auto b = run.next()) {
+        launch_step(nullptr, b.get<&example::pixels>(), b.step(), wrong);
+        std::thread([&] { b.release(); }).join();
+      }
+    }
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(wrong == 0);
   }
 }
 

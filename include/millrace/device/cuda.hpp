@@ -141,11 +141,11 @@ class cuda_backend final : public device_backend {
     if (is_capturing(stream))
       throw setup_error("a batch was released while its stream was being captured",
                         "Release it after cudaStreamEndCapture, or before cudaStreamBeginCapture");
-    check_cuda(cudaEventRecord(handle(mark), stream), "cudaEventRecord");
+    check_cuda(cudaEventRecord(handle(mark), named_stream(stream)), "cudaEventRecord");
   }
   void stream_waits_for(stream_view stream, device_event& mark) override {
     const current_device here(ordinal_);
-    check_cuda(cudaStreamWaitEvent(stream, handle(mark), 0), "cudaStreamWaitEvent");
+    check_cuda(cudaStreamWaitEvent(named_stream(stream), handle(mark), 0), "cudaStreamWaitEvent");
   }
   void wait(device_event& mark) override {
     const current_device here(ordinal_);

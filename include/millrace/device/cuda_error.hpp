@@ -53,11 +53,15 @@ inline void ignore_cuda(cudaError_t result) noexcept {
   if (result != cudaSuccess) cudaGetLastError();
 }
 
+/// In a program built with --default-stream per-thread the runtime takes a null handle for the calling thread's own
+/// stream. Ours is the legacy one, whoever calls: that stream, like all blocking ones, is in order with it.
+inline cudaStream_t named_stream(cudaStream_t stream) noexcept { return stream ? stream : cudaStreamLegacy; }
+
 /// Whether work that is put into the stream now would go into a graph, or spoil one: the legacy stream is no part of a
 /// capture, but would have to wait for the stream that is captured. Asking harms neither.
 inline bool is_capturing(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const cudaError_t result = cudaStreamIsCapturing(stream, &status);
+  const cudaError_t result = cudaStreamIsCapturing(named_stream(stream), &status);
   if (result == cudaErrorStreamCaptureImplicit) {
     ignore_cuda(result);
     return true;
