@@ -25,14 +25,17 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-/// GPUs that this process may use; 0 where there is no driver, or one that is too old.
+/// GPUs that this process may use; 0 where there is no driver. Where there is one that gives none, a line says why.
 inline int cuda_device_count() noexcept {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
   if (result == cudaSuccess) return count;
   detail::ignore_cuda(result);
-  if (result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&count) == cudaSuccess && count > 0)
-    std::fprintf(stderr, "millrace: no GPU is used: %s\n", detail::cuda_hint(result).c_str());
+  int driver = 0;
+  const bool without_driver = result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+                              driver == 0;
+  if (result != cudaErrorNoDevice && !without_driver)
+    std::fprintf(stderr, "millrace: no GPU is used: %s, %s\n", cudaGetErrorName(result), cudaGetErrorString(result));
   return 0;
 }
 

@@ -6,7 +6,8 @@
 //
 // `stream` is the stream that the training step uses: a batch is ready in that stream, and released in it, without any
 // thread waiting. `slots` bounds the batches in device memory (copies under way and batches in use); the host device
-// has none of its own, it uses the host slots.
+// has none of its own, it uses the host slots. The stream lives until the last batch is released. cudaStreamPerThread
+// is another one on each thread: right only where batches are released on the thread that gets them.
 #pragma once
 
 #include <millrace/device/best_device.hpp>
