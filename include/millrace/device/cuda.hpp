@@ -112,7 +112,7 @@ class cuda_backend final : public device_backend {
   std::unique_ptr<device_event> make_event() override {
     const current_device here(ordinal_);
     auto made = std::make_unique<event>();
-    // The stager sleeps on an event instead of spinning: the core belongs to the workers.
+    // Who waits sleeps instead of spinning: the core belongs to the workers.
     check_cuda(cudaEventCreateWithFlags(&made->handle, cudaEventDisableTiming | cudaEventBlockingSync),
                "cudaEventCreateWithFlags");
     return made;
