@@ -17,7 +17,7 @@ namespace millrace::inline MILLRACE_ABI {
 
 struct to_device_options {
   millrace::device device = best_device();
-  stream_view stream{};    ///< default: the device's default stream
+  stream_view stream{};    ///< default: the device's legacy default stream
   std::size_t slots = 3;   ///< batches in device memory
   /// Batch n lies in slot n % session::slots(), at the same address every time: for a step that is captured in a graph.
   bool fixed_slots = false;
