@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <thread>
-
 namespace mr = millrace;
 using fake_cuda_test::a_stream;
 using fake_cuda_test::for_each_world;
@@ -215,27 +213,6 @@ TEST_CASE("adds in several streams belong to the row that follows them") {
     REQUIRE(rows.size() == 6);
     for (const auto& r : rows) CHECK(*r.find("loss") == doctest::Approx(2.0 / 3));
   });
-}
-
-TEST_CASE("adds on several threads in the empty stream, in a program where that is each thread's own") {
-  fake_cuda::reset({.when = fake_cuda::order::late, .null_per_thread = true});
-  {
-    const column<float> value({1, 2, 4, 8});
-    logged f;
-    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
-    auto loss = m.mean("loss");
-    for (std::size_t step = 0; step < 4; ++step) {
-      auto one = value.view();
-      one.data += step;
-      one.shape = {1};
-      std::thread([&] { loss.add(one); }).join();
-      m.maybe_log(step, f.out);
-    }
-    m.finish(f.out);
-    const auto& rows = f.rows();
-    REQUIRE(rows.size() == 4);
-    for (std::size_t i = 0; i < 4; ++i) CHECK(rows[i].find("loss").value_or(-1) == 1 << i);
-  }
 }
 
 TEST_CASE("a label that is no class is an error when its row is read, and the row shows the others") {

@@ -125,6 +125,10 @@ class cuda_device_sums final : public device_sums {
     if (under_way_ == 0) return nullptr;
     const current_device here(o_.device);
     if (is_capturing(step_)) return nullptr;
+    // "Not ready" would take the place of an error that the trainer is about to look at; the next call is soon enough.
+    const cudaError_t theirs = cudaPeekAtLastError();
+    put_off_ = theirs != cudaSuccess && theirs != cudaErrorNotReady && !put_off_;
+    if (put_off_) return nullptr;
     const capture_tolerant now;   // some other thread may be capturing
     const cudaError_t reached = cudaEventQuery(ring_[first_].landed);
     if (reached == cudaErrorNotReady) {
@@ -263,7 +267,7 @@ class cuda_device_sums final : public device_sums {
   cudaEvent_t order_ = nullptr;
   stream_view step_{};   // of the last add; named
   std::size_t metrics_ = 0, first_ = 0, under_way_ = 0;
-  bool used_ = false;
+  bool used_ = false, put_off_ = false;
 };
 
 }  // namespace detail
