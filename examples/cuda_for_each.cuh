@@ -41,6 +41,7 @@ void for_each(std::size_t count, const Body& body, launch_options how) {
     for (std::size_t i = 0; i < count; ++i) body(i);
     return;
   }
+  if (count == 0) return;   // a launch of no blocks is an error
   constexpr unsigned threads = 128;
   for_each_kernel<<<static_cast<unsigned>((count + threads - 1) / threads), threads, 0, how.stream>>>(count, body);
   check(cudaGetLastError(), "a kernel's launch");

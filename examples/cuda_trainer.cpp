@@ -69,7 +69,8 @@ struct prepared {
 
 float train_after(const std::vector<their_sample>& samples, const settings& s) {
   two_layers net(s.network());
-  const mr::device device = s.on_host ? mr::host_device() : mr::best_device();
+  // The GPU that the network's own code uses: whatever is current, and this program never changes that.
+  const mr::device device = s.on_host ? mr::host_device() : mr::cuda_device(0);
   auto flow = mr::from(samples)
             | mr::map([](const their_sample& one) { return prepared{their_decode(one.file), one.label}; })
             | mr::batch<&prepared::pixels, &prepared::label>({.size = rows})

@@ -46,7 +46,7 @@ class gpu_accelerator final : public accelerator {
                   1e3 * fill_s_);
     return gpu_name() + text;
   }
-  millrace::device device() override { return millrace::best_device(); }
+  millrace::device device() override { return millrace::cuda_device(ordinal_); }
   millrace::stream_view stream() override { return stream_; }
 
   void launch_step(double seconds) override {
@@ -64,6 +64,8 @@ class gpu_accelerator final : public accelerator {
       target_bytes_ = bytes;
     }
     cuda_check(cudaMemcpy(target_, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    // From pageable memory it may return while the last piece is under way, and our stream does not wait for that.
+    cuda_check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
 
   void wait() override { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
@@ -77,6 +79,7 @@ class gpu_accelerator final : public accelerator {
 
  private:
   gpu_accelerator() {
+    cuda_check(cudaGetDevice(&ordinal_), "cudaGetDevice");
     cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     marks_.resize(2 * most_steps);
     for (cudaEvent_t& mark : marks_)
@@ -117,6 +120,7 @@ class gpu_accelerator final : public accelerator {
 
   static constexpr std::size_t most_fill_bytes = std::size_t{512} << 20;
 
+  int ordinal_ = 0;   // of the device that all this lies on
   cudaStream_t stream_ = nullptr;
   std::vector<cudaEvent_t> marks_;   // of each step: start, end
   std::size_t steps_ = 0;

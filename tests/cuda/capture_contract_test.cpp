@@ -28,6 +28,25 @@ TEST_CASE("session: a batch asked for during a capture is refused; the capture a
   CHECK(kept.right());
 }
 
+TEST_CASE("session: a batch released during a capture is told at the next one; the capture lives on") {
+  contract::start();
+  const contract::stream step, blocking(cudaStreamDefault);
+  // The legacy stream would join the capture of a blocking one.
+  for (const cudaStream_t used : {static_cast<cudaStream_t>(step), cudaStream_t{nullptr}}) {
+    mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = used, .slots = 2}), quiet(2)};
+    auto b = run.next();
+    const cudaStream_t captured = used ? step : blocking;
+    ok(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
+    b.release();
+    contract::pause();   // the stager would meet the event
+    cudaGraph_t graph = nullptr;
+    ok(cudaStreamEndCapture(captured, &graph));
+    ok(cudaGraphDestroy(graph));
+    CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("released while its stream"), mr::setup_error);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+  }
+}
+
 TEST_CASE("session: a capture on the user's thread survives all that our threads do meanwhile") {
   contract::start();
   const contract::stream step, captured;

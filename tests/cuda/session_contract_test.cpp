@@ -1,8 +1,10 @@
 // What a session on a GPU promises. Compiled against the fake CUDA runtime and against the real one.
 #include "kept_batches.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <optional>
+#include <thread>
 
 using namespace contract;
 
@@ -78,6 +80,40 @@ TEST_CASE("session: next and release return at once while the step's stream is b
   CHECK(milliseconds_since(start) < 5'000);   // of a machine that does much else; waiting would be for ever
 #endif
   until.let_go();
+  step.synchronize();
+  CHECK(kept.right());
+}
+
+TEST_CASE("session: a batch that is loaded late is handed out while the copy before it still waits for the step") {
+  contract::start();
+  const contract::stream step;
+  keeper kept(20);
+  std::atomic<bool> open{false};
+  auto late = mr::from(numbers(160)) | mr::map([&open](int n) {
+                while (n >= 4 * static_cast<int>(rows) && !open) contract::pause();
+                return made(n);
+              }) |
+              mr::batch<&example::pixels, &example::label>({.size = rows}) | mr::prefetch({.batches = 2}) |
+              mr::to_device({.device = mr::cuda_device(0), .stream = step, .slots = 3});
+  mr::session run{std::move(late), quiet(2)};
+  const auto take = [&] {
+    auto b = run.next();
+    kept.step(b, step);
+  };
+  contract::held until(step);
+  for (int i = 0; i < 4; ++i) take();
+  contract::pause();   // batch 3 is being copied, behind the step; of the next there is nothing yet
+  open = true;
+  std::atomic<bool> taken{false};
+  std::thread patience([&] {
+    for (int i = 0; i < 500 && !taken; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    until.let_go();
+  });
+  take();
+  CHECK_FALSE(until.over());
+  taken = true;
+  patience.join();
+  while (kept.batches() < 20) take();
   step.synchronize();
   CHECK(kept.right());
 }

@@ -52,6 +52,7 @@ struct options {
   int devices = 1;
   order when = order::shuffled;
   int background_threads = 0;                       ///< 0: work is done inside the program's own calls
+  bool null_per_thread = false;                     ///< as in a program built with --default-stream per-thread
   int polls = 4;                                    ///< late: so many queries of one thing and it is done
   int driver_version = CUDART_VERSION;              ///< lower: cudaErrorInsufficientDriver; 0: no driver at all
   std::size_t device_bytes = std::size_t{16} << 30;   ///< of each device; cudaMalloc fails above it

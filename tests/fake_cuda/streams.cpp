@@ -17,7 +17,8 @@ stream_pointer world::make_stream(bool blocking, bool legacy) {
 /// Null where there is no such stream (any more). A default stream is the current device's.
 stream_pointer world::find_stream(cudaStream_t handle) {
   const thread_state& me = this_thread();
-  if (handle == nullptr || handle == cudaStreamLegacy) {
+  if (handle == nullptr) handle = options.null_per_thread ? cudaStreamPerThread : cudaStreamLegacy;
+  if (handle == cudaStreamLegacy) {
     const auto found = legacy_of.find(me.device);
     return found == legacy_of.end() ? nullptr : found->second;
   }

@@ -9,10 +9,14 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <thread>
 
 namespace mr = millrace;
 
@@ -124,6 +128,23 @@ TEST_CASE("whatever the order of the device's work, every step reads its own bat
   }
 }
 
+TEST_CASE("in a program whose empty stream is the thread's own, a batch may still be released on another thread") {
+  using fake_cuda::order;
+  for (const order when : {order::late, order::early, order::shuffled}) {
+    fake_cuda::reset({.when = when, .null_per_thread = true});
+    std::atomic<int> wrong{0};
+    {
+      mr::session run{flow(80, {.device = mr::cuda_device(0), .slots = 2}), quiet(2)};
+      while (auto b = run.next()) {
+        launch_step(nullptr, b.get<&example::pixels>(), b.step(), wrong);
+        std::thread([&] { b.release(); }).join();
+      }
+    }
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("pinned memory that cannot be had is pageable instead, one warning says so, and the device's name") {
   fake_cuda::reset({.pinned_bytes = 20'000});
   std::atomic<int> wrong{0};
@@ -230,6 +251,32 @@ TEST_CASE("without a GPU, with an old driver or with none the best device is the
     for (auto& b : run) sum += b.get<&example::pixels>().host()[0];
     CHECK(sum > 0);
     CHECK(cudaPeekAtLastError() == cudaSuccess);
+  }
+}
+
+TEST_CASE("a GPU that cannot be used is not passed over in silence; where there is no driver nothing is said") {
+  const auto said = [](const auto& act) {
+    std::FILE* const kept = std::tmpfile();
+    const int before = dup(STDERR_FILENO);
+    dup2(fileno(kept), STDERR_FILENO);
+    act();
+    dup2(before, STDERR_FILENO);
+    close(before);
+    std::rewind(kept);
+    std::string text(1'000, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), kept));
+    std::fclose(kept);
+    return text;
+  };
+  for (const cudaError_t why : {cudaErrorInitializationError, cudaErrorUnknown, cudaErrorInsufficientDriver}) {
+    fake_cuda::reset();
+    fake_cuda::fail("cudaGetDeviceCount", 1, why);
+    const std::string text = said([] { CHECK(mr::best_device().name() == "host"); });
+    CHECK(text.find("no GPU is used: " + std::string(cudaGetErrorName(why))) != std::string::npos);
+  }
+  for (const fake_cuda::options& w : {fake_cuda::options{.devices = 0}, fake_cuda::options{.driver_version = 0}}) {
+    fake_cuda::reset(w);
+    CHECK(said([] { CHECK(mr::best_device().name() == "host"); }) == "");
   }
 }
 

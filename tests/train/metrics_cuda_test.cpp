@@ -182,6 +182,11 @@ TEST_CASE("another thread's capture is left alone") {
       loss.add(value.view(), {.stream = s.handle});
       m.maybe_log(step, f.out);
     }
+    {
+      mr::metrics others({.every = 1, .device = mr::cuda_metric_sums()});
+      others.mean("loss").add(value.view(), {.stream = s.handle});
+      CHECK(others.read_now().find("loss").value_or(-1) == 5);
+    }
     ok(cudaStreamEndCapture(theirs, &graph));
     ok(cudaGraphDestroy(graph));
     m.finish(f.out);

@@ -4,7 +4,9 @@
 //
 // With several processes on one machine each takes the GPU of its local rank, counted round where there are fewer. The
 // rank is what torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm put into the environment (`local_rank`); 0 where
-// none did. Errors: io_error where there is a GPU that cannot be used.
+// none did. Kernels go by the thread's current device: make this one current, cudaSetDevice(device.ordinal()), before
+// anything else of CUDA; on behalf of a thread that has not chosen, the runtime opens device 0 as well, which takes
+// memory there. Errors: io_error where there is a GPU that cannot be used.
 #pragma once
 
 #include <millrace/device/host.hpp>

@@ -25,14 +25,17 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-/// GPUs that this process may use; 0 where there is no driver, or one that is too old.
+/// GPUs that this process may use; 0 where there is no driver. Where there is one that gives none, a line says why.
 inline int cuda_device_count() noexcept {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
   if (result == cudaSuccess) return count;
   detail::ignore_cuda(result);
-  if (result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&count) == cudaSuccess && count > 0)
-    std::fprintf(stderr, "millrace: no GPU is used: %s\n", detail::cuda_hint(result).c_str());
+  int driver = 0;
+  const bool without_driver = result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+                              driver == 0;
+  if (result != cudaErrorNoDevice && !without_driver)
+    std::fprintf(stderr, "millrace: no GPU is used: %s, %s\n", cudaGetErrorName(result), cudaGetErrorString(result));
   return 0;
 }
 
@@ -109,7 +112,7 @@ class cuda_backend final : public device_backend {
   std::unique_ptr<device_event> make_event() override {
     const current_device here(ordinal_);
     auto made = std::make_unique<event>();
-    // The stager sleeps on an event instead of spinning: the core belongs to the workers.
+    // Who waits sleeps instead of spinning: the core belongs to the workers.
     check_cuda(cudaEventCreateWithFlags(&made->handle, cudaEventDisableTiming | cudaEventBlockingSync),
                "cudaEventCreateWithFlags");
     return made;
@@ -130,22 +133,22 @@ class cuda_backend final : public device_backend {
 
   void check_stream(stream_view stream) override {
     const current_device here(ordinal_);
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaError_t result = cudaStreamIsCapturing(stream, &status);
-    if (result == cudaSuccess && status == cudaStreamCaptureStatusNone) return;
-    if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit) check_cuda(result, "cudaStreamIsCapturing");
-    ignore_cuda(result);
-    throw setup_error("a batch was asked for while its stream is being captured",
-                      "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
-                      "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
+    if (is_capturing(stream))
+      throw setup_error("a batch was asked for while its stream is being captured",
+                        "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
+                        "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
   }
   void record(device_event& mark, stream_view stream) override {
     const current_device here(ordinal_);
-    check_cuda(cudaEventRecord(handle(mark), stream), "cudaEventRecord");
+    // A mark in a graph is none in the stream, and whoever waits for it is drawn into the capture: the copies too.
+    if (is_capturing(stream))
+      throw setup_error("a batch was released while its stream was being captured",
+                        "Release it after cudaStreamEndCapture, or before cudaStreamBeginCapture");
+    check_cuda(cudaEventRecord(handle(mark), named_stream(stream)), "cudaEventRecord");
   }
   void stream_waits_for(stream_view stream, device_event& mark) override {
     const current_device here(ordinal_);
-    check_cuda(cudaStreamWaitEvent(stream, handle(mark), 0), "cudaStreamWaitEvent");
+    check_cuda(cudaStreamWaitEvent(named_stream(stream), handle(mark), 0), "cudaStreamWaitEvent");
   }
   void wait(device_event& mark) override {
     const current_device here(ordinal_);

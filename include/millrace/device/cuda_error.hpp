@@ -2,6 +2,7 @@
 //
 //   detail::check_cuda(cudaMemcpyAsync(...), "cudaMemcpyAsync");     // io_error unless cudaSuccess
 //   const detail::current_device here(1);                            // until the end of the scope
+//   if (detail::is_capturing(stream)) ...                            // of the current device
 //
 // An error of ours is taken off the runtime's "last error" again, so that the user's own checks do not find it there.
 // Threads: any; `current_device` belongs to one.
@@ -50,6 +51,23 @@ inline void check_cuda(cudaError_t result, const char* call) {
 /// For destructors: what fails there cannot be told to anybody, least of all that the runtime is already gone.
 inline void ignore_cuda(cudaError_t result) noexcept {
   if (result != cudaSuccess) cudaGetLastError();
+}
+
+/// In a program built with --default-stream per-thread the runtime takes a null handle for the calling thread's own
+/// stream. Ours is the legacy one, whoever calls: that stream, like all blocking ones, is in order with it.
+inline cudaStream_t named_stream(cudaStream_t stream) noexcept { return stream ? stream : cudaStreamLegacy; }
+
+/// Whether work that is put into the stream now would go into a graph, or spoil one: the legacy stream is no part of a
+/// capture, but would have to wait for the stream that is captured. Asking harms neither.
+inline bool is_capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t result = cudaStreamIsCapturing(named_stream(stream), &status);
+  if (result == cudaErrorStreamCaptureImplicit) {
+    ignore_cuda(result);
+    return true;
+  }
+  check_cuda(result, "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
 }
 
 /// Makes a device current for the calling thread, and gives the thread its own back.

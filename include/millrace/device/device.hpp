@@ -5,9 +5,10 @@
 //   mr::to_device({.device = mr::best_device()})          // a GPU where there is one, else the host
 //
 // Words: a *stream* is a queue of work on the device; an *event* is a mark in a stream. What "waits" without further
-// word is the device's stream, never a thread; the only call that blocks its thread is wait(), for the stager alone.
-// Threads: copy calls come from one stager thread; record() and stream_waits_for() from whoever holds a batch;
-// every thread calls enter_thread() first. Errors: io_error. Destructors never throw.
+// word is the device's stream, never a thread; the only call that blocks its thread is wait(), made on a thread that
+// does nothing else. Threads: copy calls come from one stager thread, wait() from another; record() and
+// stream_waits_for() from whoever holds a batch; every thread calls enter_thread() first. Errors: io_error. Destructors
+// never throw.
 #pragma once
 
 #include <millrace/item/tensor_view.hpp>

@@ -5,7 +5,9 @@
 //
 // Shapes, units, what is computed and its errors: normalize_options.hpp; the bits are those of the host's loop (under
 // nvcc's -use_fast_math, results below 2^-126 become 0). Both views lie in the device's memory; it has to be current.
-// Queues one kernel and returns: the views stay valid until the stream has come past it. Nothing is allocated.
+// Queues one kernel and returns: the views stay valid until the stream has come past it. Nothing is allocated. The
+// first call with a type and layout loads its kernel, which may take milliseconds and wait for the device: make one
+// before the loop where that matters.
 // Fastest where each image's numbers begin at a multiple of 16 bytes and its pixels at one of 8; correct everywhere.
 // Threads: any.
 #pragma once

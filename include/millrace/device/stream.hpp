@@ -13,7 +13,7 @@ struct CUstream_st;   // what a cudaStream_t points to; named here so that no CU
 namespace millrace::inline MILLRACE_ABI {
 
 struct stream_view {
-  CUstream_st* handle = nullptr;   ///< null: the device's default stream
+  CUstream_st* handle = nullptr;   ///< null: the legacy default stream of the device
 
   constexpr stream_view() = default;
   constexpr stream_view(CUstream_st* stream) noexcept : handle(stream) {}

@@ -6,7 +6,8 @@
 //
 // `stream` is the stream that the training step uses: a batch is ready in that stream, and released in it, without any
 // thread waiting. `slots` bounds the batches in device memory (copies under way and batches in use); the host device
-// has none of its own, it uses the host slots.
+// has none of its own, it uses the host slots. The stream lives until the last batch is released. cudaStreamPerThread
+// is another one on each thread: right only where batches are released on the thread that gets them.
 #pragma once
 
 #include <millrace/device/best_device.hpp>
@@ -16,7 +17,7 @@ namespace millrace::inline MILLRACE_ABI {
 
 struct to_device_options {
   millrace::device device = best_device();
-  stream_view stream{};    ///< default: the device's default stream
+  stream_view stream{};    ///< default: the device's legacy default stream
   std::size_t slots = 3;   ///< batches in device memory
   /// Batch n lies in slot n % session::slots(), at the same address every time: for a step that is captured in a graph.
   bool fixed_slots = false;

@@ -1,12 +1,14 @@
-// Delivery for devices with memory of their own: a stager thread copies host slots into a ring of device slots.
+// Delivery for devices with memory of their own: a stager thread copies host slots into a ring of device slots, and a
+// second thread waits for the copies.
 //
 //   host    READY -> IN_FLIGHT(copy event) -> FREE
 //   device  COPYING -> READY -> IN_USE(lease) -> RELEASED(events) -> COPYING
 //
 // A copy into a released device slot waits for the release events on the device; a batch is handed out as soon as its
-// copy is queued, and the user's stream waits for it. So neither the trainer nor the stager waits for the step; the
-// stager alone waits for copies, to give host slots back. Slots, events and the stream are made at the start, none
-// later. With `fixed_slots` batch n lies in slot n % device_slots, at the same address every time.
+// copy is queued, and the user's stream waits for it. So neither the trainer nor the stager waits for the step. Who
+// gives host slots back has to wait for copies, and thereby for the steps that these wait for: it does nothing else.
+// Slots, events and the stream are made at the start, none later. With `fixed_slots` batch n lies in slot
+// n % device_slots, at the same address every time.
 // Errors: what the device refuses takes the place of the next batch. From then on nothing is copied, and a host slot
 // whose copy may still run is not given back; take() throws where no further batch can come. Threads and lifetime: as
 // delivery.hpp says.
@@ -16,6 +18,7 @@
 #include <millrace/sync/trace_range.hpp>
 
 #include <deque>
+#include <optional>
 #include <thread>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -115,7 +118,9 @@ class copying_delivery final : public delivery {
   }
 
   void start() override {
-    if (options_.threaded) thread_ = std::thread([this] { work(); });
+    if (!options_.threaded) return;
+    stager_ = std::thread([this] { queue_copies(); });
+    waiter_ = std::thread([this] { wait_for_copies(); });
   }
   bool advance() override { return submit_next() || finish_oldest(); }
   void stop() noexcept override {
@@ -123,7 +128,8 @@ class copying_delivery final : public delivery {
     bell().ring();
   }
   void join() noexcept override {
-    if (thread_.joinable()) thread_.join();
+    if (stager_.joinable()) stager_.join();
+    if (waiter_.joinable()) waiter_.join();
     // The copies that are under way still read from host slots.
     while (finish_oldest()) {
     }
@@ -146,6 +152,31 @@ class copying_delivery final : public delivery {
     bool failed;
   };
 
+  /// Oldest first. One thread adds, one takes away.
+  class copies_under_way {
+   public:
+    void push_back(const copy_under_way& copy) {
+      const std::lock_guard lock(mutex_);
+      all_.push_back(copy);
+    }
+    std::optional<copy_under_way> oldest() const {
+      const std::lock_guard lock(mutex_);
+      return all_.empty() ? std::nullopt : std::optional(all_.front());
+    }
+    void pop_oldest() noexcept {
+      const std::lock_guard lock(mutex_);
+      all_.pop_front();
+    }
+    bool any_into(const device_slot& target) const {
+      const std::lock_guard lock(mutex_);
+      return std::any_of(all_.begin(), all_.end(), [&](const auto& c) { return c.target == &target; });
+    }
+
+   private:
+    mutable std::mutex mutex_;
+    std::deque<copy_under_way> all_;
+  };
+
   /// Queues the next batch's copy, if it is ready and there is a device slot for it.
   bool submit_next() {
     device_slot* target = nullptr;
@@ -155,8 +186,6 @@ class copying_delivery final : public delivery {
       target = free_slot_locked(ring_);
     }
     if (!target) return false;
-    // Its event is about to be recorded anew: whoever waits for the old copy has to be done with it.
-    while (in_flight(*target)) finish_oldest();
     const slots::taken host = host_.take(copied_until_);
     if (host.what == slots::outcome::not_yet) return false;
     if (host.what != slots::outcome::ready) {
@@ -203,10 +232,12 @@ class copying_delivery final : public delivery {
 
   /// Waits for the oldest copy and frees its host slot; false if none is under way.
   bool finish_oldest() noexcept {
-    if (in_flight_.empty()) return false;
-    const copy_under_way oldest = in_flight_.front();
-    in_flight_.pop_front();
+    const auto found = in_flight_.oldest();
+    if (!found) return false;
+    const copy_under_way& oldest = *found;
     if (!oldest.failed && try_to_wait(*oldest.target->copied)) free_host_slot(oldest.host_slot);
+    in_flight_.pop_oldest();
+    bell().ring();
     return true;
   }
 
@@ -232,20 +263,18 @@ class copying_delivery final : public delivery {
     return why;
   }
 
-  bool in_flight(const device_slot& target) const noexcept {
-    return std::any_of(in_flight_.begin(), in_flight_.end(), [&](const auto& c) { return c.target == &target; });
-  }
-
-  /// The slot for the next batch; of several the one that came back first, whose step is most likely over.
+  /// The slot for the next batch; of several the one that came back first, whose step is most likely over. Its event is
+  /// about to be recorded anew: whoever waits for the old copy has to be done with it.
   template <class Ring>
   auto free_slot_locked(Ring& ring) const -> decltype(ring.data()) {
     if (options_.fixed_slots) {
       auto& s = ring[copied_until_ % ring.size()];
-      return s.now == state::released ? &s : nullptr;
+      return s.now == state::released && !in_flight_.any_into(s) ? &s : nullptr;
     }
     decltype(ring.data()) found = nullptr;
     for (auto& s : ring)
-      if (s.now == state::released && (!found || s.released_as < found->released_as)) found = &s;
+      if (s.now == state::released && (!found || s.released_as < found->released_as) && !in_flight_.any_into(s))
+        found = &s;
     return found;
   }
   std::size_t ready_slot_locked(std::uint64_t batch) const noexcept {
@@ -263,16 +292,26 @@ class copying_delivery final : public delivery {
     return !ended_ && host_.can_take(copied_until_) && free_slot_locked(ring_);
   }
 
-  void work() {
-    detail::name_worker_thread("millrace-stager");
+  void queue_copies() {
+    enter_thread("millrace-stager");
+    while (!stopped_.load()) {
+      if (submit_next()) continue;
+      bell().wait([&] { return stopped_.load() || can_submit(); });
+    }
+  }
+  void wait_for_copies() {
+    enter_thread("millrace-copies");
+    while (!stopped_.load()) {
+      if (finish_oldest()) continue;
+      bell().wait([&] { return stopped_.load() || in_flight_.oldest(); });
+    }
+  }
+  void enter_thread(const char* name) {
+    detail::name_worker_thread(name);
     try {
       backend_->enter_thread();
     } catch (...) {
       lose_device();   // the first batch says so
-    }
-    while (!stopped_.load()) {
-      if (submit_next() || finish_oldest()) continue;
-      bell().wait([&] { return stopped_.load() || can_submit(); });
     }
   }
 
@@ -284,10 +323,10 @@ class copying_delivery final : public delivery {
   std::uint64_t releases_ = 0;
   bool ended_ = false;
   slots::outcome end_reason_ = slots::outcome::end;
-  std::exception_ptr lost_;                // why the device cannot be used any more
-  std::deque<copy_under_way> in_flight_;   // of the stager only
+  std::exception_ptr lost_;   // why the device cannot be used any more
+  copies_under_way in_flight_;
   std::atomic<bool> stopped_{false};
-  std::thread thread_;
+  std::thread stager_, waiter_;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -54,7 +54,8 @@ class cuda_device_sums final : public device_sums {
       make_event(ring_[i].moved);
       make_event(ring_[i].landed);
     }
-    launch(hand_over_totals{totals_, nullptr, o_.max_metrics, true}, {.stream = side_});
+    step_ = side_;   // before the first add
+    clear_totals();
     load_kernels();
     check_cuda(cudaStreamSynchronize(side_), "cudaStreamSynchronize");
   }
@@ -69,7 +70,8 @@ class cuda_device_sums final : public device_sums {
     } catch (...) {
       // The device is lost or the runtime gone. What still can be given back is.
     }
-    ignore_cuda(cudaDeviceSynchronize());
+    // Not the whole device: that would end the captures of other threads. cudaFree waits for the step's kernels.
+    if (side_) ignore_cuda(cudaStreamSynchronize(side_));
     for (const slot& s : ring_)
       for (const cudaEvent_t event : {s.moved, s.landed})
         if (event) ignore_cuda(cudaEventDestroy(event));
@@ -123,6 +125,10 @@ class cuda_device_sums final : public device_sums {
     if (under_way_ == 0) return nullptr;
     const current_device here(o_.device);
     if (is_capturing(step_)) return nullptr;
+    // "Not ready" would take the place of an error that the trainer is about to look at; the next call is soon enough.
+    const cudaError_t theirs = cudaPeekAtLastError();
+    put_off_ = theirs != cudaSuccess && theirs != cudaErrorNotReady && !put_off_;
+    if (put_off_) return nullptr;
     const capture_tolerant now;   // some other thread may be capturing
     const cudaError_t reached = cudaEventQuery(ring_[first_].landed);
     if (reached == cudaErrorNotReady) {
@@ -160,7 +166,7 @@ class cuda_device_sums final : public device_sums {
     if (!used_) return;
     const current_device here(o_.device);
     refuse_capture("restart()");
-    launch(hand_over_totals{totals_, nullptr, o_.max_metrics, true}, {.stream = step_});
+    clear_totals();
   }
 
  private:
@@ -177,12 +183,16 @@ class cuda_device_sums final : public device_sums {
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   }
 
+  void clear_totals() {
+    launch(hand_over_totals{totals_, nullptr, o_.max_metrics, true}, {.stream = step_});
+  }
+
   /// Each once with nothing to do, so that no step waits until its code is on the GPU.
   void load_kernels() {
     const std::size_t none = 0;
     for (const number_kind kind : {number_kind::f32, number_kind::f16, number_kind::bf16}) {
-      const device_values values{.kind = kind, .stream = side_};
-      device_rows rows{.kind = kind, .stream = side_};
+      const device_values values{.kind = kind};
+      const device_rows rows{.kind = kind};
       switch (kind) {
         case number_kind::f32: add_values_as<float>(none, values), load_ranks<float>(rows); break;
         case number_kind::f16: add_values_as<f16>(none, values), load_ranks<f16>(rows); break;
@@ -199,7 +209,7 @@ class cuda_device_sums final : public device_sums {
 
   template <class T>
   void add_values_as(std::size_t metric, const device_values& v) {
-    launch(sum_values<T>{static_cast<const T*>(v.data), v.count, v.weight, totals_ + metric}, {.stream = v.stream});
+    launch(sum_values<T>{static_cast<const T*>(v.data), v.count, v.weight, totals_ + metric}, {.stream = step_});
   }
   template <class T>
   void add_rows_as(std::size_t metric, const device_rows& r) {
@@ -209,11 +219,12 @@ class cuda_device_sums final : public device_sums {
   void add_labelled(std::size_t metric, const device_rows& r) {
     launch(rank_rows<T, Label>{static_cast<const T*>(r.logits), static_cast<const Label*>(r.labels), r.rows, r.classes,
                                r.top_k, totals_ + metric},
-           {.blocks = std::max(1U, rank_rows_blocks(r.rows)), .stream = r.stream});
+           {.blocks = std::max(1U, rank_rows_blocks(r.rows)), .stream = step_});
   }
 
-  /// Makes `stream` that of the step; what was added in another comes first.
-  void enter(stream_view stream) {
+  /// Makes `wanted` the step's stream; what was added in another comes first.
+  void enter(stream_view wanted) {
+    const stream_view stream = named_stream(wanted);
     if (used_ && stream == step_) return;
     if (used_) {
       if (is_capturing(stream) || is_capturing(step_))
@@ -241,16 +252,6 @@ class cuda_device_sums final : public device_sums {
     check_cuda(cudaEventSynchronize(s.landed), "cudaEventSynchronize");
   }
 
-  static bool is_capturing(stream_view stream) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaError_t result = cudaStreamIsCapturing(stream, &status);
-    if (result == cudaErrorStreamCaptureImplicit) {   // the legacy stream, while one that it waits for is captured
-      ignore_cuda(result);
-      return true;
-    }
-    check_cuda(result, "cudaStreamIsCapturing");
-    return status != cudaStreamCaptureStatusNone;
-  }
   void refuse_capture(const char* call) const {
     if (is_capturing(step_))
       throw setup_error("metrics::" + std::string(call) + " while the step's stream is being captured",
@@ -264,9 +265,9 @@ class cuda_device_sums final : public device_sums {
   metric_totals* totals_ = nullptr;
   cudaStream_t side_ = nullptr;
   cudaEvent_t order_ = nullptr;
-  stream_view step_{};           // of the last add
+  stream_view step_{};   // of the last add; named
   std::size_t metrics_ = 0, first_ = 0, under_way_ = 0;
-  bool used_ = false;
+  bool used_ = false, put_off_ = false;
 };
 
 }  // namespace detail

@@ -1,0 +1,58 @@
+// Metrics on a device, in programs with habits of their own.
+#include "device_fixtures.hpp"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+namespace mr = millrace;
+using fake_cuda_test::a_stream;
+
+TEST_CASE("adds on several threads in the empty stream, in a program where that is each thread's own") {
+  fake_cuda::reset({.when = fake_cuda::order::late, .null_per_thread = true});
+  {
+    const column<float> value({1, 2, 4, 8});
+    logged f;
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    for (std::size_t step = 0; step < 4; ++step) {
+      auto one = value.view();
+      one.data += step;
+      one.shape = {1};
+      std::thread([&] { loss.add(one); }).join();
+      m.maybe_log(step, f.out);
+    }
+    m.finish(f.out);
+    const auto& rows = f.rows();
+    REQUIRE(rows.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(rows[i].find("loss").value_or(-1) == 1 << i);
+  }
+}
+
+TEST_CASE("an error that the trainer has yet to look at is still there after maybe_log(), and rows come all the same") {
+  fake_cuda::reset({.when = fake_cuda::order::late, .polls = 3});
+  {
+    const a_stream s;
+    const column<float> value({5});
+    logged f;
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums({.slots = 64})});
+    auto loss = m.mean("loss");
+    std::uint64_t step = 0, rows = 0;
+    const auto train_step = [&] {
+      loss.add(value.view(), {.stream = s.handle});
+      rows += m.maybe_log(step++, f.out);
+    };
+    for (int i = 0; i < 8; ++i) {
+      train_step();
+      CHECK(cudaSetDevice(1'000) == cudaErrorInvalidDevice);
+      train_step();
+      CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
+    }
+    CHECK(cudaSetDevice(1'000) == cudaErrorInvalidDevice);   // of a trainer that never looks
+    rows = 0;
+    for (int i = 0; i < 20; ++i) train_step();
+    CHECK(rows > 0);
+    cudaGetLastError();
+    m.finish(f.out);
+  }
+}
