@@ -257,6 +257,31 @@ TEST_CASE("session: two of them share a device, batch by batch") {
   CHECK(validated.right());
 }
 
+TEST_CASE("session: of two that share a device, one does not wait for the other's step") {
+  contract::start();
+  const contract::stream train_step, valid_step;
+  const auto device = mr::cuda_device(0);
+  keeper trained(20), validated(20);
+  mr::session train{flow(160, {.device = device, .stream = train_step, .slots = 2}), quiet(2)};
+  mr::session valid{flow(160, {.device = device, .stream = valid_step, .slots = 2}), quiet(1)};
+  {
+    const contract::held until(valid_step);
+    for (int i = 0; i < 2; ++i) {
+      auto b = valid.next();   // released at once: the next copy into its slot stands behind the step
+      validated.step(b, valid_step);
+    }
+    contract::pause();
+    for (auto& b : train) trained.step(b, train_step);
+    train_step.synchronize();
+    CHECK_FALSE(until.over());
+  }
+  for (auto& b : valid) validated.step(b, valid_step);
+  valid_step.synchronize();
+  CHECK(trained.right());
+  CHECK(validated.batches() == 20);
+  CHECK(validated.right());
+}
+
 TEST_CASE("session: one on each device of the process") {
   contract::start(1, 2);
   int count = 0;

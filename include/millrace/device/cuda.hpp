@@ -62,6 +62,7 @@ class cuda_backend final : public device_backend {
   }
 
   std::string name() const override { return pageable_used_ ? name_ + " with pageable host slots" : name_; }
+  std::shared_ptr<device_backend> for_one_session() override { return std::make_shared<cuda_backend>(ordinal_); }
   int ordinal() const noexcept override { return ordinal_; }
   bool leases_host_slots() const override { return false; }
   memory_kind memory() const override { return memory_kind::device; }

@@ -37,6 +37,8 @@ class device_backend {
   /// Whether the host can read a delivered batch.
   virtual memory_kind memory() const = 0;
 
+  /// What one session uses: a copy stream of its own, so that none waits behind another's steps. Null: this object.
+  virtual std::shared_ptr<device_backend> for_one_session() { return nullptr; }
   /// Of several of its kind, from 0; -1 for the host.
   virtual int ordinal() const noexcept { return -1; }
   /// Makes this device current for the calling thread.

@@ -158,7 +158,8 @@ class session<Flow>::engine {
   }
 
   delivery& make_delivery() {
-    const auto& backend = to_device_.options.device.backend();
+    auto backend = to_device_.options.device.backend();
+    if (auto own = backend->for_one_session()) backend = std::move(own);
     const bool fixed = to_device_.options.fixed_slots;
     if (backend->leases_host_slots()) delivery_ = std::make_shared<host_delivery>(backend, fixed);
     else
@@ -225,7 +226,7 @@ class session<Flow>::engine {
       m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
     m.check();
     delivery_->allocate({.host_slots = m.host_slots, .rows = batch_rows_, .batch_bytes = slot_bytes_});
-    description_ = "millrace: " + to_device_.options.device.name() + ", " + std::to_string(workers_) + " workers, " +
+    description_ = "millrace: " + delivery_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
                    std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() +
                    "; memory: " + m.describe();
     if (options_.announce) std::fprintf(stderr, "%s\n", description_.c_str());
