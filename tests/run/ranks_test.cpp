@@ -98,7 +98,8 @@ TEST_CASE("what contradicts itself is refused by name") {
   CHECK(message_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}) == "PMI_RANK=2 is not below PMI_SIZE=2");
   CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "0"}}) == "RANK=0 is not below WORLD_SIZE=0");
   CHECK(message_of({{"RANK", "one\n"}, {"WORLD_SIZE", "2"}}) == "RANK=one\\x0a is no number of processes");
-  CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}) == "LOCAL_RANK=2 is not below WORLD_SIZE=2");
+  CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}) ==
+        "LOCAL_RANK=2 is not below WORLD_SIZE=2");
 }
 
 TEST_CASE("the call reads this process's own environment") {

@@ -1,7 +1,7 @@
 // Which process of how many this is, in data-parallel training.
 //
 //   mr::ranks mine{.rank = 1, .world_size = 4};          // by hand: from MPI_Comm_rank() and the like
-//   auto mine = mr::ranks_from_launcher();               // or from what mpirun, srun or torchrun put into the environment
+//   auto mine = mr::ranks_from_launcher();               // or from the environment: mpirun, srun, torchrun
 //   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1)"
 //
 // Nothing is read from the environment but by that call. No launcher: one process, rank 0 of 1. Of several launchers
@@ -88,7 +88,8 @@ class launcher_reader {
   std::size_t number(const char* variable) const {
     const int value = launcher_number(look_(variable));
     if (value < 0)
-      throw setup_error(std::string(variable) + "=" + printable(look_(variable)) + " is no number of processes", hint());
+      throw setup_error(std::string(variable) + "=" + printable(look_(variable)) + " is no number of processes",
+                        hint());
     return static_cast<std::size_t>(value);
   }
 
