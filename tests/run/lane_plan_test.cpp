@@ -155,7 +155,8 @@ TEST_CASE("the order is the same for every number of ranks, wherever each of the
     const mr::lane_plan plan(o);
     const std::uint64_t epoch = random.below(4), from = random.below(plan.positions() + 1);
     const samples expected = walked(plan, epoch, from, 1);
-    for (const std::size_t world_size : {2U, 3U, 4U, 6U, 12U}) REQUIRE(walked(plan, epoch, from, world_size) == expected);
+    for (const std::size_t world_size : {2U, 3U, 4U, 6U, 12U})
+      REQUIRE(walked(plan, epoch, from, world_size) == expected);
   }
 }
 

@@ -94,7 +94,8 @@ class lane_plan {
   /// Of an epoch; positions from there on hold nothing.
   std::uint64_t positions() const noexcept {
     if (exact()) return pass_length();
-    return options_.epoch_batches == options::endless ? options::endless : options_.epoch_batches * options_.global_batch;
+    if (options_.epoch_batches == options::endless) return options::endless;
+    return options_.epoch_batches * options_.global_batch;
   }
   /// Of an epoch, the short one included.
   std::uint64_t batches() const noexcept {
