@@ -3,33 +3,19 @@
 //   mr::to_device({.device = mr::best_device()})
 //
 // With several processes on one machine each takes the GPU of its local rank, counted round where there are fewer. The
-// rank is what torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm put into the environment (`local_rank`); 0 where
+// rank is what torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm put into the environment (launcher.hpp); 0 where
 // none did. Kernels go by the thread's current device: make this one current, cudaSetDevice(device.ordinal()), before
 // anything else of CUDA; on behalf of a thread that has not chosen, the runtime opens device 0 as well, which takes
 // memory there. Errors: io_error where there is a GPU that cannot be used.
 #pragma once
 
+#include <millrace/base/launcher.hpp>
 #include <millrace/device/host.hpp>
 #ifdef MILLRACE_CUDA
 #include <millrace/device/cuda.hpp>
 #endif
 
-#include <cstdlib>
-
 namespace millrace::inline MILLRACE_ABI {
-
-/// Which of the processes on this machine this one is.
-inline int local_rank() noexcept {
-  for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                           "SLURM_LOCALID"}) {
-    const char* const text = std::getenv(name);
-    if (!text || *text == '\0') continue;
-    char* end = nullptr;
-    const long rank = std::strtol(text, &end, 10);
-    if (*end == '\0' && rank >= 0 && rank < 1 << 20) return static_cast<int>(rank);
-  }
-  return 0;
-}
 
 inline device best_device() {
 #ifdef MILLRACE_CUDA

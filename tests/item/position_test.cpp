@@ -1,0 +1,169 @@
+#include <millrace/base/random.hpp>
+#include <millrace/item/position.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace mr = millrace;
+
+namespace {
+
+const mr::position some{.seed = 7,
+                        .epoch = 3,
+                        .next_position = 640'000,
+                        .lanes = 48,
+                        .window = 8'192,
+                        .global_batch = 256,
+                        .data_set = 0x0123456789abcdef,
+                        .digest = 0xfedcba9876543210};
+
+template <class Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const mr::error& e) {
+    return e.message();
+  }
+  return "no error";
+}
+
+/// What parsing says, without the words that are the same each time.
+std::string refusal_of(const std::string& text) {
+  try {
+    static_cast<void>(mr::parse_position(text));
+  } catch (const mr::data_error& e) {
+    const std::string always = "this is no resume point of a run: ";
+    const std::string& m = e.message();
+    return m.starts_with(always) ? m.substr(always.size(), m.rfind("; it has ") - always.size()) : m;
+  }
+  return "no error";
+}
+
+std::string with_checksum(std::string text) {
+  text.resize(text.find(" crc32c="));
+  return text + " crc32c=" + mr::detail::hexadecimal_digits(mr::detail::checksum_of(text), 8);
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  REQUIRE(text.find(what) != std::string::npos);
+  return text.replace(text.find(what), what.size(), by);
+}
+
+}  // namespace
+
+TEST_CASE("the text is pinned, and read back as what was written") {
+  CHECK(mr::to_text(some) ==
+        "millrace version=1 seed=7 epoch=3 position=640000 lanes=48 window=8192 global_batch=256 epoch_batches=0 "
+        "drop_last=1 data=0123456789abcdef digest=fedcba9876543210 crc32c=1e92c257");
+  CHECK(mr::parse_position(mr::to_text(some)) == some);
+  CHECK(mr::parse_position(mr::to_text(some) + "\n") == some);
+  mr::draw random({.seed = 1});
+  const auto number = [&] { return random.bits() >> random.below(64); };
+  for (int i = 0; i < 5'000; ++i) {
+    const mr::position p{.seed = number(),
+                         .epoch = number(),
+                         .next_position = number(),
+                         .lanes = static_cast<std::uint32_t>(number()),
+                         .window = number(),
+                         .global_batch = number(),
+                         .epoch_batches = number(),
+                         .drop_last = random.chance(0.5),
+                         .data_set = number(),
+                         .digest = number()};
+    REQUIRE(mr::parse_position(mr::to_text(p)) == p);
+  }
+}
+
+TEST_CASE("the longest text is below 300 bytes") {
+  const std::uint64_t most = ~std::uint64_t{0};
+  const mr::position p{.version = ~std::uint32_t{0}, .seed = most, .epoch = most, .next_position = most,
+                       .lanes = ~std::uint32_t{0}, .window = most, .global_batch = most, .epoch_batches = most,
+                       .data_set = most, .digest = most};
+  CHECK(mr::to_text(p).size() < 300);
+}
+
+TEST_CASE("every truncation is refused") {
+  const std::string text = mr::to_text(some);
+  for (std::size_t n = 0; n < text.size(); ++n) CHECK_MESSAGE(refusal_of(text.substr(0, n)) != "no error", n);
+  CHECK(refusal_of("") == "it does not begin with 'millrace'");
+  CHECK(refusal_of(text.substr(0, 8)) == "it is cut off before version");
+  CHECK(refusal_of(text.substr(0, text.find("window"))) == "it is cut off before window");
+  CHECK(refusal_of(text.substr(0, text.find("dow="))) == "it is cut off before window");
+  CHECK(refusal_of(text.substr(0, text.find("window=8192") + 9)) == "it is cut off before global_batch");
+  CHECK(refusal_of(text.substr(0, text.size() - 1)) == "it is cut off in its checksum");
+  CHECK(refusal_of(text.substr(0, text.find("crc32c"))) == "it is cut off in its checksum");
+}
+
+TEST_CASE("every changed byte is refused, in a value by the checksum") {
+  const std::string text = mr::to_text(some);
+  std::size_t by_checksum = 0;
+  for (std::size_t at = 0; at < text.size(); ++at)
+    for (int byte = 0; byte < 256; ++byte) {
+      std::string changed = text;
+      changed[at] = static_cast<char>(byte);
+      if (changed == text) continue;
+      const std::string refusal = refusal_of(changed);
+      REQUIRE_MESSAGE(refusal != "no error", changed);
+      by_checksum += refusal == "its checksum does not fit: it was changed or damaged";
+    }
+  CHECK(by_checksum > 9 * 20);
+  CHECK(refusal_of(replaced(text, "seed=7", "seed=8")) == "its checksum does not fit: it was changed or damaged");
+  // Two bytes, or a whole value.
+  CHECK(refusal_of(replaced(text, "position=640000", "position=046000")) != "no error");
+  CHECK(refusal_of(replaced(text, "epoch=3", "epoch=30")) == "its checksum does not fit: it was changed or damaged");
+}
+
+TEST_CASE("what the checksum lets pass is still looked at") {
+  const std::string text = mr::to_text(some);
+  const auto with = [&](const char* what, const char* by) {
+    return refusal_of(with_checksum(replaced(text, what, by)));
+  };
+  CHECK(with("seed=7", "seed=8") == "no error");
+  CHECK(with("seed=7", "seed=07") == "seed=07 is no number of that field");
+  CHECK(with("seed=7", "seed=-7") == "seed=-7 is no number of that field");
+  CHECK(with("seed=7", "seed=") == "seed= is no number of that field");
+  CHECK(with("seed=7", "seed=18446744073709551616") == "seed=18446744073709551616 is no number of that field");
+  CHECK(with("lanes=48", "lanes=4294967296") == "lanes=4294967296 is no number of that field");
+  CHECK(with("drop_last=1", "drop_last=2") == "drop_last=2 is no number of that field");
+  CHECK(with("data=0", "data=A") == "data=A123456789abcdef is no number of that field");
+  CHECK(with("data=0", "data=") == "data=123456789abcdef is no number of that field");
+  CHECK(with(" seed=7", "") == "'seed=' is missing in front of ' epoch=3 position=640000 lanes=48 window'");
+  CHECK(with(" seed=7", " seed=7 seed=7") ==
+        "'epoch=' is missing in front of ' seed=7 epoch=3 position=640000 lanes=48'");
+  CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is no number of that field");
+  CHECK(with("version=1", "version=2") == "this resume point is of version 2, and only version 1 is known here");
+  CHECK(refusal_of(text + " ") == "more follows its checksum");
+  CHECK(refusal_of(text + "\n\n") == "more follows its checksum");
+  CHECK(refusal_of(std::string(100'000, 'x')) == "it does not begin with 'millrace'");
+}
+
+TEST_CASE("another run is refused by name, another place in the same run is not") {
+  mr::position elsewhere = some;
+  elsewhere.epoch = 9;
+  elsewhere.next_position = 1;
+  elsewhere.digest = 5;
+  CHECK(message_of([&] { mr::check_same(some, elsewhere); }) == "no error");
+  const auto refusal = [](const auto& change) {
+    mr::position other = some;
+    change(other);
+    const std::string always = "the resume point belongs to another run: ";
+    const std::string m = message_of([&] { mr::check_same(some, other); });
+    return m.starts_with(always) ? m.substr(always.size()) : m;
+  };
+  CHECK(refusal([](auto& p) { p.data_set = 1; }) == "the data set was 0123456789abcdef and is 0000000000000001");
+  CHECK(refusal([](auto& p) { p.seed = 8; }) == "the seed was 7 and is 8");
+  CHECK(refusal([](auto& p) { p.window = 0; }) == "the shuffle window was 8192 and is none");
+  CHECK(refusal([](auto& p) { p.lanes = 12; }) == "the number of lanes was 48 and is 12");
+  CHECK(refusal([](auto& p) { p.global_batch = 512; }) == "the global batch was 256 and is 512");
+  CHECK(refusal([](auto& p) { p.version = 2; }) == "the order's version was 1 and is 2");
+  CHECK(refusal([](auto& p) { p.drop_last = false; }) ==
+        "an epoch was one pass without a short last batch and is one pass with its short last batch");
+  CHECK(refusal([](auto& p) { p.epoch_batches = 100; }) ==
+        "an epoch was one pass without a short last batch and is 100 batches");
+  CHECK(refusal([](auto& p) { p.epoch_batches = ~std::uint64_t{0}; }).ends_with("and is endless"));
+  CHECK(refusal([](auto& p) {
+          p.seed = 8;
+          p.lanes = 12;
+        }) == "the seed was 7 and is 8; the number of lanes was 48 and is 12");
+}

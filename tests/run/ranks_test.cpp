@@ -1,0 +1,116 @@
+#include <millrace/run/ranks.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+namespace mr = millrace;
+
+namespace {
+
+using environment = std::map<std::string, std::string>;
+
+mr::ranks read(const environment& variables) {
+  const auto look = [&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  return mr::detail::launcher_reader(look).read();
+}
+
+std::string message_of(const environment& variables) {
+  try {
+    const mr::ranks r = read(variables);
+    return "no error, " + r.describe();
+  } catch (const mr::setup_error& e) {
+    return e.message();
+  }
+}
+
+environment operator+(environment a, const environment& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+const environment torchrun{
+    {"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"TORCHELASTIC_RUN_ID", "none"}};
+const environment open_mpi{
+    {"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}};
+const environment mvapich{
+    {"MV2_COMM_WORLD_RANK", "2"}, {"MV2_COMM_WORLD_SIZE", "6"}, {"MV2_COMM_WORLD_LOCAL_RANK", "2"}};
+const environment mpich{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}};
+const environment slurm_job{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}, {"SLURM_LOCALID", "0"}};
+const environment slurm_step{
+    {"SLURM_PROCID", "9"}, {"SLURM_NTASKS", "16"}, {"SLURM_LOCALID", "3"}, {"SLURM_STEP_ID", "0"}};
+
+}  // namespace
+
+TEST_CASE("without a launcher there is one process") {
+  CHECK(read({}) == mr::ranks{});
+  CHECK(read({{"RANK", ""}, {"WORLD_SIZE", ""}}) == mr::ranks{});
+  CHECK(read({}).describe() == "rank 0 of 1");
+}
+
+TEST_CASE("each launcher's variables are read") {
+  CHECK(read(torchrun) == mr::ranks{.rank = 5, .world_size = 8, .local_rank = 1});
+  CHECK(read(open_mpi) == mr::ranks{.rank = 3, .world_size = 4, .local_rank = 1});
+  CHECK(read(mvapich) == mr::ranks{.rank = 2, .world_size = 6, .local_rank = 2});
+  CHECK(read(mpich) == mr::ranks{.rank = 1, .world_size = 2, .local_rank = 1});
+  CHECK(read(slurm_step) == mr::ranks{.rank = 9, .world_size = 16, .local_rank = 3});
+  CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}) == mr::ranks{.rank = 1, .world_size = 2});
+  CHECK(read(open_mpi).describe() == "rank 3 of 4 (Open MPI, local rank 1)");
+}
+
+TEST_CASE("a Slurm job is no step of srun") {
+  CHECK(read(slurm_job) == mr::ranks{});
+  for (const char* not_srun : {"4294967290", "4294967291", "4294967292"}) {   // interactive, batch, extern
+    environment shell = slurm_step;
+    shell["SLURM_STEP_ID"] = not_srun;
+    CHECK(read(shell) == mr::ranks{});
+  }
+  CHECK(read(slurm_job + environment{{"SLURM_STEPID", "12"}}).world_size == 16);
+  environment part_of_the_job = slurm_step;
+  part_of_the_job["SLURM_STEP_NUM_TASKS"] = "10";
+  CHECK(read(part_of_the_job).world_size == 10);
+}
+
+TEST_CASE("the innermost launcher counts") {
+  CHECK(read(torchrun + slurm_step) == read(torchrun));   // one agent for each task of srun
+  CHECK(read(torchrun + open_mpi) == read(torchrun));
+  CHECK(read(open_mpi + slurm_step) == read(open_mpi));   // mpirun inside a job
+  CHECK(read(mpich + slurm_job) == read(mpich));
+  const environment pmi_of_srun{{"PMI_RANK", "9"}, {"PMI_SIZE", "16"}};
+  CHECK(read(pmi_of_srun + slurm_step) == read(slurm_step));
+  CHECK(read(pmi_of_srun + slurm_step + open_mpi) == read(open_mpi));   // mpirun in a shell that srun started
+  CHECK(read(open_mpi + environment{{"RANK", "3"}, {"WORLD_SIZE", "4"}}) == read(open_mpi));
+}
+
+TEST_CASE("what contradicts itself is refused by name") {
+  CHECK(message_of(open_mpi + environment{{"RANK", "0"}, {"WORLD_SIZE", "1"}}) ==
+        "the environment says rank 0 of 1 (torchrun, local rank 0) and rank 3 of 4 (Open MPI, local rank 1) at once");
+  CHECK(message_of(slurm_step + environment{{"RANK", "0"}, {"WORLD_SIZE", "1"}}).find("(Slurm, ") != std::string::npos);
+  CHECK(message_of(open_mpi + mpich).find("(MPICH, ") != std::string::npos);
+  CHECK(message_of({{"RANK", "1"}}) == "RANK (torchrun) is set and WORLD_SIZE is not");
+  CHECK(message_of({{"OMPI_COMM_WORLD_SIZE", "1"}}) ==
+        "OMPI_COMM_WORLD_SIZE (Open MPI) is set and OMPI_COMM_WORLD_RANK is not");
+  CHECK(message_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}) == "PMI_RANK=2 is not below PMI_SIZE=2");
+  CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "0"}}) == "RANK=0 is not below WORLD_SIZE=0");
+  CHECK(message_of({{"RANK", "one\n"}, {"WORLD_SIZE", "2"}}) == "RANK=one\\x0a is no number of processes");
+  CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}) ==
+        "LOCAL_RANK=2 is not below WORLD_SIZE=2");
+}
+
+TEST_CASE("the call reads this process's own environment") {
+  for (const mr::launcher& l : mr::launchers) {
+    unsetenv(l.rank);
+    unsetenv(l.world_size);
+  }
+  setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
+  CHECK(mr::ranks_from_launcher() == mr::ranks{.rank = 1, .world_size = 3});
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  CHECK(mr::ranks_from_launcher() == mr::ranks{});
+}
