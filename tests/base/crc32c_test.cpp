@@ -52,3 +52,21 @@ TEST_CASE("tables and instruction agree with the definition for every length, st
       REQUIRE(mr::crc32c(part.subspan(cut), mr::crc32c(part.first(cut))) == expected);
     }
 }
+
+TEST_CASE("long runs, which go by three lanes, agree with the definition") {
+  mr::draw random({.seed = 6});
+  std::vector<std::byte> data(100'000);
+  for (auto& b : data) b = std::byte(random.below(256));
+  for (const std::size_t lanes : {std::size_t{3 * 256}, std::size_t{3 * 4096}})
+    for (const std::size_t count : {1, 2, 3})
+      for (const int more : {-9, -8, -1, 0, 1, 7, 8, 777}) {
+        const std::size_t size = lanes * count + static_cast<std::size_t>(more);
+        const auto part = std::span<const std::byte>(data).subspan(random.below(20), size);
+        const std::uint32_t expected = slow_crc32c(part);
+        CAPTURE(size);
+        CHECK(mr::crc32c(part) == expected);
+        CHECK(~mr::detail::crc32c_by_tables(part, ~0U) == expected);
+        const std::size_t cut = random.below(size);
+        CHECK(mr::crc32c(part.subspan(cut), mr::crc32c(part.first(cut))) == expected);
+      }
+}

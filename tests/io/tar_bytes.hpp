@@ -4,7 +4,9 @@
 
 #include "../temporary_folder.hpp"
 
+#include <millrace/io/indexed_reader.hpp>
 #include <millrace/io/shard_reader.hpp>
+#include <millrace/io/tar_index_scan.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -211,8 +214,55 @@ inline outcome read_source(std::unique_ptr<mr::byte_source> source, mr::shard_re
   }
   return result;
 }
+
+/// The same through an index of the shard; all samples are asked for at once. Nothing for a compressed shard.
+inline std::optional<outcome> read_by_index(mr::byte_source& source, const mr::shard_reader_options& options) {
+  outcome result;
+  try {
+    mr::shard_index index = mr::scan_shard(source, shared_pool());
+    if (index.state() == mr::shard_index::shard_state::compressed) return std::nullopt;
+    result.counters = index.facts().counters;
+    mr::indexed_reader reader(source, index, shared_pool(),
+                              {.fields = options.fields, .max_member_bytes = options.max_member_bytes});
+    std::vector<std::uint32_t> numbers;
+    for (std::uint32_t i = 0; i < index.samples(); ++i) numbers.push_back(i);
+    std::vector<mr::record> records(numbers.size());
+    const std::size_t good = reader.read(numbers, records);
+    for (std::size_t i = 0; i < good; ++i) {
+      result.samples.push_back(shown(records[i]));
+      result.offsets.push_back(records[i].offset_bytes());
+    }
+    if (good < numbers.size()) std::rethrow_exception(reader.failure());
+    if (index.state() == mr::shard_index::shard_state::damaged) reader.throw_damage();
+  } catch (const mr::data_error& e) {
+    result.error = "data";
+    result.message = e.message();
+    result.where = e.where();
+  }
+  return result;
+}
+
+/// How what an index gives differs from what shard_reader gives; empty if it does not.
+inline std::string difference(const outcome& whole, const outcome& indexed) {
+  const auto text = [](const outcome& o) {
+    return std::to_string(o.samples.size()) + " samples, then '" + o.error + "' at " +
+           std::to_string(o.where.offset_bytes) + ": " + o.message;
+  };
+  const auto passed_over = [](const mr::shard_counters& c) {
+    return std::vector{c.metadata_members, c.dot_files, c.names_without_dot, c.not_regular, c.unconverted_names};
+  };
+  if (!(whole == indexed) || whole.where.offset_bytes != indexed.where.offset_bytes)
+    return "; by index: " + text(indexed) + "; by shard_reader: " + text(whole);
+  return whole.error.empty() && passed_over(whole.counters) != passed_over(indexed.counters)
+             ? "; by index other members are passed over" : "";
+}
+
+/// Every archive of every test is read in both ways: a difference is an error.
 inline outcome read_tar(std::string tar, mr::shard_reader_options options = {}) {
-  return read_source(std::make_unique<memory_source>(std::move(tar)), std::move(options));
+  memory_source source(tar);
+  outcome o = read_source(std::make_unique<memory_source>(std::move(tar)), options);
+  if (const auto indexed = read_by_index(source, options)) o.error += difference(o, *indexed);
+  return o;
 }
 
 inline void save(const std::string& path, std::string_view data) {

@@ -18,8 +18,8 @@
 #include <millrace/item/tally.hpp>
 #include <millrace/io/member_name.hpp>
 #include <millrace/io/tar_reader.hpp>
+#include <millrace/io/wanted_fields.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -50,14 +50,23 @@ struct shard_counters {
   std::uint64_t unconverted_names = 0;     ///< see tar_reader
 };
 
+/// Where a reader begins that does not begin at the start: the offset of a sample's first header in a plain shard.
+struct shard_start {
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t samples_before = 0;
+  std::string last_key{};             ///< of the sample before, for messages
+};
+
 class shard_reader {
  public:
-  shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {})
-      : tar_(std::make_unique<tar_reader>(std::move(source), pool)),
+  shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
+               shard_start start = {})
+      : tar_(std::make_unique<tar_reader>(std::move(source), pool, start.offset_bytes)),
         builder_(pool),
-        max_member_bytes_(options.max_member_bytes) {
-    for (const std::string& names : options.fields) add_wanted(names);
-  }
+        wanted_(options.fields),
+        max_member_bytes_(options.max_member_bytes),
+        samples_before_(start.samples_before),
+        last_key_(std::move(start.last_key)) {}
 
   /// The next sample; nothing at the end of the shard.
   std::optional<record> next() {
@@ -134,7 +143,7 @@ class shard_reader {
     field_.assign(written);
     for (char& c : field_)
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (!wanted_.empty() && std::find(wanted_.begin(), wanted_.end(), field_) == wanted_.end()) {
+    if (!wanted_.contains(field_)) {
       ++counters_.unwanted_fields;
       return;
     }
@@ -158,23 +167,12 @@ class shard_reader {
     else ++counters_.names_without_dot;
   }
 
-  void add_wanted(std::string_view names) {
-    if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
-      throw setup_error("the field '" + printable(names) + "' has upper-case letters, and no field of a record has",
-                        "Write it in lower case; it stands for all spellings");
-    for (std::size_t at = 0; at <= names.size();) {
-      const std::size_t end = std::min(names.find(';', at), names.size());
-      wanted_.emplace_back(names.substr(at, end - at));
-      at = end + 1;
-    }
-  }
-
   place where() const {
     return {.stage = "tar", .shard = std::string(tar_->shard()), .key = {}, .offset_bytes = waiting_->offset_bytes};
   }
   std::string last_good() const {
-    return counters_.samples == 0 ? ", before the first sample was complete"
-                                  : ", after the last good key '" + printable(last_key_) + "'";
+    return samples_before_ + counters_.samples == 0 ? ", before the first sample was complete"
+                                                    : ", after the last good key '" + printable(last_key_) + "'";
   }
   template <class Error>
   void remember(Error known) {
@@ -183,11 +181,13 @@ class shard_reader {
 
   std::unique_ptr<tar_reader> tar_;
   record_builder builder_;
-  std::vector<std::string> wanted_;
+  detail::wanted_fields wanted_;
   std::uint64_t max_member_bytes_;
+  std::uint64_t samples_before_;
+  std::string last_key_;
   shard_counters counters_;
   std::optional<tar_member> waiting_;   ///< met, not yet dealt with
-  std::string field_, last_key_;
+  std::string field_;
   bool sample_open_ = false;
   bool ended_ = false;
   std::exception_ptr failure_;

@@ -21,6 +21,7 @@
 #include <millrace/io/archive.hpp>
 #include <millrace/io/byte_source.hpp>
 #include <millrace/io/shard_stream.hpp>
+#include <millrace/io/tail_source.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,16 +36,23 @@
 namespace millrace::inline MILLRACE_ABI {
 
 struct tar_member {
-  std::string_view name{};          ///< valid until the next member
-  std::uint64_t size_bytes = 0;     ///< of the payload, holes included
-  std::uint64_t offset_bytes = 0;   ///< of the first header block in the uncompressed stream
-  bool regular = false;             ///< a file; not a link, a folder or a device
+  std::string_view name{};                  ///< valid until the next member
+  std::uint64_t size_bytes = 0;             ///< of the payload, holes included
+  std::uint64_t offset_bytes = 0;           ///< of the first header block in the uncompressed stream
+  std::uint64_t payload_offset_bytes = 0;   ///< of the payload there, unless it is sparse
+  bool regular = false;                     ///< a file; not a link, a folder or a device
+  bool sparse = false;                      ///< it has holes, which the archive does not hold
 };
 
 class tar_reader {
  public:
-  tar_reader(std::unique_ptr<byte_source> source, block_pool& pool)
-      : source_(std::move(source)), stream_(*source_, pool), handle_(detail::open_archive_reader()) {
+  /// From `start_bytes` on, which is the offset of a member's first header block in a plain shard.
+  tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, std::uint64_t start_bytes = 0)
+      : source_(start_bytes == 0 ? std::move(source)
+                                 : std::make_unique<detail::tail_source>(std::move(source), start_bytes)),
+        base_bytes_(start_bytes == 0 ? 0 : start_bytes - detail::tar_block_bytes),
+        stream_(*source_, pool),
+        handle_(detail::open_archive_reader()) {
     ::archive_read_support_format_tar(handle_.get());
     ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);   // "._x" is an ordinary member
     ::archive_read_set_read_callback(handle_.get(), &tar_reader::give_chunk);
@@ -58,11 +66,12 @@ class tar_reader {
   std::optional<tar_member> next() {
     if (!opened_) open();
     else if (::archive_read_data_skip(handle_.get()) != ARCHIVE_OK) fail("has a cut payload", member_.offset_bytes);
-    const auto offset_bytes = static_cast<std::uint64_t>(::archive_filter_bytes(handle_.get(), 0));
+    const std::uint64_t offset_bytes = stream_offset();
     struct ::archive_entry* entry = nullptr;
     const int result = ::archive_read_next_header(handle_.get(), &entry);
     if (result == ARCHIVE_EOF) {
-      check_end(offset_bytes);
+      end_marker_at_ = offset_bytes;
+      check_end(offset_bytes - base_bytes_);
       return std::nullopt;
     }
     if (result == ARCHIVE_WARN) check_warning(offset_bytes);
@@ -89,7 +98,7 @@ class tar_reader {
       if (size_bytes > 0) std::memcpy(room.data() + at, data, size_bytes);
       filled = static_cast<std::size_t>(at) + size_bytes;
     }
-    if (filled < room.size() && !sparse_)
+    if (filled < room.size() && !member_.sparse)
       throw damage("has a payload of " + std::to_string(filled) + " bytes where the header says " +
                        std::to_string(room.size()),
                    member_.offset_bytes);
@@ -98,6 +107,8 @@ class tar_reader {
 
   std::string_view shard() const noexcept { return source_->name(); }
   bool compressed() const noexcept { return stream_.compressed(); }
+  /// Where the end marker begins, once next() has met it.
+  std::uint64_t end_marker_at() const noexcept { return end_marker_at_; }
 
   /// Names (of members, links, users) that libarchive could not convert to the locale's character set and left raw.
   std::uint64_t unconverted_names() const noexcept { return unconverted_names_; }
@@ -109,14 +120,21 @@ class tar_reader {
   void open() {
     opened_ = true;
     if (::archive_read_open1(handle_.get()) != ARCHIVE_OK) fail("is no tar archive", 0);
+    struct ::archive_entry* stand_in = nullptr;
+    if (base_bytes_ > 0 && ::archive_read_next_header(handle_.get(), &stand_in) != ARCHIVE_OK)
+      fail("cannot be read from here", base_bytes_ + detail::tar_block_bytes);
+  }
+
+  std::uint64_t stream_offset() const noexcept {
+    return base_bytes_ + static_cast<std::uint64_t>(::archive_filter_bytes(handle_.get(), 0));
   }
 
   tar_member describe(struct ::archive_entry* entry, std::uint64_t offset_bytes) {
     const char* name = ::archive_entry_pathname(entry);
     if (!name) throw damage("has a member without a readable name", offset_bytes);
-    tar_member member{.name = name, .offset_bytes = offset_bytes};
+    tar_member member{.name = name, .offset_bytes = offset_bytes, .payload_offset_bytes = stream_offset()};
     member.regular = ::archive_entry_filetype(entry) == AE_IFREG && !::archive_entry_hardlink(entry);
-    sparse_ = ::archive_entry_sparse_count(entry) > 0;
+    member.sparse = ::archive_entry_sparse_count(entry) > 0;
     const auto size_bytes = ::archive_entry_size(entry);
     if (size_bytes < 0) throw damage("has a member of negative size", offset_bytes);
     member.size_bytes = static_cast<std::uint64_t>(size_bytes);
@@ -130,19 +148,19 @@ class tar_reader {
     ++unconverted_names_;
   }
 
-  /// Reads the rest of the shard: from the end marker on there may be nothing but zeros.
+  /// Reads the rest of the shard: from the end marker on there may be nothing but zeros. Offsets of the stream.
   void check_end(std::uint64_t marker_at) {
     do {
       if (stream_.zeros_from_bytes() > marker_at)
-        throw damage("goes on after an end marker (expected: zeros up to its end)", marker_at,
+        throw damage("goes on after an end marker (expected: zeros up to its end)", end_marker_at_,
                      "If archives were joined, keep them as shards of their own; else the shard is damaged: copy, "
                      "download or write it again");
       if (stream_.end_bytes() > marker_at + end_marker_bytes + most_padding_bytes)
         throw damage("has more than 16 MiB of zeros after the end marker: a copy or download that never finished",
-                     marker_at);
+                     end_marker_at_);
     } while (!stream_.next_chunk().empty());
     if (stream_.end_bytes() < marker_at + end_marker_bytes)
-      throw damage("ends without an end marker (expected: two blocks of 512 zeros)", marker_at,
+      throw damage("ends without an end marker (expected: two blocks of 512 zeros)", end_marker_at_,
                    "The program that wrote or copied it was interrupted: write, copy or download it again");
   }
 
@@ -179,13 +197,14 @@ class tar_reader {
   }
 
   std::unique_ptr<byte_source> source_;
+  std::uint64_t base_bytes_;   // of the shard, before the first byte of the stream
   detail::shard_stream stream_;
   detail::archive_reader handle_;
   std::exception_ptr stream_failure_;
   tar_member member_;
   std::uint64_t unconverted_names_ = 0;
+  std::uint64_t end_marker_at_ = 0;
   bool opened_ = false;
-  bool sparse_ = false;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

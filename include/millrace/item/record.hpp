@@ -6,7 +6,8 @@
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
 //
 // A record is a handle of two words on one block that holds everything (payloads, names, key), so that records cost no
-// allocation. Threads: as `bytes`. Lifetime: the record and every `bytes` taken from it keep the block.
+// allocation. Records that were read together share a block.
+// Threads: as `bytes`. Lifetime: the record and every `bytes` taken from it keep the block.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -31,6 +32,8 @@ struct field_entry {
 struct record_head {
   std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
   std::uint64_t offset_bytes;
+  std::size_t next_at = 0;            // the head of the next record in this block; 0: none
+  std::size_t records_in_block = 1;
 };
 
 }  // namespace detail
@@ -73,8 +76,10 @@ class record {
   place where() const {
     return {.stage = {}, .shard = std::string(shard()), .key = std::string(key()), .offset_bytes = offset_bytes()};
   }
-  /// Bytes of memory that this record keeps.
-  std::size_t held_bytes() const noexcept { return block_ ? block_.get()->capacity_bytes : 0; }
+  /// Bytes of memory that this record keeps: its share of the block.
+  std::size_t held_bytes() const noexcept {
+    return block_ ? block_.get()->capacity_bytes / (head_ ? head_->records_in_block : 1) : 0;
+  }
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
@@ -119,7 +124,20 @@ class record {
 inline place place_of(const bytes& field) {
   const auto* block = field.block().get();
   if (!block || !block->head) return {};
-  return record(field.block(), static_cast<const detail::record_head*>(block->head)).where();
+  const auto* head = static_cast<const detail::record_head*>(block->head);
+  const auto* base = reinterpret_cast<const std::byte*>(block + 1);
+  const auto begin = static_cast<std::size_t>(field.data() - base), end = begin + field.size();
+  for (;;) {
+    const record candidate(field.block(), head);
+    if (head->next_at == 0) return candidate.where();
+    for (std::size_t i = 0; i < candidate.field_count(); ++i) {
+      const bytes own = candidate.field(i);
+      const auto at = static_cast<std::size_t>(own.data() - base);
+      if (at <= begin && end <= at + own.size() && (!own.empty() || own.name().data() == field.name().data()))
+        return candidate.where();
+    }
+    head = reinterpret_cast<const detail::record_head*>(base + head->next_at);
+  }
 }
 
 }  // namespace millrace::inline MILLRACE_ABI
