@@ -25,6 +25,15 @@ constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noex
   return combine_keys(parent, child);
 }
 
+/// A sample's name in the data set.
+struct located_sample {
+  std::uint64_t part = 0;    ///< in the list as the user gave it
+  std::uint64_t index = 0;   ///< in the part, among those that were counted
+
+  std::uint64_t id() const noexcept { return sample_id(part, index); }
+  friend bool operator==(const located_sample&, const located_sample&) = default;
+};
+
 template <class T>
 struct sample {
   enum class kind : std::uint8_t { item, void_row, epoch_end, failed };

@@ -37,6 +37,10 @@ inline constexpr bool is_batch = false;
 template <auto... Members>
 inline constexpr bool is_batch<batch_stage<Members...>> = true;
 
+template <class Stage>
+inline constexpr bool one_row_per_sample =
+    !is_filter<Stage> && !is_expand<Stage> && !std::is_same_v<Stage, shuffle_stage>;
+
 }  // namespace detail
 
 struct assembly_options {

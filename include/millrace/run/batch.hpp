@@ -10,10 +10,12 @@
 #pragma once
 
 #include <millrace/item/columns.hpp>
+#include <millrace/item/position.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/run/delivery.hpp>
 
 #include <array>
+#include <optional>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -23,14 +25,20 @@ class batch_of {
   using layout = millrace::columns<Members...>;
 
   batch_of() = default;
-  batch_of(std::shared_ptr<delivery> from, const ready_batch& meta, const layout& where, stream_view stream)
-      : from_(std::move(from)), meta_(meta), layout_(where) {
+  struct origin {
+    std::uint64_t first_step = 0;                     ///< of the session
+    std::optional<millrace::position> next{};         ///< behind this batch
+  };
+  batch_of(std::shared_ptr<delivery> from, const ready_batch& meta, const layout& where, stream_view stream,
+           const origin& place)
+      : from_(std::move(from)), meta_(meta), layout_(where), origin_(place) {
     streams_[0] = stream;
   }
   batch_of(batch_of&& other) noexcept
       : from_(std::move(other.from_)),
         meta_(other.meta_),
         layout_(other.layout_),
+        origin_(other.origin_),
         streams_(other.streams_),
         stream_count_(other.stream_count_) {}
   batch_of& operator=(batch_of&& other) noexcept {
@@ -39,6 +47,7 @@ class batch_of {
       from_ = std::move(other.from_);
       meta_ = other.meta_;
       layout_ = other.layout_;
+      origin_ = other.origin_;
       streams_ = other.streams_;
       stream_count_ = other.stream_count_;
     }
@@ -61,7 +70,14 @@ class batch_of {
 
   std::size_t size() const noexcept { return meta_.rows; }       ///< rows; fewer in a short last batch
   std::uint64_t epoch() const noexcept { return meta_.epoch; }   ///< counted from 0
-  std::uint64_t step() const noexcept { return meta_.batch; }    ///< batches before this one in the run
+  /// Batches before this one in the run, those before a resume point among them.
+  std::uint64_t step() const noexcept { return origin_.first_step + meta_.batch; }
+  /// Where a run that has this batch behind it goes on: to_text() of it is session_options::resume.
+  const millrace::position& position() const {
+    if (!origin_.next)
+      throw setup_error("this run has no resume points: its source has no index", "Use shards({.indexed = true})");
+    return *origin_.next;
+  }
   stream_view stream() const noexcept { return streams_[0]; }
   /// Which of session::slots() pieces of memory it lies in; with to_device({.fixed_slots = true}) step() % slots().
   std::size_t slot() const noexcept { return meta_.slot; }
@@ -90,6 +106,7 @@ class batch_of {
   std::shared_ptr<delivery> from_;
   ready_batch meta_{};
   layout layout_{};
+  origin origin_{};
   std::array<stream_view, delivery::most_streams> streams_{};
   std::size_t stream_count_ = 1;
 };

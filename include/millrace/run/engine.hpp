@@ -19,6 +19,7 @@ class session<Flow>::engine {
         seed_(flow.seed),
         source_(std::move(flow.source)),
         to_device_(detail::find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
+        planned_(planned_for(flow)),
         plan_(plan_for(flow)),
         parts_({.seed = seed_, .workers = workers_, .arena = make_arena(), .shuffle_bytes = budget_bytes()},
                make_delivery().host_slots()) {
@@ -31,13 +32,11 @@ class session<Flow>::engine {
     const std::size_t read_ahead =
         options.read_ahead_bytes > 0 ? options.read_ahead_bytes : std::min(std::size_t{256} << 20, budget_bytes() / 4);
     read_ahead_bytes_ = read_ahead;
-    intake_ =
-        std::make_unique<intake<source>>(source_, plan_,
-                                         intake_options{.threads = workers_ == 0 ? 0 : std::max(1U, options.io_threads),
-                                                        .epochs = options.epochs,
-                                                        .read_ahead_bytes = read_ahead,
-                                                        .window_bytes = budget_bytes()},
-                                         first);
+    intake_ = make_intake({.threads = workers_ == 0 ? 0 : std::max(1U, options.io_threads),
+                           .epochs = options.epochs,
+                           .read_ahead_bytes = read_ahead,
+                           .window_bytes = budget_bytes()},
+                          first);
     components_ = parts_.components();
     components_.insert(components_.begin(), intake_.get());
     components_.push_back(delivery_.get());
@@ -106,7 +105,7 @@ class session<Flow>::engine {
 
     if (got.what != slots::outcome::ready) return {};
     delivery_->host_slots().forget_epochs_before(next_batch_++);
-    batch out(delivery_, got.batch, *layout_, to_device_.options.stream);
+    batch out(delivery_, got.batch, *layout_, to_device_.options.stream, origin_of_batch(got.batch.batch));
     if (got.batch.error) {
       error_ = got.batch.error;
       out.release();
@@ -150,6 +149,64 @@ class session<Flow>::engine {
       o.window = std::max<std::size_t>(1, std::get<0>(flow.stages).options.window);
     }
     return plan(o);
+  }
+
+  /// The exact plan, where the source has an index.
+  auto planned_for(const Flow& flow) const {
+    std::unique_ptr<planned> made;
+    if constexpr (detail::may_be_indexed<source>) {
+      if (source_.data()) {
+        check_rows(flow.stages);
+        planned_run_options o{.seed = flow.seed, .ranks = options_.ranks, .lanes = options_.lanes,
+                              .resume = options_.resume, .epochs = options_.epochs,
+                              .bytes_at_once = std::min(std::size_t{4} << 20, budget_bytes() / 128)};
+        using stages = std::remove_cvref_t<decltype(flow.stages)>;
+        if constexpr (std::is_same_v<std::tuple_element_t<0, stages>, shuffle_stage>)
+          o.window = std::max<std::size_t>(1, std::get<0>(flow.stages).options.window);
+        std::apply([&](const auto&... s) { (take_batch_options(s, o), ...); }, flow.stages);
+        made = std::make_unique<planned>(source_.data(), o);
+        return made;
+      }
+    }
+    if (options_.ranks.world_size > 1 || !options_.resume.empty())
+      throw setup_error("several ranks, and resume points, need a source that knows its samples",
+                        "Use shards({.indexed = true})");
+    return made;
+  }
+  template <class Stage>
+  static void take_batch_options(const Stage& stage, planned_run_options& o) {
+    if constexpr (detail::is_batch<Stage>) {
+      o.rows = std::max<std::size_t>(1, stage.options.size);
+      o.drop_last = stage.options.drop_last;
+    }
+  }
+  /// A sample has to be a row for positions to be known beforehand.
+  template <class... Stages>
+  static void check_rows(const std::tuple<Stages...>& stages) {
+    const auto check = []<class First, class... Rest>(const std::tuple<First, Rest...>&) {
+      return (detail::one_row_per_sample<Rest> && ...) &&
+             (detail::one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
+    };
+    if (!check(stages))
+      throw setup_error("an indexed source has one row for each sample, and expand, filter or a later shuffle would "
+                        "change that",
+                        "Leave out shards({.indexed = true}), or that stage");
+  }
+
+  std::unique_ptr<reading> make_intake(intake_options o, sample_sink<source_item>& first) {
+    if constexpr (detail::may_be_indexed<source>) {
+      if (planned_) {
+        o.first_epoch = planned_->start().epoch;
+        o.first_part = planned_->source().first_part();
+        return std::make_unique<intake<typename planned::source_type>>(planned_->source(), planned_->parts(), o, first);
+      }
+    }
+    return std::make_unique<intake<source>>(source_, plan_, o, first);
+  }
+  typename batch::origin origin_of_batch([[maybe_unused]] std::uint64_t number) const {
+    if constexpr (detail::may_be_indexed<source>)
+      if (planned_) return {planned_->first_step(), planned_->after(number)};
+    return {};
   }
 
   executor* make_arena() {
@@ -280,12 +337,14 @@ class session<Flow>::engine {
   const pid_t process_ = getpid();
   source source_;
   const to_device_stage to_device_;
+  using planned = typename detail::planned_run_of<source>::type;
+  const std::unique_ptr<planned> planned_;   // null without an index
   const plan plan_;
   tally counts_;
   std::unique_ptr<arena_executor> arena_;
   std::shared_ptr<delivery> delivery_;
   assembly<layout> parts_;
-  std::unique_ptr<intake<source>> intake_;
+  std::unique_ptr<reading> intake_;
   std::vector<component*> components_;   // in the order of the flow
   final_segment* parts_last_ = nullptr;
   const layout* layout_ = nullptr;

@@ -26,10 +26,21 @@ struct intake_options {
   std::uint64_t epochs = 1;
   std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< of samples that no worker has taken yet
   std::size_t window_bytes = ~std::size_t{0};              ///< most that the shuffle window may hold
+  std::uint64_t first_epoch = 0;
+  std::size_t first_part = 0;                              ///< of that epoch
+};
+
+/// What a session asks of whoever reads. Any thread.
+class reading : public component {
+ public:
+  virtual std::uint64_t bytes_read() const noexcept = 0;
+  virtual std::uint64_t samples_read() const noexcept = 0;
+  virtual std::uint64_t busy_ns() const noexcept = 0;
+  virtual std::size_t threads() const noexcept = 0;
 };
 
 template <class Source>
-class intake final : public component, public room_listener {
+class intake final : public reading, public room_listener {
  public:
   using item = typename Source::item;
   using options = intake_options;
@@ -38,7 +49,10 @@ class intake final : public component, public room_listener {
       : source_(&source),
         options_(o),
         next_(&next),
-        order_(order, {.epochs = o.epochs, .window_bytes = o.window_bytes}, next) {
+        order_(order,
+               {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
+                .first_part = o.first_part},
+               next) {
     next.set_listener(this);
   }
 
@@ -73,11 +87,10 @@ class intake final : public component, public room_listener {
       if (t.joinable()) t.join();
   }
 
-  /// For statistics, any thread.
-  std::uint64_t bytes_read() const noexcept { return bytes_read_.load(std::memory_order_relaxed); }
-  std::uint64_t samples_read() const noexcept { return samples_read_.load(std::memory_order_relaxed); }
-  std::uint64_t busy_ns() const noexcept { return busy_ns_.load(std::memory_order_relaxed); }
-  std::size_t threads() const noexcept { return threads_.size(); }
+  std::uint64_t bytes_read() const noexcept override { return bytes_read_.load(std::memory_order_relaxed); }
+  std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
+  std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }
+  std::size_t threads() const noexcept override { return threads_.size(); }
 
  private:
   using part = typename part_order<Source>::part;
@@ -119,7 +132,8 @@ class intake final : public component, public room_listener {
         }
         sample<item> s;
         s.epoch = from.epoch;
-        s.id = sample_id(from.ordinal, from.next_index++);
+        if constexpr (requires { from.open->last().id(); }) s.id = from.open->last().id();
+        else s.id = sample_id(from.ordinal, from.next_index++);
         s.origin = origin_of(*next);
         read.bytes += held_bytes_of(*next);
         s.item = std::move(next);

@@ -47,6 +47,8 @@ struct open_part {
 struct part_order_options {
   std::uint64_t epochs = 1;
   std::size_t window_bytes = ~std::size_t{0};   ///< most that the shuffle window may hold
+  std::uint64_t first_epoch = 0;
+  std::size_t first_part = 0;                   ///< of that epoch, in its order; those before it are passed over
 };
 
 template <class Source>
@@ -57,7 +59,7 @@ class part_order {
   using options = part_order_options;
 
   part_order(const plan& order, options o, sample_sink<item>& next)
-      : plan_(&order), options_(o), next_(&next), jitter_(order) {}
+      : plan_(&order), options_(o), next_(&next), jitter_(order), epoch_(o.first_epoch), at_(o.first_part) {}
 
   void count_into(tally& counts) noexcept { counts_ = &counts; }
 
@@ -75,7 +77,7 @@ class part_order {
     if (finished_ || epoch_ >= options_.epochs) return nullptr;
     if constexpr (requires { requires Source::one_reader_at_a_time; })
       if (!parts_.empty() && !parts_.back()->done) return nullptr;
-    if (at_ == 0) epoch_parts_ = plan_->parts_of(epoch_);
+    if (at_ == 0 || epoch_parts_.empty()) epoch_parts_ = plan_->parts_of(epoch_);
     auto opened = spare_parts_.empty() ? std::make_unique<part>() : std::move(spare_parts_.back());
     if (!spare_parts_.empty()) spare_parts_.pop_back();
     opened->next_index = 0;
@@ -219,8 +221,8 @@ class part_order {
   std::vector<std::unique_ptr<part>> spare_parts_;
   std::size_t queued_bytes_ = 0;
   std::vector<std::size_t> epoch_parts_;
-  std::uint64_t epoch_ = 0;   // of the part to be opened next
-  std::size_t at_ = 0;        // its place in that epoch
+  std::uint64_t epoch_;   // of the part to be opened next
+  std::size_t at_;        // its place in that epoch
   std::uint64_t epoch_samples_ = 0;
   bool epoch_ended_ = false, finished_ = false, news_ = false;
   bool room_ = true;

@@ -21,15 +21,6 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-/// A sample's name in the data set.
-struct located_sample {
-  std::uint64_t part = 0;    ///< in the list as the user gave it
-  std::uint64_t index = 0;   ///< in the part, among those that were counted
-
-  std::uint64_t id() const noexcept { return sample_id(part, index); }
-  friend bool operator==(const located_sample&, const located_sample&) = default;
-};
-
 class pass_layout {
  public:
   struct options {

@@ -17,6 +17,7 @@
 #include <millrace/run/batch.hpp>
 #include <millrace/run/intake.hpp>
 #include <millrace/run/memory_budget.hpp>
+#include <millrace/run/planned_run.hpp>
 #include <millrace/run/session_options.hpp>
 
 #include <cstdio>
@@ -55,6 +56,20 @@ std::size_t batch_size_of(const Batch& stage) {
   if constexpr (is_batch<Batch>) return stage.options.size;
   else return 0;
 }
+
+/// A source whose samples may be known beforehand: then data() is not null.
+template <class Source>
+concept may_be_indexed = requires(const Source& source) { source.data()->fingerprint(); };
+
+template <class Source>
+struct planned_run_of {
+  struct none {};
+  using type = none;
+};
+template <may_be_indexed Source>
+struct planned_run_of<Source> {
+  using type = planned_run<std::remove_reference_t<decltype(*std::declval<const Source&>().data())>>;
+};
 
 /// The stages without a shuffle right after the source, which is a matter of the plan.
 template <class First, class... Rest>

@@ -1,0 +1,163 @@
+// A list of plain shards whose samples can be read in any order: names, indexes and open files.
+//
+//   mr::indexed_shards data(names, {.fields = {"jpg", "cls"}});     // reads the headers of every shard
+//   data.counts();                                                    // samples of each shard
+//   std::size_t good = data.read(wanted, records, failure);          // records[i] is wanted[i]; stops at the first bad
+//   data.fingerprint();                                               // of names, sizes and members: for resume points
+//
+// Neighbours in a shard are read at once (indexed_reader.hpp). At most `most_open` files are open for each call of
+// read() that runs. Errors: a compressed shard is a setup_error, a damaged one the data_error of shard_reader, both at
+// the start and naming the shard; later as indexed_reader. Threads: read() from any number at a time.
+#pragma once
+
+#include <millrace/io/indexed_reader.hpp>
+#include <millrace/io/tar_index_scan.hpp>
+#include <millrace/item/sample.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct indexed_shards_options {
+  indexed_reader_options reader{};
+  unsigned scan_threads = 4;
+};
+
+class indexed_shards {
+ public:
+  explicit indexed_shards(std::vector<std::string> names, indexed_shards_options options = {})
+      : names_(std::move(names)), options_(std::move(options)), indexes_(names_.size()), idle_(names_.size()) {
+    scan_all();
+    fingerprint_ = names_.size();
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      counts_.push_back(indexes_[i].samples());
+      bytes_ += indexes_[i].identity().size_bytes;
+      const std::string_view name = std::string_view(names_[i]).substr(names_[i].rfind('/') + 1);
+      const std::uint64_t named = digest_bytes(std::as_bytes(std::span(name)), indexes_[i].fingerprint());
+      fingerprint_ = combine_keys(fingerprint_, combine_keys(named, indexes_[i].identity().size_bytes));
+    }
+  }
+
+  const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  const std::string& name(std::size_t part) const noexcept { return names_[part]; }
+  /// Of all shards, headers and all.
+  std::uint64_t size_bytes() const noexcept { return bytes_; }
+  /// Folders, times and payloads do not count.
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+
+  /// Returns how many at the front of `wanted` are good; `failure` is what is wrong with the next one.
+  std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure) {
+    std::vector<std::size_t> order(wanted.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return wanted[a].part < wanted[b].part; });
+    std::size_t good = wanted.size();
+    std::vector<std::uint32_t> numbers;
+    std::vector<record> found;
+    for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+      const std::uint64_t part = wanted[order[first]].part;
+      numbers.clear();
+      for (end = first; end < order.size() && wanted[order[end]].part == part; ++end)
+        numbers.push_back(static_cast<std::uint32_t>(wanted[order[end]].index));
+      found.assign(numbers.size(), {});
+      std::size_t read = 0;
+      std::exception_ptr wrong;
+      try {
+        auto shard = take(static_cast<std::size_t>(part));
+        read = shard->reader.read(numbers, found);
+        if (read < numbers.size()) wrong = shard->reader.failure();
+        give_back(static_cast<std::size_t>(part), std::move(shard));
+      } catch (...) {
+        wrong = std::current_exception();
+      }
+      for (std::size_t i = 0; i < read; ++i) records[order[first + i]] = std::move(found[i]);
+      if (read < numbers.size() && order[first + read] < good) {
+        good = order[first + read];
+        failure = wrong;
+      }
+    }
+    return good;
+  }
+
+ private:
+  static constexpr std::size_t most_open = 128;
+
+  struct open_shard {
+    open_shard(const std::string& name, shard_index& index, block_pool& pool, const indexed_reader_options& options)
+        : file(name), reader(file, index, pool, options) {}
+    file_source file;
+    indexed_reader reader;
+  };
+
+  void scan_all() {
+    std::atomic<std::size_t> next{0};
+    std::mutex mutex;
+    std::size_t failed = names_.size();
+    std::exception_ptr failure;
+    const auto work = [&] {
+      for (std::size_t i = next++; i < names_.size(); i = next++) try {
+          scan(i);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (i < failed) {
+            failed = i;
+            failure = std::current_exception();
+          }
+        }
+    };
+    std::vector<std::thread> threads;
+    const std::size_t wanted = std::min<std::size_t>(std::max(1U, options_.scan_threads), names_.size());
+    for (std::size_t i = 1; i < wanted; ++i) threads.emplace_back(work);
+    work();
+    for (auto& t : threads) t.join();
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  void scan(std::size_t part) {
+    file_source file(names_[part]);
+    indexes_[part] = scan_shard(file, pool_);
+    if (indexes_[part].state() == shard_index::shard_state::compressed)
+      throw setup_error("the shard " + printable(names_[part]) + " is compressed, so its samples cannot be read one by one",
+                        "Unpack it to plain tar, or leave out shards({.indexed = true})");
+    if (indexes_[part].state() == shard_index::shard_state::damaged)
+      indexed_reader(file, indexes_[part], pool_, options_.reader).throw_damage();
+  }
+
+  std::unique_ptr<open_shard> take(std::size_t part) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (idle_[part]) {
+        --open_;
+        return std::move(idle_[part]);
+      }
+    }
+    return std::make_unique<open_shard>(names_[part], indexes_[part], pool_, options_.reader);
+  }
+
+  /// One stays open for each shard, as long as there are not too many.
+  void give_back(std::size_t part, std::unique_ptr<open_shard> shard) {
+    const std::lock_guard lock(mutex_);
+    if (idle_[part]) return;
+    if (open_ >= most_open) {
+      while (!idle_[oldest_ % idle_.size()]) ++oldest_;
+      idle_[oldest_ % idle_.size()].reset();
+      --open_;
+    }
+    idle_[part] = std::move(shard);
+    ++open_;
+  }
+
+  const std::vector<std::string> names_;
+  const indexed_shards_options options_;
+  block_pool pool_;
+  std::vector<shard_index> indexes_;
+  std::vector<std::uint64_t> counts_;
+  std::uint64_t bytes_ = 0, fingerprint_ = 0;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<open_shard>> idle_;
+  std::size_t open_ = 0, oldest_ = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

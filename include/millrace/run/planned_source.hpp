@@ -1,0 +1,126 @@
+// A source that gives the samples of an indexed data set in the order of a lane_plan: what intake reads in place of the
+// shards themselves. Its parts are stretches of the plan, which are read at once and in any order.
+//
+//   planned_source in(data, plan, {.ranks = mine, .start = resumed, .samples_per_part = 256});
+//   auto reader = in.open(part, epoch);  while (auto record = reader.next()) ...  reader.last()    // and which one it is
+//
+// Errors: of the sample that cannot be read, after those before it. Threads: open() from any; a reader belongs to one.
+// Lifetime: readers keep what they need.
+#pragma once
+
+#include <millrace/item/position.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/run/lane_cursor.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct planned_source_options {
+  millrace::ranks ranks{};
+  std::uint64_t first_epoch = 0;
+  std::uint64_t first_position = 0;      ///< in that epoch, of all ranks together
+  std::uint64_t samples_per_part = 256;
+};
+
+template <class Data>
+class planned_source {
+ public:
+  using item = record;
+  using options = planned_source_options;
+
+  planned_source(std::shared_ptr<Data> data, const lane_plan& plan, options o)
+      : shared_(std::make_shared<shared>(std::move(data), plan, o)) {}
+
+  /// Of an epoch; those before first_part() are not in the first one.
+  std::size_t parts() const {
+    const auto& s = *shared_;
+    return static_cast<std::size_t>((s.plan.positions() + s.stretch - 1) / s.stretch);
+  }
+  std::size_t first_part() const { return static_cast<std::size_t>(shared_->options.first_position / shared_->stretch); }
+
+  class reader;
+  reader open(std::size_t part, std::uint64_t epoch) const { return reader(shared_, shared_->planned(part, epoch)); }
+
+ private:
+  using samples = std::vector<planned_sample>;
+
+  struct shared {
+    shared(std::shared_ptr<Data> d, const lane_plan& p, const planned_source_options& o)
+        : data(std::move(d)),
+          plan(p),
+          options(o),
+          stretch(o.samples_per_part * o.ranks.world_size),
+          cursor(plan, {.ranks = o.ranks, .epoch = o.first_epoch, .position = o.first_position}),
+          next_epoch(o.first_epoch),
+          next_part(o.first_position / stretch) {}
+
+    /// Parts are asked for nearly in order: what is passed on the way is kept for whoever asks for it.
+    samples planned(std::uint64_t part, std::uint64_t epoch) {
+      const std::lock_guard lock(mutex);
+      const auto wanted = std::pair(epoch, part);
+      while (!ahead.contains(wanted)) plan_next();
+      auto found = ahead.extract(wanted);
+      return std::move(found.mapped());
+    }
+
+    void plan_next() {
+      samples& made = ahead[{next_epoch, next_part}];
+      const std::uint64_t end = std::min(plan.positions(), (next_part + 1) * stretch);
+      while (cursor.position() < end) made.push_back(*cursor.next());
+      if (end < plan.positions()) {
+        ++next_part;
+        return;
+      }
+      ++next_epoch;
+      next_part = 0;
+      cursor.move_to(next_epoch, 0);
+    }
+
+    const std::shared_ptr<Data> data;
+    const lane_plan plan;
+    const planned_source_options options;
+    const std::uint64_t stretch;   // positions of all ranks together
+    std::mutex mutex;
+    lane_cursor cursor;
+    std::uint64_t next_epoch, next_part;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
+  };
+
+ public:
+  class reader {
+   public:
+    reader(std::shared_ptr<shared> from, samples wanted) : from_(std::move(from)), wanted_(std::move(wanted)) {}
+
+    std::optional<record> next() {
+      if (at_ == 0 && !wanted_.empty()) read();
+      if (at_ < good_) return std::move(records_[at_++]);
+      if (failure_) std::rethrow_exception(failure_);
+      return std::nullopt;
+    }
+    /// What next() gave last.
+    const located_sample& last() const { return wanted_[at_ - 1].sample; }
+
+   private:
+    void read() {
+      std::vector<located_sample> places;
+      places.reserve(wanted_.size());
+      for (const auto& w : wanted_) places.push_back(w.sample);
+      records_.resize(places.size());
+      good_ = from_->data->read(places, records_, failure_);
+    }
+
+    std::shared_ptr<shared> from_;
+    samples wanted_;
+    std::vector<record> records_;
+    std::size_t good_ = 0, at_ = 0;
+    std::exception_ptr failure_;
+  };
+
+ private:
+  std::shared_ptr<shared> shared_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,251 @@
+// Exact order over an index: the same whatever the workers and ranks, and gone on with from any batch.
+#include "../temporary_folder.hpp"
+#include "quiet_sessions.hpp"
+
+#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/shards.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/run/feed.hpp>
+#include <millrace/stages/expand.hpp>
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <set>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t global_batch = 24;
+constexpr int samples = 211;   // eight batches, and 19 that are dropped
+
+struct example {
+  std::int32_t label;
+  double drawn;
+};
+
+example prepare(const mr::record& r, mr::draw& random) {
+  return {mr::integer<std::int32_t>(r["cls"]), random.uniform()};
+}
+
+/// Shards of different lengths, one of them with nothing but its end marker.
+std::string write_shards(const temporary_folder& folder) {
+  int label = 0;
+  for (const int count : {40, 1, 90, 80}) {
+    mr::shard_writer shard({.pattern = folder / ("s" + std::to_string(label) + "-%d.tar")});
+    for (int i = 0; i < count; ++i, ++label)
+      shard.write("k" + std::to_string(label),
+                  {{"cls", std::to_string(label)}, {"txt", std::string(static_cast<std::size_t>(i % 7 * 100), 'x')}});
+    shard.close();
+  }
+  std::ofstream(folder / "s45-empty.tar", std::ios::binary) << std::string(1'024, '\0');
+  return folder.path();
+}
+
+struct run_options {
+  std::uint64_t seed = 7, epochs = 3;
+  mr::ranks ranks{};
+  int threads = 2;
+  std::string resume{};
+  std::size_t window = 60;
+  std::uint64_t most_batches = ~std::uint64_t{0};
+};
+
+/// What one rank delivers: per batch the rows, and the resume point behind it.
+struct delivered {
+  std::vector<std::vector<std::pair<std::int32_t, double>>> batches;
+  std::vector<std::string> positions;
+  std::vector<std::uint64_t> steps, epochs;
+};
+
+auto flow(const std::string& pattern, const run_options& o) {
+  return mr::shards(pattern, {.seed = o.seed, .fields = {"cls"}, .indexed = true}) |
+         mr::shuffle({.window = o.window}) | mr::map(prepare) |
+         mr::batch<&example::label, &example::drawn>({.size = global_batch / o.ranks.world_size});
+}
+
+delivered run(const std::string& pattern, const run_options& o) {
+  auto options = quiet(o.threads, o.epochs);
+  options.ranks = o.ranks;
+  options.resume = o.resume;
+  mr::session session{flow(pattern, o), options};
+  delivered d;
+  for (auto& b : session) {
+    auto [labels, drawn] = b.columns();
+    auto& rows = d.batches.emplace_back();
+    for (std::size_t i = 0; i < b.size(); ++i) rows.emplace_back(labels.host()[i], drawn.host()[i]);
+    d.positions.push_back(mr::to_text(b.position()));
+    d.steps.push_back(b.step());
+    d.epochs.push_back(b.epoch());
+    if (d.batches.size() == o.most_batches) break;
+  }
+  return d;
+}
+
+/// The batches of all ranks together, in the order of positions.
+std::vector<std::vector<std::pair<std::int32_t, double>>> run_all_ranks(const std::string& pattern, run_options o,
+                                                                      std::size_t world_size) {
+  std::vector<std::vector<std::pair<std::int32_t, double>>> all;
+  for (std::size_t r = 0; r < world_size; ++r) {
+    o.ranks = {.rank = r, .world_size = world_size};
+    const delivered d = run(pattern, o);
+    all.resize(d.batches.size(), std::vector<std::pair<std::int32_t, double>>(global_batch));
+    for (std::size_t b = 0; b < d.batches.size(); ++b) {
+      REQUIRE(d.batches[b].size() == global_batch / world_size);
+      for (std::size_t i = 0; i < d.batches[b].size(); ++i) all[b][i * world_size + r] = d.batches[b][i];
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("every epoch delivers each sample once, but for those that fill no batch, in another order") {
+  const temporary_folder folder;
+  const delivered d = run(write_shards(folder), {});
+  REQUIRE(d.batches.size() == 24);
+  for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+    std::set<std::int32_t> seen;
+    for (std::size_t b = 0; b < 8; ++b) {
+      CHECK(d.epochs[8 * epoch + b] == epoch);
+      CHECK(d.steps[8 * epoch + b] == 8 * epoch + b);
+      for (const auto& [label, drawn] : d.batches[8 * epoch + b]) seen.insert(label);
+    }
+    CHECK(seen.size() == 192);
+    CHECK(*seen.rbegin() < samples);
+  }
+  CHECK(d.batches[0] != d.batches[8]);
+}
+
+TEST_CASE("order and draws are the same for every number of workers and of ranks") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto expected = run(shards, {.seed = seed, .threads = 0}).batches;
+    for (const int threads : {1, 2, 4}) CHECK(run(shards, {.seed = seed, .threads = threads}).batches == expected);
+    for (const std::size_t ranks : {2, 3, 4, 6, 8, 12}) {
+      CAPTURE(ranks);
+      CHECK(run_all_ranks(shards, {.seed = seed}, ranks) == expected);
+    }
+  }
+}
+
+TEST_CASE("resumed behind any batch of three epochs, the rest is what it would have been") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  for (const std::size_t window : {std::size_t{1}, std::size_t{60}, std::size_t{5'000}}) {
+    const delivered whole = run(shards, {.window = window});
+    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); ++cut) {
+      CAPTURE(cut);
+      const delivered rest = run(shards, {.resume = whole.positions[cut], .window = window});
+      REQUIRE(rest.batches.size() == whole.batches.size() - cut - 1);
+      REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), whole.batches.begin() + static_cast<long>(cut) + 1));
+      REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(),
+                         whole.positions.begin() + static_cast<long>(cut) + 1));
+      REQUIRE(rest.steps.front() == cut + 1);
+    }
+  }
+}
+
+TEST_CASE("resumed again and again, with other ranks and workers each time") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const auto whole = run(shards, {}).batches;
+  std::vector<std::vector<std::pair<std::int32_t, double>>> pieced;
+  std::string position;
+  const std::size_t worlds[] = {4, 1, 12, 3, 2, 8};
+  for (std::size_t turn = 0; pieced.size() < whole.size(); ++turn) {
+    const std::size_t ranks = worlds[turn % 6];
+    const run_options o{.threads = static_cast<int>(turn % 4), .resume = position, .most_batches = 1 + turn % 5};
+    const auto some = run_all_ranks(shards, o, ranks);
+    pieced.insert(pieced.end(), some.begin(), some.end());
+    run_options last = o;
+    last.ranks = {.rank = ranks - 1, .world_size = ranks};
+    position = run(shards, last).positions.back();   // every rank has the same one
+  }
+  CHECK(pieced == whole);
+}
+
+TEST_CASE("a resume point of another seed, window, data set, batch or lane count is refused by name") {
+  const temporary_folder folder, other;
+  const std::string shards = write_shards(folder);
+  const std::string position = run(shards, {.most_batches = 3}).positions.back();
+  const auto resumed = [&](const std::string& pattern, run_options o) {
+    o.resume = position;
+    return [=] { run(pattern, o); };
+  };
+  CHECK_THROWS_WITH_AS(resumed(shards, {.seed = 8})(), doctest::Contains("the seed was 7 and is 8"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(resumed(shards, {.window = 61})(), doctest::Contains("the shuffle window was 60 and is 61"),
+                       mr::setup_error);
+  mr::shard_writer more({.pattern = folder / "z-%d.tar"});
+  more.write("another", {{"cls", "1"}});
+  more.close();
+  CHECK_THROWS_WITH_AS(resumed(shards, {})(), doctest::Contains("the data set was"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(run(shards, {.resume = position.substr(0, 60)}), doctest::Contains("this is no resume point"),
+                       mr::data_error);
+}
+
+TEST_CASE("what does not go together is refused at the start") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const auto start = [](auto made, mr::session_options options) {
+    options.announce = false;
+    mr::session session{std::move(made), options};
+  };
+  const auto plain = [&] {
+    return mr::shards(shards) | mr::map(prepare) | mr::batch<&example::label>({.size = 4});
+  };
+  CHECK_THROWS_WITH_AS(start(plain(), {.ranks = {.rank = 0, .world_size = 2}}), doctest::Contains("indexed = true"),
+                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(start(plain(), {.resume = "x"}), doctest::Contains("indexed = true"), mr::setup_error);
+  const auto filtered = mr::shards(shards, {.indexed = true}) | mr::filter([](const mr::record&) { return true; }) |
+                        mr::map(prepare) | mr::batch<&example::label>({.size = 4});
+  CHECK_THROWS_WITH_AS(start(filtered, {}), doctest::Contains("one row for each sample"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.ranks = {.rank = 0, .world_size = 5}}),
+                       doctest::Contains("5 ranks do not divide the number of lanes of 48"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.ranks = {.rank = 2, .world_size = 2}}),
+                       doctest::Contains("there is no rank 2 of 2"), mr::setup_error);
+  const std::string end = run(shards, {.epochs = 1}).positions.back();
+  CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.epochs = 1, .resume = end}), doctest::Contains("the run is over"),
+                       mr::setup_error);
+  mr::session without{plain(), quiet(1)};
+  CHECK_THROWS_WITH_AS(without.next().position(), doctest::Contains("no resume points"), mr::setup_error);
+}
+
+TEST_CASE("a bad sample is the error of its batch, after all before it, and its position is named") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const auto expected = run(shards, {.threads = 0}).batches;
+  std::int32_t bad = expected[5][7].first;
+  const auto broken = [&](int threads) {
+    auto made = mr::shards(shards, {.seed = 7, .indexed = true}) | mr::shuffle({.window = 60}) |
+                mr::map([bad](const mr::record& r) {
+                  const auto label = mr::integer<std::int32_t>(r["cls"]);
+                  if (label == bad) throw mr::data_error("bad", "Mend it");
+                  return example{label, 0};
+                }) |
+                mr::batch<&example::label>({.size = global_batch});
+    mr::session session{std::move(made), quiet(threads)};
+    std::size_t batches = 0;
+    try {
+      for (auto& b : session) batches += b.size() == global_batch;
+      FAIL("no error");
+    } catch (const mr::data_error& e) {
+      CHECK(e.where().key == "k" + std::to_string(bad));
+      CHECK(e.where().position == 5 * global_batch + 7);
+    }
+    CHECK(batches == 5);
+  };
+  for (const int threads : {0, 1, 3}) broken(threads);
+}
+
+TEST_CASE("damaged and compressed shards are refused at the start, by name") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const std::string first = folder / "s0-0.tar";
+  std::filesystem::resize_file(first, 5'000);
+  CHECK_THROWS_WITH_AS(run(shards, {}), doctest::Contains("s0-0.tar"), mr::data_error);
+  std::ofstream(first, std::ios::binary) << "\x1f\x8b\x08";
+  CHECK_THROWS_AS(run(shards, {}), mr::error);
+}
