@@ -5,8 +5,8 @@
 //   whole.add(other_rank);                              // ranks add up, in any order
 //   seen.value();
 //
-// The wrapping sum of a hash of each delivery, so neither the order of adding nor who added counts; but two payloads, or
-// two samples, that have changed places do. Equal digests: the same data in the same order, as sure as 64 bits are.
+// The wrapping sum of a hash of each delivery, so neither the order of adding nor who added counts; but two payloads,
+// or two samples, that have changed places do. Equal digests: the same data in the same order, as sure as 64 bits are.
 // Not cryptographic. `payload` is the CRC-32C of a sample's bytes, or of several fields what combine_payloads() makes.
 // Errors: none. Threads: not shared.
 #pragma once
