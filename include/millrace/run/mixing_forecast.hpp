@@ -187,11 +187,12 @@ class mixing_forecast {
     }
   }
 
-  /// By which key that many of a lane's samples have come.
+  /// By which key that many of a lane's samples have come. Between two keys by which all of a lane may have come or
+  /// not, where the window is wider than the lane, it makes no difference which.
   static double key_of(double come, double window, double all) noexcept {
     if (come > all / 2) return all + window - key_of(all - come, window, all);
     const double start = std::min(window, all), by_start = start * start / (2 * window);
-    return come < by_start ? std::sqrt(2 * window * come) : start + (come - by_start) * window / start;
+    return come < by_start ? std::sqrt(2 * window * come) : start + come - by_start;
   }
 
   const lane_plan* plan_;
