@@ -6,9 +6,9 @@
 //
 // Makes records (item/record.hpp), one for each sample: members that follow each other with the same key. Plain tar and
 // gz, zst, bz2, xz, lz4, recognised by content. Every shard is looked for at once; the first missing ones are named.
-// With `indexed` the headers of every (plain tar) shard are read at the start. Then samples come in the exact order of a
-// lane_plan, a session may be one of several ranks, and each batch has a resume point. A damaged or compressed shard is
-// an error at the start.
+// With `indexed` the headers of every shard, plain tar, are read at the start. Then samples come in the exact order of
+// a lane_plan, a session may be one of several ranks, and each batch has a resume point. A damaged or compressed shard
+// is an error at the start.
 // Errors: a damaged or truncated shard is an error that names shard, offset and last good key; the samples before it
 // are delivered, never half a sample. Threads: each shard is read by one I/O thread, several shards at a time.
 #pragma once

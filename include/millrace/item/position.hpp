@@ -2,7 +2,7 @@
 //
 //   std::string text = to_text(position);              // "millrace version=1 seed=7 epoch=3 position=640000 ..."
 //   mr::position from = mr::parse_position(text);      // data_error that names what is wrong with it
-//   mr::check_same(from, current);                     // setup_error that names what differs: data set, seed, window ...
+//   mr::check_same(from, current);                     // setup_error that names what differs: data set, seed, ...
 //
 // Below 300 bytes, printable, without an end of line (one at the end is let pass when reading). Numbers are decimal,
 // data, digest and checksum hexadecimal. `crc32c` is the CRC-32C of all that stands in front of it, so a damaged text

@@ -46,18 +46,18 @@ class pass_layout {
   std::uint64_t length() const noexcept { return starts_.back() - dropped_; }
 
   located_sample find(std::uint64_t number) const noexcept {
-    std::size_t near = 0;
-    return find_from(near, number);
+    std::size_t nearby = 0;
+    return find_from(nearby, number);
   }
 
-  /// The same, faster where `near` is what the last such call left: numbers of one lane lie close together.
-  located_sample find_from(std::size_t& near, std::uint64_t number) const noexcept {
+  /// The same, faster where `nearby` is what the last such call left: numbers of one lane lie close together.
+  located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
     const std::uint64_t place = number < dropped_at_ ? number : number + dropped_;
-    if (place < starts_[near] || place >= starts_[near + 1]) {
+    if (place < starts_[nearby] || place >= starts_[nearby + 1]) {
       const auto after = std::upper_bound(starts_.begin(), starts_.end(), place);
-      near = static_cast<std::size_t>(after - starts_.begin()) - 1;
+      nearby = static_cast<std::size_t>(after - starts_.begin()) - 1;
     }
-    return {parts_[near], place - starts_[near]};
+    return {parts_[nearby], place - starts_[nearby]};
   }
 
   std::vector<located_sample> dropped() const {

@@ -98,8 +98,8 @@ class planned_run {
   static std::uint64_t samples_at_once(const options& o, const Data& data) {
     std::uint64_t samples = 0;
     for (const std::uint64_t count : data.counts()) samples += count;
-    const std::uint64_t mean_bytes = std::max<std::uint64_t>(1, data.size_bytes() / std::max<std::uint64_t>(1, samples));
-    return std::clamp<std::uint64_t>(o.bytes_at_once / mean_bytes, 16, 4096);
+    const std::uint64_t mean_bytes = data.size_bytes() / std::max<std::uint64_t>(1, samples);
+    return std::clamp<std::uint64_t>(o.bytes_at_once / std::max<std::uint64_t>(1, mean_bytes), 16, 4096);
   }
 
   const ranks ranks_;

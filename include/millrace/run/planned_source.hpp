@@ -2,7 +2,7 @@
 // shards themselves. Its parts are stretches of the plan, which are read at once and in any order.
 //
 //   planned_source in(data, plan, {.ranks = mine, .start = resumed, .samples_per_part = 256});
-//   auto reader = in.open(part, epoch);  while (auto record = reader.next()) ...  reader.last()    // and which one it is
+//   auto reader = in.open(part, epoch);  while (auto record = reader.next()) ...  reader.last()     // and which it is
 //
 // Errors: of the sample that cannot be read, after those before it. Threads: open() from any; a reader belongs to one.
 // Lifetime: readers keep what they need.
@@ -39,10 +39,12 @@ class planned_source {
     const auto& s = *shared_;
     return static_cast<std::size_t>((s.plan.positions() + s.stretch - 1) / s.stretch);
   }
-  std::size_t first_part() const { return static_cast<std::size_t>(shared_->options.first_position / shared_->stretch); }
+  std::size_t first_part() const {
+    return static_cast<std::size_t>(shared_->options.first_position / shared_->stretch);
+  }
 
   class reader;
-  reader open(std::size_t part, std::uint64_t epoch) const { return reader(shared_, shared_->planned(part, epoch)); }
+  reader open(std::size_t part, std::uint64_t epoch) const { return {shared_, shared_->planned(part, epoch)}; }
 
  private:
   using samples = std::vector<planned_sample>;

@@ -1,0 +1,178 @@
+#include <millrace/run/lane_cursor.hpp>
+#include <millrace/run/mixing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace mr = millrace;
+
+namespace {
+
+using options = mr::lane_plan_options;
+
+double largest_share(const std::vector<std::uint64_t>& parts) {
+  std::map<std::uint64_t, double> rows;
+  double most = 0;
+  for (const std::uint64_t part : parts) most = std::max(most, ++rows[part]);
+  return most / static_cast<double>(parts.size());
+}
+
+/// Counted by walking whole epochs.
+struct counted {
+  double share = 0, neighbour_distance = 0;
+};
+counted count(const options& o, const mr::ranks& r, std::uint64_t epochs) {
+  const mr::lane_plan plan(o);
+  double shares = 0, batches = 0, distances = 0, pairs = 0;
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+    mr::lane_cursor cursor(plan, {.ranks = r, .epoch = epoch});
+    std::vector<std::uint64_t> batch;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, double> where;
+    while (const auto s = cursor.next()) {
+      batch.push_back(s->sample.part);
+      where[{s->sample.part, s->sample.index}] = static_cast<double>(s->position);
+      if (batch.size() < o.global_batch / r.world_size) continue;
+      shares += largest_share(batch);
+      ++batches;
+      batch.clear();
+    }
+    for (const auto& [s, p] : where)
+      if (const auto next = where.find({s.first, s.second + 1}); s.second % 2 == 0 && next != where.end()) {
+        distances += std::abs(next->second - p);
+        ++pairs;
+      }
+  }
+  return {shares / batches, distances / pairs};
+}
+
+/// The same of data sets that are shuffled as a whole.
+double count_ideal(const options& o, const mr::ranks& r) {
+  std::vector<std::uint64_t> all;
+  for (std::size_t part = 0; part < o.counts.size(); ++part) all.insert(all.end(), o.counts[part], part);
+  const std::size_t rows = o.global_batch / r.world_size;
+  mr::draw random({.seed = 99});
+  double shares = 0, batches = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.below(i)]);
+    for (std::size_t at = 0; at + rows <= all.size(); at += rows, ++batches)
+      shares += largest_share({all.begin() + static_cast<std::ptrdiff_t>(at),
+                               all.begin() + static_cast<std::ptrdiff_t>(at + rows)});
+  }
+  return shares / batches;
+}
+
+struct setting {
+  options plan;
+  mr::ranks ranks{};
+};
+
+std::vector<setting> settings() {
+  return {
+      {{.seed = 1, .counts = std::vector<std::uint64_t>(100, 200), .lanes = 12, .global_batch = 96}},
+      {{.seed = 1, .counts = std::vector<std::uint64_t>(100, 200), .lanes = 48, .global_batch = 96}, {1, 2}},
+      {{.seed = 2, .counts = std::vector<std::uint64_t>(40, 500), .lanes = 1, .global_batch = 100}},
+      {{.seed = 3, .counts = {4'000, 200, 0, 3'000, 1, 1'500, 2'500, 800, 2'000, 4'000}, .lanes = 6,
+        .global_batch = 60}},
+      {{.seed = 4, .counts = std::vector<std::uint64_t>(3'000, 5), .lanes = 12, .global_batch = 240}, {3, 4}},
+  };
+}
+
+double near(double value, double target) { return std::abs(value / target - 1); }
+
+}  // namespace
+
+TEST_CASE("the expected share is what counting batches gives, for every window") {
+  for (setting s : settings())
+    for (const std::size_t window : {1U, 50U, 2'000U, 100'000U}) {
+      s.plan.window = window;
+      CAPTURE(s.plan.seed);
+      CAPTURE(window);
+      const double expected = mr::mixing_forecast(mr::lane_plan(s.plan), s.ranks).share();
+      CHECK(near(expected, count(s.plan, s.ranks, 12).share) < 0.04);
+    }
+}
+
+TEST_CASE("the ideal share is that of a data set shuffled as a whole") {
+  for (const setting& s : settings()) {
+    CAPTURE(s.plan.seed);
+    CHECK(near(mr::mixing_forecast(mr::lane_plan(s.plan), s.ranks).ideal_share(), count_ideal(s.plan, s.ranks)) < 0.03);
+  }
+}
+
+TEST_CASE("the window that is advised brings the share within 10 % of the ideal, and a clearly smaller one does not") {
+  for (setting s : settings()) {
+    CAPTURE(s.plan.seed);
+    s.ranks = {};
+    const auto window = mr::mixing_forecast(mr::lane_plan(s.plan), s.ranks).window_within(0.10);
+    REQUIRE(window);
+    const double ideal = count_ideal(s.plan, s.ranks);
+    s.plan.window = *window;
+    CHECK(count(s.plan, s.ranks, 12).share < ideal * 1.10 * 1.03);
+    s.plan.window = *window * 2 / 3;
+    if (*window > 1) CHECK(count(s.plan, s.ranks, 12).share > ideal * 1.10 * 0.97);
+  }
+}
+
+TEST_CASE("where no window helps, none is advised; where all is one part, none is needed") {
+  const mr::lane_plan few_rows({.counts = std::vector<std::uint64_t>(12, 1'000), .lanes = 48, .global_batch = 16});
+  CHECK_FALSE(mr::mixing_forecast(few_rows).window_within(0.10));
+  const setting small_parts = settings().back();
+  CHECK_FALSE(mr::mixing_forecast(mr::lane_plan(small_parts.plan), small_parts.ranks).window_within(0.10));
+  const mr::lane_plan one_part({.counts = {10'000}, .global_batch = 48});
+  CHECK(mr::mixing_forecast(one_part).ideal_share() == 1);
+  CHECK(mr::mixing_forecast(one_part).share() == 1);
+  CHECK(mr::mixing_forecast(one_part).window_within(0.10) == 1);
+}
+
+TEST_CASE("not shuffled, a batch is one part after the other") {
+  const mr::lane_plan plan({.counts = std::vector<std::uint64_t>(10, 100), .shuffled = false, .global_batch = 50});
+  CHECK(mr::mixing_forecast(plan).share() == 1);
+  CHECK(mr::mixing_forecast(plan).share(100'000) < 0.3);
+}
+
+TEST_CASE("live figures are those of a count") {
+  for (setting s : settings())
+    for (const std::size_t window : {300U, 12'000U}) {
+      s.plan.window = window;
+      CAPTURE(s.plan.seed);
+      CAPTURE(window);
+      const mr::lane_plan plan(s.plan);
+      mr::mixing live(plan, s.ranks);
+      mr::lane_cursor cursor(plan, {.ranks = s.ranks});
+      for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+        cursor.move_to(epoch, 0);
+        while (const auto planned = cursor.next()) live.add(*planned);
+      }
+      const mr::mixing_figures f = live.figures();
+      const counted slow = count(s.plan, s.ranks, 4);
+      CHECK(f.share == doctest::Approx(slow.share));
+      CHECK(f.batches == 4 * plan.batches());
+      CHECK(near(f.neighbour_distance, slow.neighbour_distance) < 0.10);
+      CHECK(f.neighbours > 1'000);
+      CHECK(f.expected_share == mr::mixing_forecast(plan, s.ranks).share());
+      CHECK(f.ideal_neighbour_distance == doctest::Approx(static_cast<double>(plan.pass_length() + 1) / 3));
+    }
+}
+
+TEST_CASE("neighbours come a third of the window apart") {
+  const options o{.seed = 5, .counts = std::vector<std::uint64_t>(20, 2'000), .window = 2'400, .lanes = 6,
+                  .global_batch = 60};
+  const mr::lane_plan plan(o);
+  mr::mixing live(plan);
+  mr::lane_cursor cursor(plan);
+  while (const auto s = cursor.next()) live.add(*s);
+  CHECK(near(live.figures().neighbour_distance, 800) < 0.05);
+}
+
+TEST_CASE("a batch that was entered in its middle does not count") {
+  const mr::lane_plan plan({.counts = {600}, .lanes = 6, .global_batch = 60});
+  mr::mixing live(plan);
+  mr::lane_cursor cursor(plan, {.position = 30});
+  for (int i = 0; i < 30 + 60 + 59; ++i) live.add(*cursor.next());
+  CHECK(live.figures().batches == 1);
+  live.add(*cursor.next());
+  CHECK(live.figures().batches == 2);
+}
