@@ -119,7 +119,7 @@ class indexed_shards {
     file_source file(names_[part]);
     indexes_[part] = scan_shard(file, pool_);
     if (indexes_[part].state() == shard_index::shard_state::compressed)
-      throw setup_error("the shard " + printable(names_[part]) + " is compressed, so it cannot be read sample by sample",
+      throw setup_error("the shard " + printable(names_[part]) + " is compressed: it cannot be read sample by sample",
                         "Unpack it to plain tar, or leave out shards({.indexed = true})");
     if (indexes_[part].state() == shard_index::shard_state::damaged)
       indexed_reader(file, indexes_[part], pool_, options_.reader).throw_damage();
