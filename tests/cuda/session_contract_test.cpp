@@ -134,6 +134,34 @@ TEST_CASE("session: a batch that is used on more streams waits for each of them,
   CHECK(kept_too.right());
 }
 
+TEST_CASE("session: each batch waits for the streams that it was used on, and those of another batch do not stand in") {
+  contract::start();
+  const contract::stream step, first, second;
+  keeper kept(20), kept_first(20);
+  mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 2}), quiet(2)};
+  {
+    contract::held until(first);
+    auto b = run.next();
+    b.also_used_on(first);
+    kept.step(b, step);
+    kept_first.step(b, first);
+    b.release();
+    b = run.next();
+    b.also_used_on(second);
+    kept.step(b, step);
+    b.release();
+    step.synchronize();
+    second.synchronize();
+    contract::pause();   // the first slot's next copy has its chance
+    CHECK_FALSE(until.over());
+  }
+  while (auto b = run.next()) kept.step(b, step);
+  step.synchronize();
+  first.synchronize();
+  CHECK(kept.right());
+  CHECK(kept_first.right());
+}
+
 TEST_CASE("session: the user's stream may be the legacy one, the thread's own, a blocking or a non-blocking one") {
   contract::start();
   const contract::stream blocking(cudaStreamDefault), apart(cudaStreamNonBlocking);

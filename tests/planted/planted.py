@@ -146,18 +146,28 @@ def main(words):
     else:
         remembered = {what: remark for what, at in keys.items() if (remark := passes.remark(at)) is not None}
     objects = [] if len(remembered) == len(keys) else common_objects()
+    red_already = set()
 
     def settle(what):
         if what in remembered:
             return None, remembered[what]
-        problem, remark = (judge_unplanted(what, objects), "") if isinstance(what, str) else judge(what, objects)
+        if isinstance(what, str):
+            problem, remark = judge_unplanted(what, objects), ""
+        elif what.program in red_already:
+            problem, remark = f"{what.program} is red without it", ""
+        else:
+            problem, remark = judge(what, objects)
         if not problem and not words:
             passes.remember(keys[what], remark)
         return problem, remark
 
-    for what, (problem, remark) in in_parallel(settle, list(keys)):
-        report.add((f"{what} as the tree stands" if isinstance(what, str) else f"planted: {what.name}") + remark,
-                   problem)
+    programs, planted = [what for what in keys if isinstance(what, str)], [what for what in keys if what in BUGS]
+    for program, (problem, remark) in in_parallel(settle, programs):
+        report.add(f"{program} as the tree stands{remark}", problem)
+        if problem:
+            red_already.add(program)
+    for bug, (problem, remark) in in_parallel(settle, planted):
+        report.add(f"planted: {bug.name}{remark}", problem)
     return report.close()
 
 
