@@ -233,6 +233,7 @@ def digest(leg):
 
 def planted(leg):
     """bugs of the CUDA path that are planted one by one: each turns its test program red"""
+    leg.run_check("planted/planted_test.py")
     leg.run_check("planted/planted.py")
 
 
