@@ -243,6 +243,12 @@ def digest(leg):
                    f"it printed {printed!r}; the first one {reference!r}")
 
 
+def planted(leg):
+    """bugs of the CUDA path that are planted one by one: each turns its test program red"""
+    leg.run_check("planted/planted_test.py")
+    leg.run_check("planted/planted.py")
+
+
 def clang(leg):
     """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
     leg.build(["-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug",
@@ -277,7 +283,7 @@ def tsan(leg):
     leg.run_tests(wrapper, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, clang, tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, planted, clang, tsan)}
 
 
 def main(names):

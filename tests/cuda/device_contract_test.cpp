@@ -125,9 +125,16 @@ TEST_CASE("device: the step's stream waits for the copy; the call returns at onc
 TEST_CASE("device: a copy does not wait for the legacy stream, and does not hold it up") {
   contract::start();
   one_slot slot;
+  std::atomic<bool> done{false};
+  std::jthread waits;   // so that a copy that waits after all is a failed check, not a program without an end
   contract::held until(cudaStreamLegacy);
   slot.copy(4);
-  slot.backend->wait(*slot.copied);
+  waits = std::jthread([&] {
+    slot.backend->wait(*slot.copied);
+    done = true;
+  });
+  for (int i = 0; i < 500 && !done; ++i) contract::pause();
+  CHECK(done);
   CHECK_FALSE(until.over());
 }
 
@@ -185,6 +192,73 @@ TEST_CASE("device: whatever device the caller had is the caller's again after ea
   CHECK_THROWS_AS(mr::cuda_device(1'000), mr::setup_error);
   CHECK(theirs());
   ok(cudaSetDevice(0));
+}
+
+TEST_CASE("device: memory, events and the legacy stream are the device's own, whichever the caller has") {
+  contract::start(1, 2);
+  int count = 0;
+  ok(cudaGetDeviceCount(&count));
+  if (count < 2) {
+    MESSAGE("one device here: seen with the fake runtime alone");
+    return;
+  }
+  const contract::stream user;   // of device 0, as the slot
+  const contract::event passed;
+  ok(cudaSetDevice(1));
+  {
+    one_slot slot;
+    cudaPointerAttributes attributes{};
+    ok(cudaPointerGetAttributes(&attributes, slot.device));
+    CHECK(attributes.device == 0);
+    const auto before = slot.backend->make_event();
+    ok(cudaSetDevice(0));
+    contract::held until(user);
+    ok(cudaSetDevice(1));
+    slot.backend->record(*before, static_cast<cudaStream_t>(user));
+    slot.backend->copy_waits_for(*before);   // so the copy is late
+    slot.copy(1);
+    slot.backend->stream_waits_for({}, *slot.copied);
+    ok(cudaSetDevice(0));
+    ok(cudaEventRecord(passed, cudaStreamLegacy));
+    contract::pause();
+    CHECK_FALSE(passed.reached());
+    until.let_go();
+    ok(cudaEventSynchronize(passed));
+
+    const contract::stream blocking(cudaStreamDefault);
+    ok(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeThreadLocal));
+    ok(cudaSetDevice(1));
+    CHECK_THROWS_AS(slot.backend->check_stream({}), mr::setup_error);   // device 0's, which that capture forbids
+    cudaGraph_t graph = nullptr;
+    ok(cudaStreamEndCapture(blocking, &graph));
+    ok(cudaGraphDestroy(graph));
+  }
+  ok(cudaSetDevice(0));
+}
+
+TEST_CASE("device: the caller's capture mode is the caller's again after each call") {
+  contract::start();
+  const auto still = [](cudaStreamCaptureMode theirs) {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    ok(cudaThreadExchangeStreamCaptureMode(&mode));
+    const cudaStreamCaptureMode found = mode;
+    ok(cudaThreadExchangeStreamCaptureMode(&mode));
+    return found == theirs;
+  };
+  for (const auto theirs : {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeGlobal}) {
+    cudaStreamCaptureMode mode = theirs;
+    ok(cudaThreadExchangeStreamCaptureMode(&mode));
+    {
+      one_slot slot;
+      CHECK(still(theirs));
+      slot.copy(1);
+      slot.backend->stream_waits_for({}, *slot.copied);
+      slot.backend->check_stream({});
+      slot.backend->wait(*slot.copied);
+      CHECK(still(theirs));
+    }
+    CHECK(still(theirs));
+  }
 }
 
 TEST_CASE("device: a stream that is being captured is refused by name, and its capture lives on") {

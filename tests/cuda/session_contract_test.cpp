@@ -14,6 +14,21 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// Tells whether a batch's copy is held up. Outlives what holds it.
+class watched_copy {
+ public:
+  bool is_late(layout& b) {
+    b.also_used_on(static_cast<cudaStream_t>(watching_));
+    ok(cudaEventRecord(arrived_, watching_));
+    for (int i = 0; i < 5 && !arrived_.reached(); ++i) contract::pause();
+    return !arrived_.reached();
+  }
+
+ private:
+  contract::stream watching_;
+  contract::event arrived_;
+};
+
 }  // namespace
 
 TEST_CASE("session: batches on the device are those of the host, for any threads and slots") {
@@ -139,35 +154,75 @@ TEST_CASE("session: batches may be released in any order") {
 }
 
 TEST_CASE("session: a batch that is used on more streams waits for each of them, and each waits for it") {
-  contract::start();
-  const contract::stream step, other;
-  keeper kept(20), kept_too(20);
-  mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 2}), quiet(2)};
-  {
-    contract::held until(other);
-    auto b = run.next();
-    b.also_used_on(other);
-    kept.step(b, step);
-    kept_too.step(b, other);
-    b.release();
-    b = run.next();
-    b.also_used_on(other);
-    kept.step(b, step);
-    kept_too.step(b, other);
-    b.release();
+  for (const bool first_is_slow : {true, false}) {
+    contract::start();
+    const contract::stream step, other;
+    keeper kept(20), kept_too(20);
+    watched_copy next_copy;
+    mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 1}), quiet(2)};
+    const auto use = [&](layout& b) {
+      b.also_used_on(static_cast<cudaStream_t>(other));
+      kept.step(b, step);
+      kept_too.step(b, other);
+    };
+    {
+      contract::held until(first_is_slow ? step : other);
+      auto b = run.next();
+      use(b);
+      b.release();
+      (first_is_slow ? other : step).synchronize();
+      b = run.next();
+      CHECK(next_copy.is_late(b));
+      CHECK_FALSE(until.over());
+      use(b);
+    }
+    while (auto b = run.next()) use(b);
     step.synchronize();
-    contract::pause();
-    CHECK_FALSE(until.over());
+    other.synchronize();
+    CHECK(kept.right());
+    CHECK(kept_too.right());
   }
-  while (auto b = run.next()) {
-    b.also_used_on(other);
+}
+
+TEST_CASE("session: a stream that is named beside the step's waits for a copy that is late") {
+  contract::start();
+  const contract::stream slow, step;
+  watched_copy next_copy;
+  mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 1}), quiet(2)};
+  contract::held until(slow);
+  auto b = run.next();
+  b.also_used_on(static_cast<cudaStream_t>(slow));
+  b.release();
+  b = run.next();
+  CHECK(next_copy.is_late(b));
+  CHECK_FALSE(until.over());
+}
+
+TEST_CASE("session: each batch waits for the streams that it was used on, and those of another do not stand in") {
+  contract::start();
+  const contract::stream step, first, second;
+  keeper kept(20);
+  watched_copy next_copy;
+  // Without threads nothing is copied before both are back.
+  mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 2}), quiet(0)};
+  {
+    contract::held until(first);
+    auto b = run.next();
+    b.also_used_on(static_cast<cudaStream_t>(first));
     kept.step(b, step);
-    kept_too.step(b, other);
+    auto later = run.next();
+    later.also_used_on(static_cast<cudaStream_t>(second));
+    kept.step(later, step);
+    b.release();
+    later.release();
+    b = run.next();
+    CHECK(next_copy.is_late(b));   // it goes where the first one lay
+    CHECK_FALSE(until.over());
+    kept.step(b, step);
   }
+  while (auto b = run.next()) kept.step(b, step);
   step.synchronize();
-  other.synchronize();
   CHECK(kept.right());
-  CHECK(kept_too.right());
 }
 
 TEST_CASE("session: the user's stream may be the legacy one, the thread's own, a blocking or a non-blocking one") {
@@ -237,77 +292,6 @@ TEST_CASE("session: an error of the data comes at its batch, after all before it
   step.synchronize();
   CHECK(kept.batches() == 10);
   CHECK(kept.right());
-}
-
-TEST_CASE("session: two of them share a device, batch by batch") {
-  contract::start();
-  const contract::stream train_step, valid_step;
-  const auto device = mr::cuda_device(0);
-  keeper trained(20), validated(20);
-  mr::session train{flow(160, {.device = device, .stream = train_step}), quiet(2)};
-  mr::session valid{flow(160, {.device = device, .stream = valid_step}), quiet(1)};
-  for (auto& b : train) {
-    trained.step(b, train_step);
-    auto v = valid.next();
-    validated.step(v, valid_step);
-  }
-  train_step.synchronize();
-  valid_step.synchronize();
-  CHECK(trained.right());
-  CHECK(validated.right());
-}
-
-TEST_CASE("session: of two that share a device, one does not wait for the other's step") {
-  contract::start();
-  const contract::stream train_step, valid_step;
-  const auto device = mr::cuda_device(0);
-  keeper trained(20), validated(20);
-  mr::session train{flow(160, {.device = device, .stream = train_step, .slots = 2}), quiet(2)};
-  mr::session valid{flow(160, {.device = device, .stream = valid_step, .slots = 2}), quiet(1)};
-  {
-    const contract::held until(valid_step);
-    for (int i = 0; i < 2; ++i) {
-      auto b = valid.next();   // released at once: the next copy into its slot stands behind the step
-      validated.step(b, valid_step);
-    }
-    contract::pause();
-    for (auto& b : train) trained.step(b, train_step);
-    train_step.synchronize();
-    CHECK_FALSE(until.over());
-  }
-  for (auto& b : valid) validated.step(b, valid_step);
-  valid_step.synchronize();
-  CHECK(trained.right());
-  CHECK(validated.batches() == 20);
-  CHECK(validated.right());
-}
-
-TEST_CASE("session: one on each device of the process") {
-  contract::start(1, 2);
-  int count = 0;
-  ok(cudaGetDeviceCount(&count));
-  if (count < 2) {
-    MESSAGE("one device here: seen with the fake runtime alone");
-    return;
-  }
-  keeper first(20), second(20);
-  const contract::stream on_0;
-  ok(cudaSetDevice(1));
-  const contract::stream on_1;
-  ok(cudaSetDevice(0));
-  mr::session a{flow(160, {.device = mr::cuda_device(0), .stream = on_0}), quiet(2)};
-  mr::session b{flow(160, {.device = mr::cuda_device(1), .stream = on_1}), quiet(2)};
-  for (auto& batch : a) {
-    first.step(batch, on_0);
-    auto other = b.next();
-    ok(cudaSetDevice(1));
-    second.step(other, on_1);
-    ok(cudaSetDevice(0));
-  }
-  on_0.synchronize();
-  on_1.synchronize();
-  CHECK(first.right());
-  CHECK(second.right());
 }
 
 TEST_CASE("session: the host is told that it cannot read a column, by its name") {

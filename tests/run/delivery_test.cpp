@@ -8,7 +8,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
+#include <thread>
 
 namespace mr = millrace;
 
@@ -54,6 +56,69 @@ class counting_device final : public mr::detail::host_backend {
   const call refused_;
   const int nth_;
   std::array<std::atomic<int>, calls> counts_{};
+};
+
+/// Takes its time over marks: what others do before a mark is made shows.
+class slow_device final : public mr::detail::host_backend {
+ public:
+  std::string name() const override { return "slow"; }
+  bool leases_host_slots() const override { return false; }
+  void copy_waits_for(mr::device_event&) override {}
+  void copy_to_device(void* to, const void* from, std::size_t bytes) override {
+    if (releasing_) reused_early_ = true;
+    copying_ = true;
+    std::memcpy(to, from, bytes);
+  }
+  void record_copy(mr::device_event&) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    copying_ = false;
+  }
+  void record(mr::device_event&, mr::stream_view) override {
+    releasing_ = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    releasing_ = false;
+  }
+  void stream_waits_for(mr::stream_view, mr::device_event&) override {
+    if (copying_) taken_early_ = true;
+  }
+  void wait(mr::device_event&) override {}
+
+  bool reused_early() const { return reused_early_; }
+  bool taken_early() const { return taken_early_; }
+
+ private:
+  std::atomic<bool> releasing_{false}, copying_{false}, reused_early_{false}, taken_early_{false};
+};
+
+/// Its copies take until they are waited for.
+class late_device final : public mr::detail::host_backend {
+ public:
+  explicit late_device(std::atomic<bool>& freed_early) : freed_early_(freed_early) {}
+
+  std::string name() const override { return "late"; }
+  bool leases_host_slots() const override { return false; }
+  std::unique_ptr<mr::device_event> make_event() override { return std::make_unique<event>(); }
+  void free_host(void* memory) noexcept override {
+    if (under_way_ > 0) freed_early_ = true;
+    host_backend::free_host(memory);
+  }
+  void copy_waits_for(mr::device_event&) override {}
+  void copy_to_device(void*, const void*, std::size_t) override { ++under_way_; }
+  void record_copy(mr::device_event& mark) override { static_cast<event&>(mark).under_way = true; }
+  void record(mr::device_event&, mr::stream_view) override {}
+  void stream_waits_for(mr::stream_view, mr::device_event&) override {}
+  void wait(mr::device_event& mark) override {
+    if (!static_cast<event&>(mark).under_way.exchange(false)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    --under_way_;
+  }
+
+ private:
+  struct event : mr::device_event {
+    std::atomic<bool> under_way{false};
+  };
+  std::atomic<int> under_way_{0};
+  std::atomic<bool>& freed_early_;
 };
 
 }  // namespace
@@ -105,6 +170,26 @@ TEST_CASE("each stream of a batch waits for its copy, and the slot's next copy w
   CHECK(device->counted(counting_device::stream_wait) == 4 * 3);
   CHECK(device->counted(counting_device::record_call) == 4 * 3);
   CHECK(device->counted(counting_device::copy_wait) == 3 * 3);
+}
+
+TEST_CASE("a batch is handed out when its copy has been marked, and its slot used again when its release has") {
+  const auto device = std::make_shared<slow_device>();
+  {
+    mr::session run{flow(24, {.device = mr::device(device), .slots = 1}), quiet(2)};
+    for (auto& b : run) CHECK(b.get<&row::number>().host()[0] == static_cast<std::int64_t>(4 * b.step()));
+  }
+  CHECK_FALSE(device->taken_early());
+  CHECK_FALSE(device->reused_early());
+}
+
+TEST_CASE("a session that is left waits for its copies before their memory goes") {
+  std::atomic<bool> freed_early{false};
+  for (std::uint64_t last = 0; last < 20; ++last) {
+    mr::session run{flow(4'000, {.device = mr::device(std::make_shared<late_device>(freed_early))}), quiet(2)};
+    for (auto& b : run)
+      if (b.step() == last) break;
+  }
+  CHECK_FALSE(freed_early);
 }
 
 TEST_CASE("what a device refuses is the error of a batch, with its stage, and the session ends there") {
