@@ -82,7 +82,8 @@ TEST_CASE("usual archives are indexed without libarchive, unusual ones are not")
   const std::string name(180, 'n');
   for (const std::string& tar :
        {small_shard().bytes(), small_shard(pax_file).bytes(), small_shard(gnu_long_name).bytes(),
-        file("a.jpg", big) + links + file("b.jpg", big) + end_marker(), gnu_long_name(name + ".jpg", "1") + end_marker(),
+        file("a.jpg", big) + links + file("b.jpg", big) + end_marker(),
+        gnu_long_name(name + ".jpg", "1") + end_marker(),
         pax(pax_record("path", name + ".jpg") + pax_record("mtime", "1.5")) + file("short", "1") + end_marker(),
         block({.name = "b.jpg", .size_bytes = 1, .prefix = "deep/folder"}) + padded("1") + end_marker(),
         file("a.txt", "1") + block({.name = "b.txt", .raw_size = size}) + padded("hello") + end_marker(),
@@ -231,8 +232,9 @@ TEST_CASE("samples come in any order, some twice, in few reads, and are those of
 TEST_CASE("neighbours are read at once, and what lies far apart is not") {
   std::string tar;
   for (int i = 0; i < 100; ++i) {
-    tar += file("k" + std::to_string(i) + ".cls", "1") + file("k" + std::to_string(i) + ".mp4", std::string(50'000, 'm'));
-    tar += file("k" + std::to_string(i) + ".txt", std::string(100, 't'));
+    const std::string key = "k" + std::to_string(i);
+    tar += file(key + ".cls", "1") + file(key + ".mp4", std::string(50'000, 'm'));
+    tar += file(key + ".txt", std::string(100, 't'));
   }
   memory_source source(tar + end_marker());
   mr::shard_index index = mr::scan_shard(source, shared_pool());
