@@ -4,8 +4,8 @@
 //   std::uint32_t same = mr::crc32c(second_half, mr::crc32c(first_half));   // goes on where the first call ended
 //
 // Uses the processor's instruction where the machine that runs the program has it (SSE4.2), three at a time, else
-// tables; both give the same number. Threads: pure. Source: polynomial 0x1EDC6F41 in reflected form, initial value and final xor of all ones
-// (RFC 3720, section 12.1); tables by "slicing-by-8" (Kounavis and Berry, IEEE ToC 57(11), 2008).
+// tables; both give the same number. Threads: pure. Source: polynomial 0x1EDC6F41 in reflected form, initial value and
+// final xor of all ones (RFC 3720, section 12.1); tables by "slicing-by-8" (Kounavis and Berry, IEEE ToC 57(11), 2008).
 #pragma once
 
 #include <millrace/base/version.hpp>

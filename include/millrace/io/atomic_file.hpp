@@ -51,10 +51,16 @@ class atomic_file {
   void commit() {
     flush();
     if (files_.sync(file_) != 0) fail("cannot bring to the disk", errno);
+    publish();
+    sync_folder();
+  }
+
+  /// commit() for what can be made again: a failing machine may lose it, or leave a part of it under its name.
+  void publish() {
+    flush();
     if (files_.close(std::exchange(file_, -1)) != 0) fail("cannot close", errno);
     if (files_.rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot give its final name to", errno);
     temporary_.clear();
-    sync_folder();
   }
 
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }

@@ -47,7 +47,7 @@ class basic_header_window {
   }
 
  private:
-  static constexpr unsigned look_again = 1024;   // so often the way not taken is timed again
+  static constexpr unsigned look_again = 512;   // so often the way not taken is timed again
 
   void fill(std::uint64_t offset_bytes, std::size_t count_bytes) {
     const bool large_is_cheaper = std::min(distance_bytes_, double(large_bytes)) * large_ns_per_byte_ < small_ns_;
@@ -59,8 +59,13 @@ class basic_header_window {
     filled_ = read_fully(*source_, offset_bytes, {block_.get()->data(), wanted});
     const auto took_ns = static_cast<double>(clock_() - start_ns);
     if (filled_ < wanted) return;   // the end: it says nothing of other reads
-    if (large) large_ns_per_byte_ += (took_ns / double(wanted) - large_ns_per_byte_) / 4;
-    else small_ns_ += (took_ns - small_ns_) / 4;
+    if (large) follow(large_ns_per_byte_, took_ns / double(wanted));
+    else follow(small_ns_, took_ns);
+  }
+
+  /// Step by step: one time that is far off says only that something else had the processor.
+  static void follow(double& estimate, double measured) noexcept {
+    estimate += (std::clamp(measured, estimate / 2, estimate * 2) - estimate) / 4;
   }
 
   byte_source* source_;

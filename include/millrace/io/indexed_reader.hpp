@@ -4,9 +4,9 @@
 //   std::size_t good = shard.read(numbers, records);     // records[i] is sample numbers[i]
 //   if (good < numbers.size()) std::rethrow_exception(shard.failure());      // of sample numbers[good]
 //
-// The records are those of shard_reader. The samples of one call are read in the order of the shard, neighbours at once,
-// up to `bytes_per_read`, and lie in one block together: so ask for samples that will be used at about the same time.
-// Payloads begin at multiples of 64 bytes. What lies between two wanted payloads is read along if it is small.
+// The records are those of shard_reader. The samples of one call are read in the order of the shard, neighbours at
+// once, up to `bytes_per_read`, and lie in one block together: so ask for samples that will be used at about the same
+// time. Payloads begin at multiples of 64 bytes. What lies between two wanted payloads is read along if it is small.
 // CRC-32C: known checksums are checked, others are learned and stay in the index (index_file.hpp keeps them).
 // Errors: what shard_reader throws for the same sample; data_error for a payload with another checksum than before, and
 // for a shard that is shorter than its index says; io_error of the source. A later call begins anew.

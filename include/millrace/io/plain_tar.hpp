@@ -7,8 +7,8 @@
 // (sparse members, pax names beyond ASCII, headers without the mark of ustar, ...) is only called `odd`: tar_reader has
 // to decide. So the two agree wherever this one says `member` or `end`, and no rule of damage is written down twice.
 // Errors: those of the source. Threads: one.
-// Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, "Basic Tar
-// Format".
+// Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
+// "Basic Tar Format".
 #pragma once
 
 #include <millrace/io/header_window.hpp>

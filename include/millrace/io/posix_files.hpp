@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,12 +25,25 @@ namespace millrace::inline MILLRACE_ABI::detail {
 /// The reason of a failed call, in words and without the shared buffer of strerror().
 inline std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
 
+inline std::int64_t modified_ns(const struct ::stat& status) noexcept {
+#if defined(__APPLE__)
+  const struct ::timespec& time = status.st_mtimespec;
+#else
+  const struct ::timespec& time = status.st_mtim;
+#endif
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
 struct posix_files {
   static int open(const char* path, int flags, mode_t mode = 0) noexcept {
     return ::open(path, flags | O_CLOEXEC, mode);
   }
   static int close(int file) noexcept { return ::close(file); }
   static int stat_open(int file, struct ::stat& status) noexcept { return ::fstat(file, &status); }
+  static int stat_path(const char* path, struct ::stat& status) noexcept { return ::stat(path, &status); }
+  static int make_folder(const char* path) noexcept { return ::mkdir(path, 0777); }
+  /// Waits until no other process holds it; closing the file gives it back, and so does the end of the process.
+  static int lock(int file) noexcept { return ::flock(file, LOCK_EX); }
   static ssize_t read_at(int file, void* room, std::size_t bytes, off_t offset) noexcept {
     return ::pread(file, room, bytes, offset);
   }

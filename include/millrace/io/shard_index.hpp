@@ -176,6 +176,10 @@ class shard_index {
     std::atomic_ref(columns_.checksums()[member]).compare_exchange_strong(known, checksum, std::memory_order_relaxed);
     return known == 0 ? checksum : known;
   }
+  /// Sets a checksum whether one is known or not.
+  void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
+    std::atomic_ref(columns_.checksums()[member]).store(checksum, std::memory_order_relaxed);
+  }
   std::uint64_t known_checksums() const noexcept {
     std::uint64_t known = 0;
     for (std::uint32_t m = 0; m < members(); ++m) known += checksum(m) != 0;

@@ -1,0 +1,192 @@
+// index: how fast shards are indexed, and samples read by an index; the checksums' cost
+//
+//   sh bench/run.sh index [--quick]
+//
+// Everything lies in the page cache, so what is measured is the work, not the disk. Three data sets are made once: one
+// large shard of 110,000-byte payloads, one of 2,048-byte payloads, and 1,281 shards of 1,000 samples of 8 bytes.
+#include "harness.hpp"
+
+#include <millrace/base/random.hpp>
+#include <millrace/io/index_build.hpp>
+#include <millrace/io/indexed_reader.hpp>
+#include <millrace/io/shard_list.hpp>
+#include <millrace/io/shard_writer.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace mr = millrace;
+
+namespace {
+
+struct set_of_shards {
+  std::string folder{};
+  std::vector<std::string> shards{};
+  std::uint64_t bytes = 0;
+};
+
+struct set_shape {
+  std::string name;
+  std::size_t shards, samples, payload_bytes;
+  bool label;
+};
+
+set_of_shards make_set(const set_shape& shape) {
+  set_of_shards set{.folder = bench::data_folder() + "/" + shape.name + "-" + std::to_string(shape.shards) + "-" +
+                              std::to_string(shape.samples)};
+  if (!std::filesystem::exists(set.folder)) {
+    std::filesystem::remove_all(set.folder + ".new");
+    std::filesystem::create_directories(set.folder + ".new");
+    mr::shard_writer writer({.pattern = set.folder + ".new/s-%06d.tar", .max_samples = shape.samples,
+                             .max_bytes = std::uint64_t{1} << 40});
+    mr::draw random({.seed = 1});
+    std::string payload(shape.payload_bytes, '\0');
+    for (char& c : payload) c = static_cast<char>(random.below(256));
+    for (std::size_t i = 0; i < shape.shards * shape.samples; ++i) {
+      const std::string key = std::to_string(100'000'000 + i), label = std::to_string(i % 1000);
+      if (shape.label) writer.write(key, {{"bin", payload}, {"cls", label}});
+      else writer.write(key, {{"bin", payload}});
+    }
+    writer.close();
+    std::filesystem::rename(set.folder + ".new", set.folder);
+  }
+  set.shards = mr::list_shards(set.folder);
+  std::vector<std::byte> room(std::size_t{1} << 20);
+  for (const auto& shard : set.shards) {
+    set.bytes += std::filesystem::file_size(shard);
+    mr::file_source source(shard);   // into the page cache
+    for (std::uint64_t at = 0; const std::size_t got = source.read_at(at, room);) at += got;
+  }
+  return set;
+}
+
+template <class Work>
+std::vector<bench::clocks> times_of(std::size_t count, const Work& work) {
+  std::vector<bench::clocks> times;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto before = bench::now();
+    work();
+    times.push_back(bench::now() - before);
+  }
+  return times;
+}
+double median_wall(const std::vector<bench::clocks>& times) {
+  std::vector<double> values;
+  for (const auto& t : times) values.push_back(t.wall_s);
+  return bench::median(values);
+}
+double median_cpu(const std::vector<bench::clocks>& times) {
+  std::vector<double> values;
+  for (const auto& t : times) values.push_back(t.cpu_s);
+  return bench::median(values);
+}
+
+void remove_indexes(const set_of_shards& set) {
+  for (const auto& shard : set.shards) std::filesystem::remove(mr::index_path(shard));
+}
+
+/// Scans the shards again and again, by one thread.
+void measure_scan(bench::harness& run, const set_of_shards& set, const std::string& name) {
+  mr::block_pool pool;
+  std::uint64_t members = 0;
+  const auto times = times_of(run.quick() ? 3 : 7, [&] {
+    members = 0;
+    for (const auto& shard : set.shards) {
+      mr::file_source source(shard);
+      members += mr::scan_shard(source, pool).members();
+    }
+  });
+  run.result("scan of " + name, static_cast<double>(set.bytes) * 1e-9 / median_cpu(times), "GB/cpu-s");
+  run.result("scan of " + name + ": headers", static_cast<double>(members) * 1e-6 / median_cpu(times),
+             "million/cpu-s");
+}
+
+void measure_reading(bench::harness& run, const set_of_shards& set, std::size_t rounds) {
+  mr::block_pool pool;
+  mr::file_source source(set.shards.front());
+  mr::shard_index index = mr::scan_shard(source, pool);
+  const double samples = index.samples();
+  const auto in_order = times_of(rounds, [&] {
+    mr::shard_reader reader(std::make_unique<mr::file_source>(set.shards.front()), pool);
+    while (reader.next()) {}
+  });
+  run.result("2,048-byte samples by shard_reader", samples / median_cpu(in_order), "samples/cpu-s");
+  struct shape {
+    std::string name;
+    bool shuffled;
+    std::size_t at_once;
+  };
+  for (const shape& how : {shape{"in order, 256 at once", false, 256}, {"shuffled, 256 at once", true, 256},
+                           {"shuffled, 8192 at once", true, 8192}}) {
+    for (const bool checksums : {true, false}) {
+      mr::indexed_reader reader(source, index, pool, {.checksums = checksums});
+      std::vector<std::uint32_t> numbers(index.samples());
+      for (std::uint32_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+      mr::draw random({.seed = 2});
+      constexpr std::size_t window = 8192;
+      if (how.shuffled)
+        for (std::size_t i = numbers.size(); i-- > 1;)
+          std::swap(numbers[i], numbers[i - std::min<std::size_t>(i, random.below(window))]);
+      const std::size_t batch = how.at_once;
+      std::vector<mr::record> records(batch);
+      const auto times = times_of(rounds, [&] {
+        for (std::size_t at = 0; at < numbers.size(); at += batch) {
+          const auto part = std::span(numbers).subspan(at, std::min(batch, numbers.size() - at));
+          if (reader.read(part, std::span(records).first(part.size())) != part.size())
+            std::rethrow_exception(reader.failure());
+        }
+      });
+      run.result("2,048-byte samples by index, " + how.name + (checksums ? ", checked" : ", unchecked"),
+                 samples / median_cpu(times), "samples/cpu-s");
+    }
+  }
+}
+
+void measure_many(bench::harness& run, const set_of_shards& set) {
+  for (const unsigned threads : {1U, 2U}) {
+    const std::string with = ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+    std::vector<double> builds, loads;
+    for (int i = 0; i < 3; ++i) {
+      remove_indexes(set);
+      const auto build = times_of(1, [&] { (void)mr::build_indexes(set.shards, {.threads = threads}); });
+      builds.push_back(build[0].wall_s);
+      const auto load = times_of(3, [&] { (void)mr::build_indexes(set.shards, {.threads = threads}); });
+      loads.push_back(median_wall(load));
+    }
+    const std::string shards = std::to_string(set.shards.size()) + " shards";
+    run.result("build and keep indexes of " + shards + with, 1e3 * bench::median(builds), "ms");
+    run.result("load indexes of " + shards + with, 1e3 * bench::median(loads), "ms");
+  }
+  const auto heads = times_of(5, [&] {
+    for (const auto& shard : set.shards)
+      (void)mr::summarise_index(mr::index_path(shard), mr::identify_shard(shard));
+  });
+  run.result("read the heads of their indexes", 1e3 * median_wall(heads), "ms");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::harness run(argc, argv, "index");
+  const std::size_t scale = run.quick() ? 10 : 1;
+  std::vector<std::byte> data(std::size_t{1} << 20, std::byte{5});
+  for (const std::size_t size : {std::size_t{2048}, std::size_t{110'000}}) {
+    std::uint32_t sum = 0;
+    const std::size_t rounds = 400'000'000 / size;
+    const auto times = times_of(5, [&] {
+      for (std::size_t i = 0; i < rounds; ++i) sum ^= mr::crc32c(std::span(data).subspan(sum & 1023, size));
+    });
+    run.result("CRC-32C of " + std::to_string(size) + " bytes",
+               static_cast<double>(rounds * size) * 1e-9 / median_cpu(times), "GB/s");
+  }
+  const auto photos = make_set({"index-photos", 1, 10'000 / scale, 110'000, true});
+  measure_scan(run, photos, "110,000-byte payloads");
+  const auto small = make_set({"index-small", 1, 200'000 / scale, 2'048, true});
+  measure_scan(run, small, "2,048-byte payloads");
+  measure_reading(run, small, run.quick() ? 3 : 7);
+  const auto tiny = make_set({"index-tiny", 1'281 / scale, 1'000, 8, false});
+  measure_scan(run, tiny, "8-byte payloads");
+  measure_many(run, tiny);
+  return run.finish();
+}

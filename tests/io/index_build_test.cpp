@@ -1,0 +1,120 @@
+// The indexes of many shards: made, kept, loaded again, and made again where they must be.
+#include <millrace/io/index_build.hpp>
+#include <millrace/io/shard_writer.hpp>
+
+#include "tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace mr = millrace;
+using namespace tar_test;
+
+namespace {
+
+std::vector<std::string> write_shards(const temporary_folder& f, std::size_t count) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string tar;
+    for (std::size_t k = 0; k <= i; ++k) tar += file("k" + std::to_string(k) + ".txt", std::to_string(i));
+    save(paths.emplace_back(f / ("s-" + std::to_string(i) + ".tar")), tar + end_marker());
+  }
+  return paths;
+}
+
+}  // namespace
+
+TEST_CASE("indexes are made once, kept beside their shards, and loaded from then on") {
+  const temporary_folder f;
+  const auto shards = write_shards(f, 20);
+  for (const unsigned threads : {1U, 3U, 50U}) {
+    const auto made = mr::build_indexes(shards, {.threads = threads});
+    CHECK(made.counts.built == 20);
+    CHECK(made.counts.loaded == 0);
+    CHECK(made.counts.samples == 210);
+    CHECK(made.counts.scanned_bytes == 210 * 1024 + 20 * 1024);
+    REQUIRE(made.indexes.size() == 20);
+    CHECK(made.indexes[7]->samples() == 8);
+    CHECK(f.file_count() == 40);
+    const auto loaded = mr::build_indexes(shards, {.threads = threads});
+    CHECK(loaded.counts.loaded == 20);
+    CHECK(loaded.counts.samples == 210);
+    CHECK(loaded.counts.scanned_bytes == 0);
+    CHECK(loaded.indexes[7]->fingerprint() == made.indexes[7]->fingerprint());
+    for (const auto& shard : shards) std::filesystem::remove(mr::index_path(shard));
+  }
+  CHECK(mr::build_indexes(shards, {.keep = false}).counts.built == 20);
+  CHECK(f.file_count() == 20);
+  CHECK(mr::build_indexes({}).indexes.empty());
+}
+
+TEST_CASE("stale and damaged indexes are made again, and damaged and compressed shards are told") {
+  const temporary_folder f;
+  auto shards = write_shards(f, 4);
+  (void)mr::build_indexes(shards);
+  save(shards[0], file("new.txt", "1") + file("newer.txt", "2") + end_marker());
+  std::string index = load(mr::index_path(shards[1]));
+  index[index.size() / 2] = static_cast<char>(index[index.size() / 2] ^ 16);
+  save(mr::index_path(shards[1]), index);
+  const std::string whole = small_shard().bytes();
+  save(shards.emplace_back(f / "damaged.tar"), whole.substr(0, 3'500));
+  save(shards.emplace_back(f / "empty.tar"), "");
+  if (have("gzip")) save(shards.emplace_back(f / "packed.tar"), through("gzip -c", whole));
+  const auto again = mr::build_indexes(shards);
+  CHECK(again.counts.rebuilt_stale == 1);
+  CHECK(again.counts.rebuilt_damaged == 1);
+  CHECK(again.counts.loaded == 2);
+  CHECK(again.counts.built == 2);
+  CHECK(again.counts.damaged_shards == 2);
+  CHECK(again.counts.compressed == (have("gzip") ? 1 : 0));
+  CHECK(again.indexes[0]->samples() == 2);
+  CHECK(again.indexes[1]->samples() == 2);
+  CHECK(again.indexes[4]->samples() == 1);
+  const auto loaded = mr::build_indexes(shards);
+  CHECK(loaded.counts.loaded == 6);
+  CHECK(loaded.counts.damaged_shards == 2);
+  CHECK(loaded.counts.samples == again.counts.samples);
+}
+
+TEST_CASE("a cache folder is made, and one that cannot be is counted") {
+  const temporary_folder f;
+  const auto shards = write_shards(f, 3);
+  CHECK(mr::build_indexes(shards, {.files = {.cache_folder = f / "cache"}}).counts.built == 3);
+  CHECK(mr::build_indexes(shards, {.files = {.cache_folder = f / "cache"}}).counts.loaded == 3);
+  CHECK(f.file_count() == 4);
+  const auto homeless = mr::build_indexes(shards, {.files = {.cache_folder = f / "none/cache"}});
+  CHECK(homeless.counts.built == 3);
+  CHECK(homeless.counts.not_kept == 3);
+  CHECK(homeless.indexes[2]->samples() == 3);
+  CHECK(homeless.why_not_kept.find("No such file") != std::string::npos);
+}
+
+TEST_CASE("the first shard of the list that cannot be read is the error, whatever the number of threads") {
+  const temporary_folder f;
+  auto shards = write_shards(f, 30);
+  for (const std::size_t gone : {11U, 12U, 25U}) std::filesystem::remove(shards[gone]);
+  for (const unsigned threads : {1U, 2U, 8U}) {
+    try {
+      (void)mr::build_indexes(shards, {.threads = threads});
+      FAIL("no error");
+    } catch (const mr::io_error& e) {
+      CHECK(e.where().shard == shards[11]);
+    }
+  }
+}
+
+TEST_CASE("progress that nobody would have time to read is not shown") {
+  const temporary_folder f;
+  const auto shards = write_shards(f, 30);
+  const int file = ::open((f / "progress").c_str(), O_WRONLY | O_CREAT, 0600);
+  REQUIRE(file != -1);
+  (void)mr::build_indexes(shards, {.progress_file = file});
+  ::close(file);
+  CHECK(load(f / "progress").empty());   // nothing took a second
+}
