@@ -240,6 +240,19 @@ TEST_CASE("a bad sample is the error of its batch, after all before it, and its 
   for (const int threads : {0, 1, 3}) broken(threads);
 }
 
+TEST_CASE("indexes are kept, with the checksums of what was read: a flipped bit is seen the next time") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const auto expected = run(shards, {}).batches;
+  CHECK(folder.file_count() == 10);   // five shards, five indexes
+  CHECK(run(shards, {}).batches == expected);
+  const std::string first = folder / "s0-0.tar";
+  const auto written = std::filesystem::last_write_time(first);
+  std::fstream(first, std::ios::in | std::ios::out | std::ios::binary).seekp(512).put('9');   // label 0 is now 9
+  std::filesystem::last_write_time(first, written);
+  CHECK_THROWS_WITH_AS(run(shards, {}), doctest::Contains("k0"), mr::data_error);
+}
+
 TEST_CASE("damaged and compressed shards are refused at the start, by name") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);

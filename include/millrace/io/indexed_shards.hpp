@@ -1,43 +1,58 @@
 // A list of plain shards whose samples can be read in any order: names, indexes and open files.
 //
-//   mr::indexed_shards data(names, {.fields = {"jpg", "cls"}});     // reads the headers of every shard
-//   data.counts();                                                    // samples of each shard
-//   std::size_t good = data.read(wanted, records, failure);          // records[i] is wanted[i]; stops at the first bad
-//   data.fingerprint();                                               // of names, sizes and members: for resume points
+//   mr::indexed_shards data(names, {.reader = {.fields = {"jpg", "cls"}}});
+//   data.counts();                                              // samples of each shard
+//   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i]; stops at the first bad one
+//   data.fingerprint();                                         // of names, sizes and members: for resume points
 //
-// Neighbours in a shard are read at once (indexed_reader.hpp). At most `most_open` files are open for each call of
-// read() that runs. Errors: a compressed shard is a setup_error, a damaged one the data_error of shard_reader, both at
-// the start and naming the shard; later as indexed_reader. Threads: read() from any number at a time.
+// Indexes are loaded, or made and kept (index_build.hpp). Neighbours in a shard are read at once (indexed_reader.hpp);
+// checksums are learned at the first reading and checked at all later ones. At most 128 files stay open.
+// Errors: a compressed shard is a setup_error, a damaged one the data_error of shard_reader, both at the start and
+// naming the shard; later as indexed_reader. Threads: read() from any number at a time.
 #pragma once
 
 #include <millrace/io/indexed_reader.hpp>
-#include <millrace/io/tar_index_scan.hpp>
+#include <millrace/io/index_build.hpp>
 #include <millrace/item/sample.hpp>
 
-#include <atomic>
 #include <mutex>
-#include <thread>
+#include <numeric>
 
 namespace millrace::inline MILLRACE_ABI {
 
 struct indexed_shards_options {
   indexed_reader_options reader{};
-  unsigned scan_threads = 4;
+  index_file_options files{};
 };
 
 class indexed_shards {
  public:
   explicit indexed_shards(std::vector<std::string> names, indexed_shards_options options = {})
-      : names_(std::move(names)), options_(std::move(options)), indexes_(names_.size()), idle_(names_.size()) {
-    scan_all();
+      : names_(std::move(names)),
+        options_(std::move(options)),
+        indexes_(build_indexes(names_, {.files = options_.files}).indexes),
+        idle_(names_.size()) {
     fingerprint_ = names_.size();
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      counts_.push_back(indexes_[i].samples());
-      bytes_ += indexes_[i].identity().size_bytes;
+      check(i);
+      counts_.push_back(indexes_[i]->samples());
+      known_.push_back(indexes_[i]->known_checksums());
+      bytes_ += indexes_[i]->identity().size_bytes;
       const std::string_view name = std::string_view(names_[i]).substr(names_[i].rfind('/') + 1);
-      const std::uint64_t named = digest_bytes(std::as_bytes(std::span(name)), indexes_[i].fingerprint());
-      fingerprint_ = combine_keys(fingerprint_, combine_keys(named, indexes_[i].identity().size_bytes));
+      const std::uint64_t named = digest_bytes(std::as_bytes(std::span(name)), indexes_[i]->fingerprint());
+      fingerprint_ = combine_keys(fingerprint_, combine_keys(named, indexes_[i]->identity().size_bytes));
     }
+  }
+
+  indexed_shards(const indexed_shards&) = delete;
+  indexed_shards& operator=(const indexed_shards&) = delete;
+  /// Keeps the checksums that were learned.
+  ~indexed_shards() {
+    for (std::size_t i = 0; i < names_.size(); ++i) try {
+        if (indexes_[i]->known_checksums() > known_[i]) keep_index(index_path(names_[i], options_.files), *indexes_[i]);
+      } catch (const error&) {
+        // Where indexes cannot be kept they are made, and checksums learned, each time.
+      }
   }
 
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
@@ -91,38 +106,13 @@ class indexed_shards {
     indexed_reader reader;
   };
 
-  void scan_all() {
-    std::atomic<std::size_t> next{0};
-    std::mutex mutex;
-    std::size_t failed = names_.size();
-    std::exception_ptr failure;
-    const auto work = [&] {
-      for (std::size_t i = next++; i < names_.size(); i = next++) try {
-          scan(i);
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          if (i < failed) {
-            failed = i;
-            failure = std::current_exception();
-          }
-        }
-    };
-    std::vector<std::thread> threads;
-    const std::size_t wanted = std::min<std::size_t>(std::max(1U, options_.scan_threads), names_.size());
-    for (std::size_t i = 1; i < wanted; ++i) threads.emplace_back(work);
-    work();
-    for (auto& t : threads) t.join();
-    if (failure) std::rethrow_exception(failure);
-  }
-
-  void scan(std::size_t part) {
-    file_source file(names_[part]);
-    indexes_[part] = scan_shard(file, pool_);
-    if (indexes_[part].state() == shard_index::shard_state::compressed)
+  void check(std::size_t part) {
+    if (indexes_[part]->state() == shard_index::shard_state::compressed)
       throw setup_error("the shard " + printable(names_[part]) + " is compressed: it cannot be read sample by sample",
                         "Unpack it to plain tar, or leave out shards({.indexed = true})");
-    if (indexes_[part].state() == shard_index::shard_state::damaged)
-      indexed_reader(file, indexes_[part], pool_, options_.reader).throw_damage();
+    if (indexes_[part]->state() != shard_index::shard_state::damaged) return;
+    file_source file(names_[part]);
+    indexed_reader(file, *indexes_[part], pool_, options_.reader).throw_damage();
   }
 
   std::unique_ptr<open_shard> take(std::size_t part) {
@@ -133,7 +123,7 @@ class indexed_shards {
         return std::move(idle_[part]);
       }
     }
-    return std::make_unique<open_shard>(names_[part], indexes_[part], pool_, options_.reader);
+    return std::make_unique<open_shard>(names_[part], *indexes_[part], pool_, options_.reader);
   }
 
   /// One stays open for each shard, as long as there are not too many.
@@ -152,8 +142,8 @@ class indexed_shards {
   const std::vector<std::string> names_;
   const indexed_shards_options options_;
   block_pool pool_;
-  std::vector<shard_index> indexes_;
-  std::vector<std::uint64_t> counts_;
+  const std::vector<std::shared_ptr<shard_index>> indexes_;
+  std::vector<std::uint64_t> counts_, known_;   // of each shard: samples; checksums that its file has
   std::uint64_t bytes_ = 0, fingerprint_ = 0;
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;

@@ -6,9 +6,9 @@
 //
 // Makes records (item/record.hpp), one for each sample: members that follow each other with the same key. Plain tar and
 // gz, zst, bz2, xz, lz4, recognised by content. Every shard is looked for at once; the first missing ones are named.
-// With `indexed` the headers of every shard, plain tar, are read at the start. Then samples come in the exact order of
-// a lane_plan, a session may be one of several ranks, and each batch has a resume point. A damaged or compressed shard
-// is an error at the start.
+// With `indexed` each shard, plain tar, has an index, made from its headers at the first start and kept in a file. Then
+// samples come in the exact order of a lane_plan, a session may be one of several ranks, and each batch has a resume
+// point. A damaged or compressed shard is an error at the start.
 // Errors: a damaged or truncated shard is an error that names shard, offset and last good key; the samples before it
 // are delivered, never half a sample. Threads: each shard is read by one I/O thread, several shards at a time.
 #pragma once
@@ -29,7 +29,8 @@ struct shards_options {
   std::uint64_t seed = 0;                                    ///< of shuffle and of every draw in the flow
   std::vector<std::string> fields{};                         ///< wanted, "jpg;png" for alternatives; empty: all
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
-  bool indexed = false;                                      ///< read in plan order, by an index of the headers
+  bool indexed = false;         ///< read in plan order, by an index of each shard
+  std::string index_folder{};   ///< where indexes are kept; empty: each beside its shard
 };
 
 class shards_source {
@@ -43,7 +44,8 @@ class shards_source {
     if (options.indexed)
       data_ = std::make_shared<indexed_shards>(
           names_, indexed_shards_options{
-                      .reader = {.fields = options.fields, .max_member_bytes = options.max_member_bytes}});
+                      .reader = {.fields = options.fields, .max_member_bytes = options.max_member_bytes},
+                      .files = {.cache_folder = options.index_folder}});
   }
 
   /// Null unless the shards are indexed.
