@@ -6,6 +6,7 @@
 #include <millrace/io/shards.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/feed.hpp>
+#include <millrace/run/indexed_shards.hpp>
 #include <millrace/stages/expand.hpp>
 
 #include <doctest/doctest.h>
@@ -60,7 +61,7 @@ struct delivered {
 };
 
 auto flow(const std::string& pattern, const run_options& o) {
-  return mr::shards(pattern, {.seed = o.seed, .fields = {"cls"}, .indexed = true}) |
+  return mr::indexed_shards(pattern, {.seed = o.seed, .fields = {"cls"}}) |
          mr::shuffle({.window = o.window}) | mr::map(prepare) |
          mr::batch<&example::label, &example::drawn>({.size = global_batch / o.ranks.world_size});
 }
@@ -196,10 +197,10 @@ TEST_CASE("what does not go together is refused at the start") {
   const auto plain = [&] {
     return mr::shards(shards) | mr::map(prepare) | mr::batch<&example::label>({.size = 4});
   };
-  CHECK_THROWS_WITH_AS(start(plain(), {.ranks = {.rank = 0, .world_size = 2}}), doctest::Contains("indexed = true"),
+  CHECK_THROWS_WITH_AS(start(plain(), {.ranks = {.rank = 0, .world_size = 2}}), doctest::Contains("indexed_shards()"),
                        mr::setup_error);
-  CHECK_THROWS_WITH_AS(start(plain(), {.resume = "x"}), doctest::Contains("indexed = true"), mr::setup_error);
-  const auto filtered = mr::shards(shards, {.indexed = true}) | mr::filter([](const mr::record&) { return true; }) |
+  CHECK_THROWS_WITH_AS(start(plain(), {.resume = "x"}), doctest::Contains("indexed_shards()"), mr::setup_error);
+  const auto filtered = mr::indexed_shards(shards) | mr::filter([](const mr::record&) { return true; }) |
                         mr::map(prepare) | mr::batch<&example::label>({.size = 4});
   CHECK_THROWS_WITH_AS(start(filtered, {}), doctest::Contains("one row for each sample"), mr::setup_error);
   CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.ranks = {.rank = 0, .world_size = 5}}),
@@ -219,7 +220,7 @@ TEST_CASE("a bad sample is the error of its batch, after all before it, and its 
   const auto expected = run(shards, {.threads = 0}).batches;
   std::int32_t bad = expected[5][7].first;
   const auto broken = [&](int threads) {
-    auto made = mr::shards(shards, {.seed = 7, .indexed = true}) | mr::shuffle({.window = 60}) |
+    auto made = mr::indexed_shards(shards, {.seed = 7}) | mr::shuffle({.window = 60}) |
                 mr::map([bad](const mr::record& r) {
                   const auto label = mr::integer<std::int32_t>(r["cls"]);
                   if (label == bad) throw mr::data_error("bad", "Mend it");

@@ -6,16 +6,12 @@
 //
 // Makes records (item/record.hpp), one for each sample: members that follow each other with the same key. Plain tar and
 // gz, zst, bz2, xz, lz4, recognised by content. Every shard is looked for at once; the first missing ones are named.
-// With `indexed` each shard, plain tar, has an index, made from its headers at the first start and kept in a file. Then
-// samples come in the exact order of a lane_plan, a session may be one of several ranks, and each batch has a resume
-// point. A damaged or compressed shard is an error at the start.
 // Errors: a damaged or truncated shard is an error that names shard, offset and last good key; the samples before it
 // are delivered, never half a sample. Threads: each shard is read by one I/O thread, several shards at a time.
 #pragma once
 
 #include <millrace/flow/flow.hpp>
 #include <millrace/item/record.hpp>
-#include <millrace/io/indexed_shards.hpp>
 #include <millrace/io/shard_list.hpp>
 #include <millrace/io/shard_reader.hpp>
 
@@ -29,8 +25,6 @@ struct shards_options {
   std::uint64_t seed = 0;                                    ///< of shuffle and of every draw in the flow
   std::vector<std::string> fields{};                         ///< wanted, "jpg;png" for alternatives; empty: all
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
-  bool indexed = false;         ///< read in plan order, by an index of each shard
-  std::string index_folder{};   ///< where indexes are kept; empty: each beside its shard
 };
 
 class shards_source {
@@ -40,16 +34,7 @@ class shards_source {
   shards_source(std::vector<std::string> names, const shards_options& options)
       : names_(std::move(names)),
         reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes},
-        pool_(std::make_shared<block_pool>()) {
-    if (options.indexed)
-      data_ = std::make_shared<indexed_shards>(
-          names_, indexed_shards_options{
-                      .reader = {.fields = options.fields, .max_member_bytes = options.max_member_bytes},
-                      .files = {.cache_folder = options.index_folder}});
-  }
-
-  /// Null unless the shards are indexed.
-  const std::shared_ptr<indexed_shards>& data() const noexcept { return data_; }
+        pool_(std::make_shared<block_pool>()) {}
 
   std::size_t parts() const noexcept { return names_.size(); }
   const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
@@ -61,7 +46,6 @@ class shards_source {
   std::vector<std::string> names_;
   shard_reader_options reader_options_;
   std::shared_ptr<block_pool> pool_;
-  std::shared_ptr<indexed_shards> data_;
 };
 
 /// `names` is whatever list_shards() takes: one pattern, or a list.

@@ -75,7 +75,8 @@ class batch_of {
   /// Where a run that has this batch behind it goes on: to_text() of it is session_options::resume.
   const millrace::position& position() const {
     if (!origin_.next)
-      throw setup_error("this run has no resume points: its source has no index", "Use shards({.indexed = true})");
+      throw setup_error("this run has no resume points: its source has no index",
+                        "Use indexed_shards() of millrace/run/indexed_shards.hpp");
     return *origin_.next;
   }
   stream_view stream() const noexcept { return streams_[0]; }

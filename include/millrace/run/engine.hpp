@@ -153,25 +153,22 @@ class session<Flow>::engine {
 
   /// The exact plan, where the source has an index.
   auto planned_for(const Flow& flow) const {
-    std::unique_ptr<planned> made;
-    if constexpr (detail::may_be_indexed<source>) {
-      if (source_.data()) {
-        check_rows(flow.stages);
-        planned_run_options o{.seed = flow.seed, .ranks = options_.ranks, .lanes = options_.lanes,
-                              .resume = options_.resume, .epochs = options_.epochs,
-                              .bytes_at_once = std::min(std::size_t{4} << 20, budget_bytes() / 128)};
-        using stages = std::remove_cvref_t<decltype(flow.stages)>;
-        if constexpr (std::is_same_v<std::tuple_element_t<0, stages>, shuffle_stage>)
-          o.window = std::max<std::size_t>(1, std::get<0>(flow.stages).options.window);
-        std::apply([&](const auto&... s) { (take_batch_options(s, o), ...); }, flow.stages);
-        made = std::make_unique<planned>(source_.data(), o);
-        return made;
-      }
+    if constexpr (detail::plans_itself<source>) {
+      check_rows(flow.stages);
+      planned_run_options o{.seed = flow.seed, .ranks = options_.ranks, .lanes = options_.lanes,
+                            .resume = options_.resume, .epochs = options_.epochs,
+                            .bytes_at_once = std::min(std::size_t{4} << 20, budget_bytes() / 128)};
+      using stages = std::remove_cvref_t<decltype(flow.stages)>;
+      if constexpr (std::is_same_v<std::tuple_element_t<0, stages>, shuffle_stage>)
+        o.window = std::max<std::size_t>(1, std::get<0>(flow.stages).options.window);
+      std::apply([&](const auto&... s) { (take_batch_options(s, o), ...); }, flow.stages);
+      return source_.plan(o);
+    } else {
+      if (options_.ranks.world_size > 1 || !options_.resume.empty())
+        throw setup_error("several ranks, and resume points, need a source that knows its samples",
+                          "Use indexed_shards() of millrace/run/indexed_shards.hpp");
+      return std::unique_ptr<planned>();
     }
-    if (options_.ranks.world_size > 1 || !options_.resume.empty())
-      throw setup_error("several ranks, and resume points, need a source that knows its samples",
-                        "Use shards({.indexed = true})");
-    return made;
   }
   template <class Stage>
   static void take_batch_options(const Stage& stage, planned_run_options& o) {
@@ -190,23 +187,21 @@ class session<Flow>::engine {
     if (!check(stages))
       throw setup_error("an indexed source has one row for each sample, and expand, filter or a later shuffle would "
                         "change that",
-                        "Leave out shards({.indexed = true}), or that stage");
+                        "Use shards(), or leave out that stage");
   }
 
   std::unique_ptr<reading> make_intake(intake_options o, sample_sink<source_item>& first) {
-    if constexpr (detail::may_be_indexed<source>) {
-      if (planned_) {
-        o.first_epoch = planned_->start().epoch;
-        o.first_part = planned_->source().first_part();
-        return std::make_unique<intake<typename planned::source_type>>(planned_->source(), planned_->parts(), o, first);
-      }
+    if constexpr (detail::plans_itself<source>) {
+      o.first_epoch = planned_->start().epoch;
+      o.first_part = planned_->source().first_part();
+      return std::make_unique<intake<typename planned::source_type>>(planned_->source(), planned_->parts(), o, first);
+    } else {
+      return std::make_unique<intake<source>>(source_, plan_, o, first);
     }
-    return std::make_unique<intake<source>>(source_, plan_, o, first);
   }
   typename batch::origin origin_of_batch([[maybe_unused]] std::uint64_t number) const {
-    if constexpr (detail::may_be_indexed<source>)
-      if (planned_) return {planned_->first_step(), planned_->after(number)};
-    return {};
+    if constexpr (detail::plans_itself<source>) return {planned_->first_step(), planned_->after(number)};
+    else return {};
   }
 
   executor* make_arena() {
@@ -338,7 +333,7 @@ class session<Flow>::engine {
   source source_;
   const to_device_stage to_device_;
   using planned = typename detail::planned_run_of<source>::type;
-  const std::unique_ptr<planned> planned_;   // null without an index
+  const std::unique_ptr<planned> planned_;   // null where the source has none
   const plan plan_;
   tally counts_;
   std::unique_ptr<arena_executor> arena_;

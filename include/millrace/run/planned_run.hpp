@@ -9,6 +9,7 @@
 #pragma once
 
 #include <millrace/run/plan.hpp>
+#include <millrace/run/planned_run_options.hpp>
 #include <millrace/run/planned_source.hpp>
 
 #include <algorithm>
@@ -16,18 +17,6 @@
 #include <string>
 
 namespace millrace::inline MILLRACE_ABI {
-
-struct planned_run_options {
-  std::uint64_t seed = 0;
-  std::size_t window = 0;       ///< of the shuffle, in samples; 0: none
-  std::size_t rows = 1;         ///< of this rank's batches
-  bool drop_last = true;
-  millrace::ranks ranks{};
-  std::size_t lanes = 48;
-  std::string resume{};
-  std::uint64_t epochs = 1;
-  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< read together by one thread
-};
 
 template <class Data>
 class planned_run {

@@ -17,7 +17,7 @@
 #include <millrace/run/batch.hpp>
 #include <millrace/run/intake.hpp>
 #include <millrace/run/memory_budget.hpp>
-#include <millrace/run/planned_run.hpp>
+#include <millrace/run/planned_run_options.hpp>
 #include <millrace/run/session_options.hpp>
 
 #include <cstdio>
@@ -57,18 +57,18 @@ std::size_t batch_size_of(const Batch& stage) {
   else return 0;
 }
 
-/// A source whose samples may be known beforehand: then data() is not null.
+/// A source that knows its samples beforehand.
 template <class Source>
-concept may_be_indexed = requires(const Source& source) { source.data()->fingerprint(); };
+concept plans_itself = requires(const Source& source, const planned_run_options& o) { source.plan(o)->after(0); };
 
 template <class Source>
 struct planned_run_of {
   struct none {};
   using type = none;
 };
-template <may_be_indexed Source>
+template <plans_itself Source>
 struct planned_run_of<Source> {
-  using type = planned_run<std::remove_reference_t<decltype(*std::declval<const Source&>().data())>>;
+  using type = typename Source::planned;
 };
 
 /// The stages without a shuffle right after the source, which is a matter of the plan.

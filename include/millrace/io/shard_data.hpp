@@ -1,6 +1,6 @@
 // A list of plain shards whose samples can be read in any order: names, indexes and open files.
 //
-//   mr::indexed_shards data(names, {.reader = {.fields = {"jpg", "cls"}}});
+//   mr::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
 //   data.counts();                                              // samples of each shard
 //   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i]; stops at the first bad one
 //   data.fingerprint();                                         // of names, sizes and members: for resume points
@@ -20,14 +20,14 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-struct indexed_shards_options {
+struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
 };
 
-class indexed_shards {
+class shard_data {
  public:
-  explicit indexed_shards(std::vector<std::string> names, indexed_shards_options options = {})
+  explicit shard_data(std::vector<std::string> names, shard_data_options options = {})
       : names_(std::move(names)),
         options_(std::move(options)),
         indexes_(build_indexes(names_, {.files = options_.files}).indexes),
@@ -44,10 +44,10 @@ class indexed_shards {
     }
   }
 
-  indexed_shards(const indexed_shards&) = delete;
-  indexed_shards& operator=(const indexed_shards&) = delete;
+  shard_data(const shard_data&) = delete;
+  shard_data& operator=(const shard_data&) = delete;
   /// Keeps the checksums that were learned.
-  ~indexed_shards() {
+  ~shard_data() {
     for (std::size_t i = 0; i < names_.size(); ++i) try {
         if (indexes_[i]->known_checksums() > known_[i]) keep_index(index_path(names_[i], options_.files), *indexes_[i]);
       } catch (const error&) {
@@ -109,7 +109,7 @@ class indexed_shards {
   void check(std::size_t part) {
     if (indexes_[part]->state() == shard_index::shard_state::compressed)
       throw setup_error("the shard " + printable(names_[part]) + " is compressed: it cannot be read sample by sample",
-                        "Unpack it to plain tar, or leave out shards({.indexed = true})");
+                        "Unpack it to plain tar, or use shards()");
     if (indexes_[part]->state() != shard_index::shard_state::damaged) return;
     file_source file(names_[part]);
     indexed_reader(file, *indexes_[part], pool_, options_.reader).throw_damage();
@@ -140,7 +140,7 @@ class indexed_shards {
   }
 
   const std::vector<std::string> names_;
-  const indexed_shards_options options_;
+  const shard_data_options options_;
   block_pool pool_;
   const std::vector<std::shared_ptr<shard_index>> indexes_;
   std::vector<std::uint64_t> counts_, known_;   // of each shard: samples; checksums that its file has

@@ -1,0 +1,28 @@
+// What a session tells a source that knows its samples beforehand (run/indexed_shards.hpp): source.plan(options).
+//
+//   auto run = source.plan({.seed = 7, .window = 8192, .rows = 256, .ranks = mine, .resume = text, .epochs = 90});
+//
+// Light: sessions over other sources need no more than this of it.
+#pragma once
+
+#include <millrace/run/ranks.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct planned_run_options {
+  std::uint64_t seed = 0;
+  std::size_t window = 0;       ///< of the shuffle, in samples; 0: none
+  std::size_t rows = 1;         ///< of this rank's batches
+  bool drop_last = true;
+  millrace::ranks ranks{};
+  std::size_t lanes = 48;
+  std::string resume{};
+  std::uint64_t epochs = 1;
+  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< read together by one thread
+};
+
+}  // namespace millrace::inline MILLRACE_ABI
