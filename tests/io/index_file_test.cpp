@@ -163,6 +163,39 @@ TEST_CASE("an index that an enemy wrote, checksums and all, leads to no byte out
   CHECK(refused > 1'000);
 }
 
+TEST_CASE("every kind of number that does not fit is refused, whatever the checksums say") {
+  shard_on_disk s;   // 3 samples, 6 members, 2 fields
+  const std::string whole = text_of(s.index);
+  const std::size_t columns = sizeof(mr::detail::index_head);
+  const auto blocks = static_cast<std::uint32_t>(s.tar.size() / 512);
+  struct change {
+    const char* what;
+    std::size_t word;
+    std::uint32_t value;
+    bool sound;
+  };
+  for (const change& c : {change{"nothing", 0, 0, true}, {"a sample twice", 1, 0, false},
+                          {"the last sample in the last block", 2, blocks - 1, true},
+                          {"a sample behind the shard", 2, blocks, false},
+                          {"a key that ends before it begins", 4, 0, false},
+                          {"a key behind the keys", 5, 4, false}, {"a sample without members", 6, 0, false},
+                          {"a member behind the members", 8, 7, false}, {"too few members", 8, 5, false},
+                          {"a payload up to the last byte", 14, blocks - 2, true},
+                          {"a payload behind the shard", 14, blocks - 1, false},
+                          {"a payload in pieces", 14, 0xffffffff, true}, {"a payload far away", 9, 0x7fffffff, false},
+                          {"a payload that is too long", 20, 100'000, false}, {"a field that is none", 21, 2, false},
+                          {"a name that ends before it begins", 33, 7, false}, {"a name that is cut", 34, 5, false}}) {
+    CAPTURE(c.what);
+    std::string bad = whole;
+    std::memcpy(bad.data() + columns + 4 * c.word, &c.value, 4);
+    make_checksums_right(bad);
+    save(s.index_name(), bad);
+    const auto loaded = mr::load_index(s.index_name(), s.identity);
+    CAPTURE(loaded.reason);
+    CHECK(loaded.state == (c.sound ? good : damaged));
+  }
+}
+
 TEST_CASE("an index is good for one size and one time of its shard, and for one version") {
   shard_on_disk s;
   mr::keep_index(s.index_name(), s.index);
