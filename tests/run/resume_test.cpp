@@ -241,6 +241,23 @@ TEST_CASE("a bad sample is the error of its batch, after all before it, and its 
   for (const int threads : {0, 1, 3}) broken(threads);
 }
 
+TEST_CASE("explain says which sample lies at a position, before and after it was delivered") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const auto all = run(shards, {}).batches;
+  mr::session session{flow(shards, {}), quiet(1, 3)};
+  for (const std::uint64_t epoch : {0, 2})
+    for (const std::uint64_t position : {0, 1, 47, 191}) {
+      const mr::place found = session.explain(epoch, position);
+      const std::int32_t label = all[8 * epoch + position / global_batch][position % global_batch].first;
+      CHECK(found.key == "k" + std::to_string(label));
+      CHECK(found.shard.starts_with(folder / "s"));
+      CHECK(found.offset_bytes % 512 == 0);
+      CHECK(found.position == position);
+    }
+  CHECK_THROWS_WITH_AS(session.explain(0, 192), doctest::Contains("an epoch has 192 positions"), mr::setup_error);
+}
+
 TEST_CASE("indexes are kept, with the checksums of what was read: a flipped bit is seen the next time") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);

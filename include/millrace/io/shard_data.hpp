@@ -57,6 +57,11 @@ class shard_data {
 
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   const std::string& name(std::size_t part) const noexcept { return names_[part]; }
+  /// Shard, key and offset of a sample.
+  place place_of(const located_sample& s) const {
+    const indexed_sample found = indexes_[s.part]->sample(static_cast<std::uint32_t>(s.index));
+    return {.shard = names_[s.part], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
+  }
   /// Of all shards, headers and all.
   std::uint64_t size_bytes() const noexcept { return bytes_; }
   /// Folders, times and payloads do not count.

@@ -138,6 +138,7 @@ class session<Flow>::engine {
     return s;
   }
   std::size_t slots() const noexcept { return delivery_->lease_slots(); }
+  place explain(std::uint64_t epoch, std::uint64_t at) const { return planned_->explain(epoch, at); }
   const std::string& description() const noexcept { return description_; }
 
  private:

@@ -3,6 +3,7 @@
 //   planned_run run(data, {.seed = 7, .window = 8192, .rows = 256, .ranks = mine, .resume = text, .epochs = 90});
 //   run.source();  run.parts();            // what intake reads, and in which order
 //   run.after(batch);                      // the resume point behind the session's batch of that number
+//   run.explain(epoch, position);          // shard, key and offset of the sample that lies there
 //
 // Errors: setup_error for ranks, lanes and resume points that do not fit, data_error for a text that is none.
 // Threads: immutable.
@@ -25,20 +26,21 @@ class planned_run {
   using source_type = planned_source<Data>;
 
   planned_run(std::shared_ptr<Data> data, const options& o)
-      : ranks_(o.ranks),
+      : data_(std::move(data)),
+        ranks_(o.ranks),
         plan_({.seed = o.seed,
-               .counts = data->counts(),
+               .counts = data_->counts(),
                .shuffled = o.window > 0,
                .window = o.window,
                .lanes = o.lanes,
                .global_batch = o.rows * std::max<std::size_t>(1, o.ranks.world_size),
                .drop_last = o.drop_last}),
-        start_(start_of(o, data->fingerprint())),
-        source_(data, plan_,
+        start_(start_of(o, data_->fingerprint())),
+        source_(data_, plan_,
                 {.ranks = o.ranks,
                  .first_epoch = start_.epoch,
                  .first_position = start_.next_position,
-                 .samples_per_part = samples_at_once(o, *data)}),
+                 .samples_per_part = samples_at_once(o, *data_)}),
         parts_({.seed = o.seed, .parts = source_.parts()}) {
     plan_.check(ranks_);
     if (ranks_.world_size > 1 && plan_.positions() % plan_.settings().global_batch != 0)
@@ -58,6 +60,12 @@ class planned_run {
   /// Batches of the run before the session's first one.
   std::uint64_t first_step() const noexcept {
     return start_.epoch * plan_.batches() + start_.next_position / plan_.settings().global_batch;
+  }
+  /// Which sample lies at a position of all ranks together, and where it comes from.
+  place explain(std::uint64_t epoch, std::uint64_t at) const {
+    place found = data_->place_of(plan_.sample_at(epoch, at).sample);
+    found.position = at;
+    return found;
   }
   position after(std::uint64_t batch) const noexcept {
     const std::uint64_t done = first_step() + batch + 1;
@@ -91,6 +99,7 @@ class planned_run {
     return std::clamp<std::uint64_t>(o.bytes_at_once / std::max<std::uint64_t>(1, mean_bytes), 16, 4096);
   }
 
+  const std::shared_ptr<Data> data_;
   const ranks ranks_;
   const lane_plan plan_;
   const position start_;

@@ -140,6 +140,12 @@ class session {
 
   /// Pieces of memory that batches may lie in; b.slot() counts from 0.
   std::size_t slots() const { return engine_->slots(); }
+  /// Of an indexed source: the shard, key and offset of the sample at that position of an epoch, of all ranks together.
+  place explain(std::uint64_t epoch, std::uint64_t position) const
+    requires detail::plans_itself<source>
+  {
+    return engine_->explain(epoch, position);
+  }
   run_stats stats() const { return engine_->stats(); }
   /// What was announced at start.
   const std::string& description() const { return engine_->description(); }
