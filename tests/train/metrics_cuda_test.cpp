@@ -217,13 +217,13 @@ TEST_CASE("adds in several streams belong to the row that follows them") {
 
 TEST_CASE("rows do not wait for the legacy stream") {
   fake_cuda::reset({.when = fake_cuda::order::late});   // which does nothing that is not needed
+  bool ran = false;                                     // outlives the work that sets it
   {
     const a_stream s;
     const column<float> value({4});
     logged f;
     mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
     auto loss = m.mean("loss");
-    bool ran = false;
     ok(cudaLaunchHostFunc(nullptr, [](void* flag) { *static_cast<bool*>(flag) = true; }, &ran));
     loss.add(value.view(), {.stream = s.handle});
     m.maybe_log(1, f.out);
