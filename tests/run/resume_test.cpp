@@ -241,6 +241,13 @@ TEST_CASE("a bad sample is the error of its batch, after all before it, and its 
   for (const int threads : {0, 1, 3}) broken(threads);
 }
 
+TEST_CASE("by an index no window is held, so none counts against the budget") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  mr::session session{flow(shards, {.window = std::size_t{1} << 40}), quiet(1, 3)};
+  CHECK(session.description().find("shuffle window") == std::string::npos);
+}
+
 TEST_CASE("explain says which sample lies at a position, before and after it was delivered") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);

@@ -274,7 +274,7 @@ class session<Flow>::engine {
                     .device_memory_apart = delivery_->backend().memory() == memory_kind::device,
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
-                    .window = plan_.settings().window};
+                    .window = detail::plans_itself<source> ? 1 : plan_.settings().window};   // by an index none is held
     if (intake_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
     m.check();
