@@ -15,7 +15,7 @@
 
 namespace {
 
-using bench::cuda_check;
+using bench::check_cuda;
 
 double seconds_now() { return bench::seconds_of(CLOCK_MONOTONIC); }
 
@@ -30,11 +30,11 @@ const char* name_of(kind k) { return names[static_cast<std::size_t>(k)]; }
 class host_buffer {
  public:
   explicit host_buffer(kind k) : kind_(k) {
-    if (k == kind::pinned) cuda_check(cudaHostAlloc(&memory_, largest_bytes, cudaHostAllocDefault), "cudaHostAlloc");
+    if (k == kind::pinned) check_cuda(cudaHostAlloc(&memory_, largest_bytes, cudaHostAllocDefault), "cudaHostAlloc");
     else memory_ = ::operator new(largest_bytes, page);
     std::memset(memory_, 1, largest_bytes);
     if (k == kind::registered)
-      cuda_check(cudaHostRegister(memory_, largest_bytes, cudaHostRegisterDefault), "cudaHostRegister");
+      check_cuda(cudaHostRegister(memory_, largest_bytes, cudaHostRegisterDefault), "cudaHostRegister");
   }
   host_buffer(const host_buffer&) = delete;
   host_buffer& operator=(const host_buffer&) = delete;
@@ -59,8 +59,8 @@ struct copied {
 class copier {
  public:
   copier() {
-    cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    cuda_check(cudaMalloc(&target_, largest_bytes), "cudaMalloc");
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check_cuda(cudaMalloc(&target_, largest_bytes), "cudaMalloc");
   }
   copier(const copier&) = delete;
   copier& operator=(const copier&) = delete;
@@ -71,9 +71,9 @@ class copier {
 
   copied copy(const host_buffer& from, std::size_t bytes) {
     const double start = seconds_now();
-    cuda_check(cudaMemcpyAsync(target_, from.data(), bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
+    check_cuda(cudaMemcpyAsync(target_, from.data(), bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
     const double returned = seconds_now();
-    cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     return {.call_s = returned - start, .all_s = seconds_now() - start};
   }
 

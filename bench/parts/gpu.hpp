@@ -2,23 +2,18 @@
 //
 //   std::string why;
 //   if (!bench::gpu_found(why)) return run.nothing_measured("no GPU: " + why);
-//   bench::cuda_check(cudaMalloc(&memory, bytes), "cudaMalloc");      // io_error with CUDA's own words
+//   bench::check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc");      // io_error with CUDA's own words
 //
 // Needs MILLRACE_CUDA: the runtime's C functions, no compiler for device code.
 #pragma once
 
-#include <millrace/base/error.hpp>
-
-#include <cuda_runtime_api.h>
+#include <millrace/device/cuda_error.hpp>
 
 #include <string>
 
 namespace bench {
 
-inline void cuda_check(cudaError_t status, const char* call) {
-  if (status != cudaSuccess)
-    throw millrace::io_error(std::string(call) + ": " + cudaGetErrorString(status), "Look at what nvidia-smi says");
-}
+using millrace::detail::check_cuda;
 
 /// Whether there is a GPU that works; if not, why.
 inline bool gpu_found(std::string& why) {
@@ -33,9 +28,9 @@ inline bool gpu_found(std::string& why) {
 inline std::string gpu_name() {
   int device = 0, driver = 0;
   cudaDeviceProp properties{};
-  cuda_check(cudaGetDevice(&device), "cudaGetDevice");
-  cuda_check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  cuda_check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   return std::string(properties.name) + ", driver for CUDA " + std::to_string(driver / 1000) + "." +
          std::to_string(driver % 1000 / 10);
 }

@@ -51,24 +51,24 @@ class gpu_accelerator final : public accelerator {
 
   void launch_step(double seconds) override {
     if (steps_ == most_steps) throw millrace::setup_error("more steps than events", "Take the steps more often");
-    cuda_check(cudaEventRecord(marks_[2 * steps_], stream_), "cudaEventRecord");
+    check_cuda(cudaEventRecord(marks_[2 * steps_], stream_), "cudaEventRecord");
     launch_fills(std::max(1L, std::lround(seconds / fill_s_)));
-    cuda_check(cudaEventRecord(marks_[2 * steps_ + 1], stream_), "cudaEventRecord");
+    check_cuda(cudaEventRecord(marks_[2 * steps_ + 1], stream_), "cudaEventRecord");
     ++steps_;
   }
 
   void copy_and_wait(const void* from, std::size_t bytes) override {
     if (bytes > target_bytes_) {
-      cuda_check(cudaFree(target_), "cudaFree");
-      cuda_check(cudaMalloc(&target_, bytes), "cudaMalloc");
+      check_cuda(cudaFree(target_), "cudaFree");
+      check_cuda(cudaMalloc(&target_, bytes), "cudaMalloc");
       target_bytes_ = bytes;
     }
-    cuda_check(cudaMemcpy(target_, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    check_cuda(cudaMemcpy(target_, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
     // From pageable memory it may return while the last piece is under way, and our stream does not wait for that.
-    cuda_check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
 
-  void wait() override { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+  void wait() override { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
   std::vector<span> take_steps() override {
     std::vector<span> taken(steps_);
@@ -79,12 +79,12 @@ class gpu_accelerator final : public accelerator {
 
  private:
   gpu_accelerator() {
-    cuda_check(cudaGetDevice(&ordinal_), "cudaGetDevice");
-    cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check_cuda(cudaGetDevice(&ordinal_), "cudaGetDevice");
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     marks_.resize(2 * most_steps);
     for (cudaEvent_t& mark : marks_)
-      cuda_check(cudaEventCreateWithFlags(&mark, cudaEventDefault), "cudaEventCreateWithFlags");
-    cuda_check(cudaMalloc(&filled_, most_fill_bytes), "cudaMalloc");
+      check_cuda(cudaEventCreateWithFlags(&mark, cudaEventDefault), "cudaEventCreateWithFlags");
+    check_cuda(cudaMalloc(&filled_, most_fill_bytes), "cudaMalloc");
     // About a quarter of a millisecond each: fine enough for a step, and few enough for the queue of launches.
     const double first_s = measure_fill();
     const double wanted = std::clamp(static_cast<double>(fill_bytes_) * 0.25e-3 / first_s,
@@ -97,9 +97,9 @@ class gpu_accelerator final : public accelerator {
     constexpr long fills = 100;
     double best = HUGE_VAL;
     for (int round = 0; round < 4; ++round) {   // the first one warms up
-      cuda_check(cudaEventRecord(marks_[0], stream_), "cudaEventRecord");
+      check_cuda(cudaEventRecord(marks_[0], stream_), "cudaEventRecord");
       launch_fills(fills);
-      cuda_check(cudaEventRecord(marks_[1], stream_), "cudaEventRecord");
+      check_cuda(cudaEventRecord(marks_[1], stream_), "cudaEventRecord");
       wait();
       best = std::min(best, (seconds_at(marks_[1]) - seconds_at(marks_[0])) / fills);
     }
@@ -108,13 +108,13 @@ class gpu_accelerator final : public accelerator {
 
   void launch_fills(long count) {
     for (long i = 0; i < count; ++i)
-      cuda_check(cudaMemsetAsync(filled_, static_cast<int>(i & 255), fill_bytes_, stream_), "cudaMemsetAsync");
+      check_cuda(cudaMemsetAsync(filled_, static_cast<int>(i & 255), fill_bytes_, stream_), "cudaMemsetAsync");
   }
 
   /// Since the first mark of this run.
   double seconds_at(cudaEvent_t mark) const {
     float ms = 0;
-    if (mark != marks_[0]) cuda_check(cudaEventElapsedTime(&ms, marks_[0], mark), "cudaEventElapsedTime");
+    if (mark != marks_[0]) check_cuda(cudaEventElapsedTime(&ms, marks_[0], mark), "cudaEventElapsedTime");
     return 1e-3 * static_cast<double>(ms);
   }
 

@@ -35,6 +35,14 @@ inline void start([[maybe_unused]] std::uint64_t seed = 1, [[maybe_unused]] int 
 #endif
 }
 
+/// Whether there is a second device; if not, the case says so and ends.
+inline bool second_device() {
+  int count = 0;
+  ok(cudaGetDeviceCount(&count));
+  if (count < 2) MESSAGE("one device here: seen with the fake runtime alone");
+  return count >= 2;
+}
+
 class stream {
  public:
   explicit stream(unsigned flags = cudaStreamNonBlocking) { ok(cudaStreamCreateWithFlags(&handle_, flags)); }

@@ -1,6 +1,7 @@
 // The network's kernels, their bodies run on the host, against the network of network.hpp.
 #include "../../examples/gpu_network.hpp"
 #include "../../examples/network.hpp"
+#include "labelled_noise.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,23 +10,6 @@
 namespace mr = millrace;
 
 namespace {
-
-struct labelled_noise {
-  std::vector<std::uint8_t> pixels;
-  std::vector<std::int32_t> labels;
-  std::size_t side;
-
-  labelled_noise(std::size_t samples, std::size_t side_of, std::uint64_t seed)
-      : pixels(samples * side_of * side_of * 3), side(side_of) {
-    mr::draw random({.seed = seed});
-    for (auto& p : pixels) p = static_cast<std::uint8_t>(random.below(256));
-    for (std::size_t i = 0; i < samples; ++i) labels.push_back(static_cast<std::int32_t>(random.below(10)));
-  }
-  mr::tensor_view<const std::uint8_t, 4> x() const {
-    return {.data = pixels.data(), .shape = {labels.size(), side, side, 3}};
-  }
-  mr::tensor_view<const std::int32_t, 1> y() const { return {.data = labels.data(), .shape = {labels.size()}}; }
-};
 
 float furthest_apart(const float* one, const float* other, std::size_t count) {
   float most = 0;

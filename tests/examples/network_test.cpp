@@ -1,5 +1,6 @@
 #include "../../examples/network.hpp"
 #include "../temporary_folder.hpp"
+#include "labelled_noise.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,28 +14,11 @@ namespace mr = millrace;
 
 namespace {
 
-struct batch {
-  std::vector<std::uint8_t> pixels;
-  std::vector<std::int32_t> labels;
-  std::size_t side;
-
-  batch(std::size_t samples, std::size_t side_of, std::uint64_t seed)
-      : pixels(samples * side_of * side_of * 3), side(side_of) {
-    mr::draw random({.seed = seed});
-    for (auto& p : pixels) p = static_cast<std::uint8_t>(random.below(256));
-    for (std::size_t i = 0; i < samples; ++i) labels.push_back(static_cast<std::int32_t>(random.below(10)));
-  }
-  mr::tensor_view<const std::uint8_t, 4> x() const {
-    return {.data = pixels.data(), .shape = {labels.size(), side, side, 3}};
-  }
-  mr::tensor_view<const std::int32_t, 1> y() const { return {.data = labels.data(), .shape = {labels.size()}}; }
-};
-
 std::vector<float> weights_after(int threads, std::size_t steps) {
   const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
   network net({.side = 32, .seed = 5});
   for (std::size_t s = 0; s < steps; ++s) {
-    const batch b(18, 32, s);
+    const labelled_noise b(18, 32, s);
     net.step(b.x(), b.y(), 1e-3);
   }
   return net.weights();
@@ -72,7 +56,7 @@ TEST_CASE("the kernel is a product of matrices, for every number of rows, and ov
 
 TEST_CASE("every layer's gradient is the slope of the loss") {
   basic_network<double> net({.side = 16, .classes = 10, .seed = 2});
-  const batch b(6, 16, 3);
+  const labelled_noise b(6, 16, 3);
   net.backward(b.x(), b.y());
   const std::vector<double> gradient = net.gradient();
   const auto loss = [&] { return net.evaluate(b.x(), b.y()).loss_sum; };
@@ -104,7 +88,7 @@ TEST_CASE("the weights do not depend on the number of threads, and do on the see
 }
 
 TEST_CASE("accumulated batches make the same update as one batch of all") {
-  const batch all(16, 32, 7);
+  const labelled_noise all(16, 32, 7);
   network whole({.seed = 3}), halves({.seed = 3});
   whole.step(all.x(), all.y(), 1e-3);
   auto x = all.x();
@@ -122,7 +106,7 @@ TEST_CASE("accumulated batches make the same update as one batch of all") {
 
 TEST_CASE("a batch is learnt by heart, and its logits tell the outcome") {
   network net({.seed = 1});
-  const batch b(20, 32, 9);
+  const labelled_noise b(20, 32, 9);
   const double before = net.evaluate(b.x(), b.y()).mean_loss();
   CHECK(before > 1.5);
   for (int i = 0; i < 60; ++i) net.step(b.x(), b.y(), 2e-3);
@@ -139,7 +123,7 @@ TEST_CASE("a batch is learnt by heart, and its logits tell the outcome") {
 
 TEST_CASE("u8 pixels and the same ones as f32 in 0..1 give the same loss") {
   network net({.seed = 1});
-  const batch b(4, 32, 2);
+  const labelled_noise b(4, 32, 2);
   std::vector<float> pixels;
   for (const std::uint8_t p : b.pixels) pixels.push_back(static_cast<float>(p) / 255);
   const mr::tensor_view<const float, 4> x{.data = pixels.data(), .shape = b.x().shape};
@@ -149,7 +133,7 @@ TEST_CASE("u8 pixels and the same ones as f32 in 0..1 give the same loss") {
 TEST_CASE("a loaded network goes on exactly where the saved one stopped, and other files are refused") {
   const temporary_folder folder;
   const std::string path = folder / "model.bin";
-  const batch b(8, 32, 1);
+  const labelled_noise b(8, 32, 1);
   network first({.seed = 1}), second({.seed = 2});
   first.step(b.x(), b.y(), 1e-3);
   first.save(path);
@@ -175,9 +159,9 @@ TEST_CASE("a loaded network goes on exactly where the saved one stopped, and oth
 
 TEST_CASE("wrong shapes and labels are named") {
   network net({});
-  const batch b(4, 40, 1);
+  const labelled_noise b(4, 40, 1);
   CHECK_THROWS_AS(net.evaluate(b.x(), b.y()), mr::setup_error);
-  batch wrong(4, 32, 1);
+  labelled_noise wrong(4, 32, 1);
   wrong.labels[2] = 10;
   CHECK_THROWS_AS(net.evaluate(wrong.x(), wrong.y()), mr::setup_error);
   CHECK_THROWS_AS(network({.side = 30}), mr::setup_error);
