@@ -86,7 +86,7 @@ TEST_CASE("epoch by epoch, an epoch of so many batches ends where it should") {
   }
 }
 
-TEST_CASE("resumed behind any batch of any kind of epoch, over several passes: the rest, and its digest, are the same") {
+TEST_CASE("resumed behind any batch of any kind of epoch, over several passes, the rest and its digest are the same") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (const std::size_t window : {std::size_t{60}, std::size_t{5'000}})
@@ -116,7 +116,9 @@ TEST_CASE("an epoch of another length is refused by name, and so is what comes a
     return run(shards, {.epochs = 1, .epoch_batches = epoch_batches, .most_batches = 3}).positions.back();
   };
   const auto resumed = [&](std::uint64_t before, std::uint64_t now) {
-    return [&shards, text = position(before), now] { run(shards, {.epochs = 1, .epoch_batches = now, .resume = text}); };
+    return [&shards, text = position(before), now] {
+      run(shards, {.epochs = 1, .epoch_batches = now, .resume = text});
+    };
   };
   CHECK_THROWS_WITH_AS(resumed(5, 6)(), doctest::Contains("an epoch was 5 batches and is 6 batches"), mr::setup_error);
   CHECK_THROWS_WITH_AS(resumed(5, 0)(), doctest::Contains("an epoch was 5 batches and is one pass"), mr::setup_error);

@@ -2,8 +2,8 @@
 //
 //   sample<record> s{.item = r, .epoch = 2, .id = mr::sample_id(shard_ordinal, index)};
 //
-// The id is what randomness depends on: it names the sample in the data set, not its place in the epoch. The pass is the
-// other half of it: a sample that an epoch meets twice, in two passes through the data, draws other numbers each time.
+// The id is what randomness depends on: it names the sample in the data set, not its place in the epoch. The pass is
+// the other half of it: a sample that an epoch meets twice, in two passes through the data, draws other numbers then.
 // The origin (a record, if there was one) is kept to the end so that an error can name shard and key.
 #pragma once
 

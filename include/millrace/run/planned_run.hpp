@@ -5,8 +5,9 @@
 //   run.deliver(batch);                    // takes account of it, and gives the resume point behind it
 //   run.explain(epoch, position);          // shard, key and offset of the sample that lies there
 //
-// An epoch is an exact pass, or a fixed number of batches, or endless (run/lane_plan.hpp). The digest in the resume point
-// is this rank's share: rank 0 goes on from that of the text, the others begin at 0, so the sum over the ranks is right.
+// An epoch is an exact pass, or a fixed number of batches, or endless (run/lane_plan.hpp). The digest in the resume
+// point is this rank's share: rank 0 goes on from that of the text, the others begin at 0, so that the ranks' sum is
+// right.
 // Errors: setup_error for ranks, lanes and resume points that do not fit, data_error for a text that is none,
 // conservation_error from deliver() and finish(). Threads: these two by the trainer; all else does not change.
 #pragma once

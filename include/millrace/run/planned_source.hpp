@@ -5,8 +5,8 @@
 //   auto reader = in.open(part, epoch);
 //   while (auto record = reader.next()) { s.item = std::move(record);  reader.stamp(s); }        // and which it is
 //
-// A sample's part of the run's digest is the term of (epoch, position) and (sample, checksums of its payloads). Where an
-// epoch's short last batch has no row for this rank, the reader gives the epoch's last sample as a void row: so every
+// A sample's part of the run's digest is the term of (epoch, position) and (sample, checksums of its payloads). Where
+// an epoch's short last batch has no row for this rank, the reader gives the epoch's last sample as a void row: every
 // rank has that batch, and knows the shapes should it begin with it.
 // Errors: of the sample that cannot be read, after those before it. Threads: open() from any; a reader belongs to one.
 // Lifetime: readers keep what they need.

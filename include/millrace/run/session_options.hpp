@@ -41,7 +41,7 @@ struct run_stats {
   std::uint64_t first_batch_ns = 0;         ///< from the start to the first batch; not in wait_ns
   std::uint64_t worker_busy_ns = 0;         ///< of all workers of the last segment together
   std::uint64_t dropped_last = 0;           ///< samples that epochs left out at their ends; 0 where not known
-  std::uint64_t digest = 0;                 ///< as b.position().digest of the last batch; 0 where there are no positions
+  std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 where there are no positions
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;
