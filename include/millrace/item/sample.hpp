@@ -42,6 +42,7 @@ struct sample {
   std::optional<T> item{};
   std::uint64_t epoch = 0;
   std::uint64_t id = 0;
+  std::uint64_t place = 0;   ///< of the source's sample, in the order of its pass; what it is made into keeps it
   record origin{};
   std::exception_ptr error{};
 };

@@ -20,7 +20,7 @@ class stateful_expanding {
   explicit stateful_expanding(C stage) : stage_(std::move(stage)) {}
 
   void push(sample<In> s, std::vector<sample<output>>& out) {
-    last_ = {.what = {}, .item = {}, .epoch = s.epoch, .id = s.id, .origin = s.origin, .error = {}};
+    last_ = {.what = {}, .item = {}, .epoch = s.epoch, .id = s.id, .place = s.place, .origin = s.origin, .error = {}};
     children_ = 0;
     outputs_.clear();
     detail::bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
