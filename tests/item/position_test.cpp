@@ -17,6 +17,17 @@ const mr::position some{.seed = 7,
                         .global_batch = 256,
                         .data_set = 0x0123456789abcdef,
                         .digest = 0xfedcba9876543210};
+const mr::position without_index{.version = mr::position::replay_version,
+                                 .seed = 1'234'567'890'123'456'789,
+                                 .epoch = 89,
+                                 .next_position = 1'280'000,
+                                 .lanes = 1,
+                                 .window = 8'192,
+                                 .global_batch = 1'024,
+                                 .data_set = 0x0123456789abcdef,
+                                 .step = 112'500,
+                                 .replay = {.pass = 89, .place = 1'279'999, .rows = 1, .part = 1'280,
+                                            .first = 1'279'000}};
 
 template <class Call>
 std::string message_of(const Call& call) {
@@ -75,6 +86,22 @@ TEST_CASE("the text is pinned, and read back as what was written") {
   }
 }
 
+TEST_CASE("without an index the text says where reading begins again, below 300 bytes too") {
+  CHECK(mr::to_text(without_index) ==
+        "millrace version=2 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
+        "epoch_batches=0 drop_last=1 data=0123456789abcdef digest=0000000000000000 step=112500 pass=89 place=1279999 "
+        "rows=1 part=1280 first=1279000 ranks=0 rank=0 crc32c=d89de77d");
+  CHECK(mr::to_text(without_index).size() < 300);
+  CHECK(mr::parse_position(mr::to_text(without_index)) == without_index);
+  mr::position other = without_index;
+  other.replay = {};
+  other.step = 0;
+  CHECK(message_of([&] { mr::check_same(without_index, other); }) == "no error");
+  other.ranks = 4;
+  other.rank = 1;
+  CHECK(message_of([&] { mr::check_same(without_index, other); }).ends_with(" was any and is rank 1 of 4"));
+}
+
 TEST_CASE("the longest text is below 300 bytes") {
   const std::uint64_t most = ~std::uint64_t{0};
   const mr::position p{.version = ~std::uint32_t{0}, .seed = most, .epoch = most, .next_position = most,
@@ -85,7 +112,8 @@ TEST_CASE("the longest text is below 300 bytes") {
 
 TEST_CASE("every truncation is refused") {
   const std::string text = mr::to_text(some);
-  for (std::size_t n = 0; n < text.size(); ++n) CHECK_MESSAGE(refusal_of(text.substr(0, n)) != "no error", n);
+  for (const std::string& whole : {text, mr::to_text(without_index)})
+    for (std::size_t n = 0; n < whole.size(); ++n) CHECK_MESSAGE(refusal_of(whole.substr(0, n)) != "no error", n);
   CHECK(refusal_of("") == "it does not begin with 'millrace'");
   CHECK(refusal_of(text.substr(0, 8)) == "it is cut off before version");
   CHECK(refusal_of(text.substr(0, text.find("window"))) == "it is cut off before window");
@@ -96,13 +124,14 @@ TEST_CASE("every truncation is refused") {
 }
 
 TEST_CASE("every changed byte is refused, in a value by the checksum") {
-  const std::string text = mr::to_text(some);
+  const std::string text = mr::to_text(some), replayed = mr::to_text(without_index);
   std::size_t by_checksum = 0;
-  for (std::size_t at = 0; at < text.size(); ++at)
+  for (std::size_t at = 0; at < text.size() + replayed.size(); ++at)
     for (int byte = 0; byte < 256; ++byte) {
-      std::string changed = text;
-      changed[at] = static_cast<char>(byte);
-      if (changed == text) continue;
+      const std::string& whole = at < text.size() ? text : replayed;
+      std::string changed = whole;
+      changed[at < text.size() ? at : at - text.size()] = static_cast<char>(byte);
+      if (changed == whole) continue;
       const std::string refusal = refusal_of(changed);
       REQUIRE_MESSAGE(refusal != "no error", changed);
       by_checksum += refusal == "its checksum does not fit: it was changed or damaged";
@@ -132,7 +161,8 @@ TEST_CASE("what the checksum lets pass is still looked at") {
   CHECK(with(" seed=7", " seed=7 seed=7") ==
         "'epoch=' is missing in front of ' seed=7 epoch=3 position=640000 lanes=48'");
   CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is no number of that field");
-  CHECK(with("version=1", "version=2") == "this resume point is of version 2, and only version 1 is known here");
+  CHECK(with("version=1", "version=3") ==
+        "this resume point is of version 3, and only versions 1 and 2 are known here");
   CHECK(refusal_of(text + " ") == "more follows its checksum");
   CHECK(refusal_of(text + "\n\n") == "more follows its checksum");
   CHECK(refusal_of(std::string(100'000, 'x')) == "it does not begin with 'millrace'");
@@ -156,7 +186,7 @@ TEST_CASE("another run is refused by name, another place in the same run is not"
   CHECK(refusal([](auto& p) { p.window = 0; }) == "the shuffle window was 8192 and is none");
   CHECK(refusal([](auto& p) { p.lanes = 12; }) == "the number of lanes was 48 and is 12");
   CHECK(refusal([](auto& p) { p.global_batch = 512; }) == "the global batch was 256 and is 512");
-  CHECK(refusal([](auto& p) { p.version = 2; }) == "the order's version was 1 and is 2");
+  CHECK(refusal([](auto& p) { p.version = 2; }) == "the order's version was 1 and is 2 (without an index)");
   CHECK(refusal([](auto& p) { p.drop_last = false; }) ==
         "an epoch was one pass without a short last batch and is one pass with its short last batch");
   CHECK(refusal([](auto& p) { p.epoch_batches = 100; }) ==

@@ -118,7 +118,6 @@ TEST_CASE("what does not go together is refused at the start") {
   };
   CHECK_THROWS_WITH_AS(start(plain(), {.ranks = {.rank = 0, .world_size = 2}}), doctest::Contains("indexed_shards()"),
                        mr::setup_error);
-  CHECK_THROWS_WITH_AS(start(plain(), {.resume = "x"}), doctest::Contains("indexed_shards()"), mr::setup_error);
   const auto filtered = mr::indexed_shards(shards) | mr::filter([](const mr::record&) { return true; }) |
                         mr::map(prepare) | mr::batch<&example::label>({.size = 4});
   CHECK_THROWS_WITH_AS(start(filtered, {}), doctest::Contains("one row for each sample"), mr::setup_error);
@@ -129,8 +128,6 @@ TEST_CASE("what does not go together is refused at the start") {
   const std::string end = run(shards, {.epochs = 1}).positions.back();
   CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.epochs = 1, .resume = end}), doctest::Contains("the run is over"),
                        mr::setup_error);
-  mr::session without{plain(), quiet(1)};
-  CHECK_THROWS_WITH_AS(without.next().position(), doctest::Contains("no resume points"), mr::setup_error);
 }
 
 TEST_CASE("a bad sample is the error of its batch, after all before it, and its position is named") {

@@ -38,6 +38,11 @@ class shards_source {
 
   std::size_t parts() const noexcept { return names_.size(); }
   const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
+  std::uint64_t part_bytes(std::size_t part) const noexcept {
+    struct ::stat status {};
+    return detail::posix_files::stat_path(names_[part].c_str(), status) == 0
+               ? static_cast<std::uint64_t>(status.st_size) : 0;
+  }
   shard_reader open(std::size_t part, std::uint64_t) const {
     return {std::make_unique<file_source>(names_[part]), *pool_, reader_options_};
   }

@@ -7,7 +7,8 @@
 // Below 300 bytes, printable, without an end of line (one at the end is let pass when reading). Numbers are decimal,
 // data, digest and checksum hexadecimal. `crc32c` is the CRC-32C of all that stands in front of it, so a damaged text
 // is refused, however it was damaged. The number of ranks, of workers, and what was read ahead are not in it: they may
-// change. Everything that the order depends on is, and may not. All ranks have the same text but for its digest: each
+// change. Everything that the order depends on is, and may not. Version 1 is the order of an index; version 2, that of
+// a source without one, says besides where reading has to begin again. All ranks have the same text but for its digest: each
 // has that of what it was given itself. They add up (wrapping) to the digest of the run, so sum them before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 // Nothing refuses a text whose digest was not summed; then the digests of the resumed run mean nothing.
@@ -27,9 +28,21 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// What a run without an index reads again, to go on behind a batch.
+struct replay_point {
+  std::uint64_t pass = 0;    ///< through the source
+  std::uint64_t place = 0;   ///< in the order of that pass: of the first sample that is made into rows
+  std::uint64_t rows = 0;    ///< from that sample on, which were delivered or dropped already
+  std::uint64_t part = 0;    ///< the first that is opened, in the pass's order of parts
+  std::uint64_t first = 0;   ///< samples of the pass in the parts before it
+
+  friend bool operator==(const replay_point&, const replay_point&) = default;
+};
+
 struct position {
   /// Of the text and of the order that it stands for: a build that orders otherwise has another.
   static constexpr std::uint32_t known_version = 1;
+  static constexpr std::uint32_t replay_version = 2;
 
   std::uint32_t version = known_version;
   std::uint64_t seed = 0;
@@ -42,6 +55,11 @@ struct position {
   bool drop_last = true;
   std::uint64_t data_set = 0;        ///< fingerprint: names, sizes, counts
   std::uint64_t digest = 0;          ///< of what was delivered so far: this rank's share, or the ranks' sum
+  // Of version 2:
+  std::uint64_t step = 0;            ///< batches of the run so far
+  replay_point replay{};
+  std::uint32_t ranks = 0;           ///< 0: any number, else this point is of that many and of one of them
+  std::uint32_t rank = 0;
 
   friend bool operator==(const position&, const position&) = default;
 };
@@ -69,6 +87,15 @@ void for_each_field(Position& p, const Visit& visit) {
   visit(position_field{.name = "drop_last", .most = 1}, p.drop_last);
   visit(position_field{.name = "data", .hexadecimal = true}, p.data_set);
   visit(position_field{.name = "digest", .hexadecimal = true}, p.digest);
+  if (p.version != Position::replay_version) return;
+  visit(position_field{.name = "step"}, p.step);
+  visit(position_field{.name = "pass"}, p.replay.pass);
+  visit(position_field{.name = "place"}, p.replay.place);
+  visit(position_field{.name = "rows"}, p.replay.rows);
+  visit(position_field{.name = "part"}, p.replay.part);
+  visit(position_field{.name = "first"}, p.replay.first);
+  visit(position_field{.name = "ranks", .most = narrow}, p.ranks);
+  visit(position_field{.name = "rank", .most = narrow}, p.rank);
 }
 
 inline constexpr std::string_view position_mark = "millrace";
@@ -153,9 +180,10 @@ inline position parse_position(std::string_view text) {
   position p;
   detail::for_each_field(p, [&]<class T>(const detail::position_field& field, T& member) {
     member = static_cast<T>(reader.take(field));
-    if (p.version != position::known_version)
-      throw data_error("this resume point is of version " + std::to_string(p.version) + ", and only version " +
-                           std::to_string(position::known_version) + " is known here",
+    if (p.version != position::known_version && p.version != position::replay_version)
+      throw data_error("this resume point is of version " + std::to_string(p.version) + ", and only versions " +
+                           std::to_string(position::known_version) + " and " +
+                           std::to_string(position::replay_version) + " are known here",
                        "Resume with the release of Millrace that wrote it");
   });
   reader.take_checksum();
@@ -177,7 +205,13 @@ inline void check_same(const position& from, const position& current) {
     return p.drop_last ? "one pass without a short last batch" : "one pass with its short last batch";
   };
   const auto window_of = [](const position& p) { return p.window == 0 ? "none" : std::to_string(p.window); };
-  compare("the order's version", std::to_string(from.version), std::to_string(current.version));
+  const auto order_of = [](const position& p) {
+    return std::to_string(p.version) + (p.version == position::replay_version ? " (without an index)" : "");
+  };
+  const auto ranks_of = [](const position& p) {
+    return p.ranks == 0 ? "any" : "rank " + std::to_string(p.rank) + " of " + std::to_string(p.ranks);
+  };
+  compare("the order's version", order_of(from), order_of(current));
   compare("the data set", detail::hexadecimal_digits(from.data_set, 16),
           detail::hexadecimal_digits(current.data_set, 16));
   compare("the seed", std::to_string(from.seed), std::to_string(current.seed));
@@ -185,6 +219,7 @@ inline void check_same(const position& from, const position& current) {
   compare("the number of lanes", std::to_string(from.lanes), std::to_string(current.lanes));
   compare("the global batch", std::to_string(from.global_batch), std::to_string(current.global_batch));
   compare("an epoch", epoch_of(from), epoch_of(current));
+  compare("the rank, which counts where a sample may become several rows or none,", ranks_of(from), ranks_of(current));
   if (!differences.empty())
     throw setup_error("the resume point belongs to another run: " + differences,
                       "Make them equal, or start without it; ranks (of one global batch) and workers may change");

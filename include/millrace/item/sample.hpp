@@ -45,6 +45,7 @@ struct sample {
   std::uint64_t pass = 0;     ///< through the data set: what draws numbers takes it for the epoch
   std::uint64_t id = 0;
   std::uint64_t digest = 0;   ///< what it adds to the digest of the run, if it has one
+  std::uint64_t place = 0;    ///< of the source's sample, in the order of its pass; what it is made into keeps it
   record origin{};
   std::exception_ptr error{};
 };

@@ -41,6 +41,31 @@ template <class Stage>
 inline constexpr bool one_row_per_sample =
     !is_filter<Stage> && !is_expand<Stage> && !std::is_same_v<Stage, shuffle_stage>;
 
+/// Where items of type Now meet a stage that holds nothing back, or one that is empty at the end of a pass, or neither.
+template <class Now, class Stage>
+constexpr replay_start replay_start_of_stage() {
+  if constexpr (std::is_same_v<Stage, shuffle_stage>) {
+    return replay_start::pass;
+  } else if constexpr (is_expand<Stage>) {
+    if constexpr (Stage::template parallel<Now>) return replay_start::sample;
+    else return finishes<decltype(Stage::expanding)> ? replay_start::pass : replay_start::run;
+  } else {
+    return replay_start::sample;
+  }
+}
+
+/// The latest place at which a flow of these stages can be entered.
+template <class Now, class Stage, class... Rest>
+constexpr replay_start replay_start_of(const std::tuple<Stage, Rest...>*) {
+  constexpr replay_start here = replay_start_of_stage<Now, Stage>();
+  if constexpr (is_batch<Stage> || sizeof...(Rest) == 0) {
+    return here;
+  } else {
+    const std::tuple<Rest...>* const rest = nullptr;
+    return std::max(here, replay_start_of<typename Stage::template out<Now>>(rest));
+  }
+}
+
 }  // namespace detail
 
 struct assembly_options {
@@ -48,6 +73,7 @@ struct assembly_options {
   unsigned workers = 1;                          ///< 0: everything inline
   executor* arena = nullptr;                     ///< of the workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< most that a shuffle buffer may hold
+  batch_borders borders{};
 };
 
 template <class Columns>
@@ -157,7 +183,8 @@ class assembly {
                                                             .seats = s.count,
                                                             .workers = s.workers,
                                                             .ring_capacity = std::max<std::size_t>(2 * o.size, 4096),
-                                                            .batches = batches_}));
+                                                            .batches = batches_,
+                                                            .borders = options_.borders}));
     layout_ = &made.layout();
     last_ = &made;
     return made.entrance();

@@ -15,7 +15,6 @@
 #include <millrace/run/delivery.hpp>
 
 #include <array>
-#include <optional>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -27,8 +26,8 @@ class batch_of {
   batch_of() = default;
   struct origin {
     std::uint64_t first_step = 0;                     ///< of the session
-    std::size_t global_rows = 0;                      ///< of all ranks; not asked for without `next`
-    std::optional<millrace::position> next{};         ///< behind this batch
+    std::size_t global_rows = 0;                      ///< of all ranks
+    millrace::position next{};                        ///< behind this batch
   };
   batch_of(std::shared_ptr<delivery> from, const ready_batch& meta, const layout& where, stream_view stream,
            const origin& place)
@@ -71,17 +70,12 @@ class batch_of {
 
   std::size_t size() const noexcept { return meta_.rows; }       ///< rows; fewer in a short last batch, even none
   /// Rows that all ranks together have in this step: what a mean over the global batch divides by. Never 0.
-  std::size_t global_size() const noexcept { return origin_.next ? origin_.global_rows : size(); }
+  std::size_t global_size() const noexcept { return origin_.global_rows; }
   std::uint64_t epoch() const noexcept { return meta_.epoch; }   ///< counted from 0
   /// Batches before this one in the run, those before a resume point among them.
   std::uint64_t step() const noexcept { return origin_.first_step + meta_.batch; }
   /// Where a run that has this batch behind it goes on: to_text() of it is session_options::resume.
-  const millrace::position& position() const {
-    if (!origin_.next)
-      throw setup_error("this run has no resume points: its source has no index",
-                        "Use indexed_shards() of millrace/run/indexed_shards.hpp");
-    return *origin_.next;
-  }
+  const millrace::position& position() const noexcept { return origin_.next; }
   stream_view stream() const noexcept { return streams_[0]; }
   /// Which of session::slots() pieces of memory it lies in; with to_device({.fixed_slots = true}) step() % slots().
   std::size_t slot() const noexcept { return meta_.slot; }

@@ -39,12 +39,14 @@ class batch_segment final : public pump_work, public component, public final_seg
     executor* workers = nullptr;   ///< none: work is done by advance()
     std::size_t ring_capacity = 64;
     slots* batches = nullptr;
+    batch_borders borders{};
   };
 
   batch_segment(Chain chain, options o)
       : chain_(std::move(chain)),
         options_(o),
-        input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches}),
+        input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches,
+                .borders = o.borders}),
         scratch_(o.seats),
         pump_(std::make_shared<pump>(*this, pump::options{.seats = o.seats, .together = together, .group = o.rows})) {
     pump_->attach(o.workers);

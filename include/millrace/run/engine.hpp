@@ -21,7 +21,8 @@ class session<Flow>::engine {
         to_device_(detail::find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
         planned_(planned_for(flow)),
         plan_(plan_for(flow)),
-        parts_({.seed = seed_, .workers = workers_, .arena = make_arena(), .shuffle_bytes = budget_bytes()},
+        parts_({.seed = seed_, .workers = workers_, .arena = make_arena(), .shuffle_bytes = budget_bytes(),
+                .borders = borders()},
                make_delivery().host_slots()) {
     batch_rows_ = std::apply([](const auto&... s) { return (detail::batch_size_of(s) + ...); }, flow.stages);
     if (batch_rows_ == 0) throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
@@ -169,12 +170,28 @@ class session<Flow>::engine {
       std::apply([&](const auto&... s) { (take_batch_options(s, o), ...); }, flow.stages);
       return source_.plan(o);
     } else {
-      if (options_.ranks.world_size > 1 || !options_.resume.empty() || options_.epoch_batches != 0)
-        throw setup_error("several ranks, resume points, and epochs that are no pass need a source that knows its "
-                          "samples",
+      if (options_.ranks.world_size > 1)
+        throw setup_error("several ranks need a source that knows its samples",
                           "Use indexed_shards() of millrace/run/indexed_shards.hpp");
-      return std::unique_ptr<planned>();
+      planned_run_options rows;
+      std::apply([&](const auto&... s) { (take_batch_options(s, rows), ...); }, flow.stages);
+      using stages = decltype(detail::skip_leading_shuffle(flow.stages));
+      constexpr replay_start from = detail::begins_at_pass_0<source>
+                                        ? replay_start::run
+                                        : detail::replay_start_of<source_item>(static_cast<const stages*>(nullptr));
+      return std::make_unique<planned>(replayed_run_options{.order = plan_for(flow).settings(),
+                                                            .data_set = fingerprint_of(source_),
+                                                            .rows = rows.rows,
+                                                            .drop_last = rows.drop_last,
+                                                            .resume = options_.resume,
+                                                            .epochs = options_.epochs,
+                                                            .epoch_batches = options_.epoch_batches,
+                                                            .from = from});
     }
+  }
+  batch_borders borders() const {
+    if constexpr (detail::plans_itself<source>) return {};
+    else return planned_->borders();
   }
   template <class Stage>
   static void take_batch_options(const Stage& stage, planned_run_options& o) {
@@ -202,16 +219,22 @@ class session<Flow>::engine {
       o.first_part = planned_->source().first_part();
       return std::make_unique<intake<typename planned::source_type>>(planned_->source(), planned_->parts(), o, first);
     } else {
+      planned_->read_from(o);
       return std::make_unique<intake<source>>(source_, plan_, o, first);
     }
   }
-  /// Where a batch stands; should it be wrong that it comes, that is its error.
-  typename batch::origin account_for([[maybe_unused]] ready_batch& b) const noexcept {
-    if constexpr (detail::plans_itself<source>) try {
+  /// Where a batch stands, once for each, in order; should it be wrong that it comes, that is its error.
+  typename batch::origin account_for(ready_batch& b) const noexcept {
+    try {
+      if constexpr (detail::plans_itself<source>) {
         if (!b.error) return {planned_->first_step(), planned_->global_rows(b.batch), planned_->deliver(b)};
-      } catch (...) {
-        b.error = std::current_exception();
+      } else {
+        b.epoch = planned_->epoch_of(b.batch, b.epoch);
+        if (!b.error) return {planned_->first_step(), b.rows, planned_->after(b)};
       }
+    } catch (...) {
+      b.error = std::current_exception();
+    }
     return {};
   }
   void end_of_run() {
@@ -304,6 +327,7 @@ class session<Flow>::engine {
     description_ = "millrace: " + delivery_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
                    std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() +
                    "; memory: " + m.describe();
+    if constexpr (!detail::plans_itself<source>) description_ += planned_->describe();
     if (options_.announce) std::fprintf(stderr, "%s\n", description_.c_str());
   }
 
@@ -356,7 +380,7 @@ class session<Flow>::engine {
   source source_;
   const to_device_stage to_device_;
   using planned = typename detail::planned_run_of<source>::type;
-  const std::unique_ptr<planned> planned_;   // null where the source has none
+  const std::unique_ptr<planned> planned_;
   const plan plan_;
   tally counts_;
   std::unique_ptr<arena_executor> arena_;

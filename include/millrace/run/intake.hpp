@@ -28,6 +28,8 @@ struct intake_options {
   std::size_t window_bytes = ~std::size_t{0};              ///< most that the shuffle window may hold
   std::uint64_t first_epoch = 0;
   std::size_t first_part = 0;                              ///< of that epoch
+  std::uint64_t first_sample = 0, first_place = 0;         ///< as in part_order_options
+  replay_log* log = nullptr;
 };
 
 /// What a session asks of whoever reads. Any thread.
@@ -51,7 +53,8 @@ class intake final : public reading, public room_listener {
         next_(&next),
         order_(order,
                {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
-                .first_part = o.first_part},
+                .first_part = o.first_part, .first_sample = o.first_sample, .first_place = o.first_place,
+                .log = o.log},
                next) {
     next.set_listener(this);
   }

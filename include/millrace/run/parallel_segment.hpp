@@ -171,6 +171,7 @@ class parallel_segment final : public pump_work, public component, public room_l
       s.epoch = r.source.epoch;
       s.pass = r.source.pass;
       s.id = expands ? child_id(r.source.id, emitted_) : r.source.id;
+      s.place = r.source.place;
       s.origin = r.source.origin;
       next_->put(std::move(s));
     }

@@ -9,11 +9,13 @@
 // Part k of the run (parts follow each other over the borders of epochs) keeps its samples in a queue of its own until
 // the parts before it are through. Then they go into the jitter order, and from there, as soon as their place is
 // certain, to the next segment. An error of a part ends the run: everything in front of it is passed on, then the error
-// in the place of the next sample. Threads: one at a time, under the intake's lock.
+// in the place of the next sample. A run that goes on where another stopped opens only the parts that are still needed
+// and drops what came from them before (first_sample, first_place). Threads: one at a time, under the intake's lock.
 #pragma once
 
 #include <millrace/item/tally.hpp>
 #include <millrace/run/plan.hpp>
+#include <millrace/run/replay_log.hpp>
 #include <millrace/run/segment.hpp>
 #include <millrace/sync/fifo.hpp>
 
@@ -35,7 +37,9 @@ struct open_part {
 
   std::uint64_t epoch = 0;
   std::size_t ordinal = 0;   // in the list as the user gave it
+  std::size_t turn = 0;      // in the epoch's order of parts
   bool last_of_epoch = false;
+  bool begun = false;        // its first sample was passed on
   std::optional<reader> open{};   // of the reading thread only
   std::uint64_t next_index = 0;   // of the reading thread only
   fifo<sample<item>> samples{};
@@ -49,6 +53,9 @@ struct part_order_options {
   std::size_t window_bytes = ~std::size_t{0};   ///< most that the shuffle window may hold
   std::uint64_t first_epoch = 0;
   std::size_t first_part = 0;                   ///< of that epoch, in its order; those before it are passed over
+  std::uint64_t first_sample = 0;               ///< how many are in those
+  std::uint64_t first_place = 0;                ///< in the order of that epoch; samples before it are dropped
+  replay_log* log = nullptr;                    ///< told where each part begins
 };
 
 template <class Source>
@@ -59,7 +66,17 @@ class part_order {
   using options = part_order_options;
 
   part_order(const plan& order, options o, sample_sink<item>& next)
-      : plan_(&order), options_(o), next_(&next), jitter_(order), epoch_(o.first_epoch), at_(o.first_part) {}
+      : plan_(&order),
+        options_(o),
+        next_(&next),
+        jitter_(order),
+        epoch_(o.first_epoch),
+        at_(o.first_part),
+        epoch_samples_(o.first_sample),
+        place_(o.first_sample),
+        first_place_(o.first_place) {
+    jitter_.begin_epoch(o.first_sample);
+  }
 
   void count_into(tally& counts) noexcept { counts_ = &counts; }
 
@@ -86,6 +103,8 @@ class part_order {
     opened->reader_waits = false;
     opened->epoch = epoch_;
     opened->ordinal = epoch_parts_.empty() ? at_ : epoch_parts_[at_];
+    opened->turn = at_;
+    opened->begun = false;
     opened->last_of_epoch = ++at_ == plan_->settings().parts;
     if (opened->last_of_epoch) {
       at_ = 0;
@@ -100,8 +119,8 @@ class part_order {
     const bool at_once = !finished_ && !plan_->jitters() && &to == front();
     for (auto& s : samples) {
       if (at_once && to.samples.empty() && next_->has_room()) {
-        ++epoch_samples_;
-        next_->put(std::move(s));
+        count_sample_of(to);
+        give(std::move(s));
       } else {
         queued_bytes_ += held_bytes_of(*s.item);
         to.samples.push(std::move(s));
@@ -122,7 +141,7 @@ class part_order {
     bool moved = false;
     while ((room_ = next_->has_room()) && !finished_) {
       if (jitter_.ready()) {
-        next_->put(jitter_.pop());
+        give(jitter_.pop());
       } else if (!advance_front()) {
         break;
       }
@@ -166,17 +185,29 @@ class part_order {
     next_->end_epoch();
     jitter_.begin_epoch();
     epoch_ended_ = false;
-    epoch_samples_ = 0;
+    epoch_samples_ = place_ = first_place_ = 0;
     close_front();
     return true;
+  }
+
+  /// The next in order, unless it came before this run went on.
+  void give(sample<item>&& s) {
+    s.place = place_++;
+    if (s.place >= first_place_) next_->put(std::move(s));
+  }
+
+  void count_sample_of(part& from) {
+    if (options_.log && !from.begun) options_.log->part_begins({from.epoch, from.turn, epoch_samples_});
+    from.begun = true;
+    ++epoch_samples_;
   }
 
   void pass_on_from(part& first) {
     sample<item> s = first.samples.pop();
     queued_bytes_ -= held_bytes_of(*s.item);
-    ++epoch_samples_;
+    count_sample_of(first);
     if (!plan_->jitters()) {
-      next_->put(std::move(s));
+      give(std::move(s));
       return;
     }
     jitter_.push(std::move(s));
@@ -223,7 +254,9 @@ class part_order {
   std::vector<std::size_t> epoch_parts_;   // empty if they come as listed: an endless epoch has no end of them
   std::uint64_t epoch_;   // of the part to be opened next
   std::size_t at_;        // its place in that epoch
-  std::uint64_t epoch_samples_ = 0;
+  std::uint64_t epoch_samples_;   // of that of the part whose turn it is
+  std::uint64_t place_;           // in its order, of the next to be given
+  std::uint64_t first_place_;     // to be given, not dropped
   bool epoch_ended_ = false, finished_ = false, news_ = false;
   bool room_ = true;
 };

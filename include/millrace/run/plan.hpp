@@ -33,6 +33,12 @@ class plan {
 
   const options& settings() const noexcept { return options_; }
 
+  /// A sample that comes at `place` has all before this one behind it, whatever the draws: they came before it.
+  std::uint64_t first_needed_for(std::uint64_t place) const noexcept {
+    const std::uint64_t window = jitters() ? options_.window : 1;
+    return place < window ? 0 : place - window + 1;
+  }
+
   /// The order of the parts in an epoch.
   std::vector<std::size_t> parts_of(std::uint64_t epoch) const {
     std::vector<std::size_t> order(options_.parts);
@@ -96,10 +102,10 @@ class jitter_order {
 
   /// The epoch's sequence is complete: everything left may come out.
   void end_epoch() noexcept { ended_ = true; }
-  /// Ready for the next epoch's sequence, once empty.
-  void begin_epoch() noexcept {
+  /// Ready for the next epoch's sequence, once empty; or for its sequence without the first few.
+  void begin_epoch(std::uint64_t without = 0) noexcept {
     ended_ = false;
-    arrived_ = 0;
+    arrived_ = without;
   }
   /// Drops what is held.
   void clear() noexcept {

@@ -18,6 +18,7 @@
 #include <millrace/run/intake.hpp>
 #include <millrace/run/memory_budget.hpp>
 #include <millrace/run/planned_run_options.hpp>
+#include <millrace/run/replayed_run.hpp>
 #include <millrace/run/session_options.hpp>
 
 #include <cstdio>
@@ -61,10 +62,13 @@ std::size_t batch_size_of(const Batch& stage) {
 template <class Source>
 concept plans_itself = requires(const Source& source, const planned_run_options& o) { source.plan(o)->after(0); };
 
+/// A source whose later passes can only be reached through the earlier ones.
+template <class Source>
+concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
+
 template <class Source>
 struct planned_run_of {
-  struct none {};
-  using type = none;
+  using type = replayed_run;
 };
 template <plans_itself Source>
 struct planned_run_of<Source> {

@@ -28,7 +28,7 @@ struct session_options {
   std::size_t read_ahead_bytes = 0;   ///< of samples read and not yet claimed; 0: 256 MiB, or a quarter of the budget
   bool announce = true;               ///< one line on stderr at start: threads, slots, bytes
   bool released_elsewhere = false;    ///< other threads release batches, so next() may wait for a leased slot
-  millrace::ranks ranks{};            ///< of several processes; needs a source with an index
+  millrace::ranks ranks{};            ///< of several processes; without an index they need epoch_batches
   std::string resume{};               ///< to_text(b.position()) of the last batch that counts; empty: from the start
   std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have
 };

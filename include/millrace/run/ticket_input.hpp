@@ -7,15 +7,26 @@
 //
 // With a group (the batch size) tickets are rows: an epoch's last batch is filled up with void rows, or dropped before
 // anybody could claim it, so that no sample that is not delivered is ever decoded. Without one, the end of an epoch and
-// the end of the run are entries of their own and travel on in order.
+// the end of the run are entries of their own and travel on in order. An epoch may also be a fixed number of batches:
+// then the ends of the source's passes are no borders.
 // Threads: one producer at a time; take() and freed() from workers.
 #pragma once
 
+#include <millrace/run/replay_log.hpp>
 #include <millrace/run/segment.hpp>
 #include <millrace/sync/item_ring.hpp>
 #include <millrace/sync/slots.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
+
+/// Where a run stands when its session starts, and where epochs end. Of the last segment only.
+struct batch_borders {
+  std::uint64_t first_step = 0;        ///< batches of the run before the session's first
+  std::uint64_t skipped_rows = 0;      ///< rows before that, which a replay makes again
+  std::uint64_t epoch_batches = 0;     ///< 0: an epoch is a pass through the source
+  std::uint64_t end_step = slots::unknown;   ///< the run ends in front of that batch
+  replay_log* log = nullptr;           ///< told of each batch
+};
 
 template <class T>
 class ticket_input final : public sample_sink<T> {
@@ -25,6 +36,7 @@ class ticket_input final : public sample_sink<T> {
     std::size_t group = 1;       ///< rows of a batch, if tickets are rows
     bool drop_partial = false;   ///< a batch that an epoch's end leaves short is not published
     slots* batches = nullptr;    ///< told of the ends, if tickets are rows
+    batch_borders borders{};
   };
 
   explicit ticket_input(options o) : options_(o), ring_(o.capacity) {}
@@ -32,11 +44,15 @@ class ticket_input final : public sample_sink<T> {
   void connect(ticket_gate& gate) noexcept { gate_ = &gate; }
   void set_listener(room_listener* producer) override { listener_ = producer; }
 
-  bool has_room() override { return settle() && ring_.has_room(next_); }   // after the end: to swallow what is left
+  /// Also after an error, to swallow what is left; not after the last of a fixed number of batches, for then the source
+  /// would be read for ever.
+  bool has_room() override { return settle() && !complete_ && ring_.has_room(next_); }
 
   void put(sample<T>&& s) override {
+    if (options_.batches && !count_row(s)) return;
     put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(*s.item), std::memory_order_relaxed);
     ring_.put(next_++, std::move(s));
+    if (options_.batches && next_ % options_.group == 0) end_batch(false);
   }
 
   void end_epoch() override {
@@ -44,11 +60,21 @@ class ticket_input final : public sample_sink<T> {
       add_entry(sample<T>::kind::epoch_end, nullptr);
       return;
     }
+    const bool empty = std::exchange(row_.rows_of_pass, 0) == 0;
+    if (options_.borders.epoch_batches > 0) {
+      if (empty) finish(nothing_left_error(0));
+      return;
+    }
     const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
     if (options_.drop_partial)
       for (std::size_t i = 0; i < partial; ++i) drop(--next_);
     else pads_ = partial > 0 ? options_.group - partial : 0;
-    if (next_ + pads_ == epoch_start_) return finish(nothing_left_error(partial));
+    if (pads_ > 0) end_batch(true);
+    if (next_ + pads_ == epoch_start_) {
+      // Gone on with at an epoch's end there is nothing left of it, and nothing wrong.
+      if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial));
+      return;
+    }
     epoch_start_ = next_ + pads_;
     options_.batches->mark_epoch_start(epoch_start_ / options_.group);
     settle();
@@ -57,6 +83,7 @@ class ticket_input final : public sample_sink<T> {
   void finish(std::exception_ptr error) override {
     if (finished_) return;
     finished_ = true;
+    if (options_.batches && !error && next_ + pads_ == 0) error = run_is_over_error();
     if (!options_.batches || error) {
       const std::uint64_t entry = next_;
       add_entry(sample<T>::kind::failed, std::move(error));
@@ -98,6 +125,34 @@ class ticket_input final : public sample_sink<T> {
     std::size_t bytes = 0;
     static_cast<void>(take(ticket, bytes));
     taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  /// False for a row that the run delivered before it went on.
+  bool count_row(const sample<T>& s) noexcept {
+    if (s.place != row_.place || s.epoch != row_.pass) row_.rows_of_place = 0;
+    row_.place = s.place;
+    row_.pass = s.epoch;
+    ++row_.rows_of_place;
+    ++row_.rows_of_pass;
+    return ++row_.rows_of_run > options_.borders.skipped_rows;
+  }
+
+  void end_batch(bool ends_pass) {
+    const batch_borders& b = options_.borders;
+    row_.ends_pass = ends_pass;
+    if (b.log) b.log->batch_ends(row_);
+    if (b.epoch_batches == 0) return;
+    const std::uint64_t batch = next_ / options_.group, step = b.first_step + batch;
+    if (step % b.epoch_batches == 0) options_.batches->mark_epoch_start(batch);
+    if (step < b.end_step) return;
+    complete_ = true;
+    finish(nullptr);
+  }
+
+  std::exception_ptr run_is_over_error() const {
+    return std::make_exception_ptr(setup_error("the run is over: its resume point is the end of its last epoch",
+                                               "Raise session_options::epochs to go on, which counts from the first "
+                                               "start"));
   }
 
   std::exception_ptr nothing_left_error(std::size_t rows) const {
@@ -149,7 +204,8 @@ class ticket_input final : public sample_sink<T> {
   std::optional<end_entry> pending_;   // an end that found no room
   std::size_t pads_ = 0;               // void rows still to be written
   std::uint64_t epoch_start_ = 0;
-  bool finished_ = false;
+  replay_log::batch_end row_{};        // the last one put
+  bool finished_ = false, complete_ = false;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

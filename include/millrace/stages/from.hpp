@@ -51,6 +51,7 @@ template <class G>
 struct generator_source {
   using item = std::remove_cvref_t<decltype(*std::declval<G&>()())>;
   static constexpr bool one_reader_at_a_time = true;
+  static constexpr bool begins_at_pass_0 = true;
   std::shared_ptr<G> generator;
 
   struct reader {
