@@ -232,5 +232,6 @@ TEST_CASE("mixes that make no epochs are refused, by the source's number") {
   const mr::mix_plan plan({.sources = {{.counts = {40}}}, .global_batch = 12});
   CHECK_THROWS_WITH_AS(plan.check({.rank = 0, .world_size = 5}), doctest::Contains("do not divide the global batch"),
                        mr::setup_error);
-  CHECK_THROWS_WITH_AS(plan.sample_at(0, 36), doctest::Contains("an epoch has 36 positions"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(plan.sample_at(0, 36), doctest::Contains("an epoch has 36 positions, and 36 is none"),
+                       mr::setup_error);
 }

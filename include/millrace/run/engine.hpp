@@ -135,6 +135,8 @@ class session<Flow>::engine {
     s.ready_slots = delivery_->host_slots().ready();
     s.slot_bytes = slot_bytes_;
     s.counts = counts_.counts();
+    if constexpr (requires { source_.delivered(*planned_, s.batches); })
+      s.sources = source_.delivered(*planned_, s.batches);
     return s;
   }
   std::size_t slots() const noexcept { return delivery_->lease_slots(); }
@@ -282,6 +284,7 @@ class session<Flow>::engine {
     description_ = "millrace: " + delivery_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
                    std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() +
                    "; memory: " + m.describe();
+    if constexpr (requires { source_.describe(*planned_); }) description_ += "; " + source_.describe(*planned_);
     if (options_.announce) std::fprintf(stderr, "%s\n", description_.c_str());
   }
 

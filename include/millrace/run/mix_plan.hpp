@@ -98,6 +98,16 @@ class mix_plan {
     return (positions_ + options_.global_batch - 1) / options_.global_batch;
   }
 
+  /// What one rank delivers in that batch of an epoch.
+  std::size_t rows(std::uint64_t batch, const ranks& mine) const noexcept {
+    if (batch >= batches()) return 0;
+    const std::uint64_t all =
+        std::min<std::uint64_t>(positions_ - batch * options_.global_batch, options_.global_batch);
+    return all > mine.rank ? static_cast<std::size_t>((all - mine.rank - 1) / mine.world_size + 1) : 0;
+  }
+  /// Samples at the end of an epoch that drop_last leaves out, since they fill no batch.
+  std::uint64_t dropped_per_pass() const noexcept { return dropped_; }
+
   void check(const ranks& r) const {
     if (r.world_size == 0 || r.rank >= r.world_size)
       throw setup_error("there is no " + r.describe(), "Ranks count from 0");
@@ -124,10 +134,7 @@ class mix_plan {
   }
   /// The place that phase_at() wants: in the epoch, or in the run if sources cycle.
   std::uint64_t place_of(std::uint64_t epoch, std::uint64_t position) const {
-    if (position > positions_)
-      throw setup_error("an epoch has " + std::to_string(positions_) + " positions, and " + std::to_string(position) +
-                            " is none of them",
-                        "Positions count from 0");
+    if (position > positions_) throw_beyond(position);
     const bool one_epoch = positions_ == lane_plan_options::endless;
     if (one_epoch ? epoch > 0 : epoch > most_positions / positions_)
       throw setup_error("there is no epoch " + std::to_string(epoch), "An endless epoch is the only one, epoch 0");
@@ -167,7 +174,7 @@ class mix_plan {
     std::uint64_t number = 0;   ///< among all that the source gives in the run
   };
   spot spot_of(std::uint64_t epoch, std::uint64_t position) const {
-    if (position == positions_) static_cast<void>(place_of(epoch, position + 1));   // the end holds nothing
+    if (position == positions_) throw_beyond(position);
     const std::uint64_t at = place_of(epoch, position);
     const phase& p = phase_at(at);
     const std::size_t source = p.pattern.source_at(at - p.begin);
@@ -186,6 +193,12 @@ class mix_plan {
 
  private:
   static constexpr std::uint64_t most_positions = std::uint64_t{1} << 62;
+
+  [[noreturn]] void throw_beyond(std::uint64_t position) const {
+    throw setup_error("an epoch has " + std::to_string(positions_) + " positions, and " + std::to_string(position) +
+                          " is none of them",
+                      "Positions count from 0");
+  }
 
   /// The source that runs dry first where those with a share go on from `counts`, and behind how many positions.
   std::pair<std::size_t, std::uint64_t> first_dry(const phase& p) const {
@@ -220,7 +233,8 @@ class mix_plan {
       if (options_.epoch_batches != lane_plan_options::exact_pass)
         throw setup_error("epochs of a chosen number of batches need sources that begin anew when they run dry",
                           "Mix with when_dry = dry::cycle");
-      if (options_.drop_last) positions_ -= positions_ % batch;
+      if (options_.drop_last) dropped_ = positions_ % batch;
+      positions_ -= dropped_;
       if (positions_ == 0)
         throw setup_error("an epoch of the mix has fewer samples than the global batch of " + std::to_string(batch) +
                               ", and drop_last drops them",
@@ -248,7 +262,7 @@ class mix_plan {
   std::vector<std::uint64_t> first_parts_;
   std::vector<phase> phases_;
   std::size_t measure_ = 0;
-  std::uint64_t positions_ = 0;
+  std::uint64_t positions_ = 0, dropped_ = 0;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -23,6 +23,8 @@ struct planned_run_options {
   std::string resume{};
   std::uint64_t epochs = 1;
   std::size_t bytes_at_once = std::size_t{4} << 20;   ///< read together by one thread
+
+  std::size_t global_batch() const noexcept { return rows * (ranks.world_size > 0 ? ranks.world_size : 1); }
 };
 
 }  // namespace millrace::inline MILLRACE_ABI
