@@ -91,6 +91,23 @@ template <class Column>
 struct batch_has_no_such_column {
   static_assert(never<Column>, "millrace: get<...> names a column that batch<...> does not list");
 };
+template <class Flow>
+struct source_cannot_be_mixed {
+  static_assert(never<Flow>,
+                "millrace: a source of mix() is indexed_shards(), then shuffle or not, then maps or none; put other "
+                "stages behind mix()");
+};
+template <class... Things>
+struct mix_takes_weighted_flows {
+  static_assert(never<Things...>,
+                "millrace: mix() takes its options and then its sources, each as weighted{flow, weight}");
+};
+template <class... Items>
+struct mixed_items_differ {
+  static_assert(never<Items...>,
+                "millrace: the sources of mix() end in items of different types (see arrives<...>, in order): give "
+                "each a map() to the same one");
+};
 template <class Item>
 struct item_cannot_be_moved {
   static_assert(never<Item>, "millrace: items travel between threads, so an item type needs to be movable");

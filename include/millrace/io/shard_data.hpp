@@ -27,6 +27,8 @@ struct shard_data_options {
 
 class shard_data {
  public:
+  using item = record;
+
   explicit shard_data(std::vector<std::string> names, shard_data_options options = {})
       : names_(std::move(names)),
         options_(std::move(options)),

@@ -62,7 +62,7 @@ std::size_t held_bytes_of(const T& item) noexcept {
 /// The record that an item is, as its origin; nothing for other types.
 template <class T>
 record origin_of(const T& item) noexcept {
-  if constexpr (std::is_same_v<T, record>) return item;
+  if constexpr (std::is_base_of_v<record, T>) return item;
   else return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <millrace/run/copying_delivery.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/run/session_plan.hpp>
 #include <millrace/sync/trace_range.hpp>
 
 #include <unistd.h>
@@ -19,8 +20,8 @@ class session<Flow>::engine {
         seed_(flow.seed),
         source_(std::move(flow.source)),
         to_device_(detail::find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
-        planned_(planned_for(flow)),
-        plan_(plan_for(flow)),
+        planned_(detail::planned_for(source_, flow, {.session = options_, .budget_bytes = budget_bytes()})),
+        plan_(detail::plan_for(source_, flow)),
         parts_({.seed = seed_, .workers = workers_, .arena = make_arena(), .shuffle_bytes = budget_bytes(),
                 .borders = borders()},
                make_delivery().host_slots()) {
@@ -139,6 +140,8 @@ class session<Flow>::engine {
     s.ready_slots = delivery_->host_slots().ready();
     s.slot_bytes = slot_bytes_;
     s.counts = counts_.counts();
+    if constexpr (requires { source_.delivered(*planned_, s.batches); })
+      s.sources = source_.delivered(*planned_, s.batches);
     return s;
   }
   std::size_t slots() const noexcept { return delivery_->lease_slots(); }
@@ -146,73 +149,10 @@ class session<Flow>::engine {
   const std::string& description() const noexcept { return description_; }
 
  private:
-  plan plan_for(const Flow& flow) const {
-    plan::options o{.seed = flow.seed, .parts = source_.parts(), .shuffled = false, .window = 1};
-    using stages = std::remove_cvref_t<decltype(flow.stages)>;
-    if constexpr (std::is_same_v<std::tuple_element_t<0, stages>, shuffle_stage>) {
-      o.shuffled = true;
-      o.window = std::max<std::size_t>(1, std::get<0>(flow.stages).options.window);
-    }
-    return plan(o);
-  }
-
-  /// The exact plan, where the source has an index.
-  auto planned_for(const Flow& flow) const {
-    if constexpr (detail::plans_itself<source>) {
-      check_rows(flow.stages);
-      planned_run_options o{.seed = flow.seed, .ranks = options_.ranks, .lanes = options_.lanes,
-                            .resume = options_.resume, .epochs = options_.epochs,
-                            .epoch_batches = options_.epoch_batches,
-                            .bytes_at_once = std::min(std::size_t{4} << 20, budget_bytes() / 128)};
-      using stages = std::remove_cvref_t<decltype(flow.stages)>;
-      if constexpr (std::is_same_v<std::tuple_element_t<0, stages>, shuffle_stage>)
-        o.window = std::max<std::size_t>(1, std::get<0>(flow.stages).options.window);
-      std::apply([&](const auto&... s) { (take_batch_options(s, o), ...); }, flow.stages);
-      return source_.plan(o);
-    } else {
-      if (options_.ranks.world_size > 1)
-        throw setup_error("several ranks need a source that knows its samples",
-                          "Use indexed_shards() of millrace/run/indexed_shards.hpp");
-      planned_run_options rows;
-      std::apply([&](const auto&... s) { (take_batch_options(s, rows), ...); }, flow.stages);
-      using stages = decltype(detail::skip_leading_shuffle(flow.stages));
-      constexpr replay_start from = detail::begins_at_pass_0<source>
-                                        ? replay_start::run
-                                        : detail::replay_start_of<source_item>(static_cast<const stages*>(nullptr));
-      return std::make_unique<planned>(replayed_run_options{.order = plan_for(flow).settings(),
-                                                            .data_set = fingerprint_of(source_),
-                                                            .rows = rows.rows,
-                                                            .drop_last = rows.drop_last,
-                                                            .resume = options_.resume,
-                                                            .epochs = options_.epochs,
-                                                            .epoch_batches = options_.epoch_batches,
-                                                            .from = from});
-    }
-  }
   batch_borders borders() const {
     if constexpr (detail::plans_itself<source>) return {};
     else return planned_->borders();
   }
-  template <class Stage>
-  static void take_batch_options(const Stage& stage, planned_run_options& o) {
-    if constexpr (detail::is_batch<Stage>) {
-      o.rows = std::max<std::size_t>(1, stage.options.size);
-      o.drop_last = stage.options.drop_last;
-    }
-  }
-  /// A sample has to be a row for positions to be known beforehand.
-  template <class... Stages>
-  static void check_rows(const std::tuple<Stages...>& stages) {
-    const auto check = []<class First, class... Rest>(const std::tuple<First, Rest...>&) {
-      return (detail::one_row_per_sample<Rest> && ...) &&
-             (detail::one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
-    };
-    if (!check(stages))
-      throw setup_error("an indexed source has one row for each sample, and expand, filter or a later shuffle would "
-                        "change that",
-                        "Use shards(), or leave out that stage");
-  }
-
   std::unique_ptr<reading> make_intake(intake_options o, sample_sink<source_item>& first) {
     if constexpr (detail::plans_itself<source>) {
       o.first_epoch = planned_->start().epoch;
@@ -328,6 +268,7 @@ class session<Flow>::engine {
                    std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() +
                    "; memory: " + m.describe();
     if constexpr (!detail::plans_itself<source>) description_ += planned_->describe();
+    else if constexpr (requires { source_.describe(*planned_); }) description_ += "; " + source_.describe(*planned_);
     if (options_.announce) std::fprintf(stderr, "%s\n", description_.c_str());
   }
 

@@ -45,6 +45,8 @@ class indexed_shards_source {
 
   std::unique_ptr<planned> plan(const planned_run_options& o) const { return std::make_unique<planned>(data_, o); }
 
+  const std::shared_ptr<shard_data>& data() const noexcept { return data_; }
+
   // What every source has. A session asks plan() instead, so open() is only declared.
   std::size_t parts() const noexcept { return data_->counts().size(); }
   typename planned::source_type::reader open(std::size_t part, std::uint64_t epoch) const;

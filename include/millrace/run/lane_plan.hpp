@@ -57,9 +57,12 @@ struct planned_sample {
   friend bool operator==(const planned_sample&, const planned_sample&) = default;
 };
 
+class lane_cursor;
+
 class lane_plan {
  public:
   using options = lane_plan_options;
+  using cursor = lane_cursor;
 
   explicit lane_plan(options o) : options_(std::move(o)) {
     if (options_.lanes == 0) throw setup_error("a plan of 0 lanes has no order", "Choose at least 1; 48 suit most");
@@ -84,6 +87,9 @@ class lane_plan {
 
   const options& settings() const noexcept { return options_; }
   bool exact() const noexcept { return options_.epoch_batches == options::exact_pass; }
+
+  /// Of the shuffle, in samples; 0: none.
+  std::uint64_t window() const noexcept { return options_.shuffled ? options_.window : 0; }
 
   /// Of the data set.
   std::uint64_t samples() const noexcept { return samples_; }

@@ -24,23 +24,30 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// The order of a data set. One that is ordered otherwise has an overload beside it.
+template <class Data>
+lane_plan plan_of(const Data& data, const planned_run_options& o) {
+  return lane_plan({.seed = o.seed,
+                    .counts = data.counts(),
+                    .shuffled = o.window > 0,
+                    .window = o.window,
+                    .lanes = o.lanes,
+                    .global_batch = o.global_batch(),
+                    .drop_last = o.drop_last,
+                    .epoch_batches = o.epoch_batches});
+}
+
 template <class Data>
 class planned_run {
  public:
   using options = planned_run_options;
-  using source_type = planned_source<Data>;
+  using plan_type = decltype(plan_of(std::declval<const Data&>(), std::declval<const options&>()));
+  using source_type = planned_source<Data, plan_type>;
 
   planned_run(std::shared_ptr<Data> data, const options& o)
       : data_(std::move(data)),
         ranks_(o.ranks),
-        plan_({.seed = o.seed,
-               .counts = data_->counts(),
-               .shuffled = o.window > 0,
-               .window = o.window,
-               .lanes = o.lanes,
-               .global_batch = o.rows * std::max<std::size_t>(1, o.ranks.world_size),
-               .drop_last = o.drop_last,
-               .epoch_batches = o.epoch_batches}),
+        plan_(plan_of(*data_, o)),
         start_(start_of(o, data_->fingerprint())),
         source_(data_, plan_,
                 {.ranks = o.ranks,
@@ -79,6 +86,8 @@ class planned_run {
     found.position = at;
     return found;
   }
+  const plan_type& order() const noexcept { return plan_; }
+  const Data& data() const noexcept { return *data_; }
   /// Rows that all ranks together have in the session's batch of that number.
   std::size_t global_rows(std::uint64_t batch) const noexcept {
     return plan_.rows((first_step() + batch) % plan_.batches(), {});
@@ -106,13 +115,14 @@ class planned_run {
   position start_of(const options& o, std::uint64_t data_set) const {
     const position now{.seed = o.seed,
                        .lanes = static_cast<std::uint32_t>(o.lanes),
-                       .window = o.window,
+                       .window = plan_.window(),
                        .global_batch = plan_.settings().global_batch,
                        .epoch_batches = o.epoch_batches,
                        .drop_last = o.drop_last,
                        .data_set = data_set};
     if (o.resume.empty()) return now;
     const position from = parse_position(o.resume);
+    if constexpr (requires { data_->check_same(from.data_set); }) data_->check_same(from.data_set);
     check_same(from, now);
     if (from.next_position % now.global_batch != 0 || from.next_position >= plan_.positions() ||
         from.next_position > std::uint64_t{1} << 62)
@@ -130,7 +140,7 @@ class planned_run {
 
   const std::shared_ptr<Data> data_;
   const ranks ranks_;
-  const lane_plan plan_;
+  const plan_type plan_;
   const position start_;
   const source_type source_;
   const plan parts_;

@@ -1,5 +1,5 @@
-// A source that gives the samples of an indexed data set in the order of a lane_plan: what intake reads in place of the
-// shards themselves. Its parts are stretches of the plan, which are read at once and in any order.
+// A source that gives the samples of an indexed data set in the order of a lane_plan (or a mix_plan): what intake reads
+// in place of the shards themselves. Its parts are stretches of the plan, which are read at once and in any order.
 //
 //   planned_source in(data, plan, {.ranks = mine, .start = resumed, .samples_per_part = 256});
 //   auto reader = in.open(part, epoch);
@@ -29,13 +29,13 @@ struct planned_source_options {
   std::uint64_t samples_per_part = 256;
 };
 
-template <class Data>
+template <class Data, class Plan = lane_plan>
 class planned_source {
  public:
-  using item = record;
+  using item = typename Data::item;
   using options = planned_source_options;
 
-  planned_source(std::shared_ptr<Data> data, const lane_plan& plan, options o)
+  planned_source(std::shared_ptr<Data> data, const Plan& plan, options o)
       : shared_(std::make_shared<shared>(std::move(data), plan, o)) {}
 
   /// Of an epoch; those before first_part() are not in the first one.
@@ -54,7 +54,7 @@ class planned_source {
   using samples = std::vector<planned_sample>;
 
   struct shared {
-    shared(std::shared_ptr<Data> d, const lane_plan& p, const planned_source_options& o)
+    shared(std::shared_ptr<Data> d, const Plan& p, const planned_source_options& o)
         : data(std::move(d)),
           plan(p),
           options(o),
@@ -94,11 +94,11 @@ class planned_source {
     }
 
     const std::shared_ptr<Data> data;
-    const lane_plan plan;
+    const Plan plan;
     const planned_source_options options;
     const std::uint64_t stretch;   // positions of all ranks together
     std::mutex mutex;
-    lane_cursor cursor;
+    typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_part;
     std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
   };
@@ -108,7 +108,7 @@ class planned_source {
    public:
     reader(std::shared_ptr<shared> from, samples wanted) : from_(std::move(from)), wanted_(std::move(wanted)) {}
 
-    std::optional<record> next() {
+    std::optional<item> next() {
       if (at_ == 0 && !wanted_.empty()) read();
       if (at_ < good_) return std::move(records_[at_++]);
       if (failure_) std::rethrow_exception(failure_);
@@ -138,7 +138,7 @@ class planned_source {
 
     std::shared_ptr<shared> from_;
     samples wanted_;
-    std::vector<record> records_;
+    std::vector<item> records_;
     std::size_t good_ = 0, at_ = 0;
     std::exception_ptr failure_;
   };

@@ -33,6 +33,12 @@ struct session_options {
   std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have
 };
 
+/// Of one source of a mix.
+struct source_count {
+  std::string name{};
+  std::uint64_t samples = 0;   ///< delivered to this rank
+};
+
 /// Counters since the start of the session.
 struct run_stats {
   std::uint64_t batches = 0, samples = 0;   ///< delivered
@@ -46,6 +52,7 @@ struct run_stats {
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;
   std::vector<counted> counts{};   ///< what was passed over or accepted, by name (item/tally.hpp)
+  std::vector<source_count> sources{};   ///< of a mix (run/mix.hpp), in its order
 
   /// Share of the trainer's time spent waiting for data, without the first batch.
   double data_wait_share() const noexcept {

@@ -1,0 +1,44 @@
+// The maps that stand behind each source of a mix, as one callable: each record goes through those of its source.
+//
+//   using maps_of_a = std::tuple<map_stage<F>>;  using maps_of_b = std::tuple<map_stage<G>, map_stage<H>>;
+//   mix_prepare<example, maps_of_a, maps_of_b> prepare{{a, b}};
+//   example e = prepare(std::move(record), random, memory);          // record.source says whose maps
+//
+// The maps of a source draw from one stream, one after the other. Errors: what a map throws. Threads: any number.
+#pragma once
+
+#include <millrace/flow/diagnose.hpp>
+#include <millrace/run/mixed_data.hpp>
+#include <millrace/stages/map.hpp>
+
+#include <tuple>
+
+namespace millrace::inline MILLRACE_ABI {
+
+template <class Item, class... MapsOfSources>
+struct mix_prepare {
+  std::tuple<MapsOfSources...> sources;
+
+  Item operator()(mixed_record item, draw& random, scratch& memory) const {
+    return of_source<0>(std::move(item), random, memory);
+  }
+
+ private:
+  template <std::size_t Source>
+  Item of_source(mixed_record item, draw& random, scratch& memory) const {
+    if constexpr (Source + 1 < sizeof...(MapsOfSources))
+      if (item.source != Source) return of_source<Source + 1>(std::move(item), random, memory);
+    return run<0>(std::get<Source>(sources), record(std::move(item)), random, memory);
+  }
+
+  template <std::size_t Map, class Maps, class In>
+  static Item run(const Maps& maps, In item, draw& random, scratch& memory) {
+    if constexpr (Map == std::tuple_size_v<Maps>) return item;
+    else
+      return run<Map + 1>(
+          maps, detail::call_with_context(std::get<Map>(maps).callable, std::move(item), random, memory), random,
+          memory);
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

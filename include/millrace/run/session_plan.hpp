@@ -1,0 +1,89 @@
+// How a session's run is planned: by the source's own plan where it knows its samples, else by the order of its parts.
+//
+//   plan parts = detail::plan_for(source, flow);
+//   auto run = detail::planned_for(source, flow, {.session = options, .budget_bytes = budget});
+//   // run: planned_run for sources with an index, else replayed_run
+//
+// Errors: setup_error for stages, ranks and resume points that the source cannot serve. Threads: pure.
+#pragma once
+
+#include <millrace/run/assembly.hpp>
+#include <millrace/run/replayed_run.hpp>
+#include <millrace/run/session.hpp>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+struct planning_options {
+  const session_options& session;
+  std::size_t budget_bytes;
+};
+
+/// Of a shuffle right behind the source; 0: there is none.
+template <class... Stages>
+std::size_t leading_window(const std::tuple<Stages...>& stages) {
+  if constexpr (std::is_same_v<std::tuple_element_t<0, std::tuple<Stages...>>, shuffle_stage>)
+    return std::max<std::size_t>(1, std::get<0>(stages).options.window);
+  else return 0;
+}
+
+template <class Stage>
+void take_batch_options(const Stage& stage, planned_run_options& o) {
+  if constexpr (is_batch<Stage>) {
+    o.rows = std::max<std::size_t>(1, stage.options.size);
+    o.drop_last = stage.options.drop_last;
+  }
+}
+
+/// A sample has to be a row for positions to be known beforehand.
+template <class First, class... Rest>
+void check_rows(const std::tuple<First, Rest...>&) {
+  if constexpr (!(one_row_per_sample<Rest> && ...) ||
+                !(one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>))
+    throw setup_error("an indexed source has one row for each sample, and expand, filter or a later shuffle would "
+                      "change that",
+                      "Use shards(), or leave out that stage");
+}
+
+template <class Source, class Flow>
+plan plan_for(const Source& source, const Flow& flow) {
+  const std::size_t window = leading_window(flow.stages);
+  return plan({.seed = flow.seed,
+               .parts = source.parts(),
+               .shuffled = window > 0,
+               .window = std::max<std::size_t>(1, window)});
+}
+
+template <class Source, class Flow>
+auto planned_for(const Source& source, const Flow& flow, const planning_options& o) {
+  planned_run_options planned{.seed = flow.seed,
+                              .window = leading_window(flow.stages),
+                              .ranks = o.session.ranks,
+                              .lanes = o.session.lanes,
+                              .resume = o.session.resume,
+                              .epochs = o.session.epochs,
+                              .epoch_batches = o.session.epoch_batches,
+                              .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128)};
+  std::apply([&](const auto&... s) { (take_batch_options(s, planned), ...); }, flow.stages);
+  if constexpr (plans_itself<Source>) {
+    check_rows(flow.stages);
+    return source.plan(planned);
+  } else {
+    if (o.session.ranks.world_size > 1)
+      throw setup_error("several ranks need a source that knows its samples",
+                        "Use indexed_shards() of millrace/run/indexed_shards.hpp");
+    using stages = decltype(skip_leading_shuffle(flow.stages));
+    constexpr replay_start from = begins_at_pass_0<Source>
+                                      ? replay_start::run
+                                      : replay_start_of<typename Source::item>(static_cast<const stages*>(nullptr));
+    return std::make_unique<replayed_run>(replayed_run_options{.order = plan_for(source, flow).settings(),
+                                                               .data_set = fingerprint_of(source),
+                                                               .rows = planned.rows,
+                                                               .drop_last = planned.drop_last,
+                                                               .resume = planned.resume,
+                                                               .epochs = planned.epochs,
+                                                               .epoch_batches = planned.epoch_batches,
+                                                               .from = from});
+  }
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

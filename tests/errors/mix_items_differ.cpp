@@ -1,0 +1,26 @@
+// error: the sources of mix\(\) end in items of different types
+#include <millrace/item/scalar.hpp>
+#include <millrace/run/mix.hpp>
+#include <millrace/run/session.hpp>
+
+namespace mr = millrace;
+
+struct example {
+  int number;
+};
+struct other {
+  int number;
+};
+example prepare(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
+#if MISTAKE
+other prepare_too(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
+#else
+example prepare_too(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
+#endif
+
+void train() {
+  mr::session run{mr::mix({.seed = 7}, mr::weighted{mr::indexed_shards("a.tar") | mr::map(prepare), 0.7},
+                          mr::weighted{mr::indexed_shards("b.tar") | mr::map(prepare_too), 0.3}) |
+                  mr::batch<&example::number>({.size = 4})};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}

@@ -1,0 +1,22 @@
+// error: mix\(\) takes its options and then its sources, each as weighted\{flow, weight\}
+#include <millrace/item/scalar.hpp>
+#include <millrace/run/mix.hpp>
+#include <millrace/run/session.hpp>
+
+namespace mr = millrace;
+
+struct example {
+  int number;
+};
+example prepare(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
+
+void train() {
+  auto one = mr::indexed_shards("a.tar"), other = mr::indexed_shards("b.tar");
+#if MISTAKE
+  auto mixed = mr::mix({.when_dry = mr::dry::cycle}, one, other);
+#else
+  auto mixed = mr::mix({.when_dry = mr::dry::cycle}, mr::weighted{one}, mr::weighted{other});
+#endif
+  mr::session run{mixed | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}

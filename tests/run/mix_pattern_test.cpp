@@ -1,0 +1,153 @@
+#include <millrace/base/random.hpp>
+#include <millrace/run/mix_pattern.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+namespace mr = millrace;
+
+namespace {
+
+std::vector<std::uint64_t> random_shares(mr::draw& random, std::size_t sources, std::uint64_t most) {
+  std::vector<std::uint64_t> shares;
+  for (std::size_t i = 0; i < sources; ++i) shares.push_back(1 + random.below(most));
+  return shares;
+}
+
+std::uint64_t sum(const std::vector<std::uint64_t>& shares) {
+  return std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
+}
+
+/// Over all prefixes, and over all windows: how far a count is from its share, in 1/period of a position.
+struct distances {
+  std::int64_t prefix = 0, window = 0;
+};
+distances slow_distances(const mr::mix_pattern& pattern) {
+  distances far;
+  const auto period = static_cast<std::int64_t>(pattern.period());
+  for (std::size_t source = 0; source < pattern.shares().size(); ++source) {
+    const auto share = static_cast<std::int64_t>(pattern.shares()[source]);
+    std::vector<std::int64_t> lead{0};
+    for (std::uint64_t p = 0; p < 2 * pattern.period(); ++p)
+      lead.push_back(lead.back() + (pattern.source_at(p) == source ? period : 0) - share);
+    for (const std::int64_t l : lead) far.prefix = std::max(far.prefix, l < 0 ? -l : l);
+    const auto [low, high] = std::minmax_element(lead.begin(), lead.end());
+    far.window = std::max(far.window, *high - *low);   // of the window between the two
+  }
+  return far;
+}
+
+/// The longest sequence of which every window is within 1 of the shares, up to `most`.
+std::size_t longest_within_one(const std::vector<std::int64_t>& shares, std::size_t most) {
+  struct state {
+    std::vector<std::int64_t> lead, low, high;
+  };
+  const std::int64_t all = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
+  std::size_t longest = 0;
+  const auto extend = [&](const auto& self, const state& s, std::size_t length) -> void {
+    longest = std::max(longest, length);
+    for (std::size_t next = 0; next < shares.size() && longest < most; ++next) {
+      state then = s;
+      bool good = true;
+      for (std::size_t i = 0; i < shares.size(); ++i) {
+        then.lead[i] += (i == next ? all : 0) - shares[i];
+        then.low[i] = std::min(then.low[i], then.lead[i]);
+        then.high[i] = std::max(then.high[i], then.lead[i]);
+        good = good && then.high[i] - then.low[i] <= all;
+      }
+      if (good) self(self, then, length + 1);
+    }
+  };
+  const std::vector<std::int64_t> zero(shares.size(), 0);
+  extend(extend, {zero, zero, zero}, 0);
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("every stretch of positions holds the shares, as closely as they can be held") {
+  mr::draw random({.seed = 1});
+  for (int round = 0; round < 300; ++round) {
+    const std::size_t sources = 1 + random.below(round % 3 == 0 ? 12 : 4);
+    const mr::mix_pattern pattern(random_shares(random, sources, round % 2 == 0 ? 10 : 300));
+    const auto period = static_cast<std::int64_t>(pattern.period()), k = static_cast<std::int64_t>(sources);
+    const distances far = slow_distances(pattern);
+    CAPTURE(sources);
+    if (sources == 1) {
+      CHECK(far.window == 0);
+    } else {
+      CHECK((2 * k - 2) * far.prefix <= (2 * k - 3) * period);
+      CHECK((k - 1) * far.window <= (2 * k - 3) * period);   // two sources: 1
+    }
+  }
+}
+
+TEST_CASE("with three sources not every window can be within 1: no sequence is") {
+  CHECK(longest_within_one({7, 3, 1}, 100) == 9);
+  CHECK(longest_within_one({7, 3}, 100) == 100);
+}
+
+TEST_CASE("a source of share 0 is never met, and shares are divided by what they have in common") {
+  const mr::mix_pattern pattern({4, 0, 2});
+  CHECK(pattern.period() == 3);
+  CHECK(pattern.counts_before(300) == std::vector<std::uint64_t>{200, 0, 100});
+  CHECK(mr::mix_pattern({0, 5}).source_at(12) == 1);
+}
+
+TEST_CASE("counts and positions are what walking gives") {
+  mr::draw random({.seed = 2});
+  for (int round = 0; round < 200; ++round) {
+    const mr::mix_pattern pattern(random_shares(random, 1 + random.below(5), 20));
+    std::vector<std::uint64_t> counts(pattern.shares().size(), 0);
+    for (std::uint64_t p = 0; p < 3 * pattern.period(); ++p) {
+      REQUIRE(pattern.counts_before(p) == counts);
+      const std::size_t source = pattern.source_at(p);
+      REQUIRE(pattern.position_of(source, counts[source]) == p);
+      ++counts[source];
+    }
+    for (int question = 0; question < 20; ++question) {
+      const std::uint64_t begin = random.below(200), end = begin + random.below(500), stride = 1 + random.below(12);
+      std::vector<std::uint64_t> walked(pattern.shares().size(), 0);
+      for (std::uint64_t p = begin; p < end; p += stride) ++walked[pattern.source_at(p)];
+      REQUIRE(pattern.counts(begin, end, stride) == walked);
+    }
+  }
+}
+
+TEST_CASE("weights become the smallest whole shares that are exact") {
+  using shares = std::vector<std::uint64_t>;
+  CHECK(mr::mix_pattern::shares_of({0.7, 0.3}) == shares{7, 3});
+  CHECK(mr::mix_pattern::shares_of({1, 1, 1}) == shares{1, 1, 1});
+  CHECK(mr::mix_pattern::shares_of({0.1, 0.2, 0.7}) == shares{1, 2, 7});
+  CHECK(mr::mix_pattern::shares_of({1.0 / 3, 2.0 / 3}) == shares{1, 2});
+  CHECK(mr::mix_pattern::shares_of({30'000, 20'000}) == shares{3, 2});
+  CHECK(mr::mix_pattern::shares_of({42}) == shares{1});
+  // 1,331,167 is too long a period.
+  const shares rounded = mr::mix_pattern::shares_of({1'281'167, 50'000});
+  CHECK(sum(rounded) == mr::mix_pattern::longest_period);
+  CHECK(rounded[1] == 2'462);   // 65,536 * 50,000 / 1,331,167 = 2,461.6
+}
+
+TEST_CASE("rounded shares are less than one from their weights") {
+  mr::draw random({.seed = 3});
+  for (int round = 0; round < 20; ++round) {
+    std::vector<double> weights;
+    for (std::size_t i = 2 + random.below(6); i > 0; --i) weights.push_back(0.01 + random.uniform());
+    const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+    const auto shares = mr::mix_pattern::shares_of(weights);
+    REQUIRE(sum(shares) <= mr::mix_pattern::longest_period);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      CHECK(std::fabs(static_cast<double>(shares[i]) - static_cast<double>(sum(shares)) * weights[i] / all) < 1);
+  }
+}
+
+TEST_CASE("weights that make no shares are refused") {
+  const auto shares_of = [](std::vector<double> weights) { return mr::mix_pattern::shares_of(weights); };
+  CHECK_THROWS_WITH_AS(shares_of({}), doctest::Contains("a mix of no sources"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(shares_of({1, 0}), doctest::Contains("the weight 0.0"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(shares_of({1, -1}), doctest::Contains("the weight -1.0"), mr::setup_error);
+  CHECK_THROWS_AS(shares_of({1, std::numeric_limits<double>::infinity()}), mr::setup_error);
+  CHECK_THROWS_AS(shares_of({1, std::numeric_limits<double>::quiet_NaN()}), mr::setup_error);
+  CHECK_THROWS_WITH_AS(shares_of({1, 1e-6}), doctest::Contains("less than 1 / 65536"), mr::setup_error);
+}
