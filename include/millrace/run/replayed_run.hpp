@@ -109,7 +109,8 @@ class replayed_run {
     if (options_.from == replay_start::pass)
       return text + " pass " + std::to_string(r.pass) + " again from its beginning, " + rows_text(r.rows);
     return text + " again from part " + std::to_string(r.part + 1) + " of the " +
-           std::to_string(order_.settings().parts) + " in pass " + std::to_string(r.pass) + ", " + std::to_string(r.place - r.first) + " samples";
+           std::to_string(order_.settings().parts) + " in pass " + std::to_string(r.pass) + ", " +
+           std::to_string(r.place - r.first) + " samples";
   }
 
  private:
