@@ -289,7 +289,8 @@ def tsan(leg):
     leg.run_tests(wrapper, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, exact, planted, clang, tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, exact, planted, clang,
+                                      tsan)}
 
 
 def main(names):
