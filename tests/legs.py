@@ -245,7 +245,7 @@ def digest(leg):
 
 def exact(leg):
     """the same samples and bytes over ranks by MPI, kill -9 and resume, and by Python's readers"""
-    for script in ("mpi", "kill"):
+    for script in ("mpi", "kill", "reader"):
         leg.run_check(f"exact/{script}.py")
 
 

@@ -99,7 +99,7 @@ class Kills:
 
     def index_builds(self, report, wanted):
         """Killed while the indexes are made: each is whole, or as if nobody had begun it."""
-        data = write_shards(self.folder / "many", 300, 3)
+        data = write_shards(self.folder / "many", 120, 3)
         with Job(self.command("first", data)) as job:
             started = time.monotonic()
             job.process.stdout.readline()
@@ -144,7 +144,7 @@ class Kills:
         if self.log("afterwards") != self.log("expected"):
             wrong.append("another order after it")
         states = self.index_states(data)
-        if states != {"good, all checksums": 300}:
+        if states != {"good, all checksums": 120}:
             wrong.append(f"a whole run leaves {states}")
         report.add(f"{wanted} kills while checksums are written, {amid} of them with some written", "\n".join(wrong))
 
