@@ -27,6 +27,7 @@
 #include <numbers>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -135,18 +136,25 @@ class basic_network {
   }
   std::vector<Real>& weights() { return weights_; }
   const std::vector<Real>& gradient() const { return gradient_; }   // summed over the samples since the last update()
+  /// In its place: a sum over that many samples, some of which other processes have seen.
+  void set_gradient(std::span<const Real> sum, std::size_t samples) {
+    std::copy(sum.begin(), sum.end(), gradient_.begin());
+    waiting_samples_ = samples;
+  }
 
-  /// Weights, optimiser and number of updates; load() goes on exactly from there, and changes nothing where it throws.
-  void save(const std::string& path) const {
+  /// Weights, optimiser and number of updates; load() goes on exactly from there, changes nothing where it throws, and
+  /// gives back the note.
+  void save(const std::string& path, std::string_view note = {}) const {
     std::vector<Real> state = weights_;
     state.insert(state.end(), moment_1_.begin(), moment_1_.end());
     state.insert(state.end(), moment_2_.begin(), moment_2_.end());
-    network_file::write(path, file_head(), std::as_bytes(std::span(state)));
+    network_file::write(path, file_head(), {.values = std::as_bytes(std::span(state)), .note = note});
   }
-  void load(const std::string& path) {
+  std::string load(const std::string& path) {
     std::vector<Real> state(3 * weights_.size());
-    const std::uint64_t updates = network_file::read(path, file_head(), std::as_writable_bytes(std::span(state)));
+    auto [updates, note] = network_file::read(path, file_head(), std::as_writable_bytes(std::span(state)));
     set_state(state, updates);
+    return note;
   }
   /// Weights and the optimiser's first and second moments, one after the other, after so many updates.
   void set_state(const std::vector<Real>& state, std::uint64_t updates) {

@@ -1,8 +1,9 @@
-// The file that the example network is kept in: a head, then its numbers.
+// The file that the example network is kept in: a head, then its numbers, then what else belongs to them.
 //
-//   network_file::write("model.bin", head, bytes);                        // beside it first, then renamed
-//   updates = network_file::read("model.bin", head, bytes);               // head: the sizes that it has to have
+//   network_file::write("model.bin", head, {.values = bytes, .note = text});    // beside it first, then renamed
+//   auto [updates, note] = network_file::read("model.bin", head, bytes);        // head: the sizes that it has to have
 //
+// A checkpoint keeps its resume point in the note: so both are of one moment, whenever the process is killed.
 // Errors: io_error; data_error if the file is not whole, or of a network of another size. Threads: none shared.
 #pragma once
 
@@ -16,27 +17,45 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unistd.h>
+#include <utility>
 
 namespace network_file {
 
 struct head {
-  std::uint64_t mark = 0x316b726f7774656eU;   ///< "network1"
+  std::uint64_t mark = 0x326b726f7774656eU;   ///< "network2"
   std::uint64_t side = 0, classes = 0, values_bytes = 0;
-  std::uint64_t updates = 0, checksum = 0;    ///< these two are read, not compared
+  std::uint64_t updates = 0, note_bytes = 0, checksum = 0;   ///< these are read, not compared
 
   bool same_size(const head& o) const {
     return mark == o.mark && side == o.side && classes == o.classes && values_bytes == o.values_bytes;
   }
 };
 
+struct contents {
+  std::span<const std::byte> values{};
+  std::string_view note{};
+};
+
+struct remembered {
+  std::uint64_t updates = 0;
+  std::string note{};
+};
+
+inline std::uint32_t checksum_of(const contents& c) {
+  return millrace::crc32c(std::as_bytes(std::span(c.note)), millrace::crc32c(c.values));
+}
+
 /// The file is always a whole one: the old or the new.
-inline void write(const std::string& path, head h, std::span<const std::byte> values) {
+inline void write(const std::string& path, head h, const contents& c) {
   const std::string part = path + ".part";
-  h.checksum = millrace::crc32c(values);
+  h.note_bytes = c.note.size();
+  h.checksum = checksum_of(c);
   std::FILE* file = std::fopen(part.c_str(), "wb");
   bool good = file && std::fwrite(&h, sizeof h, 1, file) == 1 &&
-              std::fwrite(values.data(), 1, values.size(), file) == values.size() && std::fflush(file) == 0 &&
+              std::fwrite(c.values.data(), 1, c.values.size(), file) == c.values.size() &&
+              std::fwrite(c.note.data(), 1, c.note.size(), file) == c.note.size() && std::fflush(file) == 0 &&
               ::fsync(::fileno(file)) == 0;
   int failure = errno;
   if (file && std::fclose(file) != 0) good = false;
@@ -47,19 +66,28 @@ inline void write(const std::string& path, head h, std::span<const std::byte> va
                            "Check the folder and the room on the disk");
 }
 
-/// Fills `values` and gives the number of updates. Where it throws, `values` may be half filled.
-inline std::uint64_t read(const std::string& path, const head& expected, std::span<std::byte> values) {
+/// Fills `values` and gives the rest. Where it throws, `values` may be half filled.
+inline remembered read(const std::string& path, const head& expected, std::span<std::byte> values) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file)
     throw millrace::io_error("cannot open '" + millrace::printable(path) + "': " + std::strerror(errno),
                              "Check the path");
+  constexpr std::uint64_t most_note_bytes = 1 << 20;
   head found;
-  if (std::fread(&found, sizeof found, 1, file.get()) != 1 || !found.same_size(expected) ||
-      std::fread(values.data(), 1, values.size(), file.get()) != values.size() || std::fgetc(file.get()) != EOF ||
-      found.checksum != millrace::crc32c(values))
+  std::string note;
+  const auto whole = [&] {
+    if (std::fread(&found, sizeof found, 1, file.get()) != 1 || !found.same_size(expected) ||
+        found.note_bytes > most_note_bytes)
+      return false;
+    note.resize(static_cast<std::size_t>(found.note_bytes));
+    return std::fread(values.data(), 1, values.size(), file.get()) == values.size() &&
+           std::fread(note.data(), 1, note.size(), file.get()) == note.size() && std::fgetc(file.get()) == EOF &&
+           found.checksum == checksum_of({.values = values, .note = note});
+  };
+  if (!whole())
     throw millrace::data_error("'" + millrace::printable(path) + "' does not hold a whole network of this size",
                                "Load with the side and the classes that it was saved with");
-  return found.updates;
+  return {.updates = found.updates, .note = std::move(note)};
 }
 
 }  // namespace network_file

@@ -243,6 +243,12 @@ def digest(leg):
                    f"it printed {printed!r}; the first one {reference!r}")
 
 
+def exact(leg):
+    """the same samples and bytes over ranks by MPI, kill -9 and resume, and by Python's readers"""
+    for script in ("mpi", "kill", "reader"):
+        leg.run_check(f"exact/{script}.py")
+
+
 def planted(leg):
     """bugs of the CUDA path that are planted one by one: each turns its test program red"""
     leg.run_check("planted/planted_test.py")
@@ -283,7 +289,8 @@ def tsan(leg):
     leg.run_tests(wrapper, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, planted, clang, tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, exact, planted, clang,
+                                      tsan)}
 
 
 def main(names):

@@ -104,6 +104,30 @@ TEST_CASE("accumulated batches make the same update as one batch of all") {
     REQUIRE(std::abs(whole.weights()[i] - halves.weights()[i]) < 2e-5F);
 }
 
+TEST_CASE("gradients that are put together elsewhere make the same update") {
+  const labelled_noise all(16, 32, 7);
+  network whole({.seed = 3}), pieced({.seed = 3});
+  auto x = all.x();
+  auto y = all.y();
+  x.shape[0] = y.shape[0] = 8;
+  std::vector<float> sum(whole.gradient().size(), 0);
+  const std::vector<float> nothing = sum;
+  for (int half = 0; half < 2; ++half) {
+    whole.backward(x, y);
+    pieced.backward(x, y);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += pieced.gradient()[i];
+    pieced.set_gradient(nothing, 0);
+    pieced.update(1e-3);   // of no sample: none
+    x.data += 8 * 32 * 32 * 3;
+    y.data += 8;
+  }
+  pieced.set_gradient(sum, 16);
+  whole.update(1e-3);
+  pieced.update(1e-3);
+  for (std::size_t i = 0; i < sum.size(); ++i)   // sums of four chunks in another order
+    REQUIRE(std::abs(whole.weights()[i] - pieced.weights()[i]) < 2e-5F);
+}
+
 TEST_CASE("a batch is learnt by heart, and its logits tell the outcome") {
   network net({.seed = 1});
   const labelled_noise b(20, 32, 9);
@@ -136,9 +160,9 @@ TEST_CASE("a loaded network goes on exactly where the saved one stopped, and oth
   const labelled_noise b(8, 32, 1);
   network first({.seed = 1}), second({.seed = 2});
   first.step(b.x(), b.y(), 1e-3);
-  first.save(path);
+  first.save(path, "where the data stood");
   CHECK_FALSE(std::filesystem::exists(path + ".part"));
-  second.load(path);
+  CHECK(second.load(path) == "where the data stood");
   first.step(b.x(), b.y(), 1e-3);
   second.step(b.x(), b.y(), 1e-3);
   CHECK(first.weights() == second.weights());
@@ -149,6 +173,9 @@ TEST_CASE("a loaded network goes on exactly where the saved one stopped, and oth
   CHECK_THROWS_AS(wider.load(path), mr::data_error);
   const auto kept = second.weights();
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(5'000).put('\x55');
+  CHECK_THROWS_AS(second.load(path), mr::data_error);
+  first.save(path, "a note");
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(-2, std::ios::end).put('x');
   CHECK_THROWS_AS(second.load(path), mr::data_error);
   std::filesystem::resize_file(path, 20'000);
   CHECK_THROWS_AS(second.load(path), mr::data_error);

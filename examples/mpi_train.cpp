@@ -1,0 +1,181 @@
+// Data-parallel training over MPI that ends with the same bytes whatever the number of ranks, and however often it was
+// killed on the way.
+//
+//   mpi_train --model shapes.bin                                               # one process, without mpirun
+//   mpirun --oversubscribe -n 4 mpi_train --model shapes.bin                   # four; 1, 2, 3, 4, 6, 12 are possible
+//   mpirun -n 2 mpi_train --model shapes.bin --data 'my-{000..009}.tar'        # your own shards: fields jpg and cls
+//
+// As root, mpirun wants --allow-run-as-root, or OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
+//
+// The model's file is the checkpoint too: it holds the resume point, and a later start with the same arguments goes on
+// from it, with any of those numbers of ranks. Why no bit depends on that number: the order of samples does not
+// (run/indexed_shards.hpp), and floating-point sums depend on their order alone. So the global batch is cut into
+// `blocks` by position, position p into block p mod blocks. Rank r of R gets the positions p = r mod R, thus whole
+// blocks, and every rank adds up the blocks' gradients in the blocks' order.
+// Errors: what one rank throws it prints, and then ends all. Threads: MPI is called from the main thread alone.
+#include "command_line.hpp"
+#include "network.hpp"
+#include "shape_shards.hpp"
+
+#include <millrace/millrace.hpp>
+#include <millrace/run/indexed_shards.hpp>
+
+#include <mpi.h>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t side = 32;     // of the network's input, in pixels
+constexpr std::size_t blocks = 12;   // of the global batch: every number of ranks divides it
+
+struct example {
+  mr::picture pixels;
+  std::int32_t label;
+};
+
+example prepare(const mr::record& r, mr::draw& random) {
+  return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, random, {.scale_min = 0.5}).random_flip(random),
+          mr::integer<std::int32_t>(r["cls"])};
+}
+
+struct settings {
+  std::string data{}, model{}, work{};
+  std::size_t batch = 48, classes = 10;   // batch: of all ranks together
+  std::uint64_t epochs = 4, seed = 1, save_every = 20;
+  int threads = 1;
+  mr::ranks ranks{};
+};
+
+/// What MPI and its launcher say has to be the same.
+mr::ranks find_ranks(const command_line& args) {
+  int rank = 0, world_size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  const mr::ranks found = mr::ranks_from_launcher();
+  if (found.rank != static_cast<std::size_t>(rank) || found.world_size != static_cast<std::size_t>(world_size))
+    args.refuse("the environment says " + found.describe() + ", and MPI rank " + std::to_string(rank) + " of " +
+                std::to_string(world_size) + ": start it by the mpirun of the MPI that it was built with");
+  if (blocks % found.world_size != 0)
+    args.refuse("the " + std::to_string(blocks) + " blocks of a batch cannot be shared by " +
+                std::to_string(found.world_size) + " ranks");
+  return found;
+}
+
+/// Gradients of the blocks that a rank has: of every `count`-th row each.
+class block_gradients {
+ public:
+  explicit block_gradients(const mr::ranks& r)
+      : world_size_(r.world_size), count_(blocks / r.world_size) {}
+
+  void compute(network& net, const mr::tensor_view<std::uint8_t, 4>& pixels,
+               const mr::tensor_view<std::int32_t, 1>& labels) {
+    const std::size_t weights = net.gradient().size(), rows = labels.size() / count_;
+    const std::vector<float> nothing(weights, 0);
+    mine_.clear();
+    for (std::size_t block = 0; block < count_; ++block) {
+      block_pixels_.clear();
+      block_labels_.clear();
+      for (std::size_t row = block; row < labels.size(); row += count_) {
+        const auto picture = pixels[row].host();
+        block_pixels_.insert(block_pixels_.end(), picture.begin(), picture.end());
+        block_labels_.push_back(labels.data[row]);
+      }
+      net.set_gradient(nothing, 0);
+      net.backward(mr::tensor_view<const std::uint8_t, 4>{.data = block_pixels_.data(), .shape = {rows, side, side, 3}},
+                   mr::tensor_view<const std::int32_t, 1>{.data = block_labels_.data(), .shape = {rows}});
+      mine_.insert(mine_.end(), net.gradient().begin(), net.gradient().end());
+    }
+  }
+
+  /// Over all ranks, the same bits on each: block b is the (b div ranks)-th of rank b mod ranks.
+  std::vector<float> sum_in_order() {
+    const std::size_t weights = mine_.size() / count_;
+    all_.resize(mine_.size() * world_size_);
+    MPI_Allgather(mine_.data(), static_cast<int>(mine_.size()), MPI_FLOAT, all_.data(), static_cast<int>(mine_.size()),
+                  MPI_FLOAT, MPI_COMM_WORLD);
+    std::vector<float> sum(weights, 0);
+    for (std::size_t block = 0; block < blocks; ++block) {
+      const float* const gradient = &all_[(block % world_size_ * count_ + block / world_size_) * weights];
+      for (std::size_t i = 0; i < weights; ++i) sum[i] += gradient[i];
+    }
+    return sum;
+  }
+
+ private:
+  std::size_t world_size_, count_;
+  std::vector<float> mine_, all_;
+  std::vector<std::uint8_t> block_pixels_;
+  std::vector<std::int32_t> block_labels_;
+};
+
+settings read_settings(command_line& args) {
+  settings s;
+  s.model = args.text("--model", "");
+  s.data = args.text("--data", "");
+  s.work = args.text("--work", "millrace-shapes");
+  s.batch = args.number("--batch", s.batch);
+  s.classes = args.number("--classes", s.classes);
+  s.epochs = args.number("--epochs", s.epochs);
+  s.seed = args.number("--seed", s.seed);
+  s.save_every = args.number("--save-every", s.save_every);
+  s.threads = args.number("--threads", s.threads);
+  s.ranks = find_ranks(args);
+  if (!args.rest().empty()) args.refuse("all arguments have a name");
+  if (s.model.empty()) args.refuse("--model names no file");
+  if (s.batch == 0 || s.batch % blocks != 0 || s.save_every == 0)
+    args.refuse("--batch is a multiple of " + std::to_string(blocks) + ", and --save-every at least 1");
+  if (s.data.empty()) {
+    if (s.ranks.rank == 0) make_shape_shards({.folder = s.work});
+    MPI_Barrier(MPI_COMM_WORLD);
+    s.data = make_shape_shards({.folder = s.work}).train;   // they are there
+  }
+  return s;
+}
+
+void train(command_line& args) {
+  const settings s = read_settings(args);
+  const bool first_rank = s.ranks.rank == 0;
+  network net({.side = side, .classes = s.classes, .seed = s.seed});
+  const std::string resume = std::filesystem::exists(s.model) ? net.load(s.model) : "";
+  if (!resume.empty() && mr::parse_position(resume).epoch >= s.epochs) {
+    if (first_rank) std::printf("%s has all %llu epochs\n", s.model.c_str(), static_cast<unsigned long long>(s.epochs));
+    return;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);   // all have read the checkpoint before the first rank replaces it
+
+  mr::session run{mr::indexed_shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
+                    | mr::shuffle({.window = 2048})
+                    | mr::map(prepare)
+                    | mr::batch<&example::pixels, &example::label>({.size = s.batch / s.ranks.world_size}),
+                  {.epochs = s.epochs, .threads = s.threads, .announce = first_rank, .ranks = s.ranks,
+                   .resume = resume}};
+  block_gradients gradients(s.ranks);
+  for (auto& b : run) {
+    const double rate = 2e-3 * std::min(1.0, static_cast<double>(b.step() + 1) / 20);
+    gradients.compute(net, b.get<&example::pixels>(), b.get<&example::label>());
+    net.set_gradient(gradients.sum_in_order(), s.batch);
+    net.update(rate);
+
+    mr::position behind = b.position();
+    if ((b.step() + 1) % s.save_every != 0 && behind.epoch < s.epochs) continue;
+    // Each rank has the digest of what it delivered itself.
+    MPI_Allreduce(MPI_IN_PLACE, &behind.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    if (first_rank) net.save(s.model, mr::to_text(behind));
+  }
+  if (first_rank) std::printf("model: %s, by %zu ranks\n", s.model.c_str(), s.ranks.world_size);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  const int status = run_program({argc, argv,
+                                  "usage: [mpirun -n RANKS] mpi_train --model FILE [--data SHARDS [--classes N]] "
+                                  "[--work FOLDER] [--epochs N] [--batch N] [--seed N] [--save-every STEPS] "
+                                  "[--threads N]"},
+                                 train);
+  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);   // the others may be waiting for this one
+  return MPI_Finalize();
+}

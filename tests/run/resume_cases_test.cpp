@@ -1,0 +1,122 @@
+// Resume, in the seven ways in which other loaders have got it wrong.
+#include "resume_chain.hpp"
+
+using namespace resume_test;
+
+TEST_CASE("saved, resumed and saved again within one epoch: the second save counts from the epoch's start") {
+  const temporary_folder folder;
+  const settings s = usual(folder);
+  const piece whole = run_unbroken(s);
+  for (std::uint64_t first = 1; first < 9; ++first)
+    for (std::uint64_t second = 1; first + second < 10; ++second) {
+      chain pieces(s, whole);
+      pieces.go({}, first);
+      pieces.go({.world_size = 2, .threads = 1}, second);
+      REQUIRE(mr::parse_position(pieces.text()).next_position == (first + second) * s.global_batch);
+      pieces.go({.threads = 2}, pieces.left());
+    }
+}
+
+TEST_CASE("saved right after a resume, before anything was delivered: the same place") {
+  const temporary_folder folder;
+  const settings s = usual(folder);
+  const piece whole = run_unbroken(s);
+  for (std::uint64_t cut = 1; cut < 12; ++cut) {
+    chain pieces(s, whole);
+    pieces.go({}, cut);
+    const std::string text = pieces.text();
+    for (int again = 0; again < 3; ++again) pieces.go({.world_size = 2, .threads = 3, .depth = 4}, 0);
+    REQUIRE(pieces.text() == text);
+    pieces.go({}, pieces.left());
+  }
+}
+
+TEST_CASE("saved exactly at the end of an epoch: the next one begins, whole, and nothing of this one comes again") {
+  const temporary_folder folder;
+  for (const bool drop_last : {true, false}) {
+    settings s = usual(folder);
+    s.drop_last = drop_last;
+    const piece whole = run_unbroken(s);
+    for (const std::uint64_t epoch : {1, 2}) {
+      chain pieces(s, whole);
+      pieces.go({.threads = 1}, epoch * s.epoch_batches());
+      const mr::position at = mr::parse_position(pieces.text());
+      CHECK(at.epoch == epoch);
+      CHECK(at.next_position == 0);
+      pieces.go({.threads = 2}, pieces.left());
+      CHECK(mr::parse_position(pieces.text()).epoch == s.epochs);
+    }
+  }
+}
+
+TEST_CASE("the epoch is in the resume point: behind it comes that epoch's order, not the first one's") {
+  const temporary_folder folder;
+  const settings s = usual(folder);
+  const piece whole = run_unbroken(s);
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+    const std::uint64_t cut = epoch * s.epoch_batches() + 4;
+    const piece rest = run(s, {.threads = 2}, run(s, {}, "", cut).text, 6);
+    for (std::uint64_t b = 0; b < 6; ++b)
+      for (std::uint64_t other = 0; other < 3; ++other)
+        CHECK((rest.batches[b] == whole.batches[other * s.epoch_batches() + 4 + b]) == (other == epoch));
+  }
+}
+
+TEST_CASE("the epochs behind the resumed one are whole") {
+  const temporary_folder folder;
+  settings s = usual(folder);
+  s.epochs = 5;
+  const piece whole = run_unbroken(s);
+  for (const std::uint64_t cut : {1, 5, 9, 10, 23}) {
+    chain pieces(s, whole);
+    pieces.go({}, cut);
+    // To the very end of the session, not as far as it is expected to go.
+    mr::session_options options = quiet(1, s.epochs);
+    options.resume = pieces.text();
+    mr::session session{mr::indexed_shards(s.data.pattern, {.seed = s.seed, .fields = {"n"}}) |
+                            mr::shuffle({.window = s.window}) | mr::map(prepare) |
+                            mr::batch<&example::number, &example::drawn>({.size = s.global_batch}),
+                        options};
+    std::vector<std::uint64_t> batches(s.epochs);
+    for (const auto& b : session) ++batches[static_cast<std::size_t>(b.epoch())];
+    for (std::uint64_t epoch = 0; epoch < s.epochs; ++epoch) {
+      const std::uint64_t first = epoch * s.epoch_batches(), end = first + s.epoch_batches();
+      CHECK(batches[epoch] == end - std::clamp(cut, first, end));
+    }
+  }
+}
+
+TEST_CASE("what a shuffle of any window has in hand is not lost: the rest of the epoch is what had not come yet") {
+  const temporary_folder folder;
+  for (const std::size_t window : {2U, 100U, 247U, 100'000U}) {
+    settings s = usual(folder);
+    s.window = window;
+    s.epochs = 1;
+    s.drop_last = false;
+    for (const std::uint64_t cut : {1, 3, 8, 10}) {
+      const piece before = run(s, {.threads = 2}, "", cut);
+      const piece behind = run(s, {.threads = 1, .depth = 4}, before.text, s.batches() - cut);
+      std::multiset<std::int32_t> seen;
+      for (const piece* half : {&before, &behind})
+        for (const rows& batch : half->batches)
+          for (const row& r : batch) seen.insert(r.first);
+      REQUIRE(seen.size() == 247);
+      REQUIRE(std::set<std::int32_t>(seen.begin(), seen.end()).size() == 247);
+    }
+  }
+}
+
+TEST_CASE("a resume point counts samples of all ranks, neither batches nor those of one rank") {
+  const temporary_folder folder;
+  const settings s = usual(folder);
+  const piece whole = run_unbroken(s);
+  for (const std::size_t world_size : world_sizes) {
+    chain pieces(s, whole);
+    pieces.go({.world_size = world_size}, 13);
+    const mr::position at = mr::parse_position(pieces.text());
+    CHECK(at.epoch == 1);
+    CHECK(at.next_position == 3 * 24);
+    CHECK(at.global_batch == 24);
+    pieces.go({.world_size = world_size == 12 ? 1U : 12U}, pieces.left());
+  }
+}

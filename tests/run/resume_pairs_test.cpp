@@ -1,0 +1,113 @@
+// Saved here, restored there: what is delivered is what an unbroken run delivers, whatever else changes between the
+// two. MILLRACE_PAIRS says how many random (save, restore) pairs to try, MILLRACE_FIRST_SEED from where.
+#include "resume_chain.hpp"
+
+#include <millrace/base/clock.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+using namespace resume_test;
+
+std::uint64_t asked(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// Data sets of few and many shards, some of them empty, and of sizes that fill batches or do not.
+std::vector<data_set> write_data_sets(const temporary_folder& folder, std::size_t count) {
+  std::vector<data_set> all;
+  for (std::size_t k = 0; k < count; ++k) {
+    mr::draw random({.seed = 77, .sample = k});
+    std::vector<std::uint64_t> counts(1 + random.below(k % 5 == 0 ? 40 : 6));
+    for (auto& c : counts) c = random.chance(0.1) ? 0 : 1 + random.below(random.chance(0.5) ? 4 : 60);
+    counts[random.below(counts.size())] += 24 + random.below(30);
+    if (k % 3 == 0)   // even: the last batch is never short
+      counts.front() += 24 - std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}) % 24;
+    all.push_back(write_data(folder, "set" + std::to_string(k), counts));
+  }
+  return all;
+}
+
+template <std::size_t N>
+std::size_t one_of(mr::draw& random, const std::size_t (&choices)[N]) {
+  return choices[random.below(N)];
+}
+
+settings draw_settings(mr::draw& random, const std::vector<data_set>& data) {
+  settings s{.data = data[random.below(data.size())], .seed = random.below(1'000), .epochs = 1 + random.below(4)};
+  s.window = random.chance(0.15) ? 0 : one_of(random, {1, 7, 48, 60, 300, 5'000, 1'000'000});
+  s.lanes = one_of(random, {1, 6, 12, 24, 48, 48, 48, 96});
+  s.global_batch = one_of(random, {1, 4, 12, 24, 24, 24, 5});
+  s.drop_last = random.chance(0.6);
+  return s;
+}
+
+conduct draw_conduct(mr::draw& random, const settings& s) {
+  conduct c{.threads = static_cast<int>(random.below(4)), .io_threads = 1 + static_cast<unsigned>(random.below(3)),
+            .depth = 1 + random.below(4)};
+  do c.world_size = one_of(random, world_sizes);
+  while (!s.allows(c.world_size));
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("chains of random cuts, over random settings: nothing is repeated, lost or changed") {
+  const std::uint64_t wanted = asked("MILLRACE_PAIRS", 300), first_seed = asked("MILLRACE_FIRST_SEED", 1);
+  const temporary_folder folder;
+  const auto data = write_data_sets(folder, 12);
+  std::uint64_t pairs = 0, runs = 0, processes = 0;
+  const std::int64_t start_ns = mr::read_clock_ns(CLOCK_MONOTONIC);
+  for (std::uint64_t seed = first_seed; pairs < wanted; ++seed, ++runs) {
+    CAPTURE(seed);
+    mr::draw random({.seed = seed});
+    const settings s = draw_settings(random, data);
+    const piece whole = run_unbroken(s);
+    // Some with a cut behind each batch, some in about six pieces, five resumes.
+    const std::uint64_t longest = random.chance(0.3) ? 1 : 1 + s.batches() / 3;
+    chain pieces(s, whole);
+    for (std::uint64_t link = 0; pieces.left() > 0 && link < 30; ++link) {
+      const conduct c = draw_conduct(random, s);
+      const std::uint64_t most = random.chance(0.05) ? 0 : 1 + random.below(longest);   // 0: stopped before it began
+      pairs += !pieces.text().empty();
+      processes += c.world_size;
+      pieces.go(c, std::min(most, pieces.left()));
+    }
+  }
+  if (std::getenv("MILLRACE_PAIRS")) {
+    const double seconds = static_cast<double>(mr::read_clock_ns(CLOCK_MONOTONIC) - start_ns) * 1e-9;
+    std::printf("result: resume pairs=%llu runs=%llu sessions=%llu seconds=%.1f pairs_per_second=%.0f\n",
+                static_cast<unsigned long long>(pairs), static_cast<unsigned long long>(runs),
+                static_cast<unsigned long long>(processes), seconds, static_cast<double>(pairs) / seconds);
+  }
+}
+
+TEST_CASE("every number of ranks goes on where every other one stopped, at ten cuts") {
+  const temporary_folder folder;
+  settings s = usual(folder);
+  s.epochs = 6;
+  const piece whole = run_unbroken(s);
+  // A walk through all ordered pairs, each one once (de Bruijn), begun at ten places of it.
+  std::vector<std::size_t> walk;
+  for (std::size_t i = 0; i < std::size(world_sizes); ++i) {
+    walk.push_back(world_sizes[i]);
+    for (std::size_t j = i + 1; j < std::size(world_sizes); ++j)
+      walk.insert(walk.end(), {world_sizes[i], world_sizes[j]});
+  }
+  std::set<std::array<std::size_t, 3>> seen;
+  for (std::size_t begin = 0; begin < 10; ++begin) {
+    chain pieces(s, whole);
+    std::size_t before = 0;
+    for (std::size_t link = 0; link <= walk.size(); ++link) {
+      const std::size_t world_size = walk[(5 * begin + link) % walk.size()];
+      if (link > 0) seen.insert({before, world_size, pieces.done()});
+      pieces.go({.world_size = world_size, .threads = static_cast<int>(link % 3)}, 1);
+      before = world_size;
+    }
+  }
+  CHECK(seen.size() == 490);
+}
