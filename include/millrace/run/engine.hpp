@@ -13,6 +13,8 @@ namespace millrace::inline MILLRACE_ABI {
 template <class Flow>
 class session<Flow>::engine {
  public:
+  using planned = typename detail::planned_run_of<source>::type;
+
   engine(Flow flow, const session_options& options)
       : options_(options),
         workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
@@ -141,7 +143,7 @@ class session<Flow>::engine {
     return s;
   }
   std::size_t slots() const noexcept { return delivery_->lease_slots(); }
-  place explain(std::uint64_t epoch, std::uint64_t at) const { return planned_->explain(epoch, at); }
+  const planned& planned_order() const noexcept { return *planned_; }
   const std::string& description() const noexcept { return description_; }
 
  private:
@@ -271,6 +273,7 @@ class session<Flow>::engine {
     delivery_->start();
     delivery_->set_listener(parts_last_);
     parts_last_->open_slots();
+    announce();
   }
 
   void wait_for_first_sample() {
@@ -304,7 +307,13 @@ class session<Flow>::engine {
     description_ = "millrace: " + delivery_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
                    std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() +
                    "; memory: " + m.describe();
-    if (options_.announce) std::fprintf(stderr, "%s\n", description_.c_str());
+  }
+
+  /// While the workers are at the first batches already.
+  void announce() {
+    if (!options_.announce) return;
+    if constexpr (detail::plans_itself<source>) description_ += planned_->mixing_advice();
+    std::fprintf(stderr, "%s\n", description_.c_str());
   }
 
   /// Without threads: from the trainer's end upstream, whoever can do something does.
@@ -355,7 +364,6 @@ class session<Flow>::engine {
   const pid_t process_ = getpid();
   source source_;
   const to_device_stage to_device_;
-  using planned = typename detail::planned_run_of<source>::type;
   const std::unique_ptr<planned> planned_;   // null where the source has none
   const plan plan_;
   tally counts_;
