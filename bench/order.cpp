@@ -1,4 +1,4 @@
-// order: what the plan costs: per sample, at any number of ranks and any window, and to go on in the middle of an epoch;
+// order: what the plan costs: per sample, at any number of ranks and any window, and to go on within an epoch;
 // and what the trainer waits for the first batch of an epoch
 #include "harness.hpp"
 
@@ -129,7 +129,7 @@ waits waits_of(const std::string& shards, long step_us, std::uint64_t epochs) {
 }
 
 void measure_border(bench::harness& run) {
-  std::printf("\nthe wait for the first batch of an epoch and for the others, epoch by epoch: 85 batches of 192 records "
+  std::printf("\nthe wait for the first batch of an epoch and for the others, 85 batches of 192 records "
               "of 2 KB (wall us)\n");
   const std::string shards = small_records();
   for (const long step_us : {0L, 2'000L}) {
