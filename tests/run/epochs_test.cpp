@@ -182,6 +182,10 @@ TEST_CASE("fewer samples than ranks") {
   CHECK(whole.batches.size() == 3);
   for (const std::size_t ranks : {2U, 4U, 8U}) CHECK(run_all_ranks(folder.path(), o, ranks).batches == whole.batches);
   CHECK(run_all_ranks(folder.path(), o, 4).positions == whole.positions);
+  // Nor does a batch have to fit into a pass.
+  const rows passes = run(folder.path(), {.epochs = 24, .window = 1, .global_batch = 2}).all_rows();
+  const run_options several{.epochs = 2, .epoch_batches = 3, .window = 1, .global_batch = 8};
+  for (const std::size_t ranks : {1U, 4U, 8U}) CHECK(run_all_ranks(folder.path(), several, ranks).all_rows() == passes);
 }
 
 TEST_CASE("the digest is that of what explain() and the shards say lies at each position") {

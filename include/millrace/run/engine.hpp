@@ -14,6 +14,8 @@ namespace millrace::inline MILLRACE_ABI {
 template <class Flow>
 class session<Flow>::engine {
  public:
+  using planned = typename detail::planned_run_of<source>::type;
+
   engine(Flow flow, const session_options& options)
       : options_(options),
         workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
@@ -145,7 +147,7 @@ class session<Flow>::engine {
     return s;
   }
   std::size_t slots() const noexcept { return delivery_->lease_slots(); }
-  place explain(std::uint64_t epoch, std::uint64_t at) const { return planned_->explain(epoch, at); }
+  const planned& planned_order() const noexcept { return *planned_; }
   const std::string& description() const noexcept { return description_; }
 
  private:
@@ -234,6 +236,7 @@ class session<Flow>::engine {
     delivery_->start();
     delivery_->set_listener(parts_last_);
     parts_last_->open_slots();
+    announce();
   }
 
   void wait_for_first_sample() {
@@ -269,7 +272,13 @@ class session<Flow>::engine {
                    "; memory: " + m.describe();
     if constexpr (!detail::plans_itself<source>) description_ += planned_->describe();
     else if constexpr (requires { source_.describe(*planned_); }) description_ += "; " + source_.describe(*planned_);
-    if (options_.announce) std::fprintf(stderr, "%s\n", description_.c_str());
+  }
+
+  /// While the workers are at the first batches already.
+  void announce() {
+    if (!options_.announce) return;
+    if constexpr (requires { planned_->mixing_advice(); }) description_ += planned_->mixing_advice();
+    std::fprintf(stderr, "%s\n", description_.c_str());
   }
 
   /// Without threads: from the trainer's end upstream, whoever can do something does.
@@ -320,7 +329,6 @@ class session<Flow>::engine {
   const pid_t process_ = getpid();
   source source_;
   const to_device_stage to_device_;
-  using planned = typename detail::planned_run_of<source>::type;
   const std::unique_ptr<planned> planned_;
   const plan plan_;
   tally counts_;

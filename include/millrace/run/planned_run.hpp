@@ -9,7 +9,7 @@
 // point is this rank's share: rank 0 goes on from that of the text, the others begin at 0, so that the ranks' sum is
 // right.
 // Errors: setup_error for ranks, lanes and resume points that do not fit, data_error for a text that is none,
-// conservation_error from deliver() and finish(). Threads: these two by the trainer; all else does not change.
+// conservation_error from deliver() and finish(). Threads: these two by the trainer, all else by any.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -19,7 +19,9 @@
 #include <millrace/run/planned_source.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -92,6 +94,36 @@ class planned_run {
   std::size_t global_rows(std::uint64_t batch) const noexcept {
     return plan_.rows((first_step() + batch) % plan_.batches(), {});
   }
+  /// As observed so far, and as it was to be expected: some ten milliseconds the first time.
+  mixing_figures mixing() const
+    requires std::is_same_v<plan_type, lane_plan>
+  {
+    std::call_once(forecast_once_, [&] {
+      const mixing_forecast ahead(plan_, ranks_);
+      expected_share_ = ahead.share();
+      ideal_share_ = ahead.ideal_share();
+    });
+    mixing_figures f = source_.mixing();
+    f.expected_share = expected_share_;
+    f.ideal_share = ideal_share_;
+    return f;
+  }
+  /// What to say about a poor shuffle, with the window that would help; nothing of a good one, nor twice in a run.
+  std::string mixing_advice() const
+    requires std::is_same_v<plan_type, lane_plan>
+  {
+    if (!plan_.settings().shuffled || ranks_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
+    const mixing_forecast ahead(plan_);
+    const double share = ahead.share(), ideal = ahead.ideal_share();
+    if (share <= 2 * ideal) return {};
+    char shares[128];
+    std::snprintf(shares, sizeof shares, "%.2g %% of a batch come from one shard, %.2g %% after a complete shuffle",
+                  100 * share, 100 * ideal);
+    const auto window = ahead.window_within(0.10);
+    return "; mixing: " + std::string(shares) +
+           (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
+  }
+
   position deliver(const ready_batch& batch) {
     account_.deliver(batch);
     position next = after(batch.batch);
@@ -145,6 +177,8 @@ class planned_run {
   const source_type source_;
   const plan parts_;
   delivery_account account_;
+  mutable std::once_flag forecast_once_;
+  mutable double expected_share_ = 0, ideal_share_ = 0;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -15,6 +15,7 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/run/lane_cursor.hpp>
+#include <millrace/run/mixing.hpp>
 
 #include <map>
 #include <memory>
@@ -47,6 +48,12 @@ class planned_source {
     return static_cast<std::size_t>(shared_->options.first_position / shared_->stretch);
   }
 
+  /// Of the samples that were planned so far, those read ahead among them.
+  mixing_figures mixing() const {
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->observed.figures();
+  }
+
   class reader;
   reader open(std::size_t part, std::uint64_t epoch) const { return {shared_, shared_->planned(part, epoch)}; }
 
@@ -61,7 +68,8 @@ class planned_source {
           stretch(o.samples_per_part * o.ranks.world_size),
           cursor(plan, {.ranks = o.ranks, .epoch = o.first_epoch, .position = o.first_position}),
           next_epoch(o.first_epoch),
-          next_part(o.first_position / stretch) {}
+          next_part(o.first_position / stretch),
+          observed(plan, o.ranks) {}
 
     /// Parts are asked for nearly in order: what is passed on the way is kept for whoever asks for it.
     samples planned(std::uint64_t part, std::uint64_t epoch) {
@@ -75,7 +83,10 @@ class planned_source {
     void plan_next() {
       samples& made = ahead[{next_epoch, next_part}];
       const std::uint64_t end = std::min(plan.positions(), (next_part + 1) * stretch);
-      while (cursor.position() < end) made.push_back(*cursor.next());
+      while (cursor.position() < end) {
+        made.push_back(*cursor.next());
+        observed.add(made.back());
+      }
       if (end < plan.positions()) {
         ++next_part;
         return;
@@ -100,6 +111,7 @@ class planned_source {
     std::mutex mutex;
     typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_part;
+    std::conditional_t<std::is_same_v<Plan, lane_plan>, millrace::mixing, unobserved_mixing> observed;
     std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
   };
 
