@@ -31,6 +31,7 @@
 //        reader open(std::size_t part, std::uint64_t epoch) const { return {int(part) * 10, int(part) * 10 + 10}; }
 //        std::string part_name(std::size_t part) const;     // optional: for messages, and for resume points
 //        std::uint64_t part_bytes(std::size_t part) const;  // optional: for resume points, which know the data by both
+//        static constexpr bool same_every_pass = true;      // optional: open() does not look at the epoch
 //        static constexpr bool one_reader_at_a_time = true;   // optional: parts are opened one after the other
 //        static constexpr bool begins_at_pass_0 = true;       // optional: it cannot be entered in a later epoch
 //      };

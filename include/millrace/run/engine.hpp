@@ -166,15 +166,8 @@ class session<Flow>::engine {
       std::apply([&](const auto&... s) { (take_batch_options(s, o), ...); }, flow.stages);
       return source_.plan(o);
     } else {
-      if (options_.ranks.world_size > 1)
-        throw setup_error("several ranks need a source that knows its samples",
-                          "Use indexed_shards() of millrace/run/indexed_shards.hpp");
       planned_run_options rows;
       std::apply([&](const auto&... s) { (take_batch_options(s, rows), ...); }, flow.stages);
-      using stages = decltype(detail::skip_leading_shuffle(flow.stages));
-      constexpr replay_start from = detail::begins_at_pass_0<source>
-                                        ? replay_start::run
-                                        : detail::replay_start_of<source_item>(static_cast<const stages*>(nullptr));
       return std::make_unique<planned>(replayed_run_options{.order = plan_for(flow).settings(),
                                                             .data_set = fingerprint_of(source_),
                                                             .rows = rows.rows,
@@ -182,8 +175,15 @@ class session<Flow>::engine {
                                                             .resume = options_.resume,
                                                             .epochs = options_.epochs,
                                                             .epoch_batches = options_.epoch_batches,
-                                                            .from = from});
+                                                            .from = detail::replay_start_of_flow<Flow>(),
+                                                            .one_row = has_one_row_per_sample(flow.stages),
+                                                            .ranks = options_.ranks,
+                                                            .most_lanes = detail::most_lanes<source>(options_.lanes)});
     }
+  }
+  std::size_t held_window() const {
+    if constexpr (detail::plans_itself<source>) return 1;   // by an index none is held
+    else return planned_->window();
   }
   batch_borders borders() const {
     if constexpr (detail::plans_itself<source>) return {};
@@ -196,14 +196,15 @@ class session<Flow>::engine {
       o.drop_last = stage.options.drop_last;
     }
   }
+  template <class First, class... Rest>
+  static constexpr bool has_one_row_per_sample(const std::tuple<First, Rest...>&) {
+    return (detail::one_row_per_sample<Rest> && ...) &&
+           (detail::one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
+  }
   /// A sample has to be a row for positions to be known beforehand.
   template <class... Stages>
   static void check_rows(const std::tuple<Stages...>& stages) {
-    const auto check = []<class First, class... Rest>(const std::tuple<First, Rest...>&) {
-      return (detail::one_row_per_sample<Rest> && ...) &&
-             (detail::one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
-    };
-    if (!check(stages))
+    if (!has_one_row_per_sample(stages))
       throw setup_error("an indexed source has one row for each sample, and expand, filter or a later shuffle would "
                         "change that",
                         "Use shards(), or leave out that stage");
@@ -215,8 +216,7 @@ class session<Flow>::engine {
       o.first_part = planned_->source().first_part();
       return std::make_unique<intake<typename planned::source_type>>(planned_->source(), planned_->parts(), o, first);
     } else {
-      planned_->read_from(o);
-      return std::make_unique<intake<source>>(source_, plan_, o, first);
+      return planned_->read(source_, o, first);
     }
   }
   /// Once for each batch, in order.
@@ -299,7 +299,7 @@ class session<Flow>::engine {
                     .device_memory_apart = delivery_->backend().memory() == memory_kind::device,
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
-                    .window = detail::plans_itself<source> ? 1 : plan_.settings().window};   // by an index none is held
+                    .window = held_window()};
     if (intake_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
     m.check();
