@@ -18,6 +18,9 @@
 //        void finish(auto& emit);                      // optional: what is still held when an epoch ends
 //      };
 //
+//    A resumed run enters such a flow at the beginning of an epoch if there is a finish(), which is expected to leave
+//    the stage as it was at first; without one only at the very beginning.
+//
 // 3. A source makes items, in parts that can be read independently (shards, files). It goes into from().
 //
 //      struct numbers {

@@ -13,7 +13,8 @@
 // of L has every L-th part of each pass, from the l-th on, and position p lies in lane p mod L. Where each sample is a
 // row the number of batches then says how far each lane is, and the samples of the parts in between are counted to find
 // the place. Where it is not, batches hold each rank's own rows, and a resume point belongs to one rank.
-// Errors: setup_error for ranks that do not fit, for another run's resume point, and for the end of the run; data_error for a text that is none.
+// Errors: setup_error for ranks that do not fit, for another run's resume point, and for the end of the run; data_error
+// for a text that is none.
 // Threads: after() by the trainer; the rest is immutable.
 #pragma once
 

@@ -21,7 +21,7 @@ inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
 struct session_options {
   std::uint64_t epochs = 1;
-  std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data
+  std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; or `endless`
   int threads = automatic;            ///< workers; 0 runs everything inline on the caller, for debugging
   unsigned io_threads = 4;            ///< that many parts (shards) are read at a time
   std::size_t memory_bytes = 0;       ///< budget for everything held; 0: a quarter of the usable memory
@@ -30,7 +30,8 @@ struct session_options {
   bool released_elsewhere = false;    ///< other threads release batches, so next() may wait for a leased slot
   millrace::ranks ranks{};            ///< of several processes; without an index they need epoch_batches
   std::string resume{};               ///< to_text(b.position()) of the last batch that counts; empty: from the start
-  std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have
+  std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have; without an index
+                                      ///< the greatest divisor of it that the number of parts (shards) allows
 };
 
 /// Counters since the start of the session.
