@@ -18,6 +18,9 @@
 //        void finish(auto& emit);                      // optional: what is still held when an epoch ends
 //      };
 //
+//    A resumed run enters such a flow at the beginning of an epoch if there is a finish(), which is expected to leave
+//    the stage as it was at first; without one only at the very beginning.
+//
 // 3. A source makes items, in parts that can be read independently (shards, files). It goes into from().
 //
 //      struct numbers {
@@ -31,6 +34,7 @@
 //        reader open(std::size_t part, std::uint64_t epoch) const { return {int(part) * 10, int(part) * 10 + 10}; }
 //        std::string part_name(std::size_t part) const;     // optional: for messages, and for resume points
 //        std::uint64_t part_bytes(std::size_t part) const;  // optional: for resume points, which know the data by both
+//        static constexpr bool same_every_pass = true;      // optional: open() does not look at the epoch
 //        static constexpr bool one_reader_at_a_time = true;   // optional: parts are opened one after the other
 //        static constexpr bool begins_at_pass_0 = true;       // optional: it cannot be entered in a later epoch
 //      };

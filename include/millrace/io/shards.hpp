@@ -30,6 +30,7 @@ struct shards_options {
 class shards_source {
  public:
   using item = record;
+  static constexpr bool same_every_pass = true;
 
   shards_source(std::vector<std::string> names, const shards_options& options)
       : names_(std::move(names)),

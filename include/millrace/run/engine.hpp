@@ -151,6 +151,10 @@ class session<Flow>::engine {
   const std::string& description() const noexcept { return description_; }
 
  private:
+  std::size_t held_window() const {
+    if constexpr (detail::plans_itself<source>) return 1;   // by an index none is held
+    else return planned_->window();
+  }
   batch_borders borders() const {
     if constexpr (detail::plans_itself<source>) return {};
     else return planned_->borders();
@@ -161,8 +165,7 @@ class session<Flow>::engine {
       o.first_part = planned_->source().first_part();
       return std::make_unique<intake<typename planned::source_type>>(planned_->source(), planned_->parts(), o, first);
     } else {
-      planned_->read_from(o);
-      return std::make_unique<intake<source>>(source_, plan_, o, first);
+      return planned_->read(source_, o, first);
     }
   }
   /// Where a batch stands, once for each, in order; should it be wrong that it comes, that is its error.
@@ -262,7 +265,7 @@ class session<Flow>::engine {
                     .device_memory_apart = delivery_->backend().memory() == memory_kind::device,
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
-                    .window = detail::plans_itself<source> ? 1 : plan_.settings().window};   // by an index none is held
+                    .window = held_window()};
     if (intake_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
     m.check();

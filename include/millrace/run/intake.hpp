@@ -9,8 +9,7 @@
 // Threads: as many as asked for, or none, then advance() reads. Reads block only these threads.
 #pragma once
 
-#include <millrace/run/part_order.hpp>
-#include <millrace/run/pump.hpp>
+#include <millrace/run/source_reading.hpp>
 #include <millrace/sync/doorbell.hpp>
 #include <millrace/sync/trace_range.hpp>
 
@@ -32,25 +31,15 @@ struct intake_options {
   replay_log* log = nullptr;
 };
 
-/// What a session asks of whoever reads. Any thread.
-class reading : public component {
- public:
-  virtual std::uint64_t bytes_read() const noexcept = 0;
-  virtual std::uint64_t samples_read() const noexcept = 0;
-  virtual std::uint64_t busy_ns() const noexcept = 0;
-  virtual std::size_t threads() const noexcept = 0;
-};
-
 template <class Source>
-class intake final : public reading, public room_listener {
+class intake final : public source_reading<Source>, public room_listener {
  public:
   using item = typename Source::item;
   using options = intake_options;
 
   intake(const Source& source, const plan& order, options o, sample_sink<item>& next)
-      : source_(&source),
+      : source_reading<Source>(source, next),
         options_(o),
-        next_(&next),
         order_(order,
                {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
                 .first_part = o.first_part, .first_sample = o.first_sample, .first_place = o.first_place,
@@ -90,71 +79,19 @@ class intake final : public reading, public room_listener {
       if (t.joinable()) t.join();
   }
 
-  std::uint64_t bytes_read() const noexcept override { return bytes_read_.load(std::memory_order_relaxed); }
-  std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
-  std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }
   std::size_t threads() const noexcept override { return threads_.size(); }
 
  private:
   using part = typename part_order<Source>::part;
+  using typename source_reading<Source>::chunk;
+  using source_reading<Source>::chunk_samples;
+  using source_reading<Source>::next_;
+  using source_reading<Source>::stopped_;
+  using source_reading<Source>::read_chunk;
 
-  /// What was read, on its way into the part's queue.
-  struct chunk {
-    std::vector<sample<item>> samples{};
-    std::size_t bytes = 0;
-    std::exception_ptr error{};
-    bool more = true;   // may come
-  };
-
-  static constexpr std::size_t chunk_samples = 64;
-  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
   static constexpr std::size_t most_queued = 16'384;
 
   // ---- without mutex_ ----
-
-  /// For profilers: the shard without its folders.
-  std::string name_of(const part& from) const {
-    if constexpr (requires { source_->part_name(from.ordinal); }) {
-      const std::string name = source_->part_name(from.ordinal);
-      return name.substr(name.rfind('/') + 1);
-    } else {
-      return std::to_string(from.ordinal);
-    }
-  }
-
-  void read_chunk(part& from, chunk& read, std::size_t most) {
-    const std::uint64_t start = steady_now_ns();
-    const trace_range reading([&] { return "read/" + name_of(from); });
-    try {
-      if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
-      while (read.samples.size() < most && read.bytes < chunk_bytes) {
-        std::optional<item> next = from.open->next();
-        if (!next) {
-          read.more = false;
-          break;
-        }
-        sample<item> s;
-        s.epoch = s.pass = from.epoch;
-        s.origin = origin_of(*next);
-        read.bytes += held_bytes_of(*next);
-        s.item = std::move(next);
-        if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
-        else s.id = sample_id(from.ordinal, from.next_index++);
-        read.samples.push_back(std::move(s));
-        // Hungry workers get each sample at once, busy ones get them by the chunk.
-        if (next_->backlog() == 0 || stopped_.load(std::memory_order_relaxed)) break;
-      }
-    } catch (...) {
-      place at;
-      at.stage = "source";
-      if constexpr (requires { source_->part_name(from.ordinal); }) at.shard = source_->part_name(from.ordinal);
-      read.error = located_exception(at);
-      read.more = false;
-    }
-    bytes_read_.fetch_add(read.bytes, std::memory_order_relaxed);
-    samples_read_.fetch_add(read.samples.size(), std::memory_order_relaxed);
-    busy_ns_.fetch_add(steady_now_ns() - start, std::memory_order_relaxed);
-  }
 
   void work() {
     detail::name_worker_thread("millrace-read");
@@ -251,19 +188,14 @@ class intake final : public reading, public room_listener {
     lock.lock();
   }
 
-  const Source* const source_;
   const options options_;
-  sample_sink<item>* const next_;
-
   std::mutex mutex_;
   part_order<Source> order_;
   bool bytes_wanted_ = false;   // a reader waits for fewer bytes to be read ahead
   chunk read_by_advance_;
 
-  std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> news_count_{0}, wake_below_{0};
   std::atomic<bool> room_news_{false};
-  std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0};
   doorbell news_;
   std::vector<std::thread> threads_;
 };

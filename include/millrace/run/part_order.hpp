@@ -46,6 +46,7 @@ struct open_part {
   std::exception_ptr error{};
   bool done = false;
   bool reader_waits = false;   // until more may be read ahead
+  bool in_hand = false;        // some thread reads it now
 };
 
 struct part_order_options {
@@ -56,6 +57,7 @@ struct part_order_options {
   std::uint64_t first_sample = 0;               ///< how many are in those
   std::uint64_t first_place = 0;                ///< in the order of that epoch; samples before it are dropped
   replay_log* log = nullptr;                    ///< told where each part begins
+  bool joined = false;                          ///< epochs follow each other without a border, in one endless sequence
 };
 
 template <class Source>
@@ -64,6 +66,7 @@ class part_order {
   using item = typename Source::item;
   using part = open_part<Source>;
   using options = part_order_options;
+  static constexpr std::uint64_t most_empty_passes = 100;
 
   part_order(const plan& order, options o, sample_sink<item>& next)
       : plan_(&order),
@@ -86,6 +89,12 @@ class part_order {
   std::size_t open_parts() const noexcept { return parts_.size(); }
   /// The part whose turn it is, or null.
   part* front() const noexcept { return parts_.empty() ? nullptr : parts_.front().get(); }
+  /// The first part that has more to give and that nobody reads, or null.
+  part* first_idle() const noexcept {
+    for (const auto& p : parts_)
+      if (!p->done && !p->in_hand) return p.get();
+    return nullptr;
+  }
   /// Of samples in the queues of all parts.
   std::size_t queued_bytes() const noexcept { return queued_bytes_; }
   bool take_news() noexcept { return std::exchange(news_, false); }
@@ -173,6 +182,11 @@ class part_order {
       close_front();
       return true;
     }
+    if (options_.joined) {
+      if (!join_next_pass()) finish(empty_error(first.epoch));
+      else close_front();
+      return true;
+    }
     if (!epoch_ended_) {
       if (epoch_samples_ == 0) {
         finish(empty_error(first.epoch));
@@ -188,6 +202,13 @@ class part_order {
     epoch_samples_ = place_ = first_place_ = 0;
     close_front();
     return true;
+  }
+
+  /// False after many passes without a sample: there will be none.
+  bool join_next_pass() {
+    empty_passes_ = epoch_samples_ == samples_before_pass_ ? empty_passes_ + 1 : 0;
+    samples_before_pass_ = epoch_samples_;
+    return empty_passes_ < most_empty_passes;
   }
 
   /// The next in order, unless it came before this run went on.
@@ -229,6 +250,13 @@ class part_order {
   }
 
   std::exception_ptr empty_error(std::uint64_t epoch) const {
+    const plan::options& p = plan_->settings();
+    if (options_.joined)
+      return std::make_exception_ptr(
+          data_error("lane " + std::to_string(p.lane) + " of " + std::to_string(p.lanes) +
+                         " has no sample: its share of " + std::to_string(p.parts) + " parts was empty in " +
+                         std::to_string(most_empty_passes) + " passes",
+                     "Leave out the empty shards, choose fewer session_options::lanes, or shuffle"));
     return std::make_exception_ptr(
         data_error("the source has no sample: its " + std::to_string(plan_->settings().parts) +
                        " parts were read to the end in epoch " + std::to_string(epoch),
@@ -257,6 +285,7 @@ class part_order {
   std::uint64_t epoch_samples_;   // of that of the part whose turn it is
   std::uint64_t place_;           // in its order, of the next to be given
   std::uint64_t first_place_;     // to be given, not dropped
+  std::uint64_t samples_before_pass_ = 0, empty_passes_ = 0;
   bool epoch_ended_ = false, finished_ = false, news_ = false;
   bool room_ = true;
 };

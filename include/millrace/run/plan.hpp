@@ -27,6 +27,8 @@ class plan {
     std::size_t parts = 1;
     bool shuffled = false;
     std::size_t window = 1;   ///< in samples
+    std::size_t lane = 0;     ///< of `lanes`: every so-maniest part of an epoch's order belongs to it
+    std::size_t lanes = 1;
   };
 
   explicit plan(options o) : options_(o) {}
@@ -47,12 +49,17 @@ class plan {
       draw random({.seed = options_.seed, .epoch = epoch, .sample = part_stream, .stage = 0});
       for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
     }
+    if (options_.lanes == 1) return order;
+    std::size_t kept = 0;
+    for (std::size_t i = options_.lane; i < order.size(); i += options_.lanes) order[kept++] = order[i];
+    order.resize(kept);
     return order;
   }
 
   /// Where sample `index` of the epoch's sequence sorts, in 1/65536 of a place.
   std::uint64_t jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept {
-    draw random({.seed = options_.seed, .epoch = epoch, .sample = index, .stage = jitter_stream});
+    const std::uint64_t sample = options_.lanes == 1 ? index : combine_keys(options_.lane, index);
+    draw random({.seed = options_.seed, .epoch = epoch, .sample = sample, .stage = jitter_stream});
     return (index << 16) + random.below(static_cast<std::uint64_t>(options_.window) << 16);
   }
   bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }

@@ -1,7 +1,7 @@
 // What a run without an index remembers to be gone on with: for each batch on its way, where reading would begin again.
 //
-//   replay_log log(plan, replay_start::sample);
-//   log.part_begins({.pass = 3, .part = 17, .first = 20'400});              // whoever reads, in order; for `sample` only
+//   replay_log log(plan, replay_start::sample, false);
+//   log.part_begins({.pass = 3, .part = 17, .first = 20'400});              // whoever reads, in order; if `sample`
 //   log.batch_ends({.pass = 3, .place = 21'000, .rows_of_place = 1, ...});    // the last segment, in order
 //   replay_point p = log.take();                                            // the trainer, once for each batch
 //
@@ -40,7 +40,8 @@ class replay_log {
     bool ends_pass = false;              ///< nothing of its pass follows
   };
 
-  replay_log(const plan& order, replay_start from) : plan_(order), from_(from) {}
+  /// `in_lanes`: places are those of several lanes together (run/lane_intake.hpp), where parts have no one order.
+  replay_log(const plan& order, replay_start from, bool in_lanes) : plan_(order), from_(from), in_lanes_(in_lanes) {}
 
   void part_begins(const part_begin& p) {
     const std::lock_guard lock(mutex_);
@@ -57,6 +58,7 @@ class replay_log {
     const batch_end b = batches_.front();
     batches_.pop_front();
     if (from_ == replay_start::run) return {.rows = b.rows_of_run};
+    if (in_lanes_) return {.place = b.place, .rows = b.rows_of_place};
     if (b.ends_pass) return {.pass = b.pass + 1};
     if (from_ == replay_start::pass) return {.pass = b.pass, .rows = b.rows_of_pass};
     forget_parts_before(b.pass, plan_.first_needed_for(b.place));
@@ -72,6 +74,7 @@ class replay_log {
 
   const plan plan_;
   const replay_start from_;
+  const bool in_lanes_;
   std::mutex mutex_;
   std::deque<part_begin> parts_;
   std::deque<batch_end> batches_;

@@ -1,7 +1,7 @@
 // A run over a source without an index: where its batches stand, and how it goes on behind one of them.
 //
 //   replayed_run run({.order = plan, .data_set = fingerprint_of(source), .rows = 256, .resume = text, .epochs = 90});
-//   run.read_from(intake_options);  run.borders();     // for whoever reads, and for the last segment
+//   auto intake = run.read(source, options, sink);     // who reads, from where; run.borders() for the last segment
 //   run.after(batch);                                  // the resume point behind a batch, once for each, in order
 //
 // Nobody has counted the samples, so a position says nothing by itself: the resume point names a place in the source
@@ -9,13 +9,20 @@
 // delivered before are dropped. A flow of maps, filters and parallel expansions reads again what the shuffle window
 // spans; one whose stages hold something, the pass from its beginning; what can only be entered at the very beginning,
 // the run.
-// Errors: setup_error for another run's resume point, and for the end of the run; data_error for a text that is none.
+// Epochs of a fixed number of batches are read in lanes, which any number of ranks that divides them may share: lane l
+// of L has every L-th part of each pass, from the l-th on, and position p lies in lane p mod L. Where each sample is a
+// row the number of batches then says how far each lane is, and the samples of the parts in between are counted to find
+// the place. Where it is not, batches hold each rank's own rows, and a resume point belongs to one rank.
+// Errors: setup_error for ranks that do not fit, for another run's resume point, and for the end of the run; data_error
+// for a text that is none.
 // Threads: after() by the trainer; the rest is immutable.
 #pragma once
 
 #include <millrace/base/digest.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/run/intake.hpp>
+#include <millrace/run/lane_starts.hpp>
+#include <millrace/run/ranks.hpp>
 #include <millrace/run/ticket_input.hpp>
 
 #include <memory>
@@ -45,6 +52,9 @@ struct replayed_run_options {
   std::string resume{};
   std::uint64_t epochs = 1, epoch_batches = 0;
   replay_start from = replay_start::sample;
+  bool one_row = true;            ///< for each sample
+  millrace::ranks ranks{};
+  std::size_t most_lanes = 48;
 };
 
 class replayed_run {
@@ -52,24 +62,42 @@ class replayed_run {
   using options = replayed_run_options;
 
   explicit replayed_run(const options& o)
-      : options_(o),
+      : options_(checked(o)),
+        lanes_(lanes_of(o)),
         order_(o.order),
-        start_(start_of(o)),
+        from_(lanes_ > 1 && o.from == replay_start::pass ? replay_start::run : o.from),
+        start_(start_of_run()),
         now_(start_),
-        log_(std::make_unique<replay_log>(order_, o.from)) {}
+        log_(std::make_unique<replay_log>(order_, from_, lanes_ > 1)) {}
 
   const plan& order() const noexcept { return order_; }
   const position& start() const noexcept { return start_; }
   std::uint64_t first_step() const noexcept { return start_.step; }
 
-  void read_from(intake_options& o) const {
+  /// Samples of the shuffle window that this rank holds its part of.
+  std::size_t window() const noexcept { return options_.order.window / options_.ranks.world_size; }
+
+  template <class Source>
+  std::unique_ptr<reading> read(const Source& source, intake_options o, sample_sink<typename Source::item>& next) {
     const replay_point& r = start_.replay;
+    if (lanes_ > 1) {
+      const std::uint64_t place = options_.one_row ? start_.step * options_.rows : r.place;
+      lane_starts starts = find_lane_starts(
+          source, {.order = order_.settings(), .lanes = lanes_, .ranks = options_.ranks, .place = place,
+                   .threads = o.threads});
+      counted_ = starts.counted;
+      return std::make_unique<lane_intake<Source>>(
+          source, lane_intake_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
+                                      .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
+                                      .first_place = place}, next);
+    }
     if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
     o.first_epoch = r.pass;
     o.first_part = static_cast<std::size_t>(r.part);
     o.first_sample = r.first;
     o.first_place = r.place;
-    if (options_.from == replay_start::sample) o.log = log_.get();
+    if (from_ == replay_start::sample) o.log = log_.get();
+    return std::make_unique<intake<Source>>(source, order_, o, next);
   }
   batch_borders borders() const {
     return {.first_step = start_.step,
@@ -84,7 +112,8 @@ class replayed_run {
     return options_.epoch_batches > 0 ? (start_.step + batch) / options_.epoch_batches : pass;
   }
   position after(const ready_batch& batch) {
-    now_.replay = log_->take();
+    const replay_point next = log_->take();
+    if (lanes_ == 1 || !options_.one_row) now_.replay = next;
     ++now_.step;
     if (options_.epoch_batches > 0) {
       now_.epoch = now_.step / options_.epoch_batches;
@@ -99,37 +128,69 @@ class replayed_run {
     return now_;
   }
 
-  /// What a session that goes on does first; empty for one that starts.
+  /// What a session says at start of lanes, and of what it does first to go on.
   std::string describe() const {
+    std::string text;
+    if (lanes_ > 1)
+      text = "; " + std::to_string(lanes_) + " lanes, " + options_.ranks.describe();
+    if (start_.step == 0) return text;
     const replay_point& r = start_.replay;
-    if (start_.step == 0) return {};
-    std::string text = "; goes on behind batch " + std::to_string(start_.step) +
-                       " of the run and, having no index, reads";
-    if (options_.from == replay_start::run) return text + " again from the run's beginning, " + rows_text(r.rows);
-    if (options_.from == replay_start::pass)
-      return text + " pass " + std::to_string(r.pass) + " again from its beginning, " + rows_text(r.rows);
-    return text + " again from part " + std::to_string(r.part + 1) + " of the " +
+    text += "; goes on behind batch " + std::to_string(start_.step) + " of the run and, having no index, ";
+    if (from_ == replay_start::run)
+      return text + "reads again from the run's beginning, " + std::to_string(r.rows) + " rows";
+    if (lanes_ > 1) return text + "has counted the samples of " + std::to_string(counted_) + " parts to find its place";
+    if (from_ == replay_start::pass)
+      return text + "reads pass " + std::to_string(r.pass) + " again from its beginning, " + std::to_string(r.rows) +
+             " rows";
+    return text + "reads again from part " + std::to_string(r.part + 1) + " of the " +
            std::to_string(order_.settings().parts) + " in pass " + std::to_string(r.pass) + ", " +
            std::to_string(r.place - r.first) + " samples";
   }
 
  private:
-  static std::string rows_text(std::uint64_t rows) { return std::to_string(rows) + " rows"; }
+  static const options& checked(const options& o) {
+    const ranks& r = o.ranks;
+    if (r.world_size == 0 || r.rank >= r.world_size)
+      throw setup_error("there is no " + r.describe(), "Ranks count from 0");
+    if (r.world_size > 1 && o.epoch_batches == 0)
+      throw setup_error("without an index nobody knows how many samples each of " + std::to_string(r.world_size) +
+                            " ranks would get from one pass",
+                        "Set session_options::epoch_batches, or use indexed_shards() of "
+                        "millrace/run/indexed_shards.hpp, which needs plain tar shards");
+    const std::size_t lanes = lanes_of(o);
+    if (lanes % r.world_size != 0)
+      throw setup_error(std::to_string(r.world_size) + " ranks do not divide the " + std::to_string(lanes) +
+                            " lanes: session_options::lanes asks for " + std::to_string(o.most_lanes) +
+                            ", and the source has " + std::to_string(o.order.parts) + " parts (shards)",
+                        "Choose a number of ranks that divides the lanes, or have more parts");
+    return o;
+  }
+
+  /// As many as were asked for; of fewer parts, the greatest divisor of that number which still leaves each lane one.
+  static std::size_t lanes_of(const options& o) {
+    const bool shared = o.epoch_batches > 0 && (o.one_row || o.ranks.world_size > 1);
+    std::size_t lanes = shared ? std::min(o.most_lanes, o.order.parts) : 1;
+    while (lanes > 1 && o.most_lanes % lanes != 0) --lanes;
+    return std::max<std::size_t>(1, lanes);
+  }
 
   static std::uint64_t end_step(const options& o) noexcept {
     if (o.epoch_batches == 0 || o.epochs > ~std::uint64_t{0} / o.epoch_batches) return slots::unknown;
     return o.epochs * o.epoch_batches;
   }
 
-  static position start_of(const options& o) {
+  position start_of_run() const {
+    const options& o = options_;
     const position now{.version = position::replay_version,
                        .seed = o.order.seed,
-                       .lanes = 1,
+                       .lanes = static_cast<std::uint32_t>(lanes_),
                        .window = o.order.shuffled ? o.order.window : 0,
-                       .global_batch = o.rows,
+                       .global_batch = o.rows * o.ranks.world_size,
                        .epoch_batches = o.epoch_batches,
                        .drop_last = o.drop_last,
-                       .data_set = o.data_set};
+                       .data_set = o.data_set,
+                       .ranks = o.one_row ? 0 : static_cast<std::uint32_t>(o.ranks.world_size),
+                       .rank = o.one_row ? 0 : static_cast<std::uint32_t>(o.ranks.rank)};
     if (o.resume.empty()) return now;
     const position from = parse_position(o.resume);
     check_same(from, now);
@@ -137,8 +198,8 @@ class replayed_run {
     if (r.part >= o.order.parts || r.first > r.place || from.step == 0)
       throw data_error("the resume point names a place that the source does not have",
                        "Give the text that batch::position() gave");
-    const bool fits = o.from == replay_start::sample ||
-                      (r.place == 0 && r.part == 0 && (o.from == replay_start::pass || r.pass == 0));
+    const bool fits = from_ == replay_start::sample ||
+                      (r.place == 0 && r.part == 0 && (from_ == replay_start::pass || r.pass == 0));
     if (!fits)
       throw setup_error("the resume point is of a flow with other stages: this one holds back items, and has to be "
                         "entered at the beginning of a pass",
@@ -151,10 +212,13 @@ class replayed_run {
   }
 
   const options options_;
+  const std::size_t lanes_;   // of all ranks together; 1: one sequence, with borders between passes
   const plan order_;
+  const replay_start from_;
   const position start_;
   position now_;   // behind the last batch delivered
   const std::unique_ptr<replay_log> log_;
+  std::uint64_t counted_ = 0;   // parts
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -30,7 +30,8 @@ struct session_options {
   bool released_elsewhere = false;    ///< other threads release batches, so next() may wait for a leased slot
   millrace::ranks ranks{};            ///< of several processes; without an index they need epoch_batches
   std::string resume{};               ///< to_text(b.position()) of the last batch that counts; empty: from the start
-  std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have
+  std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have; without an index
+                                      ///< the greatest divisor of it that the number of parts (shards) allows
 };
 
 /// Of one source of a mix.

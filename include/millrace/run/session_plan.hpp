@@ -34,11 +34,14 @@ void take_batch_options(const Stage& stage, planned_run_options& o) {
   }
 }
 
-/// A sample has to be a row for positions to be known beforehand.
 template <class First, class... Rest>
-void check_rows(const std::tuple<First, Rest...>&) {
-  if constexpr (!(one_row_per_sample<Rest> && ...) ||
-                !(one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>))
+constexpr bool has_one_row_per_sample(const std::tuple<First, Rest...>&) {
+  return (one_row_per_sample<Rest> && ...) && (one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
+}
+/// A sample has to be a row for positions to be known beforehand.
+template <class Stages>
+void check_rows(const Stages& stages) {
+  if (!has_one_row_per_sample(stages))
     throw setup_error("an indexed source has one row for each sample, and expand, filter or a later shuffle would "
                       "change that",
                       "Use shards(), or leave out that stage");
@@ -68,13 +71,6 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
     check_rows(flow.stages);
     return source.plan(planned);
   } else {
-    if (o.session.ranks.world_size > 1)
-      throw setup_error("several ranks need a source that knows its samples",
-                        "Use indexed_shards() of millrace/run/indexed_shards.hpp");
-    using stages = decltype(skip_leading_shuffle(flow.stages));
-    constexpr replay_start from = begins_at_pass_0<Source>
-                                      ? replay_start::run
-                                      : replay_start_of<typename Source::item>(static_cast<const stages*>(nullptr));
     return std::make_unique<replayed_run>(replayed_run_options{.order = plan_for(source, flow).settings(),
                                                                .data_set = fingerprint_of(source),
                                                                .rows = planned.rows,
@@ -82,7 +78,10 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
                                                                .resume = planned.resume,
                                                                .epochs = planned.epochs,
                                                                .epoch_batches = planned.epoch_batches,
-                                                               .from = from});
+                                                               .from = replay_start_of_flow<Flow>(),
+                                                               .one_row = has_one_row_per_sample(flow.stages),
+                                                               .ranks = o.session.ranks,
+                                                               .most_lanes = most_lanes<Source>(o.session.lanes)});
   }
 }
 

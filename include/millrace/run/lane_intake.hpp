@@ -1,0 +1,234 @@
+// The intake of a source without an index for several ranks: reads the rank's lanes side by side, and merges them.
+//
+//   lane_intake<shards_source> in(source, {.lanes = places, .first_place = 6'400}, first_segment.entrance());
+//   in.start();  ...  in.stop();  in.join();
+//
+// A lane is an endless sequence of its own: every so-maniest part of each pass, in a sliding jitter (part_order.hpp).
+// The merger takes one sample of each in turn, so that the order depends on nothing else. Each lane has at most
+// `open_parts` parts open, and an equal share of the bytes that may be read ahead; only the lane whose turn it is, and
+// that has nothing to give, may overdraw, so there is always progress. An error of a lane takes the place of its next
+// sample.
+// Threads: as many as asked for, or none, then advance() reads. Reads block only these threads.
+#pragma once
+
+#include <millrace/run/lane_queue.hpp>
+#include <millrace/run/source_reading.hpp>
+#include <millrace/sync/doorbell.hpp>
+
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// A lane, and where it is entered.
+struct lane_start {
+  plan::options order{};
+  std::uint64_t pass = 0;
+  std::size_t part = 0;        ///< of the lane's parts in that pass
+  std::uint64_t sample = 0;    ///< how many samples of the lane come before that part
+  std::uint64_t place = 0;     ///< in the lane's order; samples before it are dropped
+};
+
+struct lane_intake_options {
+  unsigned threads = 4;   ///< 0: no threads, advance() reads
+  std::size_t read_ahead_bytes = std::size_t{256} << 20;
+  std::size_t window_bytes = ~std::size_t{0};   ///< most that the shuffle windows of all lanes may hold
+  std::vector<lane_start> lanes{};              ///< of this rank, in the order of their turns
+  std::uint64_t first_place = 0;                ///< among the samples of this rank
+};
+
+template <class Source>
+class lane_intake final : public source_reading<Source>, public room_listener {
+ public:
+  using item = typename Source::item;
+  using options = lane_intake_options;
+
+  lane_intake(const Source& source, options o, sample_sink<item>& next)
+      : source_reading<Source>(source, next),
+        options_(std::move(o)),
+        open_parts_(1 + 2 * options_.threads / options_.lanes.size()),
+        place_(options_.first_place),
+        turn_(static_cast<std::size_t>(place_ % options_.lanes.size())) {
+    for (const lane_start& start : options_.lanes)
+      lanes_.push_back(std::make_unique<lane>(start, options_.window_bytes / options_.lanes.size()));
+    next.set_listener(this);
+  }
+
+  void count_into(tally& counts) noexcept override {
+    for (auto& l : lanes_) l->parts.count_into(counts);
+  }
+  void start() override {
+    for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
+  }
+
+  /// Reads one sample on the caller, or passes on what waits.
+  bool advance() override {
+    std::unique_lock lock(mutex_);
+    if (pass_on()) return true;
+    if (finished_ || !next_->has_room()) return false;
+    part* const from = idle_part_of(*lanes_[turn_]);
+    if (!from) return false;
+    read_and_append(lock, *lanes_[turn_], *from, read_by_advance_, 1);
+    pass_on();
+    return true;
+  }
+
+  void room_freed() noexcept override {
+    if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
+    ring_one();
+  }
+  void stop() noexcept override {
+    stopped_.store(true);
+    news_.ring();
+  }
+  void join() noexcept override {
+    for (auto& t : threads_)
+      if (t.joinable()) t.join();
+  }
+  std::size_t threads() const noexcept override { return threads_.size(); }
+
+ private:
+  using typename source_reading<Source>::part;
+  using typename source_reading<Source>::chunk;
+  using source_reading<Source>::next_;
+  using source_reading<Source>::stopped_;
+
+  static constexpr std::size_t ready_samples = 8;
+
+  struct lane {
+    lane(const lane_start& start, std::size_t window_bytes)
+        : order(start.order),
+          parts(order,
+                {.epochs = ~std::uint64_t{0}, .window_bytes = window_bytes, .first_epoch = start.pass,
+                 .first_part = start.part, .first_sample = start.sample, .first_place = start.place, .joined = true},
+                ready) {}
+
+    const plan order;
+    lane_queue<item> ready{ready_samples};
+    part_order<Source> parts;
+  };
+
+  struct work_piece {
+    lane* of = nullptr;
+    part* from = nullptr;
+    std::size_t most = 0;   // samples
+  };
+
+  void work() {
+    detail::name_worker_thread("millrace-read");
+    chunk read;
+    std::unique_lock lock(mutex_);
+    while (!stopped_.load()) {
+      const std::uint64_t before = next_->backlog();
+      const bool moved = pass_on();
+      const work_piece piece = find_work();
+      if (piece.from) {
+        if (find_other_work(piece)) ring_one();
+        read_and_append(lock, *piece.of, *piece.from, read, piece.most);
+      } else if (!moved) {
+        sleep(lock, before == 0);
+      }
+    }
+  }
+
+  // ---- under mutex_ ----
+
+  bool pass_on() {
+    bool moved = false;
+    while (!finished_ && next_->has_room()) {
+      lane& l = *lanes_[turn_];
+      if (l.ready.empty()) l.parts.pass_on();
+      if (l.ready.empty()) {
+        if (!l.ready.error()) break;
+        finished_ = true;
+        next_->finish(l.ready.error());
+        break;
+      }
+      sample<item> s = l.ready.pop();
+      s.place = place_++;
+      next_->put(std::move(s));
+      turn_ = turn_ + 1 == lanes_.size() ? 0 : turn_ + 1;
+      moved = true;
+    }
+    next_->publish();
+    return moved;
+  }
+
+  part* idle_part_of(lane& l) {
+    part* const open = l.parts.first_idle();
+    return open || l.parts.open_parts() >= open_parts_ ? open : l.parts.open_next();
+  }
+
+  work_piece find_work() {
+    if (finished_) return {};
+    const std::size_t taken = std::min(next_->held_bytes(), options_.read_ahead_bytes);
+    const std::size_t share = (options_.read_ahead_bytes - taken) / lanes_.size();
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      lane& l = *lanes_[(turn_ + i) % lanes_.size()];
+      if (l.parts.finished()) continue;
+      const bool within = l.parts.queued_bytes() + l.ready.held_bytes() < share;
+      const bool starves = i == 0 && l.ready.empty();
+      if (!within && !starves) continue;
+      part* const from = idle_part_of(l);
+      if (!from || (!within && from != l.parts.front())) continue;
+      return {&l, from, within ? source_reading<Source>::chunk_samples : 1};
+    }
+    return {};
+  }
+  /// Whether one more thread would find something to read beside that.
+  bool find_other_work(const work_piece& mine) {
+    mine.from->in_hand = true;
+    const bool found = find_work().from != nullptr;
+    mine.from->in_hand = false;
+    return found;
+  }
+
+  void read_and_append(std::unique_lock<std::mutex>& lock, lane& of, part& from, chunk& read, std::size_t most) {
+    from.in_hand = true;
+    lock.unlock();
+    this->read_chunk(from, read, most);
+    lock.lock();
+    from.in_hand = false;
+    of.parts.append(from, read.samples);
+    if (!read.more) of.parts.end(from, std::exchange(read.error, nullptr));
+    static_cast<void>(of.parts.take_news());
+    read.samples.clear();
+    read.bytes = 0;
+    read.more = true;
+  }
+
+  /// Until there is room for what waits, or something to read. `drained`: the workers had nothing to take, so none of
+  /// them will free room.
+  void sleep(std::unique_lock<std::mutex>& lock, bool drained) {
+    if (!drained) {
+      const std::uint64_t below = next_->backlog() / 2 + 1;
+      wake_below_.store(below);
+      if (next_->backlog() < below) return;
+    }
+    lock.unlock();
+    news_.wait([&] { return stopped_.load() || news_here_.exchange(false); });
+    lock.lock();
+  }
+  void ring_one() noexcept {
+    news_here_.store(true);
+    news_.ring_one();
+  }
+
+  const options options_;
+  const std::size_t open_parts_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<lane>> lanes_;
+  std::uint64_t place_;   // among the samples of this rank, of the next to be passed on
+  std::size_t turn_;      // the lane that it comes from
+  bool finished_ = false;
+  chunk read_by_advance_;
+
+  std::atomic<std::uint64_t> wake_below_{0};
+  std::atomic<bool> news_here_{false};
+  doorbell news_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

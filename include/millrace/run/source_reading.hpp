@@ -1,0 +1,106 @@
+// Reading parts (shards) of a source by the chunk, and counting what was read: what intakes have in common.
+//
+//   class intake : public source_reading<shards_source> { ... };
+//   chunk read;
+//   this->read_chunk(part, read, 64);      // opens the part if need be; samples, their bytes, an error, the end
+//
+// Errors: end the chunk, completed with the part's name. Threads: read_chunk() of different parts at the same time, it
+// may block; the counters from any.
+#pragma once
+
+#include <millrace/run/part_order.hpp>
+#include <millrace/run/pump.hpp>
+#include <millrace/sync/trace_range.hpp>
+
+#include <atomic>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// What a session asks of whoever reads. Any thread.
+class reading : public component {
+ public:
+  virtual std::uint64_t bytes_read() const noexcept = 0;
+  virtual std::uint64_t samples_read() const noexcept = 0;
+  virtual std::uint64_t busy_ns() const noexcept = 0;
+  virtual std::size_t threads() const noexcept = 0;
+};
+
+template <class Source>
+class source_reading : public reading {
+ public:
+  using item = typename Source::item;
+
+  std::uint64_t bytes_read() const noexcept override { return bytes_read_.load(std::memory_order_relaxed); }
+  std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
+  std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }
+
+ protected:
+  using part = open_part<Source>;
+
+  /// What was read, on its way into the part's queue.
+  struct chunk {
+    std::vector<sample<item>> samples{};
+    std::size_t bytes = 0;
+    std::exception_ptr error{};
+    bool more = true;   // may come
+  };
+
+  static constexpr std::size_t chunk_samples = 64;
+  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+
+  source_reading(const Source& source, sample_sink<item>& next) : source_(&source), next_(&next) {}
+
+  /// For profilers: the shard without its folders.
+  std::string name_of(const part& from) const {
+    if constexpr (requires { source_->part_name(from.ordinal); }) {
+      const std::string name = source_->part_name(from.ordinal);
+      return name.substr(name.rfind('/') + 1);
+    } else {
+      return std::to_string(from.ordinal);
+    }
+  }
+
+  void read_chunk(part& from, chunk& read, std::size_t most) {
+    const std::uint64_t start = steady_now_ns();
+    const trace_range reading([&] { return "read/" + name_of(from); });
+    try {
+      if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
+      while (read.samples.size() < most && read.bytes < chunk_bytes) {
+        std::optional<item> next = from.open->next();
+        if (!next) {
+          read.more = false;
+          break;
+        }
+        sample<item> s;
+        s.epoch = s.pass = from.epoch;
+        s.origin = origin_of(*next);
+        read.bytes += held_bytes_of(*next);
+        s.item = std::move(next);
+        if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
+        else s.id = sample_id(from.ordinal, from.next_index++);
+        read.samples.push_back(std::move(s));
+        // Hungry workers get each sample at once, busy ones get them by the chunk.
+        if (next_->backlog() == 0 || stopped_.load(std::memory_order_relaxed)) break;
+      }
+    } catch (...) {
+      place at;
+      at.stage = "source";
+      if constexpr (requires { source_->part_name(from.ordinal); }) at.shard = source_->part_name(from.ordinal);
+      read.error = located_exception(at);
+      read.more = false;
+    }
+    bytes_read_.fetch_add(read.bytes, std::memory_order_relaxed);
+    samples_read_.fetch_add(read.samples.size(), std::memory_order_relaxed);
+    busy_ns_.fetch_add(steady_now_ns() - start, std::memory_order_relaxed);
+  }
+
+  const Source* const source_;
+  sample_sink<item>* const next_;
+  std::atomic<bool> stopped_{false};
+
+ private:
+  std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0};
+};
+
+}  // namespace millrace::inline MILLRACE_ABI
