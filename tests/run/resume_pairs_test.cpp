@@ -105,7 +105,7 @@ TEST_CASE("every number of ranks goes on where every other one stopped, at ten c
     for (std::size_t link = 0; link <= walk.size(); ++link) {
       const std::size_t world_size = walk[(5 * begin + link) % walk.size()];
       if (link > 0) seen.insert({before, world_size, pieces.done()});
-      pieces.go({.world_size = world_size, .threads = static_cast<int>(link % 3)}, 1);
+      pieces.go({.world_size = world_size, .threads = link % 4 == 3 ? 2 : 0}, 1);
       before = world_size;
     }
   }
