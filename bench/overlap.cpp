@@ -1,8 +1,8 @@
 // overlap: how long an accelerator idles when it waits for its data, and when loading goes on beside the step
 //
-// Three loops over the same pictures and the same steps. "step alone" launches steps on what is there already. The
-// synchronous loop is the usual first one: decode a batch on the trainer's thread, copy it, launch the step, read the
-// loss. "overlapped" is a session that delivers to the accelerator, and a trainer that waits for nothing. Swept is the
+// Two training loops, those of examples/cuda_trainer_loops.hpp, on the same pictures and the same steps. "before"
+// decodes a batch on the trainer's thread, copies it, launches the step, reads the loss. "after" is the loop with
+// Millrace, which waits for nothing. Beside them "step alone" launches steps on what is there already. Swept is the
 // step's length, from a quarter of the time that loading a batch takes to four times as much. Idle is what the
 // accelerator's own clock says about the time between steps.
 #include "harness.hpp"
@@ -11,9 +11,10 @@
 #include "parts/gpu_accelerator.hpp"
 #endif
 
-#include "../examples/shape_shards.hpp"
+#include "../examples/cuda_trainer_loops.hpp"
+#include "../examples/shapes.hpp"
 
-#include <millrace/millrace.hpp>
+#include <tbb/parallel_for.h>
 
 #include <map>
 #include <memory>
@@ -22,43 +23,52 @@ namespace mr = millrace;
 
 namespace {
 
-struct example {
-  mr::picture pixels;
-  std::int32_t label;
-};
-
-constexpr std::size_t side = 64, batch_rows = 64;
+constexpr std::size_t batch_rows = their_settings::rows;
 // What the rings hold at the start must not flatter: it is used up, or refilled, before the clock runs.
 constexpr std::size_t warm_up = 12;
 
-example prepare(const mr::record& r, mr::draw& random) {
-  return {mr::jpeg(r["jpg"]).random_resized_crop(side, random).random_flip(random),
-          mr::integer<std::int32_t>(r["cls"])};
-}
+/// The trainer's network, with a step of a chosen length in the place of its kernels.
+struct stepped_network {
+  bench::accelerator& chip;
+  double step_s;
+
+  mr::stream_view stream() const { return chip.stream(); }
+  void upload(const std::uint8_t* pixels, const std::int32_t* labels) {
+    chip.copy_and_wait(pixels, batch_rows * their_settings::row_pixels);
+    chip.copy_and_wait(labels, batch_rows * sizeof *labels);
+  }
+  static std::nullptr_t uploaded_pixels() { return {}; }
+  static std::nullptr_t uploaded_labels() { return {}; }
+  void step(const auto&, const auto&, mr::stream_view) { chip.launch_step(step_s); }
+  float read_loss() {
+    chip.wait();
+    return 0;
+  }
+};
+
+/// A network that computes nothing and looks at the clock.
+struct clocked_network {
+  bench::accelerator& chip;
+  std::vector<double> at_s{};
+
+  mr::stream_view stream() const { return chip.stream(); }
+  void step(const auto&, const auto&, mr::stream_view) { at_s.push_back(bench::now().wall_s); }
+  static float read_loss() { return 0; }
+};
 
 struct bench_setting {
   bench::accelerator& chip;
-  std::string shards;
-  std::size_t batches;   // counted, after the warm-up
+  const std::vector<their_sample>& pictures;   // of an epoch: the warm-up, or more
+  std::size_t epochs;
+
+  their_settings loop() const { return {.epochs = epochs, .device = chip.device()}; }
 };
-
-auto pictures(const bench_setting& s) {
-  return mr::shards(s.shards, {.seed = 7}) | mr::shuffle({.window = 512}) | mr::map(prepare) |
-         mr::batch<&example::pixels, &example::label>({.size = batch_rows});
-}
-
-auto overlapped_session(const bench_setting& s) {
-  return mr::session{pictures(s) | mr::to_device({.device = s.chip.device(), .stream = s.chip.stream()}),
-                     {.epochs = mr::endless, .announce = false}};
-}
 
 /// Seconds a batch, with nothing to do but wait for it.
 double load_period(const bench_setting& s) {
-  auto run = overlapped_session(s);
-  for (std::size_t i = 0; i < warm_up; ++i) static_cast<void>(run.next());
-  const double start = bench::now().wall_s;
-  for (std::size_t i = 0; i < s.batches; ++i) static_cast<void>(run.next());
-  return (bench::now().wall_s - start) / static_cast<double>(s.batches);
+  clocked_network net{s.chip};
+  train_after(net, s.pictures, s.loop());
+  return (net.at_s.back() - net.at_s[warm_up]) / static_cast<double>(net.at_s.size() - 1 - warm_up);
 }
 
 bench::occupancy run_alone(const bench_setting& s, double step_s) {
@@ -68,30 +78,11 @@ bench::occupancy run_alone(const bench_setting& s, double step_s) {
   return bench::occupancy_of(s.chip.take_steps(), 1);
 }
 
-bench::occupancy run_synchronous(const bench_setting& s, double step_s) {
-  mr::session run{pictures(s) | mr::to_device({.device = mr::host_device()}),
-                  {.epochs = mr::endless, .threads = 0, .announce = false}};
+template <class Train>
+bench::occupancy run_loop(const Train& train, const bench_setting& s, double step_s) {
   static_cast<void>(s.chip.take_steps());
-  for (std::size_t i = 0; i < 2 + s.batches; ++i) {
-    const auto b = run.next();
-    const auto pixels = b.get<&example::pixels>();
-    s.chip.copy_and_wait(pixels.data, pixels.size());
-    s.chip.launch_step(step_s);
-    s.chip.wait();   // for the loss
-  }
-  return bench::occupancy_of(s.chip.take_steps(), 2);
-}
-
-bench::occupancy run_overlapped(const bench_setting& s, double step_s) {
-  static_cast<void>(s.chip.take_steps());
-  {
-    auto run = overlapped_session(s);
-    for (std::size_t i = 0; i < warm_up + s.batches; ++i) {
-      const auto b = run.next();
-      s.chip.launch_step(step_s);
-    }
-    s.chip.wait();
-  }
+  stepped_network net{s.chip, step_s};
+  train(net, s.pictures, s.loop());
   return bench::occupancy_of(s.chip.take_steps(), warm_up);
 }
 
@@ -101,8 +92,9 @@ struct series {
 
 void measure_round(const bench_setting& s, double ratio, series& into) {
   const double load_s = load_period(s), wanted_s = load_s / ratio;
-  const bench::occupancy alone = run_alone(s, wanted_s), sync = run_synchronous(s, wanted_s),
-                         overlapped = run_overlapped(s, wanted_s);
+  const bench::occupancy alone = run_alone(s, wanted_s),
+                         sync = run_loop(train_before<stepped_network>, s, wanted_s),
+                         overlapped = run_loop(train_after<stepped_network>, s, wanted_s);
   const double load_after_s = load_period(s);   // the machine's load changes meanwhile
   const double ideal_s = std::max((load_s + load_after_s) / 2, alone.period_s());
   constexpr auto rows = static_cast<double>(batch_rows);
@@ -121,9 +113,9 @@ void report(bench::harness& run, double ratio, const series& all) {
   std::printf("\nload / step = %g: load %s ms, step %s ms a batch of %zu\n", ratio, bench::spread(all.load_ms).c_str(),
               bench::spread(all.step_ms).c_str(), batch_rows);
   std::printf("  step alone   %s images/s\n", bench::spread(all.alone_rate, "%.0f").c_str());
-  std::printf("  synchronous  %s images/s, idle %s %%\n", bench::spread(all.sync_rate, "%.0f").c_str(),
+  std::printf("  before       %s images/s, idle %s %%\n", bench::spread(all.sync_rate, "%.0f").c_str(),
               bench::spread(all.sync_idle, "%.1f").c_str());
-  std::printf("  overlapped   %s images/s, idle %s %%\n", bench::spread(all.rate, "%.0f").c_str(),
+  std::printf("  after        %s images/s, idle %s %%\n", bench::spread(all.rate, "%.0f").c_str(),
               bench::spread(all.idle, "%.1f").c_str());
   char name[32];
   std::snprintf(name, sizeof name, "_load_%g", ratio);
@@ -147,8 +139,12 @@ int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     const auto chip = find_accelerator();
     bench::harness run(argc, argv, "overlap", {{"accelerator", chip->description()}});
-    const auto data = make_shape_shards({.folder = bench::data_folder() + "/shapes"});
-    const bench_setting s{.chip = *chip, .shards = data.train, .batches = run.quick() ? std::size_t{24} : 64};
+    std::vector<their_sample> pictures(24 * batch_rows);
+    tbb::parallel_for(std::size_t{0}, pictures.size(), [&](std::size_t i) {
+      auto shape = make_shape({.seed = 1, .index = i});
+      pictures[i] = {.file = std::move(shape.jpeg), .label = shape.label};
+    });
+    const bench_setting s{.chip = *chip, .pictures = pictures, .epochs = run.quick() ? 2U : 3U};
     const std::vector<double> ratios{0.25, 0.5, 1, 2, 4};
     std::map<double, series> all;
     for (int round = 0; round < (run.quick() ? 2 : 5); ++round)

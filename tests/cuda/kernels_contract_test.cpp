@@ -4,6 +4,7 @@
 #include "../kernels_on_host.hpp"
 #endif
 #include "contract.hpp"
+#include "wrapped_calls.hpp"
 
 #include <millrace/base/random.hpp>
 #include <millrace/device/normalize.cuh>
@@ -149,11 +150,15 @@ TEST_CASE("metrics: while the step's stream is held, no call waits, and each row
     auto loss = m.mean("loss");
     {
       const contract::held until(s);
+      const wrapped_calls before;
       for (std::uint64_t step = 0; step < 12; ++step) {
         loss.add(one_of(values, step), {.stream = stream_of(s)});
         m.maybe_log(step, out);
       }
+      const wrapped_calls seen = wrapped_calls() - before;
       CHECK_FALSE(until.over());
+      CHECK(seen.waits == 0);
+      CHECK(seen.made == 0);
       CHECK(m.log_skipped() == 2);
     }
     m.finish(out);

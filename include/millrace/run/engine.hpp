@@ -94,23 +94,22 @@ class session<Flow>::engine {
     } catch (const setup_error&) {
       throw;   // the call was wrong; the session is not over
     } catch (...) {
-      error_ = std::current_exception();
-      shut_down();
-      throw;
+      fail(std::current_exception());
     }
     left_at_ns_ = steady_now_ns();
     if (delivered_.load(std::memory_order_relaxed) > 0)
       wait_ns_.fetch_add(left_at_ns_ - start, std::memory_order_relaxed);
     else first_batch_ns_.store(left_at_ns_ - started_ns_, std::memory_order_relaxed);
 
-    if (got.what != slots::outcome::ready) return {};
+    if (got.what != slots::outcome::ready) {
+      if (got.what == slots::outcome::end) end_of_run();
+      return {};
+    }
     delivery_->host_slots().forget_epochs_before(next_batch_++);
-    batch out(delivery_, got.batch, *layout_, to_device_.options.stream, origin_of_batch(got.batch.batch));
+    batch out(delivery_, got.batch, *layout_, to_device_.options.stream, account_for(got.batch));
     if (got.batch.error) {
-      error_ = got.batch.error;
       out.release();
-      shut_down();
-      std::rethrow_exception(error_);
+      fail(got.batch.error);
     }
     delivered_.fetch_add(1, std::memory_order_relaxed);
     samples_.fetch_add(out.size(), std::memory_order_relaxed);
@@ -126,6 +125,10 @@ class session<Flow>::engine {
     s.step_ns = step_ns_.load(std::memory_order_relaxed);
     s.first_batch_ns = first_batch_ns_.load(std::memory_order_relaxed);
     s.worker_busy_ns = parts_last_->tickets().busy_ns();
+    if constexpr (detail::plans_itself<source>) {
+      s.digest = planned_->account().digest();
+      s.dropped_last = planned_->account().dropped();
+    }
     s.samples_read = intake_->samples_read();
     s.bytes_read = intake_->bytes_read();
     s.read_busy_ns = intake_->busy_ns();
@@ -158,6 +161,7 @@ class session<Flow>::engine {
       check_rows(flow.stages);
       planned_run_options o{.seed = flow.seed, .ranks = options_.ranks, .lanes = options_.lanes,
                             .resume = options_.resume, .epochs = options_.epochs,
+                            .epoch_batches = options_.epoch_batches,
                             .bytes_at_once = std::min(std::size_t{4} << 20, budget_bytes() / 128)};
       using stages = std::remove_cvref_t<decltype(flow.stages)>;
       if constexpr (std::is_same_v<std::tuple_element_t<0, stages>, shuffle_stage>)
@@ -165,8 +169,9 @@ class session<Flow>::engine {
       std::apply([&](const auto&... s) { (take_batch_options(s, o), ...); }, flow.stages);
       return source_.plan(o);
     } else {
-      if (options_.ranks.world_size > 1 || !options_.resume.empty())
-        throw setup_error("several ranks, and resume points, need a source that knows its samples",
+      if (options_.ranks.world_size > 1 || !options_.resume.empty() || options_.epoch_batches != 0)
+        throw setup_error("several ranks, resume points, and epochs that are no pass need a source that knows its "
+                          "samples",
                           "Use indexed_shards() of millrace/run/indexed_shards.hpp");
       return std::unique_ptr<planned>();
     }
@@ -200,9 +205,26 @@ class session<Flow>::engine {
       return std::make_unique<intake<source>>(source_, plan_, o, first);
     }
   }
-  typename batch::origin origin_of_batch([[maybe_unused]] std::uint64_t number) const {
-    if constexpr (detail::plans_itself<source>) return {planned_->first_step(), planned_->after(number)};
-    else return {};
+  /// Where a batch stands; should it be wrong that it comes, that is its error.
+  typename batch::origin account_for([[maybe_unused]] ready_batch& b) const noexcept {
+    if constexpr (detail::plans_itself<source>) try {
+        if (!b.error) return {planned_->first_step(), planned_->global_rows(b.batch), planned_->deliver(b)};
+      } catch (...) {
+        b.error = std::current_exception();
+      }
+    return {};
+  }
+  void end_of_run() {
+    if constexpr (detail::plans_itself<source>) try {
+        planned_->finish();
+      } catch (...) {
+        fail(std::current_exception());
+      }
+  }
+  [[noreturn]] void fail(std::exception_ptr why) {
+    error_ = std::move(why);
+    shut_down();
+    std::rethrow_exception(error_);
   }
 
   executor* make_arena() {

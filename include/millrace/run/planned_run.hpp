@@ -2,13 +2,18 @@
 //
 //   planned_run run(data, {.seed = 7, .window = 8192, .rows = 256, .ranks = mine, .resume = text, .epochs = 90});
 //   run.source();  run.parts();            // what intake reads, and in which order
-//   run.after(batch);                      // the resume point behind the session's batch of that number
+//   run.deliver(batch);                    // takes account of it, and gives the resume point behind it
 //   run.explain(epoch, position);          // shard, key and offset of the sample that lies there
 //
-// Errors: setup_error for ranks, lanes and resume points that do not fit, data_error for a text that is none.
-// Threads: immutable.
+// An epoch is an exact pass, or a fixed number of batches, or endless (run/lane_plan.hpp). The digest in the resume
+// point is this rank's share: rank 0 goes on from that of the text, the others begin at 0, so that the ranks' sum is
+// right.
+// Errors: setup_error for ranks, lanes and resume points that do not fit, data_error for a text that is none,
+// conservation_error from deliver() and finish(). Threads: these two by the trainer; all else does not change.
 #pragma once
 
+#include <millrace/item/position.hpp>
+#include <millrace/run/delivery_account.hpp>
 #include <millrace/run/plan.hpp>
 #include <millrace/run/planned_run_options.hpp>
 #include <millrace/run/planned_source.hpp>
@@ -34,18 +39,25 @@ class planned_run {
                .window = o.window,
                .lanes = o.lanes,
                .global_batch = o.rows * std::max<std::size_t>(1, o.ranks.world_size),
-               .drop_last = o.drop_last}),
+               .drop_last = o.drop_last,
+               .epoch_batches = o.epoch_batches}),
         start_(start_of(o, data_->fingerprint())),
         source_(data_, plan_,
                 {.ranks = o.ranks,
                  .first_epoch = start_.epoch,
                  .first_position = start_.next_position,
                  .samples_per_part = samples_at_once(o, *data_)}),
-        parts_({.seed = o.seed, .parts = source_.parts()}) {
-    plan_.check(ranks_);
-    if (ranks_.world_size > 1 && plan_.positions() % plan_.settings().global_batch != 0)
-      throw setup_error("an epoch ends with a batch that not every rank has a share of",
-                        "With several ranks use batch({.drop_last = true})");
+        parts_({.seed = o.seed, .parts = source_.parts()}),
+        account_({.epoch = start_.epoch,
+                  .batch = start_.next_position / plan_.settings().global_batch,
+                  .batches = plan_.batches(),
+                  .rows = lane_plan::share(plan_.positions(), ranks_),
+                  .dropped = lane_plan::share(plan_.dropped_per_pass(), ranks_),
+                  .delivered = lane_plan::share(start_.next_position, ranks_),
+                  .digest = ranks_.rank == 0 ? start_.digest : 0}) {
+    if (o.epoch_batches == lane_plan_options::endless && o.epochs > 1)
+      throw setup_error("an endless epoch is followed by none, and there shall be " + std::to_string(o.epochs),
+                        "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");
     if (start_.epoch >= o.epochs)
       throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(start_.epoch) +
                             " of " + std::to_string(o.epochs),
@@ -67,6 +79,21 @@ class planned_run {
     found.position = at;
     return found;
   }
+  /// Rows that all ranks together have in the session's batch of that number.
+  std::size_t global_rows(std::uint64_t batch) const noexcept {
+    return plan_.rows((first_step() + batch) % plan_.batches(), {});
+  }
+  position deliver(const ready_batch& batch) {
+    account_.deliver(batch);
+    position next = after(batch.batch);
+    next.digest = account_.digest();
+    return next;
+  }
+  /// No more batches come.
+  void finish() const { account_.finish(); }
+  const delivery_account& account() const noexcept { return account_; }
+
+  /// Where the run goes on behind the session's batch of that number, but for the digest.
   position after(std::uint64_t batch) const noexcept {
     const std::uint64_t done = first_step() + batch + 1;
     position p = start_;
@@ -81,12 +108,14 @@ class planned_run {
                        .lanes = static_cast<std::uint32_t>(o.lanes),
                        .window = o.window,
                        .global_batch = plan_.settings().global_batch,
+                       .epoch_batches = o.epoch_batches,
                        .drop_last = o.drop_last,
                        .data_set = data_set};
     if (o.resume.empty()) return now;
     const position from = parse_position(o.resume);
     check_same(from, now);
-    if (from.next_position % now.global_batch != 0 || from.next_position >= plan_.positions())
+    if (from.next_position % now.global_batch != 0 || from.next_position >= plan_.positions() ||
+        from.next_position > std::uint64_t{1} << 62)
       throw data_error("the resume point stands within a batch, or behind the epoch's last",
                        "Give the text that batch::position() gave");
     return from;
@@ -105,6 +134,7 @@ class planned_run {
   const position start_;
   const source_type source_;
   const plan parts_;
+  delivery_account account_;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -2,13 +2,17 @@
 // shards themselves. Its parts are stretches of the plan, which are read at once and in any order.
 //
 //   planned_source in(data, plan, {.ranks = mine, .start = resumed, .samples_per_part = 256});
-//   auto reader = in.open(part, epoch);  while (auto record = reader.next()) ...  reader.last()     // and which it is
+//   auto reader = in.open(part, epoch);
+//   while (auto record = reader.next()) { s.item = std::move(record);  reader.stamp(s); }        // and which it is
 //
+// A sample's part of the run's digest is the term of (epoch, position) and (sample, checksums of its payloads). Where
+// an epoch's short last batch has no row for this rank, the reader gives the epoch's last sample as a void row: every
+// rank has that batch, and knows the shapes should it begin with it.
 // Errors: of the sample that cannot be read, after those before it. Threads: open() from any; a reader belongs to one.
 // Lifetime: readers keep what they need.
 #pragma once
 
-#include <millrace/item/position.hpp>
+#include <millrace/base/digest.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/run/lane_cursor.hpp>
 
@@ -37,7 +41,7 @@ class planned_source {
   /// Of an epoch; those before first_part() are not in the first one.
   std::size_t parts() const {
     const auto& s = *shared_;
-    return static_cast<std::size_t>((s.plan.positions() + s.stretch - 1) / s.stretch);
+    return static_cast<std::size_t>((s.plan.positions() - 1) / s.stretch + 1);
   }
   std::size_t first_part() const {
     return static_cast<std::size_t>(shared_->options.first_position / shared_->stretch);
@@ -76,9 +80,17 @@ class planned_source {
         ++next_part;
         return;
       }
+      if (plan.rows(plan.batches() - 1, options.ranks) == 0) made.push_back(stand_in());
       ++next_epoch;
       next_part = 0;
       cursor.move_to(next_epoch, 0);
+    }
+
+    /// At the position of this rank's first row in the last batch, which lies behind the epoch's end.
+    planned_sample stand_in() const {
+      planned_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
+      last.position = (plan.batches() - 1) * plan.settings().global_batch + options.ranks.rank;
+      return last;
     }
 
     const std::shared_ptr<Data> data;
@@ -102,8 +114,18 @@ class planned_source {
       if (failure_) std::rethrow_exception(failure_);
       return std::nullopt;
     }
-    /// What next() gave last.
-    const located_sample& last() const { return wanted_[at_ - 1].sample; }
+    /// Names what next() gave last, which `s` holds by now.
+    void stamp(sample<record>& s) const {
+      const planned_sample& last = wanted_[at_ - 1];
+      s.pass = last.pass;
+      s.id = last.sample.id();
+      if (last.position >= from_->plan.positions()) {
+        s.what = sample<record>::kind::void_row;
+        return;
+      }
+      s.digest = stream_digest::term(combine_keys(combine_keys(0, last.epoch), last.position),
+                                     combine_keys(s.id, s.item->checksums()));
+    }
 
    private:
     void read() {

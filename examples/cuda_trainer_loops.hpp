@@ -1,0 +1,76 @@
+// A training loop as small CUDA trainers have it, and the same loop fed by Millrace. cuda_trainer runs both on its own
+// kernels, `bench overlap` on steps of a chosen length.
+//
+//   float loss = train_before(net, files, {.epochs = 5});
+//   float loss = train_after(net, files, {.epochs = 5, .device = mr::cuda_device(0)});
+//
+// `net` is what the trainer has: upload() copies and waits, step() only launches, read_loss() waits (cuda_step.hpp).
+#pragma once
+
+#include <millrace/millrace.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+struct their_sample {
+  std::vector<std::byte> file;
+  std::int32_t label;
+};
+
+struct their_settings {
+  static constexpr std::size_t rows = 64, side = 32, row_pixels = side * side * 3;
+
+  std::size_t epochs = 1;
+  millrace::device device = millrace::host_device();   ///< of the loop with Millrace
+};
+
+inline millrace::image their_decode(const std::vector<std::byte>& file) {
+  constexpr std::size_t side = their_settings::side;
+  return millrace::jpeg(millrace::bytes::borrowed(file)).resize(side, side).pixels();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Before: while a batch is decoded and copied the GPU has nothing to do, and each step is waited for.
+
+template <class Network>
+float train_before(Network& net, const std::vector<their_sample>& samples, const their_settings& s) {
+  float loss = 0;
+  std::vector<std::uint8_t> pixels(s.rows * s.row_pixels);
+  std::vector<std::int32_t> labels(s.rows);
+  for (std::size_t epoch = 0; epoch < s.epochs; ++epoch)
+    for (std::size_t start = 0; start + s.rows <= samples.size(); start += s.rows) {
+      for (std::size_t i = 0; i < s.rows; ++i) {
+        const millrace::image image = their_decode(samples[start + i].file);
+        std::ranges::copy(image.span(), pixels.begin() + static_cast<std::ptrdiff_t>(i * s.row_pixels));
+        labels[i] = samples[start + i].label;
+      }
+      net.upload(pixels.data(), labels.data());
+      net.step(net.uploaded_pixels(), net.uploaded_labels(), net.stream());
+      loss = net.read_loss();
+    }
+  return loss;
+}
+
+// After: workers decode into pinned slots and copies run in a stream of their own; the loop only launches kernels. The
+// loss is read where it is wanted: at the end.
+
+struct prepared {
+  millrace::image pixels;
+  std::int32_t label;
+};
+
+template <class Network>
+float train_after(Network& net, const std::vector<their_sample>& samples, const their_settings& s) {
+  namespace mr = millrace;
+  auto flow = mr::from(samples)
+            | mr::map([](const their_sample& one) { return prepared{their_decode(one.file), one.label}; })
+            | mr::batch<&prepared::pixels, &prepared::label>({.size = s.rows})
+            | mr::to_device({.device = s.device, .stream = net.stream()});
+  mr::session run{std::move(flow), {.epochs = s.epochs, .announce = false}};
+  for (auto& b : run) net.step(b.template get<&prepared::pixels>(), b.template get<&prepared::label>(), b.stream());
+  return net.read_loss();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
