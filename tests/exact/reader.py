@@ -97,7 +97,8 @@ def add_file(tar, name, data, **more):
 
 def write_by_tarfile(path, form, random):
     """Anything that is well-formed: what a sample can be named, and what lies between samples."""
-    with tarfile.open(path, "w:" + path.name.partition(".tar")[2].removeprefix("."), format=form, encoding="utf-8") as tar:
+    compression = path.name.partition(".tar")[2].removeprefix(".")
+    with tarfile.open(path, f"w:{compression}", format=form, encoding="utf-8") as tar:
         tags = ["", "a/", "./", "deep/er.dir/", "é/流/", "__in__side/", "UP/"]
         if form != tarfile.USTAR_FORMAT:
             tags += ["l" * 300 + "/", "long/" * 60, "ü" * 120 + "/"]

@@ -3,7 +3,8 @@
 //   samples read shards FILE...         # by shards(); by indexed_shards() if it says indexed_shards
 //   samples write FOLDER SEED           # shards of shard_writer, and some made by hand
 //
-// A sample is a line: key, then name and payload of each field, in the shard's order; all in hexadecimal, between blanks.
+// A sample is a line: key, then name and payload of each field, in the shard's order, all in hexadecimal with blanks
+// between them.
 #include "../../examples/command_line.hpp"
 #include "../io/tar_bytes.hpp"
 

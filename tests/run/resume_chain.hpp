@@ -66,15 +66,18 @@ struct settings {
   std::uint64_t seed = 1, epochs = 3;
   std::size_t window = 50, lanes = 48, global_batch = 24;   // window 0: not shuffled
   bool drop_last = true;
+  std::uint64_t fixed_batches = 0;   // of an epoch; 0: one pass
 
   std::uint64_t epoch_batches() const {
+    if (fixed_batches > 0) return fixed_batches;
     return (data.samples + (drop_last ? 0 : global_batch - 1)) / global_batch;
   }
   std::uint64_t batches() const { return epochs * epoch_batches(); }
-  std::uint64_t epoch_rows() const { return drop_last ? epoch_batches() * global_batch : data.samples; }
+  std::uint64_t epoch_rows() const {
+    return fixed_batches == 0 && !drop_last ? data.samples : epoch_batches() * global_batch;
+  }
   bool allows(std::size_t world_size) const {
-    return global_batch % world_size == 0 && (window == 0 || lanes % world_size == 0) &&
-           (world_size == 1 || epoch_rows() % global_batch == 0);
+    return global_batch % world_size == 0 && (window == 0 || lanes % world_size == 0);
   }
 };
 
@@ -98,11 +101,14 @@ void run_rank(Flow flow, const mr::session_options& options, std::uint64_t most,
   for (std::size_t b = 0; b < most; ++b) {
     const auto batch = session.next();
     REQUIRE(batch);
-    if (all.batches.size() <= b) all.batches.emplace_back(batch.size() * mine.world_size);
-    REQUIRE(batch.size() * mine.world_size == all.batches[b].size());
+    if (all.batches.size() <= b) all.batches.emplace_back();
+    rows& together = all.batches[b];
     const auto [numbers, drawn] = batch.columns();
-    for (std::size_t i = 0; i < batch.size(); ++i)
-      all.batches[b][i * mine.world_size + mine.rank] = {numbers.host()[i], drawn.host()[i]};
+    for (std::size_t i = 0; i < batch.size(); ++i) {   // of a short last batch, ranks may have less than others
+      const std::size_t at = i * mine.world_size + mine.rank;
+      together.resize(std::max(together.size(), at + 1), {-1, 0});
+      together[at] = {numbers.host()[i], drawn.host()[i]};
+    }
     if (b + 1 == most) behind = batch.position();
   }
 }
@@ -117,6 +123,7 @@ inline piece run(const settings& s, const conduct& c, const std::string& text, s
     options.ranks = {.rank = rank, .world_size = c.world_size};
     options.resume = text;
     options.lanes = s.lanes;
+    options.epoch_batches = s.fixed_batches;
     const auto source = mr::indexed_shards(s.data.pattern, {.seed = s.seed, .fields = {"n"}});
     const auto last = mr::map(prepare);
     const auto batch = mr::batch<&example::number, &example::drawn>(
@@ -135,19 +142,19 @@ inline piece run(const settings& s, const conduct& c, const std::string& text, s
   return all;
 }
 
-/// Every epoch delivers each sample at most once, and as many as there are but for those that fill no batch.
+/// Every epoch delivers each sample at most once, and as many as there are but for those that fill no batch. Where
+/// epochs are of so many batches, whole passes follow each other.
 inline piece run_unbroken(const settings& s) {
   piece whole = run(s, {}, "", s.batches());
-  for (std::uint64_t epoch = 0; epoch < s.epochs; ++epoch) {
+  rows all;
+  for (const rows& batch : whole.batches) all.insert(all.end(), batch.begin(), batch.end());
+  REQUIRE(all.size() == s.epochs * s.epoch_rows());
+  const std::size_t pass = static_cast<std::size_t>(s.fixed_batches > 0 ? s.data.samples : s.epoch_rows());
+  for (std::size_t begin = 0; begin < all.size(); begin += pass) {
+    const std::size_t end = std::min(all.size(), begin + pass);
     std::set<std::int32_t> seen;
-    std::uint64_t delivered = 0;
-    for (std::uint64_t b = 0; b < s.epoch_batches(); ++b)
-      for (const row& r : whole.batches[epoch * s.epoch_batches() + b]) {
-        seen.insert(r.first);
-        ++delivered;
-      }
-    REQUIRE(delivered == s.epoch_rows());
-    REQUIRE(seen.size() == delivered);
+    for (std::size_t i = begin; i < end; ++i) seen.insert(all[i].first);
+    REQUIRE(seen.size() == end - begin);
     REQUIRE(*seen.begin() >= 0);
     REQUIRE(static_cast<std::uint64_t>(*seen.rbegin()) < s.data.samples);
   }
