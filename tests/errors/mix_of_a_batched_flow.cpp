@@ -1,4 +1,4 @@
-// error: a source of mix\(\) is indexed_shards\(\), then shuffle or not, then maps or none
+// error: behind a source of mix\(\) there may be a shuffle, then maps
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>

@@ -56,12 +56,14 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
     if (o.when_dry == mr::dry::cycle) {
       std::uint64_t length = o.epoch_batches * o.global_batch;
       if (length == 0) {
-        std::size_t largest = 0;
-        for (std::size_t i = 0; i < o.sources.size(); ++i)
-          if (samples_of(o.sources[i]) > samples_of(o.sources[largest])) largest = i;
-        std::uint64_t left = samples_of(o.sources[largest]);
-        for (; left > 0; ++length)
-          if (mr::mix_pattern(shares).source_at(length) == largest) --left;
+        // Until each source gave its last sample once.
+        std::vector<std::uint64_t> left;
+        for (const auto& source : o.sources) left.push_back(samples_of(source));
+        std::size_t alive = left.size();
+        for (; alive > 0; ++length) {
+          std::uint64_t& here = left[mr::mix_pattern(shares).source_at(length)];
+          if (here > 0 && --here == 0) --alive;
+        }
         while (length % o.global_batch != 0) ++length;
       }
       while (now.size() < length) take();

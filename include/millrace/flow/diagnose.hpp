@@ -94,8 +94,12 @@ struct batch_has_no_such_column {
 template <class Flow>
 struct source_cannot_be_mixed {
   static_assert(never<Flow>,
-                "millrace: a source of mix() is indexed_shards(), then shuffle or not, then maps or none; put other "
-                "stages behind mix()");
+                "millrace: behind a source of mix() there may be a shuffle, then maps; put other stages behind mix()");
+};
+template <class... Sources>
+struct mix_of_indexed_and_others {
+  static_assert(never<Sources...>,
+                "millrace: mix() takes sources that all have an index (indexed_shards), or none that has one");
 };
 template <class... Things>
 struct mix_takes_weighted_flows {

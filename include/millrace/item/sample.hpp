@@ -10,6 +10,7 @@
 #include <millrace/base/random.hpp>
 #include <millrace/item/record.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -59,10 +60,11 @@ std::size_t held_bytes_of(const T& item) noexcept {
   else return sizeof(T);
 }
 
-/// The record that an item is, as its origin; nothing for other types.
+/// The record that an item is or names, as its origin; nothing for other types.
 template <class T>
 record origin_of(const T& item) noexcept {
   if constexpr (std::is_base_of_v<record, T>) return item;
+  else if constexpr (requires { { item.origin() } -> std::same_as<record>; }) return item.origin();
   else return {};
 }
 

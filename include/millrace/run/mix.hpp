@@ -1,4 +1,4 @@
-// mix: several indexed data sets by weight, in one exact order. Opt-in: not in the umbrella.
+// mix: several sources by weight, in one exact order. Opt-in: not in the umbrella.
 //
 //   #include <millrace/run/mix.hpp>
 //   auto flow = mr::mix({.seed = 7, .when_dry = mr::dry::cycle},
@@ -11,12 +11,16 @@
 // (mix_pattern::shares_of), and every stretch of positions holds them: with two sources within one sample. What happens
 // when a source runs dry, and how long an epoch then is: run/mix_plan.hpp. Ranks and resume: as indexed_shards();
 // stats().sources counts what was delivered of each, explain() names the source.
-// Errors: those of indexed_shards(); setup_error for a weight that is none, a source without samples, a resume point of
+// Sources without an index, shards() and from(), are mixed alike, in one process: run/mix_streams.hpp. They have no
+// stats().sources and no explain(), and what ends an epoch is known when it is there.
+// Errors: those of the sources; setup_error for a weight that is none, a source without samples, a resume point of
 // other sources, weights, windows, seeds or rule. Threads: as shards().
 #pragma once
 
 #include <millrace/run/indexed_shards.hpp>
 #include <millrace/run/mix_prepare.hpp>
+#include <millrace/run/mix_streams.hpp>
+#include <millrace/run/mixed_data.hpp>
 #include <millrace/run/session_options.hpp>
 #include <millrace/stages/shuffle.hpp>
 
@@ -91,21 +95,22 @@ class mix_source {
 
 namespace detail {
 
-/// A flow that may be mixed: an indexed source, a shuffle or none, maps or none.
+/// A flow that may be mixed: a source that is no mix itself, a shuffle or none, maps or none.
 template <class Flow>
 struct mixable {
   static constexpr bool good = false;
 };
-template <class Item, class... Maps>
-struct mixable<flow<Item, indexed_shards_source, map_stage<Maps>...>> {
-  static constexpr bool good = true;
+template <class Source>
+inline constexpr bool is_indexed = std::is_same_v<Source, indexed_shards_source>;
+template <class Item, class Source, class... Maps>
+struct mixable<flow<Item, Source, map_stage<Maps>...>> {
+  static constexpr bool good = is_indexed<Source> || !requires { typename Source::planned; };
+  static constexpr bool indexed = is_indexed<Source>;
   static constexpr std::size_t maps = sizeof...(Maps);
 };
-template <class Item, class... Maps>
-struct mixable<flow<Item, indexed_shards_source, shuffle_stage, map_stage<Maps>...>> {
-  static constexpr bool good = true;
-  static constexpr std::size_t maps = sizeof...(Maps);
-};
+template <class Item, class Source, class... Maps>
+struct mixable<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
+    : mixable<flow<Item, Source, map_stage<Maps>...>> {};
 
 template <class Flow>
 constexpr void explain_mixable() {
@@ -141,6 +146,18 @@ void add_options(const std::tuple<Maps...>& maps, map_options& o) {
       maps);
 }
 
+/// The source, and one stage of the maps behind each of its sources.
+template <class Source, class First, class... Rest>
+auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
+  using item = typename First::item;
+  using prepare = mix_prepare<item, decltype(maps_of(first.stages)), decltype(maps_of(rest.stages))...>;
+  prepare maps{{maps_of(std::move(first.stages)), maps_of(std::move(rest.stages))...}};
+  map_options of_maps;
+  std::apply([&](const auto&... m) { (add_options(m, of_maps), ...); }, maps.sources);
+  return flow<item, Source, map_stage<prepare>>{
+      {}, std::move(source), seed, {map_stage<prepare>{{}, std::move(maps), of_maps}}};
+}
+
 }  // namespace detail
 
 /// The sources' order counts: it is their number, and the resume point's.
@@ -153,6 +170,9 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
   } else if constexpr (!(detail::mixable<Flows>::good && ...)) {
     (detail::explain_mixable<Flows>(), ...);
     return broken_flow{};
+  } else if constexpr ((detail::mixable<Flows>::indexed || ...) != (detail::mixable<Flows>::indexed && ...)) {
+    diagnose::report<diagnose::mix_of_indexed_and_others<diagnose::arrives<typename Flows::source_type>...>>();
+    return broken_flow{};
   } else if constexpr (!(std::is_same_v<typename Flows::item, typename first_flow::item> && ...)) {
     diagnose::report<diagnose::mixed_items_differ<diagnose::arrives<typename Flows::item>...>>();
     return broken_flow{};
@@ -160,17 +180,14 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
     mix_rule rule{.when_dry = options.when_dry};
     (rule.sources.push_back(
          {of.weight, of.flow.seed, detail::window_of(of.flow.stages), std::move(of.name)}), ...);
-    mix_source source(std::make_shared<mixed_data>(std::vector{of.flow.source.data()...}, std::move(rule)));
-    if constexpr ((detail::mixable<Flows>::maps + ...) == 0) {
-      return flow<mixed_record, mix_source>{{}, std::move(source), options.seed};
+    if constexpr (!(detail::mixable<Flows>::indexed && ...)) {
+      mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);
+      return detail::mixed_flow(std::move(source), options.seed, of.flow...);
     } else {
-      using item = typename first_flow::item;
-      map_options of_maps;
-      std::tuple<decltype(detail::maps_of(of.flow.stages))...> maps(detail::maps_of(std::move(of.flow.stages))...);
-      std::apply([&](const auto&... m) { (detail::add_options(m, of_maps), ...); }, maps);
-      using prepare = mix_prepare<item, decltype(detail::maps_of(of.flow.stages))...>;
-      return flow<item, mix_source, map_stage<prepare>>{
-          {}, std::move(source), options.seed, {map_stage<prepare>{{}, {std::move(maps)}, of_maps}}};
+      mix_source source(std::make_shared<mixed_data>(std::vector{of.flow.source.data()...}, std::move(rule)));
+      if constexpr ((detail::mixable<Flows>::maps + ...) > 0)
+        return detail::mixed_flow(std::move(source), options.seed, of.flow...);
+      else return flow<mixed_record, mix_source>{{}, std::move(source), options.seed};
     }
   }
 }

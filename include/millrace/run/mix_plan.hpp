@@ -10,7 +10,8 @@
 // - stop: the epoch ends behind the last sample of the first one that does. Each epoch begins a pass of every source.
 // - renormalise: the others go on in proportion to their weights, until all are through: an epoch is one pass of all.
 // - cycle: the source goes on with its next pass, in the middle of an epoch if need be; none ever begins again. An
-//   epoch is as many batches as the pass of the source with the most samples takes, rounded up, or epoch_batches.
+//   epoch is as long as the pass of the source that lasts longest (the largest for its weight), so that each sample
+//   comes at least once in the first, rounded up to batches; or epoch_batches.
 // Where an epoch of stop or renormalise fills no last batch, that is dropped or short, as in lane_plan.
 // Rank r of R takes the positions p = r mod R; whatever R, the order is the same. Every rank walks all of them, since a
 // source's n-th sample may be any rank's: planning costs R times as much for each sample that it gets.
@@ -19,14 +20,12 @@
 
 #include <millrace/run/lane_plan.hpp>
 #include <millrace/run/mix_pattern.hpp>
+#include <millrace/run/mix_rule.hpp>
 
 #include <numeric>
 #include <tuple>
 
 namespace millrace::inline MILLRACE_ABI {
-
-/// What becomes of a mix when one of its sources has no more samples.
-enum class dry : std::uint8_t { stop, cycle, renormalise };
 
 struct mix_plan_source {
   double weight = 1;
@@ -88,7 +87,7 @@ class mix_plan {
   }
   /// In the list of all sources' parts, one source after the other.
   std::uint64_t first_part(std::size_t source) const noexcept { return first_parts_[source]; }
-  /// The source whose end an epoch's length comes from: the first dry one, the last, or the one with the most samples.
+  /// The source whose end an epoch's length comes from: the first dry one, the last, or the one that lasts longest.
   std::size_t measure() const noexcept { return measure_; }
 
   /// Of an epoch.
@@ -241,9 +240,12 @@ class mix_plan {
                           "Use a smaller batch, more data, dry::cycle, or batch({.drop_last = false})");
       return;
     }
-    const auto fewer = [](const lane_plan& a, const lane_plan& b) { return a.samples() < b.samples(); };
-    const auto largest = std::max_element(sources_.begin(), sources_.end(), fewer);
-    measure_ = static_cast<std::size_t>(largest - sources_.begin());
+    std::uint64_t pass = 0;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const std::uint64_t end = phases_.front().pattern.position_of(i, sources_[i].samples() - 1) + 1;
+      if (end > pass) measure_ = i;
+      pass = std::max(pass, end);
+    }
     if (options_.epoch_batches == lane_plan_options::endless) {
       positions_ = lane_plan_options::endless;
     } else if (options_.epoch_batches != lane_plan_options::exact_pass) {
@@ -252,7 +254,6 @@ class mix_plan {
                           "Choose fewer, or an endless one");
       positions_ = options_.epoch_batches * batch;
     } else {
-      const std::uint64_t pass = phases_.front().pattern.position_of(measure_, largest->samples() - 1) + 1;
       positions_ = (pass + batch - 1) / batch * batch;
     }
   }

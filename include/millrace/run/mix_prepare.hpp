@@ -1,14 +1,16 @@
-// The maps that stand behind each source of a mix, as one callable: each record goes through those of its source.
+// The maps that stand behind each source of a mix, as one callable: each item goes through those of its source.
 //
 //   using maps_of_a = std::tuple<map_stage<F>>;  using maps_of_b = std::tuple<map_stage<G>, map_stage<H>>;
 //   mix_prepare<example, maps_of_a, maps_of_b> prepare{{a, b}};
-//   example e = prepare(std::move(record), random, memory);          // record.source says whose maps
+//   example e = prepare(std::move(record), random, memory);          // record.number() says whose maps
 //
-// The maps of a source draw from one stream, one after the other. Errors: what a map throws. Threads: any number.
+// A mixed item says which source it is from as number(), and is what that one made as alone<Source>() (mixed_record,
+// mixed_item). The maps of a source draw from one stream, one after the other. Errors: what a map throws.
+// Threads: any number.
 #pragma once
 
-#include <millrace/flow/diagnose.hpp>
-#include <millrace/run/mixed_data.hpp>
+#include <millrace/base/random.hpp>
+#include <millrace/item/scratch.hpp>
 #include <millrace/stages/map.hpp>
 
 #include <tuple>
@@ -19,16 +21,17 @@ template <class Item, class... MapsOfSources>
 struct mix_prepare {
   std::tuple<MapsOfSources...> sources;
 
-  Item operator()(mixed_record item, draw& random, scratch& memory) const {
+  template <class Mixed>
+  Item operator()(Mixed item, draw& random, scratch& memory) const {
     return of_source<0>(std::move(item), random, memory);
   }
 
  private:
-  template <std::size_t Source>
-  Item of_source(mixed_record item, draw& random, scratch& memory) const {
+  template <std::size_t Source, class Mixed>
+  Item of_source(Mixed&& item, draw& random, scratch& memory) const {
     if constexpr (Source + 1 < sizeof...(MapsOfSources))
-      if (item.source != Source) return of_source<Source + 1>(std::move(item), random, memory);
-    return run<0>(std::get<Source>(sources), record(std::move(item)), random, memory);
+      if (item.number() != Source) return of_source<Source + 1>(std::move(item), random, memory);
+    return run<0>(std::get<Source>(sources), std::move(item).template alone<Source>(), random, memory);
   }
 
   template <std::size_t Map, class Maps, class In>

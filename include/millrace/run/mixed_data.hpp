@@ -11,6 +11,7 @@
 
 #include <millrace/io/shard_data.hpp>
 #include <millrace/run/mix_cursor.hpp>
+#include <millrace/run/mix_rule.hpp>
 #include <millrace/run/planned_run_options.hpp>
 
 #include <memory>
@@ -20,17 +21,12 @@ namespace millrace::inline MILLRACE_ABI {
 /// A record of a mix.
 struct mixed_record : record {
   std::size_t source = 0;   ///< which of the mixed sources it is from, counted from 0
-};
 
-struct mix_rule_source {
-  double weight = 1;
-  std::uint64_t seed = 0;
-  std::size_t window = 0;   ///< of its shuffle, in samples; 0: none
-  std::string name{};       ///< for people; empty: its number
-};
-struct mix_rule {
-  std::vector<mix_rule_source> sources{};
-  dry when_dry = dry::stop;
+  std::size_t number() const noexcept { return source; }
+  template <std::size_t Source>
+  record alone() && noexcept {
+    return std::move(*this);
+  }
 };
 
 class mixed_data {

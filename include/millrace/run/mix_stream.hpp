@@ -1,0 +1,104 @@
+// One of the sources of a mix without an index: its passes, in its own order, with one sample looked at beforehand.
+//
+//   mix_stream<shards_source> one(source, {.seed = 7, .window = 8192});
+//   one.begin_pass(3);
+//   while (!one.dry(counts)) use(one.take());
+//
+// Shuffled as shuffle() right behind the source would: parts, then samples within the window. Errors: what the source
+// throws, with the part's name. Threads: belongs to one.
+#pragma once
+
+#include <millrace/item/tally.hpp>
+#include <millrace/run/plan.hpp>
+
+#include <optional>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct mix_stream_options {
+  std::uint64_t seed = 0;
+  std::size_t window = 0;         ///< of its shuffle, in samples; 0: none
+  std::uint64_t first_part = 0;   ///< in the list of all sources' parts
+};
+
+template <class Source>
+class mix_stream {
+ public:
+  using item = typename Source::item;
+  using options = mix_stream_options;
+
+  mix_stream(const Source& source, const options& o)
+      : source_(source),
+        options_(o),
+        plan_({.seed = o.seed,
+               .parts = source.parts(),
+               .shuffled = o.window > 0,
+               .window = std::max<std::size_t>(1, o.window)}) {}
+  mix_stream(const mix_stream&) = delete;
+  mix_stream& operator=(const mix_stream&) = delete;
+
+  /// What is left of the pass before is not given any more.
+  void begin_pass(std::uint64_t pass) {
+    waiting_.clear();
+    waiting_.begin_epoch();
+    reader_.reset();
+    order_ = plan_.parts_of(pass);
+    pass_ = pass;
+    next_part_ = 0;
+  }
+  std::uint64_t pass() const noexcept { return pass_; }
+  std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
+
+  /// Whether the pass is through.
+  bool dry(tally& counts) {
+    while (!waiting_.ready() && read_one(counts)) {
+    }
+    return waiting_.empty();
+  }
+  sample<item> take() { return waiting_.pop(); }
+
+ private:
+  using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
+
+  /// False when there are no more.
+  bool read_one(tally& counts) {
+    try {
+      if (!reader_) {
+        if (next_part_ == order_.size()) {
+          waiting_.end_epoch();
+          return false;
+        }
+        reader_.emplace(source_.open(order_[next_part_], pass_));
+        next_index_ = 0;
+      }
+      if (std::optional<item> next = reader_->next()) {
+        sample<item> s;
+        s.epoch = pass_;
+        s.id = sample_id(options_.first_part + order_[next_part_], next_index_++);
+        s.item = std::move(next);
+        waiting_.push(std::move(s));
+        return true;
+      }
+    } catch (...) {
+      place at;
+      if constexpr (requires { source_.part_name(order_[next_part_]); })
+        at.shard = source_.part_name(order_[next_part_]);
+      std::rethrow_exception(located_exception(at));
+    }
+    if constexpr (requires { reader_->report(counts); }) reader_->report(counts);
+    reader_.reset();
+    ++next_part_;
+    return true;
+  }
+
+  const Source source_;
+  const options options_;
+  const plan plan_;
+  jitter_order<item> waiting_{plan_};
+  std::vector<std::size_t> order_;
+  std::optional<reader> reader_;
+  std::uint64_t pass_ = 0, next_index_ = 0;
+  std::size_t next_part_ = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,148 @@
+// Sources without an index, mixed: the order is that of the same sources with one.
+#include "../temporary_folder.hpp"
+#include "quiet_sessions.hpp"
+
+#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/shards.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/run/mix.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/stages/from.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+namespace mr = millrace;
+
+namespace {
+
+struct example {
+  std::int32_t label;
+};
+using labels = std::vector<std::int32_t>;
+
+example prepare(const mr::record& r) { return {mr::integer<std::int32_t>(r["cls"])}; }
+example from_int(int label) { return {label}; }
+
+std::string write_shards(const temporary_folder& folder, int first, int samples) {
+  mr::shard_writer shards({.pattern = folder / "s-%03d.tar", .max_samples = 7});
+  for (int i = first; i < first + samples; ++i) shards.write(std::to_string(i), {{"cls", std::to_string(i)}});
+  shards.close();
+  return folder.path();
+}
+
+/// By epoch.
+template <class Flow>
+std::vector<labels> run(Flow flow, int threads = 2, std::uint64_t epochs = 3) {
+  mr::session session{std::move(flow), quiet(threads, epochs)};
+  std::vector<labels> all(epochs);
+  for (auto& b : session)
+    for (const std::int32_t label : b.template get<&example::label>().host()) all[b.epoch()].push_back(label);
+  return all;
+}
+
+std::vector<int> numbers_from(int first, int count) {
+  std::vector<int> v(static_cast<std::size_t>(count));
+  std::iota(v.begin(), v.end(), first);
+  return v;
+}
+
+constexpr mr::dry all_rules[] = {mr::dry::stop, mr::dry::cycle, mr::dry::renormalise};
+
+}  // namespace
+
+TEST_CASE("without an index a mix is what it is with one, where neither is shuffled") {
+  const temporary_folder a, b, c;
+  const std::string paths[] = {write_shards(a, 0, 50), write_shards(b, 1'000, 23), write_shards(c, 2'000, 6)};
+  for (const mr::dry rule : all_rules) {
+    const auto mixed = [&](auto make) {
+      return mr::mix({.seed = 7, .when_dry = rule}, mr::weighted{make(paths[0]), 0.6},
+                     mr::weighted{make(paths[1]), 0.3}, mr::weighted{make(paths[2]), 0.1}) |
+             mr::map(prepare) | mr::batch<&example::label>({.size = 1});
+    };
+    const auto expected = run(mixed([](const std::string& path) { return mr::indexed_shards(path); }));
+    for (const int threads : {0, 1, 3}) {
+      const auto found = run(mixed([](const std::string& path) { return mr::shards(path); }), threads);
+      CHECK(found == expected);
+    }
+  }
+}
+
+TEST_CASE("shuffled, each source still gives each sample once a pass, and the shares hold") {
+  const temporary_folder a, b;
+  const std::string first = write_shards(a, 0, 70), second = write_shards(b, 1'000, 30);
+  const auto mixed = [&](std::uint64_t seed) {
+    return mr::mix({.seed = seed, .when_dry = mr::dry::renormalise},
+                   mr::weighted{mr::shards(first) | mr::shuffle({.window = 20}), 0.6},
+                   mr::weighted{mr::shards(second) | mr::shuffle({.window = 5}), 0.4}) |
+           mr::map(prepare) | mr::batch<&example::label>({.size = 10});
+  };
+  const auto epochs = run(mixed(7));
+  CHECK(run(mixed(7), 0) == epochs);
+  CHECK(run(mixed(8)) != epochs);
+  for (const labels& epoch : epochs) {
+    REQUIRE(epoch.size() == 100);
+    CHECK(std::set<std::int32_t>(epoch.begin(), epoch.end()).size() == 100);
+    // The second is through at 75: until then every ten positions hold six and four of them.
+    for (std::size_t at = 0; at < 70; at += 10)
+      CHECK(std::count_if(epoch.begin() + static_cast<long>(at), epoch.begin() + static_cast<long>(at) + 10,
+                          [](std::int32_t label) { return label < 1'000; }) == 6);
+  }
+  CHECK(epochs[0] != epochs[1]);
+}
+
+TEST_CASE("sources of different kinds are mixed, each through its own maps") {
+  const temporary_folder folder;
+  const std::string path = write_shards(folder, 0, 12);
+  const std::vector<int> range = numbers_from(1'000, 30);
+  int next = 2'000;
+  const auto generate = [&]() -> std::optional<int> { return next++; };
+  const auto epochs = run(mr::mix({.when_dry = mr::dry::stop}, mr::weighted{mr::shards(path) | mr::map(prepare)},
+                                  mr::weighted{mr::from(range) | mr::shuffle({.window = 4}) | mr::map(from_int)},
+                                  mr::weighted{mr::from(generate) | mr::map(from_int)}) |
+                              mr::batch<&example::label>({.size = 2}),
+                          2, 1);
+  REQUIRE(epochs[0].size() == 34);   // the shards' twelfth sample is the last
+  for (std::size_t i = 0; i < epochs[0].size(); ++i) CHECK(epochs[0][i] / 1'000 == static_cast<int>(i % 3));
+}
+
+TEST_CASE("a mix without an index refuses ranks, and says so when a source is empty") {
+  const std::vector<int> some = numbers(20), none;
+  const auto mixed = [](const std::vector<int>& a, const std::vector<int>& b, mr::dry rule) {
+    return mr::mix({.when_dry = rule}, mr::weighted{mr::from(a) | mr::map(from_int)},
+                   mr::weighted{mr::from(b) | mr::map(from_int), 1, "empty"}) |
+           mr::batch<&example::label>({.size = 2});
+  };
+  mr::session_options two = quiet(1);
+  two.ranks = {.rank = 0, .world_size = 2};
+  CHECK_THROWS_WITH_AS((mr::session{mixed(some, some, mr::dry::stop), two}), doctest::Contains("indexed_shards()"),
+                       mr::setup_error);
+  for (const mr::dry rule : all_rules)
+    CHECK_THROWS_WITH_AS(run(mixed(some, none, rule)), doctest::Contains("empty of the mix has no sample"),
+                         mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::mix({}, mr::weighted{mr::from(some), 0.5}, mr::weighted{mr::from(some), -1}),
+                       doctest::Contains("the weight -1"), mr::setup_error);
+}
+
+TEST_CASE("a damaged shard of a mix is an error that names it, behind all samples before it") {
+  const temporary_folder a, b;
+  const std::string first = write_shards(a, 0, 7), second = write_shards(b, 1'000, 7);
+  std::filesystem::resize_file(b / "s-000.tar", 5 * 1'024 + 600);   // five samples, and a cut header
+  for (const int threads : {0, 2}) {
+    mr::session session{mr::mix({}, mr::weighted{mr::shards(first)}, mr::weighted{mr::shards(second)}) |
+                            mr::map(prepare) | mr::batch<&example::label>({.size = 1}),
+                        quiet(threads)};
+    labels seen;
+    try {
+      for (auto& batch : session) seen.push_back(batch.get<&example::label>().host()[0]);
+      FAIL("no error");
+    } catch (const mr::data_error& e) {
+      CHECK(e.where().shard == b / "s-000.tar");
+    }
+    CHECK(seen == labels{0, 1'000, 1, 1'001, 2, 1'002, 3, 1'003, 4, 1'004});
+  }
+}
