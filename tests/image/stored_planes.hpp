@@ -40,7 +40,8 @@ class stored_planes {
         auto& own = rows[static_cast<std::size_t>(c)];
         const std::size_t before = own.size(), more = static_cast<std::size_t>(info.comp_info[c].v_samp_factor) * 8;
         own.resize(before + more, std::vector<std::uint8_t>(info.comp_info[c].width_in_blocks * 8 + 64));
-        for (std::size_t y = before; y < own.size(); ++y) pointers[static_cast<std::size_t>(c)].push_back(own[y].data());
+        for (std::size_t y = before; y < own.size(); ++y)
+          pointers[static_cast<std::size_t>(c)].push_back(own[y].data());
         arrays[c] = pointers[static_cast<std::size_t>(c)].data();
       }
       jpeg_read_raw_data(&info, arrays, step);
@@ -66,7 +67,8 @@ class stored_planes {
     const int across = 8 * whole_.horizontal_sampling, down = 8 * whole_.vertical_sampling;
     cut.left = static_cast<int>(box.left) / across * across;
     cut.top = static_cast<int>(box.top) / down * down;
-    const int right = std::min((static_cast<int>(box.left + box.width) + across - 1) / across * across, cut.image_width);
+    const int end = static_cast<int>(box.left + box.width);
+    const int right = std::min((end + across - 1) / across * across, cut.image_width);
     const int bottom = std::min((static_cast<int>(box.top + box.height) + down - 1) / down * down, cut.image_height);
     for (int c = 0; c < whole_.components; ++c) {
       const int h = c == 0 ? 1 : whole_.horizontal_sampling, v = c == 0 ? 1 : whole_.vertical_sampling;

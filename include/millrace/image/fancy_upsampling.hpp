@@ -7,10 +7,10 @@
 // subsampled axis. `sums` are i16, weighted by 4; a row that is not subsampled vertically gives 4 * sample. A pixel's
 // chroma is then (3 * own + neighbour + bias) >> 4, where even pixels look left and odd ones right. The biases are
 // libjpeg's: 8, 7 where both axes are subsampled (jdsample.c, h2v2), 4, 8 for the horizontal one alone (h2v1).
-// Colours: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point, each sum rounded as in
-// jdcolor.c, and clamped. The AVX2 twin is in fancy_upsampling_avx2.hpp and gives the same bits.
-// Units: samples; `sums` need [-1] and [ceil(count / 2)]. Kernels may write up to 31 samples beyond `count`, and read as
-// much. Errors: none. Threads: pure. Source of the rule: libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.
+// Colours: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point, each sum rounded
+// as in jdcolor.c, and clamped. The AVX2 twin is in fancy_upsampling_avx2.hpp and gives the same bits.
+// Units: samples; `sums` need [-1] and [ceil(count / 2)]. Kernels may write up to 31 samples beyond `count`, and read
+// as much. Errors: none. Threads: pure. Source of the rule: libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -27,7 +27,7 @@ struct jpeg_planes {
   plane_view component[3];
   int components = 0;                                     ///< 1 or 3
   int horizontal_sampling = 1, vertical_sampling = 1;     ///< of chroma: 1 or 2
-  int left = 0, top = 0;                                  ///< luma pixel of the region's origin, a multiple of the MCU's
+  int left = 0, top = 0;                                  ///< luma pixel of the region's origin, multiple of the MCU's
   int image_width = 0, image_height = 0;
 };
 

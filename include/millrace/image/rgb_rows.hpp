@@ -5,10 +5,11 @@
 //   rows.make(60);                                   // rows 60 .. 63; 60 is a multiple of vertical_sampling
 //   rows.row(1, 2)[0];                               // green of row 62, column rows.left() (100 or one less)
 //
-// Three planar channels; gray planes need no conversion and are not taken. The planes must hold one pixel around what is
-// asked for, except at the picture's edge, where libjpeg repeats the last sample. Rows below the planes repeat the last
-// one. Rows may be read 64 bytes beyond their end. Errors: none. Threads: one at a time; no allocation once the largest
-// width has been seen. Source of the rule: fancy_upsampling.hpp; below three chroma columns libjpeg repeats samples.
+// Three planar channels; gray planes need no conversion and are not taken. The planes must hold one pixel around what
+// is asked for, except at the picture's edge, where libjpeg repeats the last sample. Rows below the planes repeat the
+// last one. Rows may be read 64 bytes beyond their end. Errors: none. Threads: one at a time; no allocation once the
+// largest width has been seen. Source of the rule: fancy_upsampling.hpp; below three chroma columns libjpeg repeats
+// samples.
 #pragma once
 
 #include <millrace/image/fancy_upsampling.hpp>

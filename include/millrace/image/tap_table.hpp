@@ -26,9 +26,7 @@ class tap_table {
   static constexpr int weight_bits = 14;
 
   void build(const plan_axis& axis) {
-    spans_.clear();
-    weights_.clear();
-    max_count_ = 0;
+    clear();
     const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
     const std::int64_t reach = 2 * (axis.length > step ? axis.length : step);
     std::int64_t start = axis.clip_begin;
@@ -37,6 +35,19 @@ class tap_table {
       while (start + 1 < axis.clip_end && (2 * start + 1) * step <= centre - reach) ++start;
       add_output(axis, start, centre, reach, step);
     }
+  }
+
+  void clear() noexcept {
+    spans_.clear();
+    weights_.clear();
+    max_count_ = 0;
+  }
+
+  /// One more output, of `count` weights that are 0 or more and sum to 2^14.
+  void append(std::size_t first, const std::int16_t* weights, std::size_t count) {
+    spans_.push_back({first, count, weights_.size()});
+    weights_.insert(weights_.end(), weights, weights + count);
+    if (count > max_count_) max_count_ = count;
   }
 
   std::size_t outputs() const noexcept { return spans_.size(); }
