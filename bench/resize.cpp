@@ -3,8 +3,8 @@
 //   sh bench/run.sh resize [--quick] [--only M]
 //
 // Planes and RGBX pixels are decoded beforehand and lie in the second-level cache when they are read, as after a
-// decoder. Variants take turns picture by picture; a figure is the least of the rounds' means, for a shared machine only
-// ever adds. "cold" rows lie in a ring of 64 MiB, the others in one place.
+// decoder. Variants take turns picture by picture; a figure is the least of the rounds' means, for a shared machine
+// only ever adds. "cold" rows lie in a ring of 64 MiB, the others in one place.
 #include "harness.hpp"
 #include "parts/resize_loops.hpp"
 #include "photo_sets.hpp"
@@ -81,7 +81,8 @@ std::vector<source> pictures_of(const bench::photo_set_recipe& recipe, std::size
 std::vector<source> large_pictures(std::size_t most) {
   std::vector<source> sources;
   for (const auto& p : bench::detail::find_photos(bench::data_folder() + "/photos"))
-    if (sources.size() < most && p.width * p.height < 6'000'000) add_picture(sources, bench::detail::read_bytes(p.path));
+    if (sources.size() < most && p.width * p.height < 6'000'000)
+      add_picture(sources, bench::detail::read_bytes(p.path));
   return sources;
 }
 

@@ -51,7 +51,8 @@ class build final : public resize_build {
                            .image_width = static_cast<int>(c.width), .image_height = static_cast<int>(c.height)};
     for (std::size_t k = 0; k < 3; ++k)
       planes.component[k] = {.data = c.plane[k], .stride_bytes = c.plane_width[k],
-                             .width = static_cast<int>(c.plane_width[k]), .height = static_cast<int>(c.plane_height[k])};
+                             .width = static_cast<int>(c.plane_width[k]),
+                             .height = static_cast<int>(c.plane_height[k])};
     resizer_.render(planes);
   }
 

@@ -21,29 +21,28 @@ namespace millrace::inline MILLRACE_ABI::detail {
 /// `extent` counts the chroma samples of the whole axis.
 inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
   into.clear();
+  const std::size_t last = extent - 1;
   std::vector<std::uint32_t> sums((luma.max_count() + 1) / 2 + 3);
-  std::vector<std::int16_t> weights(sums.size());
   for (std::size_t o = 0; o < luma.outputs(); ++o) {
     const std::size_t begin = luma.first(o), end = luma.end(o);
-    const std::size_t first = begin == 0 ? 0 : std::min((begin - 1) / 2, extent - 1);
-    const std::size_t count = std::min(end / 2, extent - 1) - first + 1;
-    std::fill_n(sums.begin(), count, 0U);
-    const auto give = [&](std::size_t k, std::uint32_t weight) { sums[std::min(k, extent - 1) - first] += weight; };
+    const std::size_t first = begin == 0 ? 0 : std::min((begin - 1) / 2, last);
+    const std::size_t count = std::min(end / 2, last) - first + 1;
+    std::uint32_t* const into_sums = sums.data();
+    for (std::size_t k = 0; k < count; ++k) into_sums[k] = 0;
     for (std::size_t x = begin; x < end; ++x) {
       const auto weight = static_cast<std::uint32_t>(luma.weights(o)[x - begin]);
-      const std::size_t own = x / 2;
-      const std::size_t other = x % 2 == 1 ? own + 1 : own == 0 ? 0 : own - 1;
-      give(own, 3 * weight);
-      give(other, weight);
+      const std::size_t own = x / 2, other = x == 0 ? 0 : (x - 1) / 2 + x % 2;
+      into_sums[std::min(own, last) - first] += 3 * weight;
+      into_sums[std::min(other, last) - first] += weight;
     }
+    std::int16_t* const weights = into.append(first, count);
     std::uint32_t running = 0, before = 0;
     for (std::size_t k = 0; k < count; ++k) {
-      running += sums[k];
+      running += into_sums[k];
       const std::uint32_t upto = (running + 2) / 4;
       weights[k] = static_cast<std::int16_t>(upto - before);
       before = upto;
     }
-    into.append(first, weights.data(), count);
   }
 }
 

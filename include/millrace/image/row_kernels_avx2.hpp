@@ -25,20 +25,12 @@ namespace millrace::inline MILLRACE_ABI::detail {
 /// Three vectors of 32 bytes, R, G and B of 32 pixels, to 96 interleaved bytes.
 class avx2_interleaver {
  public:
-  /// Pixel p of channel c belongs to byte (3 p + c) mod 16 of some block of 16: one shuffle for each channel, then
-  /// blends by masks of period 3. Compilers turn a blend by a mask they know into a comparison; these they do not know.
   avx2_interleaver() noexcept {
-    alignas(32) std::uint8_t order[3][32], mask[3][32];
-    for (unsigned c = 0; c < 3; ++c)
-      for (unsigned p = 0; p < 16; ++p) {
-        const unsigned at = (3 * p + c) % 16;
-        order[c][at] = order[c][at + 16] = static_cast<std::uint8_t>(p);
-        mask[c][p] = mask[c][p + 16] = p % 3 == c ? 0xff : 0;
-      }
     for (unsigned c = 0; c < 3; ++c) {
-      order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(order[c]));
-      mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(mask[c]));
+      order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.order[c]));
+      mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.mask[c]));
     }
+    // Compilers turn a blend by a mask that they know into a comparison; these they do not know.
     asm("" : "+x"(mask_[0]), "+x"(mask_[1]), "+x"(mask_[2]));
   }
 
@@ -64,8 +56,25 @@ class avx2_interleaver {
   }
 
  private:
+  /// Pixel p of channel c belongs to byte (3 p + c) mod 16 of some block of 16: one shuffle for each channel, then
+  /// blends by masks of period 3.
+  struct byte_tables {
+    alignas(32) std::uint8_t order[3][32], mask[3][32];
+    constexpr byte_tables() : order(), mask() {
+      for (unsigned c = 0; c < 3; ++c)
+        for (unsigned p = 0; p < 16; ++p) {
+          const unsigned at = (3 * p + c) % 16;
+          order[c][at] = order[c][at + 16] = static_cast<std::uint8_t>(p);
+          mask[c][p] = mask[c][p + 16] = p % 3 == c ? 0xff : 0;
+        }
+    }
+  };
+  static const byte_tables tables;
+
   __m256i order_[3], mask_[3];
 };
+
+inline constexpr avx2_interleaver::byte_tables avx2_interleaver::tables{};
 
 struct avx2_rows {
   static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
