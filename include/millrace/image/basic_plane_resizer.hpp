@@ -92,7 +92,7 @@ class basic_plane_resizer {
     for (std::size_t c = 0; c < 3; ++c)
       for (std::size_t r = 0; r < 4; ++r) rows.rows[c][r] = given(c, std::min(r, k));
     main_.push(rows);
-    while (wants_rows() && main_.ready(next_output_)) emit_rgb(next_output_++);
+    for (; wants_rows() && main_.ready(next_output_); ++next_output_) emit_rgb();
     if (!wants_rows() && streams_) Kernels::numbers::finish_streaming();
   }
 
@@ -134,14 +134,14 @@ class basic_plane_resizer {
           for (std::size_t k = 0; k < 4; ++k) pushed.rows[c][k] = color_.row(c, k);
         main_.push(pushed);
       }
-      emit_rgb(next_output_);
+      emit_rgb();
     }
   }
 
   void render_gray(const jpeg_planes& planes) {
     start_luma(planes);
     for (; next_output_ < outputs_; ++next_output_) {
-      top_up_luma(next_output_);
+      top_up_luma();
       main_.taps(next_output_, main_taps_);
       main_taps_.plane_stride = 0;
       emit([&](const row_output& to) { Kernels::rows::blend_rgb(main_taps_, to); });
@@ -167,7 +167,7 @@ class basic_plane_resizer {
                    .first_row = taps[0]->source_begin(), .planes = 2,
                    .flipped = job_.plan.columns.flipped, .offset = -(128 << 7)});
     for (; next_output_ < outputs_; ++next_output_) {
-      top_up_luma(next_output_);
+      top_up_luma();
       while (!chroma_.ready(next_output_)) {
         pushed_rows pushed;
         for (std::size_t c = 0; c < 2; ++c)
@@ -187,16 +187,16 @@ class basic_plane_resizer {
                  .first_row = rows_.source_begin(), .planes = 1, .flipped = job_.plan.columns.flipped});
   }
 
-  void top_up_luma(std::size_t output) noexcept {
-    while (!main_.ready(output)) {
+  void top_up_luma() noexcept {
+    while (!main_.ready(next_output_)) {
       pushed_rows pushed;
       four_rows(plane_[0], main_.next_row() - luma_top_, pushed.rows[0]);
       main_.push(pushed);
     }
   }
 
-  void emit_rgb(std::size_t output) noexcept {
-    main_.taps(output, main_taps_);
+  void emit_rgb() noexcept {
+    main_.taps(next_output_, main_taps_);
     emit([&](const row_output& to) { Kernels::rows::blend_rgb(main_taps_, to); });
   }
 
