@@ -32,7 +32,6 @@ class tap_table {
     const std::int64_t reach = 2 * (axis.length > step ? axis.length : step);
     const auto most = static_cast<std::size_t>(std::min(reach / step + 1, axis.clip_end - axis.clip_begin));
     if (running_.size() < most) running_.resize(most);
-    spans_.reserve(static_cast<std::size_t>(axis.count));
     std::int64_t start = axis.clip_begin;
     for (std::int64_t o = axis.first; o < axis.first + axis.count; ++o) {
       const std::int64_t centre = (2 * o + 1) * axis.length + 2 * axis.begin * axis.target;
@@ -42,20 +41,20 @@ class tap_table {
   }
 
   void clear() noexcept {
-    spans_.clear();
-    used_ = max_count_ = 0;
+    outputs_ = used_ = max_count_ = 0;
   }
 
   /// One more output, of `count` weights, which the caller writes: 0 or more, 2^14 in all.
   std::int16_t* append(std::size_t first, std::size_t count) {
-    if (weights_.size() < used_ + count) weights_.resize(2 * (used_ + count));
-    spans_.push_back({first, count, used_});
+    if (weights_.size() < used_ + count || spans_.size() == outputs_) grow(count);
+    spans_[outputs_++] = {.first = static_cast<std::uint32_t>(first), .count = static_cast<std::uint32_t>(count),
+                          .weights_at = used_};
     used_ += count;
     if (count > max_count_) max_count_ = count;
     return weights_.data() + used_ - count;
   }
 
-  std::size_t outputs() const noexcept { return spans_.size(); }
+  std::size_t outputs() const noexcept { return outputs_; }
   std::size_t first(std::size_t output) const noexcept { return spans_[output].first; }
   std::size_t count(std::size_t output) const noexcept { return spans_[output].count; }
   std::size_t end(std::size_t output) const noexcept { return first(output) + count(output); }
@@ -64,12 +63,18 @@ class tap_table {
 
   /// The source pixels that any output uses: [source_begin, source_end).
   std::size_t source_begin() const noexcept { return spans_.front().first; }
-  std::size_t source_end() const noexcept { return end(spans_.size() - 1); }
+  std::size_t source_end() const noexcept { return end(outputs_ - 1); }
 
  private:
   struct tap_span {
-    std::size_t first, count, weights_at;
+    std::uint32_t first, count;
+    std::size_t weights_at;
   };
+
+  [[gnu::noinline]] void grow(std::size_t count) {
+    spans_.resize(std::max<std::size_t>(2 * spans_.size(), 64));
+    weights_.resize(2 * (used_ + count));
+  }
 
   /// The triangle of one output: source pixel i lies at (2 i + 1) * step.
   struct triangle {
@@ -106,7 +111,7 @@ class tap_table {
   std::vector<tap_span> spans_;
   std::vector<std::int16_t> weights_;
   std::vector<std::uint64_t> running_;
-  std::size_t used_ = 0;        // of weights_
+  std::size_t outputs_ = 0, used_ = 0;   // of spans_ and weights_
   std::size_t max_count_ = 0;
   std::uint64_t divisor_ = 0, reciprocal_ = 0;   // many outputs have the same sum
 };
