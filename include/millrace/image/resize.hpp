@@ -11,6 +11,7 @@
 #pragma once
 
 #include <millrace/image/resize_kernels.hpp>
+#include <millrace/image/resize_plan.hpp>
 #include <millrace/image/tap_table.hpp>
 
 #include <cstddef>
@@ -20,13 +21,6 @@
 
 namespace millrace::inline MILLRACE_ABI {
 namespace detail {
-
-/// What a resizer makes: both axes of the source, and whether its rows become the columns of the result.
-struct resize_plan {
-  plan_axis rows{};
-  plan_axis columns{};
-  bool transposed = false;
-};
 
 template <class Kernels>
 class basic_resizer {

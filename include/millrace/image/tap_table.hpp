@@ -13,6 +13,7 @@
 
 #include <millrace/image/plan_axis.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -26,20 +27,34 @@ class tap_table {
   static constexpr int weight_bits = 14;
 
   void build(const plan_axis& axis) {
-    spans_.clear();
-    weights_.clear();
-    max_count_ = 0;
+    clear();
     const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
     const std::int64_t reach = 2 * (axis.length > step ? axis.length : step);
+    const auto most = static_cast<std::size_t>(std::min(reach / step + 1, axis.clip_end - axis.clip_begin));
+    if (running_.size() < most) running_.resize(most);
     std::int64_t start = axis.clip_begin;
     for (std::int64_t o = axis.first; o < axis.first + axis.count; ++o) {
       const std::int64_t centre = (2 * o + 1) * axis.length + 2 * axis.begin * axis.target;
       while (start + 1 < axis.clip_end && (2 * start + 1) * step <= centre - reach) ++start;
-      add_output(axis, start, centre, reach, step);
+      add_output({.start = start, .end = axis.clip_end, .centre = centre, .reach = reach, .step = step});
     }
   }
 
-  std::size_t outputs() const noexcept { return spans_.size(); }
+  void clear() noexcept {
+    outputs_ = used_ = max_count_ = 0;
+  }
+
+  /// One more output, of `count` weights, which the caller writes: 0 or more, 2^14 in all.
+  std::int16_t* append(std::size_t first, std::size_t count) {
+    if (weights_.size() < used_ + count || spans_.size() == outputs_) grow(count);
+    spans_[outputs_++] = {.first = static_cast<std::uint32_t>(first), .count = static_cast<std::uint32_t>(count),
+                          .weights_at = used_};
+    used_ += count;
+    if (count > max_count_) max_count_ = count;
+    return weights_.data() + used_ - count;
+  }
+
+  std::size_t outputs() const noexcept { return outputs_; }
   std::size_t first(std::size_t output) const noexcept { return spans_[output].first; }
   std::size_t count(std::size_t output) const noexcept { return spans_[output].count; }
   std::size_t end(std::size_t output) const noexcept { return first(output) + count(output); }
@@ -48,44 +63,57 @@ class tap_table {
 
   /// The source pixels that any output uses: [source_begin, source_end).
   std::size_t source_begin() const noexcept { return spans_.front().first; }
-  std::size_t source_end() const noexcept { return end(spans_.size() - 1); }
+  std::size_t source_end() const noexcept { return end(outputs_ - 1); }
 
  private:
   struct tap_span {
-    std::size_t first, count, weights_at;
+    std::uint32_t first, count;
+    std::size_t weights_at;
   };
 
-  void add_output(const plan_axis& axis, std::int64_t start, std::int64_t centre, std::int64_t reach,
-                  std::int64_t step) {
-    running_.clear();
+  [[gnu::noinline]] void grow(std::size_t count) {
+    spans_.resize(std::max<std::size_t>(2 * spans_.size(), 64));
+    weights_.resize(2 * (used_ + count));
+  }
+
+  /// The triangle of one output: source pixel i lies at (2 i + 1) * step.
+  struct triangle {
+    std::int64_t start, end, centre, reach, step;
+  };
+
+  void add_output(const triangle& t) {
+    std::uint64_t* const running = running_.data();
+    std::size_t count = 0;
     std::uint64_t sum = 0;
-    for (std::int64_t i = start, at = (2 * start + 1) * step; i < axis.clip_end && at < centre + reach;
-         ++i, at += 2 * step) {
-      const std::int64_t distance = at < centre ? centre - at : at - centre;
-      if (distance < reach) sum += static_cast<std::uint64_t>(reach - distance);
-      running_.push_back(sum);
+    for (std::int64_t i = t.start, at = (2 * t.start + 1) * t.step; i < t.end && at < t.centre + t.reach;
+         ++i, at += 2 * t.step) {
+      const std::int64_t distance = at < t.centre ? t.centre - at : at - t.centre;
+      if (distance < t.reach) sum += static_cast<std::uint64_t>(t.reach - distance);
+      running[count++] = sum;
     }
     // 31 bits of the running sum are plenty, and leave room for one reciprocal instead of a division per tap.
     const int shift = std::bit_width(sum) > 31 ? static_cast<int>(std::bit_width(sum)) - 31 : 0;
     const std::uint64_t whole = sum >> shift;
-    const std::uint64_t reciprocal = ((std::uint64_t{1} << (weight_bits + 32)) + whole / 2) / whole;
-    const std::size_t weights_at = weights_.size();
+    if (whole != divisor_) {
+      divisor_ = whole;
+      reciprocal_ = ((std::uint64_t{1} << (weight_bits + 32)) + whole / 2) / whole;
+    }
+    std::int16_t* const weights = append(static_cast<std::size_t>(t.start), count);
     std::uint64_t before = 0;
-    for (std::size_t k = 0; k < running_.size(); ++k) {
-      const bool last = k + 1 == running_.size();
-      const std::uint64_t upto = last ? std::uint64_t{1} << weight_bits
-                                      : ((running_[k] >> shift) * reciprocal + (std::uint64_t{1} << 31)) >> 32;
-      weights_.push_back(static_cast<std::int16_t>(upto - before));
+    for (std::size_t k = 0; k + 1 < count; ++k) {
+      const std::uint64_t upto = ((running[k] >> shift) * reciprocal_ + (std::uint64_t{1} << 31)) >> 32;
+      weights[k] = static_cast<std::int16_t>(upto - before);
       before = upto;
     }
-    spans_.push_back({static_cast<std::size_t>(start), running_.size(), weights_at});
-    if (running_.size() > max_count_) max_count_ = running_.size();
+    weights[count - 1] = static_cast<std::int16_t>((std::uint64_t{1} << weight_bits) - before);
   }
 
   std::vector<tap_span> spans_;
   std::vector<std::int16_t> weights_;
   std::vector<std::uint64_t> running_;
+  std::size_t outputs_ = 0, used_ = 0;   // of spans_ and weights_
   std::size_t max_count_ = 0;
+  std::uint64_t divisor_ = 0, reciprocal_ = 0;   // many outputs have the same sum
 };
 
 }  // namespace detail

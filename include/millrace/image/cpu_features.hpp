@@ -1,0 +1,29 @@
+// Whether this CPU runs the AVX2 kernels; those who choose between kernels ask here.
+//
+//   if (mr::detail::cpu_has_avx2()) ...        // AVX2, FMA and F16C; an aarch64 or an older x86-64 says no
+//
+// Errors: none. Threads: any; asked of the CPU once.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+inline bool cpu_has_avx2() noexcept {
+#ifdef __x86_64__
+  static const bool has = [] {   // once: in a virtual machine the instruction leaves for the host
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    const bool half_floats = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+    return half_floats && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,73 @@
+// libjpeg's "fancy" upsampling of chroma and its conversion of YCbCr to RGB, bit for bit, in small row kernels.
+//
+//   portable_upsampling::sum_rows(near, far, count, sums);                        // 3 * near + far
+//   portable_upsampling::color_half({.luma = y, .blue = sums_b, .red = sums_r, .count = 64, .rgb = {r, g, b}});
+//
+// A chroma sample lies between two pixels, so a pixel takes 3/4 of the nearer and 1/4 of the farther sample on each
+// subsampled axis. `sums` are i16, weighted by 4; a row that is not subsampled vertically gives 4 * sample. A pixel's
+// chroma is then (3 * own + neighbour + bias) >> 4, where even pixels look left and odd ones right. The biases are
+// libjpeg's: 8, 7 where both axes are subsampled (jdsample.c, h2v2), 4, 8 for the horizontal one alone (h2v1).
+// Colours: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point, each sum rounded
+// as in jdcolor.c, and clamped. The AVX2 twin is in fancy_upsampling_avx2.hpp and gives the same bits.
+// Units: samples; `sums` need [-1] and [ceil(count / 2)]. Kernels may write up to 31 samples beyond `count`, and read
+// as much. Errors: none. Threads: pure. Source of the rule: libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// One row of pixels to be made of luma and chroma.
+template <class Chroma>
+struct color_row {
+  const std::uint8_t* luma = nullptr;
+  const Chroma *blue = nullptr, *red = nullptr;   ///< u8, or i16 sums
+  std::size_t count = 0;                          ///< pixels
+  int even_bias = 8, odd_bias = 7;                ///< of sums only
+  std::uint8_t* rgb[3] = {};
+};
+
+struct portable_upsampling {
+  static void sum_rows(const std::uint8_t* near, const std::uint8_t* far, std::size_t count,
+                       std::int16_t* sums) noexcept {
+    for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<std::int16_t>(3 * near[i] + far[i]);
+  }
+
+  /// Chroma that is subsampled vertically only: u8, rounded by `bias` (1 where `far` lies above, 2 below).
+  static void blend_rows(const std::int16_t* sums, std::size_t count, int bias, std::uint8_t* out) noexcept {
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>((sums[i] + bias) >> 2);
+  }
+
+  /// Chroma of half the width, as sums. The first pixel is an even one.
+  static void color_half(const color_row<std::int16_t>& row) noexcept {
+    const auto chroma = [&](const std::int16_t* sums, std::size_t x) {
+      const std::int16_t* own = sums + x / 2;
+      return x % 2 == 0 ? (3 * own[0] + own[-1] + row.even_bias) >> 4 : (3 * own[0] + own[1] + row.odd_bias) >> 4;
+    };
+    for (std::size_t x = 0; x < row.count; ++x) color_pixel(row, x, chroma(row.blue, x), chroma(row.red, x));
+  }
+
+  /// Chroma of the full width.
+  static void color_full(const color_row<std::uint8_t>& row) noexcept {
+    for (std::size_t x = 0; x < row.count; ++x) color_pixel(row, x, row.blue[x], row.red[x]);
+  }
+
+ private:
+  static std::uint8_t clamped(int value) noexcept {
+    return static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+  }
+
+  template <class Row>
+  static void color_pixel(const Row& row, std::size_t x, int blue, int red) noexcept {
+    constexpr int half = 1 << 15;
+    const int y = row.luma[x], u = blue - 128, v = red - 128;
+    row.rgb[0][x] = clamped(y + ((91'881 * v + half) >> 16));
+    row.rgb[1][x] = clamped(y + ((-22'554 * u - 46'802 * v + half) >> 16));
+    row.rgb[2][x] = clamped(y + ((116'130 * u + half) >> 16));
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
