@@ -68,8 +68,6 @@ MILLRACE_AVX2 words alternate(words even, words odd) noexcept {
 MILLRACE_AVX2 quads multiply_pairs(words a, words b) noexcept { return __builtin_ia32_pmaddwd256(a, b); }
 MILLRACE_AVX2 words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
 MILLRACE_AVX2 words magnitudes(words a) noexcept { return a > -a ? a : -a; }
-MILLRACE_AVX2 words least(words a, words b) noexcept { return a < b ? a : b; }
-MILLRACE_AVX2 words most(words a, words b) noexcept { return a > b ? a : b; }
 /// As numbers without a sign, 65535 at most. The builtins for it differ between compilers and their versions.
 MILLRACE_AVX2 words saturating_sum(words a, words b) noexcept {
   words sum;
@@ -80,7 +78,10 @@ MILLRACE_AVX2 words saturating_sum(words a, words b) noexcept {
 MILLRACE_AVX2 bytes clamped_bytes(words a, words b) noexcept {
   return reinterpret_cast<bytes>(__builtin_ia32_packuswb256(a, b));
 }
-MILLRACE_AVX2 bool any(words mask) noexcept { return __builtin_ia32_pmovmskb256(reinterpret_cast<bytes>(mask)) != 0; }
+/// Whether a and b have a bit in common.
+MILLRACE_AVX2 bool any_of(words a, words b) noexcept {
+  return __builtin_ia32_ptestz256(reinterpret_cast<octs>(a), reinterpret_cast<octs>(b)) == 0;
+}
 
 MILLRACE_AVX2 void store_low(std::uint8_t* to, octs v) noexcept {
   const auto half = __builtin_shufflevector(v, v, 0, 1);

@@ -20,7 +20,7 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-enum : int { most_in_column = 5'000, least_sample = -512, most_sample = 511 };
+enum : int { most_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, least_sample = -512, most_sample = 511 };
 
 /// A quantiser's numbers, each row twice, as a pair's coefficients lie.
 struct dequantiser {
@@ -36,7 +36,7 @@ struct dequantiser {
       step[at] = step[at + right_block] = zigzag[k];
       largest = std::max<int>(largest, zigzag[k]);
     }
-    largest_dc = most_in_column / std::max<int>(1, zigzag[0]);
+    largest_dc = largest_dc_term / std::max<int>(1, zigzag[0]);
     may_overflow = largest * ((1 << largest_ac_size) - 1) > 32'767;
   }
 };
