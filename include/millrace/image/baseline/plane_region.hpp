@@ -30,6 +30,7 @@ struct mcu_region {
     rows = (h.height + mcu_height - 1) / mcu_height;
     cut(ask.left, ask.right, mcu_width, columns, first_column, end_column);
     cut(ask.top, ask.bottom, mcu_height, rows, first_row, end_row);
+    end_row = std::min((end_row + h.rows_together - 1) / h.rows_together * h.rows_together, rows);
   }
   int width() const noexcept { return end_column - first_column; }
   int height() const noexcept { return end_row - first_row; }

@@ -74,6 +74,7 @@ struct scan_header {
   int width = 0, height = 0, components = 0;
   std::array<scan_component, 3> component{};
   unsigned restart_interval = 0;            // MCUs, or 0
+  int rows_together = 1;                    // rows of MCUs that libjpeg decodes, and warns of, as one
   std::size_t data_offset_bytes = 0;
 };
 
@@ -162,6 +163,7 @@ class scan_header_reader {
   jpeg_refusal check_sampling() {
     auto& c = header_.component;
     if (header_.components == 1) {
+      header_.rows_together = c[0].vertical;
       c[0].horizontal = c[0].vertical = 1;   // the MCU of a single component is one block, whatever its factors
       return jpeg_refusal::none;
     }

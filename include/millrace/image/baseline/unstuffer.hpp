@@ -106,7 +106,8 @@ class unstuffer {
 
   /// At a 0xff: one byte, or the interval's end.
   void copy_escape() noexcept {
-    if (file_end_ - from_ < 2) return finish(false);
+    // Fill bytes may go on to the file's end, of which libjpeg warns: they are no marker yet.
+    if (file_end_ - from_ < 2 || from_[1] == 0xff) return finish(false);
     if (from_[1] != 0) return finish(true);
     *to_++ = 0xff;
     from_ += 2;
