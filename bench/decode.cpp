@@ -133,7 +133,9 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   for (const auto& v : variants)
     std::printf("  %-36s %s us\n", v.name, bench::spread(v.us, "%.1f").c_str());
   for (const auto& v : variants) run.result(set_name + ": " + v.name, bench::median(v.us), "us");
-  const auto times_as_fast = [&](std::size_t which) { return bench::median(variants[0].us) / bench::median(variants[which].us); };
+  const auto times_as_fast = [&](std::size_t which) {
+    return bench::median(variants[0].us) / bench::median(variants[which].us);
+  };
   run.result(set_name + ": own alone, times libjpeg-turbo's region", times_as_fast(2), "x");
   run.result(set_name + ": own pairs, times libjpeg-turbo's region", times_as_fast(3), "x");
   run.result(set_name + ": own list, times libjpeg-turbo's region", times_as_fast(4), "x");

@@ -29,6 +29,15 @@ class jpeg_plane_decoder {
     if (choice == code::best) tools_.take_best();
   }
 
+  /// Whether this processor has what the fast code wants. The portable code is right, but slower than libjpeg-turbo.
+  static bool has_fast_code() noexcept {
+#ifdef __x86_64__
+    return __builtin_cpu_supports("bmi2") != 0 && detail::avx2_inverse_dct::usable();
+#else
+    return false;
+#endif
+  }
+
   jpeg_planes_result decode(const jpeg_planes_request& ask) {
     jpeg_planes_result result;
     decode_each({&ask, 1}, [&](std::size_t, const jpeg_planes_result& r) { result = r; });

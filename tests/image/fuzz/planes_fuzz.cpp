@@ -1,9 +1,9 @@
 // A libFuzzer target: whatever the bytes, the own decoder refuses them or has the planes that libjpeg gives unwarned.
 //
-//   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -Iinclude tests/image/fuzz/planes_fuzz.cpp -ljpeg \
-//     -o planes_fuzz && ./planes_fuzz -max_len=4096 FOLDER_WITH_SMALL_JPEGS
+//   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -Iinclude \
+//     tests/image/fuzz/planes_fuzz.cpp -ljpeg -o planes_fuzz && ./planes_fuzz -max_len=4096 FOLDER_WITH_SMALL_JPEGS
 //
-// The first four bytes choose the crop; the rest is the file, which is also decoded beside itself, and by portable code.
+// The first four bytes choose the crop; the rest is the file, which is also decoded beside itself and by portable code.
 #include <millrace/image/jpeg_plane_decoder.hpp>
 
 #include "../slow_planes.hpp"

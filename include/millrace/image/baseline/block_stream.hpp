@@ -173,7 +173,7 @@ struct live_stream {
 /// How a processor takes bits out of a window, and goes on to the next block without a branch.
 struct portable_steps {
   [[gnu::always_inline]] static int magnitude(std::uint64_t window, const coefficient_entry& e) noexcept {
-    return static_cast<int>(window >> (e.shift & 63) & ((std::uint64_t{1} << e.magnitude) - 1));
+    return static_cast<int>(window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1));
   }
   [[gnu::always_inline]] static void go_on(live_stream& s, unsigned advance, unsigned next_k) noexcept {
     const unsigned ends = advance >> 7;

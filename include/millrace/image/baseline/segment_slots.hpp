@@ -45,6 +45,7 @@ class segment_slots {
       first_pair_[c] = first_pair;
       first_pair += row_pairs(c, stored_mcus()) * static_cast<std::size_t>(sampling_[c].vertical);
     }
+    coefficient_bytes_ = first_pair * pair_coefficients * sizeof(std::int16_t);
     for (std::size_t m = 0; m < skipped_mcus(); ++m)
       for (std::size_t c = 0; c < count; ++c)
         for (int y = 0; y < sampling_[c].vertical; ++y)
@@ -75,7 +76,8 @@ class segment_slots {
   block_slot* skipped() noexcept { return skipped_.data(); }
   std::size_t component_of(std::size_t block) const noexcept { return component_of_[block]; }
 
-  void clear_coefficients() noexcept { std::memset(coefficients_.data(), 0, sizeof coefficients_); }
+  /// Of a number of bytes that only the run knows: a constant one has g++ write them by a slow string instruction.
+  void clear_coefficients() noexcept { std::memset(coefficients_.data(), 0, coefficient_bytes_); }
 
   /// Of the first `mcus` MCUs that were stored. A last block without a neighbour has one of zeros.
   template <class Use>
@@ -101,7 +103,7 @@ class segment_slots {
     return first_pair_[component] + static_cast<std::size_t>(y) * row_pairs(component, stored_mcus());
   }
 
-  std::size_t components_ = 0, blocks_ = 1;
+  std::size_t components_ = 0, blocks_ = 1, coefficient_bytes_ = 0;
   std::array<sampling, 3> sampling_{};
   std::array<std::size_t, 3> first_pair_{};
   std::array<std::uint8_t, skipped_blocks> component_of_{};
