@@ -172,8 +172,8 @@ struct live_stream {
 
 /// How a processor takes bits out of a window, and goes on to the next block without a branch.
 struct portable_steps {
-  [[gnu::always_inline]] static int magnitude(std::uint64_t window, const coefficient_entry& e) noexcept {
-    return static_cast<int>(window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1));
+  [[gnu::always_inline]] static unsigned magnitude(std::uint64_t window, const coefficient_entry& e) noexcept {
+    return static_cast<unsigned>(window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1));
   }
   [[gnu::always_inline]] static void go_on(live_stream& s, unsigned advance, unsigned next_k) noexcept {
     const unsigned ends = advance >> 7;
@@ -187,12 +187,12 @@ struct portable_steps {
 #ifdef __x86_64__
 /// Written out, because compilers make branches of the choices, and because no flag is needed this way.
 struct x86_steps {
-  [[gnu::always_inline]] static int magnitude(std::uint64_t window, const coefficient_entry& e) noexcept {
+  [[gnu::always_inline]] static unsigned magnitude(std::uint64_t window, const coefficient_entry& e) noexcept {
     std::uint16_t control;
     std::memcpy(&control, &e.shift, 2);
     std::uint64_t bits;
     asm("bextr %q2, %1, %0" : "=r"(bits) : "r"(window), "r"(std::uint64_t{control}) : "cc");
-    return static_cast<int>(bits);
+    return static_cast<unsigned>(bits);
   }
   [[gnu::always_inline]] static void go_on(live_stream& s, unsigned advance, unsigned next_k) noexcept {
     const void* table = s.slot->ac;
@@ -216,7 +216,8 @@ template <class Steps, bool refill>
   const unsigned advance = e.advance, next_k = s.k + advance;
   std::int16_t* const to = s.slot->coefficients;
   to[coefficient_order[s.k + e.run]] = e.value;
-  to[coefficient_order[next_k - 1]] = static_cast<std::int16_t>(Steps::magnitude(s.window, e) + e.bias);
+  const unsigned last = Steps::magnitude(s.window, e) + static_cast<unsigned>(e.bias);
+  to[coefficient_order[next_k - 1]] = static_cast<std::int16_t>(last);
   if (__builtin_expect((next_k & beyond_block) != 0, 0)) return true;
   const unsigned bits = e.bits;
   s.window <<= bits;
