@@ -101,7 +101,7 @@ inline real_image upsampled_rows(const real_image& from, std::size_t height) {
 }
 
 /// The fast way in real numbers: planes at full size, cropped, resized, flipped, converted, clamped.
-inline real_image planes_then_colors(const resize_case& c, const mr::detail::jpeg_planes& planes) {
+inline real_image planes_then_colors(const resize_case& c, const mr::jpeg_planes& planes) {
   real_image result({c.rows, c.columns, 3});
   real_image ycc[3];
   for (int k = 0; k < 3; ++k) {

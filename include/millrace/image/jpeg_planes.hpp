@@ -1,13 +1,12 @@
-// The samples of a JPEG as they are stored, one plane per component, for a region of the picture: what a decoder gives
-// and a resizer takes.
+// The samples of a JPEG's components as they are stored, before chroma is upsampled and colours are converted.
 //
-//   mr::detail::jpeg_planes p;
-//   p.component[0].data[y * p.component[0].stride_bytes + x];   // luma of pixel (p.left + x, p.top + y)
-//   p.component[1];                                             // blue difference, 1 / horizontal_sampling as wide
+//   mr::jpeg_planes p = ...;                                     // of a region, see jpeg_plane_decoder.hpp
+//   const mr::plane_view& y = p.component[0];
+//   y.data[row * y.stride_bytes + column];                       // luma of pixel (p.left + column, p.top + row)
+//   p.component[1].data[...];                                    // chroma begins at p.left / p.horizontal_sampling
 //
-// Units: samples of 8 bits. A plane's width and height count the samples that lie in the region and in the picture; no
-// byte beyond them may be read or is promised. Errors: none. Threads: a view; the decoder owns the memory.
-// Format: ITU-T T.81, A.1.1 (sampling factors).
+// Shapes: samples are u8; width and height count those that belong to the picture, so the last ones are its border
+// where the region reaches it. Lifetime: views; whoever made them says how long they are good.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -15,20 +14,20 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace::inline MILLRACE_ABI {
 
 struct plane_view {
   const std::uint8_t* data = nullptr;
   std::size_t stride_bytes = 0;
-  int width = 0, height = 0;
+  int width = 0, height = 0;   ///< samples of this component that are valid, clipped to the picture
 };
 
 struct jpeg_planes {
   plane_view component[3];
-  int components = 0;                                     ///< 1 or 3
-  int horizontal_sampling = 1, vertical_sampling = 1;     ///< of chroma: 1 or 2
-  int left = 0, top = 0;                                  ///< luma pixel of the region's origin, multiple of the MCU's
+  int components = 0;                                    ///< 1 (gray) or 3 (Y, Cb, Cr)
+  int horizontal_sampling = 1, vertical_sampling = 1;    ///< luma samples for one of chroma: 1 or 2
+  int left = 0, top = 0;                                 ///< luma pixel of the region's origin
   int image_width = 0, image_height = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}  // namespace millrace::inline MILLRACE_ABI

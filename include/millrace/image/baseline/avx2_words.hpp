@@ -1,0 +1,99 @@
+// Sixteen 16-bit or eight 32-bit numbers in one AVX2 register, with the few operations that an inverse DCT takes.
+//
+//   using namespace detail::avx2;
+//   [[gnu::target("avx2")]] void f(...) { words w = load(memory); quads sum = multiply_pairs(w, pair_of(3, -5)); }
+//
+// Vector types instead of <immintrin.h>, which would add an eighth to what the library costs a compiler. All of them
+// are inlined, and only into functions with the same target. Threads: pure.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstdint>
+#include <cstring>
+
+#ifdef __x86_64__
+
+namespace millrace::inline MILLRACE_ABI::detail::avx2 {
+
+using words [[gnu::vector_size(32)]] = std::int16_t;
+using quads [[gnu::vector_size(32)]] = std::int32_t;
+using octs [[gnu::vector_size(32)]] = long long;
+using bytes [[gnu::vector_size(32)]] = char;
+
+#define MILLRACE_AVX2 [[gnu::target("avx2"), gnu::always_inline]] inline
+
+MILLRACE_AVX2 words load(const std::int16_t* from) noexcept {   // of 32 aligned bytes
+  return *static_cast<const words*>(__builtin_assume_aligned(from, 32));
+}
+MILLRACE_AVX2 words words_of(int value) noexcept { return words{} + static_cast<std::int16_t>(value); }
+MILLRACE_AVX2 quads quads_of(int value) noexcept { return quads{} + value; }
+/// (first, second) eight times.
+MILLRACE_AVX2 words pair_of(int first, int second) noexcept {
+  return reinterpret_cast<words>(quads_of(static_cast<int>((first & 0xffff) | static_cast<unsigned>(second) << 16)));
+}
+
+/// Of each half of 128 bits: a0 b0 a1 b1 a2 b2 a3 b3, and the same of 4 to 7.
+MILLRACE_AVX2 words low_pairs(words a, words b) noexcept {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
+}
+MILLRACE_AVX2 words high_pairs(words a, words b) noexcept {
+  return __builtin_shufflevector(a, b, 4, 20, 5, 21, 6, 22, 7, 23, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+MILLRACE_AVX2 bytes low_pairs(bytes a, bytes b) noexcept {
+  return __builtin_shufflevector(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 16, 48, 17, 49, 18, 50,
+                                 19, 51, 20, 52, 21, 53, 22, 54, 23, 55);
+}
+MILLRACE_AVX2 bytes high_pairs(bytes a, bytes b) noexcept {
+  return __builtin_shufflevector(a, b, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 24, 56, 25, 57,
+                                 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
+}
+MILLRACE_AVX2 quads low_pairs(quads a, quads b) noexcept {
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13);
+}
+MILLRACE_AVX2 quads high_pairs(quads a, quads b) noexcept {
+  return __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+}
+MILLRACE_AVX2 octs low_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 0, 4, 2, 6); }
+MILLRACE_AVX2 octs high_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 1, 5, 3, 7); }
+/// The middle quarters change places: pairs of both halves become neighbours.
+MILLRACE_AVX2 octs swap_middle(octs a) noexcept { return __builtin_shufflevector(a, a, 0, 2, 1, 3); }
+
+/// Even words of the first, odd words of the second.
+MILLRACE_AVX2 words alternate(words even, words odd) noexcept {
+  return __builtin_shufflevector(even, odd, 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31);
+}
+
+/// a0 b0 + a1 b1, ...
+MILLRACE_AVX2 quads multiply_pairs(words a, words b) noexcept { return __builtin_ia32_pmaddwd256(a, b); }
+MILLRACE_AVX2 words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
+MILLRACE_AVX2 words magnitudes(words a) noexcept { return a > -a ? a : -a; }
+/// As numbers without a sign, 65535 at most. The builtins for it differ between compilers and their versions.
+MILLRACE_AVX2 words saturating_sum(words a, words b) noexcept {
+  words sum;
+  asm("vpaddusw %2, %1, %0" : "=x"(sum) : "x"(a), "x"(b));
+  return sum;
+}
+/// To bytes from 0 to 255; of each half, those of a and then those of b.
+MILLRACE_AVX2 bytes clamped_bytes(words a, words b) noexcept {
+  return reinterpret_cast<bytes>(__builtin_ia32_packuswb256(a, b));
+}
+/// Whether a and b have a bit in common.
+MILLRACE_AVX2 bool any_of(words a, words b) noexcept {
+  return __builtin_ia32_ptestz256(reinterpret_cast<octs>(a), reinterpret_cast<octs>(b)) == 0;
+}
+
+MILLRACE_AVX2 void store_low(std::uint8_t* to, octs v) noexcept {
+  const auto half = __builtin_shufflevector(v, v, 0, 1);
+  std::memcpy(to, &half, 16);
+}
+MILLRACE_AVX2 void store_high(std::uint8_t* to, octs v) noexcept {
+  const auto half = __builtin_shufflevector(v, v, 2, 3);
+  std::memcpy(to, &half, 16);
+}
+
+#undef MILLRACE_AVX2
+
+}  // namespace millrace::inline MILLRACE_ABI::detail::avx2
+
+#endif

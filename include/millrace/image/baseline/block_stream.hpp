@@ -1,0 +1,288 @@
+// Decodes the blocks of one JPEG, or of two at once: the loops in which a picture spends most of its time.
+//
+//   detail::block_stream s;
+//   s.begin_segment(slots, count, bit, store);   // slots[count] is there too
+//   detail::run(s);  or  detail::run(s, other);  // until one of them is at its segment's end
+//   if (s.at_end()) ...                        // s.bit is the next segment's first bit, s.odd if a code was impossible
+//
+// A step is one look-up and nothing that depends on it branches: whether a block ends is data. So a stream alone waits
+// for its own look-ups, and two of them fill each other's waits. What is rare - a long code, an entry that runs into
+// the next block - leaves the loop, is decoded by itself, and the loop is entered again. A segment's end is such a case
+// as well: a table all of whose entries are slow. Any bits at all are decoded without touching anything but the slots'
+// coefficients and their dump. Positions are bit addresses, 8 * address + bit, which saves a register for the base.
+// Source of the codes: ITU-T T.81 F.2.2. Threads: none shared.
+#pragma once
+
+#include <millrace/image/baseline/component_tables.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// Two blocks side by side: row i of the left one at 16 * i, of the right one at 16 * i + 8, then room for what is
+/// stored in vain.
+constexpr std::size_t pair_coefficients = 144;
+constexpr std::size_t right_block = 8;
+
+/// Where coefficient k of a block lies; all beyond the last one are one place behind the pair.
+constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
+  std::array<std::uint8_t, 256> order{};
+  order.fill(128);
+  unsigned row = 0, column = 0;
+  for (std::size_t k = 0; k < 64; ++k) {
+    order[k] = static_cast<std::uint8_t>(16 * row + column);
+    const bool up = (row + column) % 2 == 0;
+    if (up) {
+      if (column == 7) ++row;
+      else if (row == 0) ++column;
+      else --row, ++column;
+    } else {
+      if (row == 7) ++column;
+      else if (column == 0) ++row;
+      else ++row, --column;
+    }
+  }
+  return order;
+}
+inline constexpr std::array<std::uint8_t, 256> coefficient_order = make_coefficient_order();
+
+/// One block of a segment. The tables are of stored or of skipped blocks.
+struct block_slot {
+  const void* ac;                    // for the rest of this block
+  const void* next_dc;               // for the block after it
+  std::int16_t* coefficients;        // of a stored block; never null
+  const component_tables* tables;
+  std::uintptr_t begin_bit;          // of a skipped block: where its DC difference lies
+};
+
+/// Every entry is slow, whether it is read as one of coefficients or of skipped symbols.
+class stop_table {
+ public:
+  stop_table() noexcept {
+    constexpr std::uint8_t entry[2] = {0, slow_advance};
+    for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = entry[i % 2];
+  }
+  const void* data() const noexcept { return bytes_.data(); }
+
+ private:
+  alignas(64) std::array<std::uint8_t, sizeof(coefficient_table)> bytes_;
+};
+static_assert(sizeof(skip_table) <= sizeof(coefficient_table));
+
+inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
+  std::uint64_t bytes;
+  std::memcpy(&bytes, reinterpret_cast<const void*>(bit >> 3), 8);
+  return __builtin_bswap64(bytes) << (bit & 7);
+}
+
+struct block_stream {
+  std::uintptr_t bit = 0;         // of the next symbol
+  unsigned k = 0;                 // the coefficient that comes next; 0: the block's DC difference
+  bool store = false;             // or skip
+  bool stuck = false;             // at an entry that the loop cannot take
+  bool odd = false;               // an impossible code was met; what follows has no meaning
+  const void* table = nullptr;
+  block_slot* slot = nullptr;
+  block_slot* end = nullptr;
+  const void* next_segments_dc = nullptr;
+
+  void begin_segment(block_slot* slots, std::size_t count, bool stored, const stop_table& stop) noexcept {
+    store = stored;
+    k = 0;
+    slot = slots;
+    end = slots + count;
+    slots->begin_bit = bit;
+    const component_tables& first = *slots->tables;
+    table = stored ? static_cast<const void*>(first.dc.data()) : first.dc_skip.data();
+    next_segments_dc = end[-1].next_dc;
+    end[-1].next_dc = stop.data();
+  }
+  void end_segment() noexcept { end[-1].next_dc = next_segments_dc; }
+  bool at_end() const noexcept { return slot == end; }
+
+  /// The next symbol, whatever it is.
+  void decode_symbol() noexcept {
+    const std::uint64_t window = window_at(bit);
+    if (k == 0) decode_difference(window);
+    else decode_ac(window);
+    if (!store) slot[1].begin_bit = bit;
+    if (k < 64) return;
+    odd = odd || k > 64;
+    table = slot->next_dc;
+    ++slot;
+    k = 0;
+  }
+
+ private:
+  void decode_difference(std::uint64_t window) noexcept {
+    auto [length, size] = slot->tables->dc_code.find(window);
+    if (length == 0 || size > largest_dc_size) {
+      odd = true;
+      length = 1;
+      size = 0;
+    }
+    if (store) slot->coefficients[0] = magnitude(window, length, size);
+    bit += length + size;
+    k = 1;
+    table = slot->ac;
+  }
+  void decode_ac(std::uint64_t window) noexcept {
+    auto [length, byte] = slot->tables->ac_code.find(window);
+    ac_symbol s(byte);
+    if (length == 0 || !s.usual()) {
+      odd = true;
+      length = 1;
+      s = ac_symbol(0);
+    }
+    bit += length + s.size;
+    if (s.ends()) {
+      k = 64;
+      return;
+    }
+    k += s.run + 1;
+    if (store && s.size > 0) slot->coefficients[coefficient_order[k - 1]] = magnitude(window, length, s.size);
+  }
+  static std::int16_t magnitude(std::uint64_t window, unsigned length, unsigned size) noexcept {
+    if (size == 0) return 0;
+    return static_cast<std::int16_t>(extended(static_cast<unsigned>(window << length >> (64 - size)), size));
+  }
+};
+
+/// What a loop holds in registers of a stream.
+struct live_stream {
+  std::uint64_t window;
+  std::uintptr_t bit;
+  const void* table;
+  block_slot* slot;
+  unsigned k;
+
+  [[gnu::always_inline]] explicit live_stream(const block_stream& s) noexcept
+      : window(0), bit(s.bit), table(s.table), slot(s.slot), k(s.k) {}
+  [[gnu::always_inline]] void save(block_stream& s) const noexcept {
+    s.bit = bit;
+    s.k = k;
+    s.table = table;
+    s.slot = slot;
+  }
+};
+
+/// How a processor takes bits out of a window, and goes on to the next block without a branch.
+struct portable_steps {
+  [[gnu::always_inline]] static unsigned magnitude(std::uint64_t window, const coefficient_entry& e) noexcept {
+    return static_cast<unsigned>(window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1));
+  }
+  [[gnu::always_inline]] static void go_on(live_stream& s, unsigned advance, unsigned next_k) noexcept {
+    const unsigned ends = advance >> 7;
+    const void* const tables[2] = {s.slot->ac, s.slot->next_dc};
+    s.table = tables[ends];
+    s.slot += ends;
+    s.k = next_k & (ends - 1);
+  }
+};
+
+#ifdef __x86_64__
+/// Written out, because compilers make branches of the choices, and because no flag is needed this way.
+struct x86_steps {
+  [[gnu::always_inline]] static unsigned magnitude(std::uint64_t window, const coefficient_entry& e) noexcept {
+    std::uint16_t control;
+    std::memcpy(&control, &e.shift, 2);
+    std::uint64_t bits;
+    asm("bextr %q2, %1, %0" : "=r"(bits) : "r"(window), "r"(std::uint64_t{control}) : "cc");
+    return static_cast<unsigned>(bits);
+  }
+  [[gnu::always_inline]] static void go_on(live_stream& s, unsigned advance, unsigned next_k) noexcept {
+    const void* table = s.slot->ac;
+    block_slot* const next = s.slot + 1;
+    asm("test $0x80, %b[advance]\n\tcmovne %[dc], %[table]\n\tcmovne %[next], %[slot]\n\tcmovne %[zero], %k[k]"
+        : [table] "+r"(table), [slot] "+r"(s.slot), [k] "+r"(next_k)
+        : [advance] "q"(advance), [dc] "m"(s.slot->next_dc), [next] "r"(next), [zero] "r"(0)
+        : "cc");
+    s.table = table;
+    s.k = next_k;
+  }
+};
+#endif
+
+/// One look-up. True if it is slow: then nothing has changed but coefficients that will be written again.
+template <class Steps, bool refill>
+[[gnu::always_inline]] inline bool store_step(live_stream& s) noexcept {
+  const coefficient_entry& e =
+      static_cast<const coefficient_entry*>(s.table)[s.window >> (64 - coefficient_index_bits)];
+  if constexpr (refill) s.window = window_at(s.bit);   // behind the look-up's address: it waits for nothing
+  const unsigned advance = e.advance, next_k = s.k + advance;
+  std::int16_t* const to = s.slot->coefficients;
+  to[coefficient_order[s.k + e.run]] = e.value;
+  const unsigned last = Steps::magnitude(s.window, e) + static_cast<unsigned>(e.bias);
+  to[coefficient_order[next_k - 1]] = static_cast<std::int16_t>(last);
+  if (__builtin_expect((next_k & beyond_block) != 0, 0)) return true;
+  const unsigned bits = e.bits;
+  s.window <<= bits;
+  s.bit += bits;
+  Steps::go_on(s, advance, next_k);
+  return false;
+}
+
+template <class Steps, bool refill>
+[[gnu::always_inline]] inline bool skip_step(live_stream& s) noexcept {
+  const skip_entry& e = static_cast<const skip_entry*>(s.table)[s.window >> (64 - skip_index_bits)];
+  if constexpr (refill) s.window = window_at(s.bit);
+  const unsigned bits = e.bits, advance = e.advance, next_k = s.k + advance;
+  if (__builtin_expect((next_k & beyond_block) != 0, 0)) return true;
+  s.window <<= bits;
+  s.bit += bits;
+  s.slot[1].begin_bit = s.bit;   // the last one written before the next block is right
+  Steps::go_on(s, advance, next_k);
+  return false;
+}
+
+template <class Steps, bool store, bool refill>
+[[gnu::always_inline]] inline bool step(live_stream& s) noexcept {
+  if constexpr (store) return store_step<Steps, refill>(s);
+  else return skip_step<Steps, refill>(s);
+}
+
+/// Until the stream is stuck. Two look-ups take 44 bits at most, a refill gives 57.
+template <class Steps, bool store>
+[[gnu::always_inline]] inline void run_loop(block_stream& stream) noexcept {
+  live_stream s(stream);
+  s.window = window_at(s.bit);
+  for (;;) {
+    if (step<Steps, store, true>(s)) break;
+    if (step<Steps, store, false>(s)) break;
+  }
+  stream.stuck = true;
+  s.save(stream);
+}
+
+template <class Steps, bool store_a, bool store_b>
+[[gnu::always_inline]] inline void run_loop(block_stream& first, block_stream& second) noexcept {
+  live_stream a(first), b(second);
+  a.window = window_at(a.bit);
+  b.window = window_at(b.bit);
+  for (;;) {
+    if (step<Steps, store_a, true>(a)) {
+      first.stuck = true;
+      break;
+    }
+    if (step<Steps, store_b, true>(b)) {
+      second.stuck = true;
+      break;
+    }
+    if (step<Steps, store_a, false>(a)) {
+      first.stuck = true;
+      break;
+    }
+    if (step<Steps, store_b, false>(b)) {
+      second.stuck = true;
+      break;
+    }
+  }
+  a.save(first);
+  b.save(second);
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

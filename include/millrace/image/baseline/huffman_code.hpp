@@ -1,0 +1,71 @@
+// A canonical Huffman code of a JPEG, and the plain way to decode one symbol of it.
+//
+//   detail::huffman_code code;
+//   if (!code.assign(bytes_of_dht)) ...                    // impossible: more codes than fit
+//   auto [length, symbol] = code.find(window);             // the 16 topmost bits of window; length 0: no code
+//   code.for_each([](unsigned length, unsigned symbol) { ... });   // in ascending order of codes
+//
+// Threads: const members may run side by side. Source: ITU-T T.81 annex C and F.2.2.3.
+#pragma once
+
+#include <millrace/image/baseline/scan_header.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+class huffman_code {
+ public:
+  /// False, as libjpeg refuses it, for a code that has more words of some length than there are.
+  bool assign(code_bytes bytes) noexcept {
+    counts_.fill(0);
+    symbols_.fill(0);
+    std::uint32_t code = 0, symbol = 0;
+    for (std::size_t i = 0; i < 16; ++i) {
+      counts_[i] = bytes[i];
+      offsets_[i] = symbol - code;
+      code += bytes[i];
+      symbol += bytes[i];
+      if (code > std::uint32_t{2} << i) return false;
+      limits_[i] = code << (15 - i);
+      code <<= 1;
+    }
+    for (std::size_t i = 0; i < symbol; ++i) symbols_[i] = bytes[16 + i];
+    return true;
+  }
+
+  struct word {
+    unsigned length, symbol;
+  };
+
+  /// `window`: the stream's next bits, from the topmost down.
+  word find(std::uint64_t window) const noexcept {
+    const auto next = static_cast<std::uint32_t>(window >> 48);
+    unsigned shorter = 0;   // lengths whose words all lie below; counted without a branch
+    for (const std::uint32_t limit : limits_) shorter += next >= limit;
+    if (shorter == 16) return {0, 0};
+    return {shorter + 1, symbols_[((next >> (15 - shorter)) + offsets_[shorter]) & 255]};
+  }
+
+  template <class Use>
+  void for_each(const Use& use) const {
+    std::size_t at = 0;
+    for (unsigned length = 1; length <= 16; ++length)
+      for (unsigned i = 0; i < counts_[length - 1]; ++i) use(length, static_cast<unsigned>(symbols_[at++]));
+  }
+
+ private:
+  std::array<std::uint32_t, 16> limits_{};    // first word beyond those of that length, aligned to 16 bits
+  std::array<std::uint32_t, 16> offsets_{};
+  std::array<std::uint8_t, 16> counts_{};
+  std::array<std::uint8_t, 256> symbols_{};
+};
+
+/// The number that `size` magnitude bits stand for: T.81, figure F.12.
+constexpr int extended(unsigned bits, unsigned size) noexcept {
+  return size == 0 || bits >> (size - 1) != 0 ? static_cast<int>(bits) : static_cast<int>(bits) - (1 << size) + 1;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,109 @@
+// The inverse DCT of two neighbouring blocks, with the same results as libjpeg's "islow", in plain integers.
+//
+//   const detail::dequantiser q(quantiser_in_zigzag_order);
+//   bool tame = detail::inverse_dct_pair(pair, q, {samples, stride_bytes});     // writes 16 columns of 8 rows
+//
+// `pair` is laid out as block_stream.hpp says. False if a value is so wild that implementations differ: dequantised
+// coefficients of a column that add up to more than `most_in_column` (from which on 16 bits do not hold what the first
+// pass gives), or a sample beyond -512 .. 511 before it is clamped (where libjpeg's C code wraps around and its SIMD
+// code does not). Pictures of 8-bit samples stay far below both. Threads: pure. Source: C. Loeffler, A. Ligtenberg and
+// G. Moschytz, ICASSP 1989, in the fixed point of libjpeg's accurate integer method: 13 bits, 2 between the passes.
+#pragma once
+
+#include <millrace/image/baseline/block_stream.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+enum : int { most_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, least_sample = -512, most_sample = 511 };
+
+/// A quantiser's numbers, each row twice, as a pair's coefficients lie.
+struct dequantiser {
+  alignas(32) std::array<std::int16_t, 128> step{};
+  int largest_dc = 0;    // |DC| up to this one is tame
+  bool may_overflow = false;     // whether an AC coefficient of 10 bits can, in 16 bits
+
+  dequantiser() = default;
+  explicit dequantiser(const std::uint8_t* zigzag) noexcept {
+    int largest = 0;
+    for (std::size_t k = 0; k < 64; ++k) {
+      const std::size_t at = coefficient_order[k];
+      step[at] = step[at + right_block] = zigzag[k];
+      largest = std::max<int>(largest, zigzag[k]);
+    }
+    largest_dc = largest_dc_term / std::max<int>(1, zigzag[0]);
+    may_overflow = largest * ((1 << largest_ac_size) - 1) > 32'767;
+  }
+};
+
+struct sample_target {
+  std::uint8_t* samples;
+  std::size_t stride_bytes;
+};
+
+/// Products of sums with cosines, in 13 bits of fraction; all that has the same two inputs is folded into one factor.
+struct dct_factors {
+  static constexpr int one = 8192, even_2_2 = 10703, even_2_6 = 4433, even_6_6 = -10704,
+                       odd_1_1 = 11363, odd_1_3 = 9633, odd_1_5 = 6437, odd_1_7 = 2260,
+                       odd_3_3 = -2259, odd_3_7 = -6436, odd_3_5 = -11362, odd_7_7 = -11363, odd_5_5 = 2261;
+};
+
+/// One pass over eight numbers, `step` apart. The results are sums in 13 bits of fraction, not yet rounded.
+[[gnu::always_inline]] inline std::array<int, 8> inverse_dct_1d(const std::array<int, 8>& x) noexcept {
+  using f = dct_factors;
+  const int sum = (x[0] + x[4]) * f::one, difference = (x[0] - x[4]) * f::one;
+  const int a = x[2] * f::even_2_2 + x[6] * f::even_2_6, b = x[2] * f::even_2_6 + x[6] * f::even_6_6;
+  const int even[4] = {sum + a, difference + b, difference - b, sum - a};
+  const int odd[4] = {x[1] * f::odd_1_1 + x[3] * f::odd_1_3 + x[5] * f::odd_1_5 + x[7] * f::odd_1_7,
+                      x[1] * f::odd_1_3 + x[3] * f::odd_3_3 + x[5] * f::odd_3_5 + x[7] * f::odd_3_7,
+                      x[1] * f::odd_1_5 + x[3] * f::odd_3_5 + x[5] * f::odd_5_5 + x[7] * f::odd_1_3,
+                      x[1] * f::odd_1_7 + x[3] * f::odd_3_7 + x[5] * f::odd_1_3 + x[7] * f::odd_7_7};
+  return {even[0] + odd[0], even[1] + odd[1], even[2] + odd[2], even[3] + odd[3],
+          even[3] - odd[3], even[2] - odd[2], even[1] - odd[1], even[0] - odd[0]};
+}
+
+/// One block of a pair. False if it is wild: then nothing is written.
+inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* steps, sample_target to) noexcept {
+  std::array<std::array<int, 8>, 8> columns;   // of each column, the first pass's results
+  for (std::size_t c = 0; c < 8; ++c) {
+    std::array<int, 8> x;
+    int sum = 0;
+    for (std::size_t r = 0; r < 8; ++r) {
+      x[r] = block[16 * r + c] * steps[16 * r + c];
+      sum += std::abs(x[r]);
+    }
+    if (sum > most_in_column) return false;
+    if (sum == std::abs(x[0])) {
+      columns[c].fill(x[0] * 4);
+      continue;
+    }
+    columns[c] = inverse_dct_1d(x);
+    for (int& value : columns[c]) value = (value + (1 << 10)) >> 11;
+  }
+  std::array<std::array<int, 8>, 8> rows;
+  for (std::size_t r = 0; r < 8; ++r) {
+    std::array<int, 8> x;
+    for (std::size_t c = 0; c < 8; ++c) x[c] = columns[c][r];
+    rows[r] = inverse_dct_1d(x);
+    for (int& value : rows[r]) {
+      value = (value + (1 << 17)) >> 18;
+      if (value < least_sample || value > most_sample) return false;
+    }
+  }
+  for (std::size_t r = 0; r < 8; ++r)
+    for (std::size_t c = 0; c < 8; ++c)
+      to.samples[r * to.stride_bytes + c] = static_cast<std::uint8_t>(std::clamp(rows[r][c] + 128, 0, 255));
+  return true;
+}
+
+inline bool inverse_dct_pair(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+  return inverse_dct_block(pair, q.step.data(), to) &&
+         inverse_dct_block(pair + right_block, q.step.data() + right_block, {to.samples + 8, to.stride_bytes});
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,158 @@
+// The inverse DCT of inverse_dct.hpp with AVX2: two blocks side by side, one in each half of a register.
+//
+//   if (detail::avx2_inverse_dct::usable()) tame = detail::avx2_inverse_dct::pair(coefficients, q, {samples, stride});
+//
+// The same results and the same answer to what is wild; a wild pair has samples written nonetheless. Products are sums
+// of two: interleaved rows with pairs of factors. Rounding puts two registers of 32-bit sums together so that they are
+// interleaved for the second pass, which halves the transposition between the passes. Threads: pure.
+#pragma once
+
+#include <millrace/image/baseline/avx2_words.hpp>
+#include <millrace/image/baseline/inverse_dct.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#ifdef __x86_64__
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+class avx2_inverse_dct {
+ public:
+  static bool usable() noexcept { return __builtin_cpu_supports("avx2") != 0; }
+
+  [[gnu::target("avx2"), gnu::noinline]] static bool pair(const std::int16_t* coefficients, const dequantiser& q,
+                                                          sample_target to) noexcept {
+    return pair(coefficients, q, to, std::make_index_sequence<8>());
+  }
+
+ private:
+  using words = avx2::words;
+  using quads = avx2::quads;
+  using octs = avx2::octs;
+  using bytes = avx2::bytes;
+
+  /// Folds over the rows or columns `i`, because -O2 would leave loops loops and what they work on in memory.
+  template <std::size_t... i>
+  [[gnu::target("avx2"), gnu::always_inline]] static inline bool pair(const std::int16_t* coefficients,
+                                                                      const dequantiser& q, sample_target to,
+                                                                      std::index_sequence<i...>) noexcept {
+    using namespace avx2;
+    const std::int16_t* const steps = q.step.data();
+    const words row[8] = {(load(coefficients + 16 * i) * load(steps + 16 * i))...};
+    if (__builtin_expect(q.may_overflow, 0)) {
+      words lost = words_of(0);
+      ((lost |= high_products(load(coefficients + 16 * i), load(steps + 16 * i)) ^ row[i] >> 15), ...);
+      if (any_of(lost, lost)) return false;
+    }
+    // Seven AC coefficients below 512 and a DC one that was looked at before cannot be too much for a column.
+    words outside = (row[0] & all_but_dc()) + words_of(usual_ac);
+    ((outside |= i == 0 ? words_of(0) : row[i] + words_of(usual_ac)), ...);
+    if (__builtin_expect(any_of(outside, words_of(-2 * usual_ac)), 0) && !columns_are_tame(row)) return false;
+    quads low[8], high[8];   // of columns 0 to 3 and 4 to 7 of each block
+    pass(low, low_pairs(row[0], row[4]), low_pairs(row[2], row[6]), low_pairs(row[1], row[5]),
+         low_pairs(row[3], row[7]), 1 << 10);
+    pass(high, high_pairs(row[0], row[4]), high_pairs(row[2], row[6]), high_pairs(row[1], row[5]),
+         high_pairs(row[3], row[7]), 1 << 10);
+    quads pairs[8] = {joined<11>(low[i], high[i])...};   // columns (0, 4), (1, 5), (2, 6), (3, 7) of a row
+    transpose(pairs);
+    transpose(pairs + 4);
+    // 128 and the rounding half in the scale of the DC term, to which they are added: 4112 * 8192 = 128.5 * 2^18.
+    const words centre = pair_of(128 * 32 + 16, 0);
+    pass(low, reinterpret_cast<words>(pairs[0]) + centre, reinterpret_cast<words>(pairs[2]),
+         reinterpret_cast<words>(pairs[1]), reinterpret_cast<words>(pairs[3]), 0);
+    pass(high, reinterpret_cast<words>(pairs[4]) + centre, reinterpret_cast<words>(pairs[6]),
+         reinterpret_cast<words>(pairs[5]), reinterpret_cast<words>(pairs[7]), 0);
+    // Rows 0, 4, 1, 5, 2, 6, 3, 7 of both blocks.
+    const words column[8] = {reinterpret_cast<words>(joined<18>(low[i], high[i]))...};
+    words beyond = words_of(0);
+    ((beyond |= column[i] + words_of(-least_sample - 128)), ...);
+    write(column, to);
+    return !any_of(beyond, words_of(least_sample - most_sample - 1));   // none of the bits from 1024 on
+  }
+
+  [[gnu::target("avx2"), gnu::noinline]] static bool columns_are_tame(const words* row) noexcept {
+    using namespace avx2;
+    words sum = words_of(0);
+    for (int i = 0; i < 8; ++i) sum = saturating_sum(sum, magnitudes(row[i]));
+    const words wild = (sum > words_of(most_in_column)) | (sum < words_of(0));   // from 32768 on they look negative
+    return !any_of(wild, wild);
+  }
+
+  [[gnu::target("avx2"), gnu::always_inline]] static inline words all_but_dc() noexcept {
+    return words{0, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1};
+  }
+
+  /// Without the `bits` bits of fraction: words of `even` and words of `odd` by turns.
+  template <int bits>
+  [[gnu::target("avx2"), gnu::always_inline]] static inline quads joined(quads even, quads odd) noexcept {
+    const quads shifted = bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16);
+    return reinterpret_cast<quads>(avx2::alternate(reinterpret_cast<words>(even >> bits),
+                                                   reinterpret_cast<words>(shifted)));
+  }
+
+  /// inverse_dct_1d of each column; the arguments are its inputs, two by two.
+  [[gnu::target("avx2"), gnu::always_inline]] static inline void pass(quads* out, words x04, words x26, words x15,
+                                                                      words x37, int rounding) noexcept {
+    using namespace avx2;
+    using f = dct_factors;
+    const quads sum = multiply_pairs(x04, pair_of(f::one, f::one)) + rounding;
+    const quads difference = multiply_pairs(x04, pair_of(f::one, -f::one)) + rounding;
+    const quads a = multiply_pairs(x26, pair_of(f::even_2_2, f::even_2_6));
+    const quads b = multiply_pairs(x26, pair_of(f::even_2_6, f::even_6_6));
+    const quads even[4] = {sum + a, difference + b, difference - b, sum - a};
+    const quads odd[4] = {
+        multiply_pairs(x15, pair_of(f::odd_1_1, f::odd_1_5)) + multiply_pairs(x37, pair_of(f::odd_1_3, f::odd_1_7)),
+        multiply_pairs(x15, pair_of(f::odd_1_3, f::odd_3_5)) + multiply_pairs(x37, pair_of(f::odd_3_3, f::odd_3_7)),
+        multiply_pairs(x15, pair_of(f::odd_1_5, f::odd_5_5)) + multiply_pairs(x37, pair_of(f::odd_3_5, f::odd_1_3)),
+        multiply_pairs(x15, pair_of(f::odd_1_7, f::odd_1_3)) + multiply_pairs(x37, pair_of(f::odd_3_7, f::odd_7_7))};
+    out[0] = even[0] + odd[0];
+    out[1] = even[1] + odd[1];
+    out[2] = even[2] + odd[2];
+    out[3] = even[3] + odd[3];
+    out[4] = even[3] - odd[3];
+    out[5] = even[2] - odd[2];
+    out[6] = even[1] - odd[1];
+    out[7] = even[0] - odd[0];
+  }
+
+  /// Of four rows in each half: q[c] becomes column pair c, one row after the other.
+  [[gnu::target("avx2"), gnu::always_inline]] static inline void transpose(quads* q) noexcept {
+    using namespace avx2;
+    const auto a = reinterpret_cast<octs>(low_pairs(q[0], q[1])), b = reinterpret_cast<octs>(high_pairs(q[0], q[1]));
+    const auto c = reinterpret_cast<octs>(low_pairs(q[2], q[3])), d = reinterpret_cast<octs>(high_pairs(q[2], q[3]));
+    q[0] = reinterpret_cast<quads>(low_pairs(a, c));
+    q[1] = reinterpret_cast<quads>(high_pairs(a, c));
+    q[2] = reinterpret_cast<quads>(low_pairs(b, d));
+    q[3] = reinterpret_cast<quads>(high_pairs(b, d));
+  }
+
+  [[gnu::target("avx2"), gnu::always_inline]] static inline void write(const words* column, sample_target to) noexcept {
+    using namespace avx2;
+    const bytes c04 = clamped_bytes(column[0], column[4]), c15 = clamped_bytes(column[1], column[5]);
+    const bytes c26 = clamped_bytes(column[2], column[6]), c37 = clamped_bytes(column[3], column[7]);
+    const bytes c02 = low_pairs(c04, c26), c46 = high_pairs(c04, c26);
+    const bytes c13 = low_pairs(c15, c37), c57 = high_pairs(c15, c37);
+    const auto left_a = reinterpret_cast<quads>(low_pairs(c02, c13));     // columns 0 to 3 of rows 0, 4, 1, 5
+    const auto left_b = reinterpret_cast<quads>(high_pairs(c02, c13));    // ... 2, 6, 3, 7
+    const auto right_a = reinterpret_cast<quads>(low_pairs(c46, c57)), right_b = reinterpret_cast<quads>(
+        high_pairs(c46, c57));
+    write_rows(low_pairs(left_a, right_a), 0, to);
+    write_rows(high_pairs(left_a, right_a), 1, to);
+    write_rows(low_pairs(left_b, right_b), 2, to);
+    write_rows(high_pairs(left_b, right_b), 3, to);
+  }
+
+  /// Rows `row` and `row` + 4, the blocks by turns.
+  [[gnu::target("avx2"), gnu::always_inline]] static inline void write_rows(quads rows, std::size_t row,
+                                                                            sample_target to) noexcept {
+    const octs both = avx2::swap_middle(reinterpret_cast<octs>(rows));
+    avx2::store_low(to.samples + row * to.stride_bytes, both);
+    avx2::store_high(to.samples + (row + 4) * to.stride_bytes, both);
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
+
+#endif

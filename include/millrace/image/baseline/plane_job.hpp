@@ -1,0 +1,212 @@
+// One JPEG on its way to planes, segment by segment, so that two of them can share a core.
+//
+//   detail::plane_job job;
+//   job.begin(request, store, tools);
+//   while (!job.finished()) { tools.loops.run(job.stream()); job.attend(tools); }
+//   job.result()
+//
+// Rows of MCUs are walked from the picture's first one to the last one that is wanted: MCUs within the region are
+// stored, the others are skipped. Where libjpeg might see something to warn of, or another value, the picture is
+// refused and libjpeg decides: a code that is impossible, a block that is too long, fewer bytes than the blocks take, a
+// marker that is missing or has bytes before it. Damage below the last wanted row of MCUs is not seen. Lifetime: the
+// request's bytes outlive the job; the result is good until the next begin(). Threads: one at a time.
+#pragma once
+
+#include <millrace/image/baseline/block_loops.hpp>
+#include <millrace/image/baseline/inverse_dct_avx2.hpp>
+#include <millrace/image/baseline/plane_region.hpp>
+#include <millrace/image/baseline/segment_slots.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// What the processor has; all choices give the same planes.
+struct plane_tools {
+  block_loops loops = block_loops::portable();
+  bool (*inverse_dct)(const std::int16_t*, const dequantiser&, sample_target) noexcept = inverse_dct_pair;
+  stop_table stop{};
+
+  void take_best() noexcept {
+    loops = block_loops::best();
+#ifdef __x86_64__
+    if (avx2_inverse_dct::usable()) inverse_dct = avx2_inverse_dct::pair;
+#endif
+  }
+};
+
+class plane_job {
+ public:
+  void begin(const jpeg_planes_request& ask, component_table_store& store, const plane_tools& tools) {
+    result_ = {};
+    finished_ = false;
+    if (const auto why = open(ask, store); why != jpeg_refusal::none) return refuse(why);
+    next_segment(tools);
+  }
+
+  bool finished() const noexcept { return finished_; }
+  const jpeg_planes_result& result() const noexcept { return result_; }
+  block_stream& stream() noexcept { return stream_; }
+
+  /// After the loop has left the stream: goes on if it is stuck.
+  void attend(const plane_tools& tools) {
+    if (!stream_.stuck) return;
+    stream_.stuck = false;
+    if (!stream_.at_end()) return stream_.decode_symbol();
+    stream_.end_segment();
+    if (stream_.odd || overran()) return refuse(jpeg_refusal::damaged);
+    const bool tame = stream_.store ? take_stored(tools) : take_skipped();
+    if (!tame) return refuse(jpeg_refusal::wild_values);
+    next_segment(tools);
+  }
+
+ private:
+  jpeg_refusal open(const jpeg_planes_request& ask, component_table_store& store) {
+    const std::span file(reinterpret_cast<const std::uint8_t*>(ask.bytes.data()), ask.bytes.size());
+    if (const auto why = read_scan_header(ask.bytes, header_); why != jpeg_refusal::none) return why;
+    region_ = mcu_region(header_, ask);
+    for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c) {
+      tables_[c] = store.get(header_.component[c].dc, header_.component[c].ac);
+      if (!tables_[c]) return jpeg_refusal::tables;
+      quantiser_[c] = dequantiser(header_.component[c].quantiser);
+    }
+    slots_.lay_out(header_, tables_);
+    // Before memory is taken for the pixels that a header promises: two bits for each block are the least there can be.
+    const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
+                               slots_.blocks_of_mcu();
+    if ((file.size() - header_.data_offset_bytes) * 4 < blocks) return jpeg_refusal::damaged;
+    result_.planes = lay_out_planes(header_, region_, plane_memory_);
+    unstuff_.begin(file, header_.data_offset_bytes, stream_memory_);
+    row_ = column_ = 0;
+    intervals_ = 0;
+    begin_interval();
+    return jpeg_refusal::none;
+  }
+
+  void refuse(jpeg_refusal why) noexcept {
+    result_ = {why, {}};
+    finished_ = true;
+  }
+
+  void begin_interval() noexcept {
+    predictor_ = {};
+    stream_ = {};
+    stream_.bit = reinterpret_cast<std::uintptr_t>(unstuff_.begin_of_interval()) * 8;
+    left_in_interval_ = header_.restart_interval;
+  }
+
+  const std::uint8_t* stream_byte() const noexcept { return reinterpret_cast<const std::uint8_t*>(stream_.bit / 8); }
+
+  /// Whether blocks took bits that are not there. Without a marker libjpeg may want some bytes more than it needs.
+  bool overran() const noexcept {
+    if (!unstuff_.ended()) return false;
+    constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
+    const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());
+    return stream_.bit > (end - (unstuff_.at_marker() ? 0 : libjpeg_reads_ahead_bytes)) * 8;
+  }
+
+  /// Whether nothing but padding lies between the stream's position and a marker.
+  bool at_marker() noexcept {
+    unstuff_.reach(stream_byte(), 64);
+    return unstuff_.ended() && unstuff_.at_marker() &&
+           reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8 - stream_.bit < 8;
+  }
+
+  void next_segment(const plane_tools& tools) {
+    if (row_ == region_.end_row) {
+      finished_ = true;
+      if (row_ == region_.rows && !at_marker()) refuse(jpeg_refusal::damaged);
+      return;
+    }
+    if (header_.restart_interval > 0 && left_in_interval_ == 0) {
+      if (!at_marker() || !unstuff_.next_interval(intervals_ % 8)) return refuse(jpeg_refusal::damaged);
+      ++intervals_;
+      begin_interval();
+    }
+    const bool within = row_ >= region_.first_row;
+    const bool stored = within && column_ >= region_.first_column && column_ < region_.end_column;
+    std::size_t mcus = stored ? slots_.stored_mcus() : slots_.skipped_mcus();
+    // The next one that is treated in another way; rows above the region are skipped as one.
+    std::int64_t until = stored ? region_.end_column - column_ : region_.first_column - column_;
+    if (!stored && within && column_ >= region_.end_column) until += region_.columns;
+    if (!within) until += std::int64_t{region_.first_row - row_} * region_.columns;
+    if (!stored && within && row_ + 1 == region_.end_row && column_ >= region_.end_column)
+      until = region_.columns - column_;
+    mcus = std::min(mcus, static_cast<std::size_t>(until));
+    if (header_.restart_interval > 0) mcus = std::min<std::size_t>(mcus, left_in_interval_);
+    mcus_ = mcus;
+    left_in_interval_ -= static_cast<unsigned>(mcus);
+    const std::size_t blocks = mcus * slots_.blocks_of_mcu();
+    unstuff_.reach(stream_byte(), blocks * most_block_bytes + 16);
+    if (stored) slots_.clear_coefficients();
+    stream_.begin_segment(stored ? slots_.stored() : slots_.skipped(), blocks, stored, tools.stop);
+  }
+
+  bool take_skipped() noexcept {
+    const block_slot* slot = slots_.skipped();
+    const std::size_t blocks = slots_.blocks_of_mcu();
+    for (std::size_t m = 0; m < mcus_; ++m)
+      for (std::size_t b = 0; b < blocks; ++b, ++slot)
+        predictor_[slots_.component_of(b)] += difference_at(slot->begin_bit, *slot->tables);
+    column_ += static_cast<int>(mcus_);
+    row_ += column_ / region_.columns;
+    column_ %= region_.columns;
+    return std::all_of(predictor_.begin(), predictor_.end(), [](int p) { return std::abs(p) <= 32'767; });
+  }
+
+  static int difference_at(std::uintptr_t bit, const component_tables& tables) noexcept {
+    const std::uint64_t window = window_at(bit);
+    const coefficient_entry& e = tables.difference[window >> (64 - difference_index_bits)];
+    if (__builtin_expect(e.bits != 0, 1)) return static_cast<int>(portable_steps::magnitude(window, e)) + e.bias;
+    const auto [length, size] = tables.dc_code.find(window);
+    return size == 0 ? 0 : extended(static_cast<unsigned>(window << length >> (64 - size)), size);
+  }
+
+  bool take_stored(const plane_tools& tools) noexcept {
+    bool tame = true;
+    const block_slot* slot = slots_.stored();
+    const std::size_t blocks = slots_.blocks_of_mcu();
+    for (std::size_t m = 0; m < mcus_; ++m)
+      for (std::size_t b = 0; b < blocks; ++b, ++slot) {
+        const std::size_t c = slots_.component_of(b);
+        predictor_[c] += slot->coefficients[0];
+        slot->coefficients[0] = static_cast<std::int16_t>(predictor_[c]);
+        tame = tame && std::abs(predictor_[c]) <= quantiser_[c].largest_dc;
+      }
+    if (!tame) return false;
+    slots_.for_each_pair(mcus_, [&](const block_pair& p) {
+      const scan_component& k = header_.component[p.component];
+      const plane_view& plane = result_.planes.component[p.component];
+      const auto x = static_cast<std::size_t>((column_ - region_.first_column) * k.horizontal + p.block_column);
+      const auto y = static_cast<std::size_t>((row_ - region_.first_row) * k.vertical + p.block_row);
+      const sample_target to{const_cast<std::uint8_t*>(plane.data) + 8 * (y * plane.stride_bytes + x),
+                             plane.stride_bytes};
+      tame = tools.inverse_dct(p.coefficients, quantiser_[p.component], to) && tame;
+    });
+    column_ += static_cast<int>(mcus_);
+    row_ += column_ / region_.columns;
+    column_ %= region_.columns;
+    return tame;
+  }
+
+  scan_header header_;
+  mcu_region region_;
+  segment_slots::tables_of_components tables_;
+  std::array<dequantiser, 3> quantiser_;
+  segment_slots slots_;
+  unstuffer unstuff_;
+  block_stream stream_;
+  byte_memory stream_memory_, plane_memory_;
+  std::array<int, 3> predictor_{};
+  unsigned left_in_interval_ = 0, intervals_ = 0;
+  int row_ = 0, column_ = 0;      // of the segment's first MCU
+  std::size_t mcus_ = 0;          // of the segment
+  bool finished_ = true;
+  jpeg_planes_result result_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,80 @@
+// Which MCUs of a JPEG a rectangle of pixels touches, and the planes that hold their samples.
+//
+//   const detail::mcu_region r(header, request);
+//   r.first_column, r.end_column, r.first_row, r.end_row;        // of MCUs
+//   const mr::jpeg_planes planes = detail::lay_out_planes(header, r, memory);
+//
+// Planes lie one behind the other in the memory, rows begin at multiples of 32 bytes, and 64 bytes behind each plane
+// may be read; there is room for one block more than the MCUs of a row have, because blocks are decoded in pairs.
+// Threads: pure.
+#pragma once
+
+#include <millrace/image/baseline/unstuffer.hpp>
+#include <millrace/image/jpeg_planes_request.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+struct mcu_region {
+  int columns = 0, rows = 0;   // of the picture
+  int first_column = 0, end_column = 0, first_row = 0, end_row = 0;
+
+  mcu_region() = default;
+  mcu_region(const scan_header& h, const jpeg_planes_request& ask) noexcept {
+    const int mcu_width = 8 * h.component[0].horizontal, mcu_height = 8 * h.component[0].vertical;
+    columns = (h.width + mcu_width - 1) / mcu_width;
+    rows = (h.height + mcu_height - 1) / mcu_height;
+    cut(ask.left, ask.right, mcu_width, columns, first_column, end_column);
+    cut(ask.top, ask.bottom, mcu_height, rows, first_row, end_row);
+    end_row = std::min((end_row + h.rows_together - 1) / h.rows_together * h.rows_together, rows);
+  }
+  int width() const noexcept { return end_column - first_column; }
+  int height() const noexcept { return end_row - first_row; }
+
+ private:
+  /// At least one MCU, so that an empty rectangle is nothing special.
+  static void cut(std::size_t from, std::size_t to, int size, int count, int& first, int& end) noexcept {
+    const auto step = static_cast<std::size_t>(size), last = static_cast<std::size_t>(count - 1);
+    first = static_cast<int>(std::min(from / step, last));
+    end = std::max(first, static_cast<int>(std::min((std::max<std::size_t>(to, 1) - 1) / step, last))) + 1;
+  }
+};
+
+inline jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, byte_memory& memory) {
+  jpeg_planes p;
+  const auto& luma = h.component[0];
+  p.components = h.components;
+  p.horizontal_sampling = luma.horizontal;
+  p.vertical_sampling = luma.vertical;
+  p.left = region.first_column * 8 * luma.horizontal;
+  p.top = region.first_row * 8 * luma.vertical;
+  p.image_width = h.width;
+  p.image_height = h.height;
+  constexpr std::size_t row_alignment = 32, readable_behind = 64;
+  std::array<std::size_t, 3> at{};
+  std::size_t total = 0;
+  const auto count = static_cast<std::size_t>(h.components);
+  for (std::size_t c = 0; c < count; ++c) {
+    const auto& k = h.component[c];
+    const int block_columns = region.width() * k.horizontal, block_rows = region.height() * k.vertical;
+    plane_view& plane = p.component[c];
+    const std::size_t row_bytes = (static_cast<std::size_t>(block_columns) + 1) * 8;
+    plane.stride_bytes = (row_bytes + row_alignment - 1) / row_alignment * row_alignment;
+    const int left = region.first_column * 8 * k.horizontal, top = region.first_row * 8 * k.vertical;
+    const int width = (h.width * k.horizontal + luma.horizontal - 1) / luma.horizontal;
+    const int height = (h.height * k.vertical + luma.vertical - 1) / luma.vertical;
+    plane.width = std::min(block_columns * 8, width - left);
+    plane.height = std::min(block_rows * 8, height - top);
+    at[c] = total;
+    total += plane.stride_bytes * static_cast<std::size_t>(block_rows) * 8 + readable_behind;
+  }
+  const std::uint8_t* const base = memory.at_least(total);
+  for (std::size_t c = 0; c < count; ++c) p.component[c].data = base + at[c];
+  return p;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,115 @@
+// The blocks of a segment - some MCUs of one row - in the order of the stream, and where their coefficients lie.
+//
+//   detail::segment_slots slots;
+//   slots.lay_out(header, tables);                       // once per picture
+//   stream.begin_segment(slots.stored(), blocks, ...);   // or slots.skipped()
+//   slots.for_each_pair(mcus, [](const detail::block_pair& p) { ... });   // neighbours, for the inverse DCT
+//
+// 24 blocks are stored at once, 96 are skipped; an MCU has 1, 3, 4 or 6 blocks. Threads: one job's own.
+#pragma once
+
+#include <millrace/image/baseline/block_stream.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+constexpr std::size_t stored_blocks = 24, skipped_blocks = 96;
+/// A block takes 27 bits of DC and 63 times 26 of AC at most.
+constexpr std::size_t most_block_bytes = 209;
+
+struct block_pair {
+  std::size_t component;
+  int block_column, block_row;          // of the left one, in the component's blocks of the segment
+  const std::int16_t* coefficients;
+};
+
+class segment_slots {
+ public:
+  using tables_of_components = std::array<std::shared_ptr<const component_tables>, 3>;
+
+  void lay_out(const scan_header& h, const tables_of_components& tables) {
+    blocks_ = 0;
+    const auto count = static_cast<std::size_t>(h.components);
+    for (std::size_t c = 0; c < count; ++c) {
+      sampling_[c] = {h.component[c].horizontal, h.component[c].vertical};
+      blocks_ += static_cast<std::size_t>(sampling_[c].horizontal * sampling_[c].vertical);
+    }
+    components_ = count;
+    std::size_t slot = 0, first_pair = 0;
+    for (std::size_t c = 0; c < count; ++c) {
+      first_pair_[c] = first_pair;
+      first_pair += row_pairs(c, stored_mcus()) * static_cast<std::size_t>(sampling_[c].vertical);
+    }
+    coefficient_bytes_ = first_pair * pair_coefficients * sizeof(std::int16_t);
+    for (std::size_t m = 0; m < skipped_mcus(); ++m)
+      for (std::size_t c = 0; c < count; ++c)
+        for (int y = 0; y < sampling_[c].vertical; ++y)
+          for (int x = 0; x < sampling_[c].horizontal; ++x, ++slot) {
+            component_of_[slot] = static_cast<std::uint8_t>(c);
+            skipped_[slot] = {tables[c]->ac_skip.data(), nullptr, coefficients_.data(), tables[c].get(), 0};
+            if (slot >= stored_mcus() * blocks_) continue;
+            const std::size_t column = m * static_cast<std::size_t>(sampling_[c].horizontal) +
+                                       static_cast<std::size_t>(x);
+            const std::size_t pair = first_pair_of_row(c, y) + column / 2;
+            stored_[slot] = {tables[c]->ac.data(), nullptr,
+                             coefficients_.data() + pair * pair_coefficients + column % 2 * right_block,
+                             tables[c].get(), 0};
+          }
+    for (std::size_t i = 0; i < skipped_mcus() * blocks_; ++i)
+      skipped_[i].next_dc = skipped_[(i + 1) % blocks_].tables->dc_skip.data();
+    for (std::size_t i = 0; i < stored_mcus() * blocks_; ++i)
+      stored_[i].next_dc = stored_[(i + 1) % blocks_].tables->dc.data();
+    // A stream that has ended looks once more, and stores in vain.
+    stored_[stored_mcus() * blocks_] = stored_[0];
+    skipped_[skipped_mcus() * blocks_] = skipped_[0];
+  }
+
+  std::size_t blocks_of_mcu() const noexcept { return blocks_; }
+  std::size_t stored_mcus() const noexcept { return stored_blocks / blocks_; }
+  std::size_t skipped_mcus() const noexcept { return skipped_blocks / blocks_; }
+  block_slot* stored() noexcept { return stored_.data(); }
+  block_slot* skipped() noexcept { return skipped_.data(); }
+  std::size_t component_of(std::size_t block) const noexcept { return component_of_[block]; }
+
+  /// Of a number of bytes that only the run knows: a constant one has g++ write them by a slow string instruction.
+  void clear_coefficients() noexcept { std::memset(coefficients_.data(), 0, coefficient_bytes_); }
+
+  /// Of the first `mcus` MCUs that were stored. A last block without a neighbour has one of zeros.
+  template <class Use>
+  void for_each_pair(std::size_t mcus, const Use& use) const {
+    for (std::size_t c = 0; c < components_; ++c)
+      for (int y = 0; y < sampling_[c].vertical; ++y)
+        for (std::size_t j = 0; j < row_pairs(c, mcus); ++j) {
+          const std::size_t pair = first_pair_of_row(c, y) + j;
+          use(block_pair{c, static_cast<int>(2 * j), y, coefficients_.data() + pair * pair_coefficients});
+        }
+  }
+
+ private:
+  struct sampling {
+    int horizontal, vertical;
+  };
+
+  std::size_t row_pairs(std::size_t component, std::size_t mcus) const noexcept {
+    return (mcus * static_cast<std::size_t>(sampling_[component].horizontal) + 1) / 2;
+  }
+
+  std::size_t first_pair_of_row(std::size_t component, int y) const noexcept {
+    return first_pair_[component] + static_cast<std::size_t>(y) * row_pairs(component, stored_mcus());
+  }
+
+  std::size_t components_ = 0, blocks_ = 1, coefficient_bytes_ = 0;
+  std::array<sampling, 3> sampling_{};
+  std::array<std::size_t, 3> first_pair_{};
+  std::array<std::uint8_t, skipped_blocks> component_of_{};
+  std::array<block_slot, stored_blocks + 1> stored_{};
+  std::array<block_slot, skipped_blocks + 1> skipped_{};
+  alignas(64) std::array<std::int16_t, stored_blocks / 2 * pair_coefficients> coefficients_{};
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

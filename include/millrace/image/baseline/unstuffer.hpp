@@ -1,0 +1,129 @@
+// Copies a JPEG's entropy-coded bytes without the zeros that are stuffed behind each 0xff, as far as it is asked to.
+//
+//   detail::unstuffer u;
+//   u.begin(file, scan_begin, memory);           // memory: a byte_memory that it may enlarge
+//   u.reach(bytes);                              // copies on until that many lie there, or the interval ends
+//   u.end(), u.ended(), u.at_marker();           // where the copied bytes end; whether that is all of the interval
+//   u.next_interval(number);                     // over the marker RSTn; false: it is not there
+//
+// Behind the copied bytes `slack_bytes` may be read; they mean nothing, whoever decodes them finds out by the position.
+// Errors: none. Lifetime: the file outlives its use. Threads: one at a time. Source: ITU-T T.81 F.1.2.3 and B.2.1.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// Memory that grows, and is written before it is read.
+class byte_memory {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  std::uint8_t* at_least(std::size_t bytes) {
+    if (bytes > size_bytes_) {
+      memory_.reset();
+      memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(bytes + alignment);
+      size_bytes_ = bytes;
+    }
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
+    return memory_.get() + (alignment - address % alignment) % alignment;
+  }
+
+ private:
+  std::unique_ptr<std::uint8_t[]> memory_;
+  std::size_t size_bytes_ = 0;
+};
+
+class unstuffer {
+ public:
+  static constexpr std::size_t slack_bytes = std::size_t{24} << 10;
+
+  void begin(std::span<const std::uint8_t> file, std::size_t scan_begin, byte_memory& memory) {
+    from_ = file.data() + scan_begin;
+    file_end_ = file.data() + file.size();
+    start_ = memory.at_least(file.size() - scan_begin + copied_at_once + slack_bytes);
+    begin_interval();
+  }
+
+  const std::uint8_t* begin_of_interval() const noexcept { return start_; }
+  const std::uint8_t* end() const noexcept { return to_; }
+  bool ended() const noexcept { return ended_; }
+  /// Whether the interval ended with a marker, and not with the file.
+  bool at_marker() const noexcept { return at_marker_; }
+
+  /// Copies until end() - from >= bytes, or until the interval ends.
+  void reach(const std::uint8_t* from, std::size_t bytes) noexcept {
+    if (ended_ || static_cast<std::size_t>(to_ - from) >= bytes) return;
+    constexpr std::size_t ahead = std::size_t{4} << 10;
+    copy_until(from + bytes + ahead);
+  }
+
+  /// Whether the marker at the interval's end is RST`number`; if so, its interval begins, at the memory's start.
+  bool next_interval(unsigned number) noexcept {
+    if (!ended_ || !at_marker_ || from_[1] != 0xd0 + number) return false;
+    from_ += 2;
+    begin_interval();
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t copied_at_once = 16;
+
+  void begin_interval() noexcept {
+    to_ = start_;
+    ended_ = at_marker_ = false;
+  }
+
+  void copy_until(const std::uint8_t* enough) noexcept {
+    while (to_ < enough && !ended_) {
+#ifdef __SSE2__
+      if (file_end_ - from_ > static_cast<std::ptrdiff_t>(copied_at_once)) {
+        const __m128i piece = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from_));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to_), piece);
+        const auto stuffed = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(piece, _mm_set1_epi8(-1))));
+        const std::size_t plain = stuffed == 0 ? copied_at_once : static_cast<std::size_t>(__builtin_ctz(stuffed));
+        from_ += plain;
+        to_ += plain;
+        if (stuffed != 0) copy_escape();
+        continue;
+      }
+#endif
+      if (from_ == file_end_) finish(false);
+      else if (*from_ != 0xff) *to_++ = *from_++;
+      else copy_escape();
+    }
+  }
+
+  /// At a 0xff: one byte, or the interval's end.
+  void copy_escape() noexcept {
+    // Fill bytes may go on to the file's end, of which libjpeg warns: they are no marker yet.
+    if (file_end_ - from_ < 2 || from_[1] == 0xff) return finish(false);
+    if (from_[1] != 0) return finish(true);
+    *to_++ = 0xff;
+    from_ += 2;
+  }
+
+  void finish(bool at_marker) noexcept {
+    ended_ = true;
+    at_marker_ = at_marker;
+    std::memset(to_, 0, copied_at_once);   // what a decoder looks ahead at
+  }
+
+  const std::uint8_t* from_ = nullptr;
+  const std::uint8_t* file_end_ = nullptr;
+  std::uint8_t* start_ = nullptr;
+  std::uint8_t* to_ = nullptr;
+  bool ended_ = false, at_marker_ = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

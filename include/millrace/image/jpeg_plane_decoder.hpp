@@ -1,0 +1,107 @@
+// Baseline JPEGs to planes, several times as fast as libjpeg-turbo, and bit for bit what it gives - or not at all.
+//
+//   auto& decoder = scratch.get<mr::jpeg_plane_decoder>();
+//   auto [a, b] = decoder.decode(first, second);                 // two pictures at once on one core
+//   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // a refusal says why
+//
+// Pictures decoded together help each other over their waits; their planes, and whether they are refused, never depend
+// on the partner. decode_each() keeps two under way over a longer list. Planes are good until the decoder's next call.
+// Errors: only std::bad_alloc; whatever is unusual or damaged is refused, and libjpeg decides between pixels, warning
+// and error. Threads: one decoder per worker. How it works: baseline/plane_job.hpp.
+#pragma once
+
+#include <millrace/image/baseline/plane_job.hpp>
+#include <millrace/item/scratch.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <span>
+
+namespace millrace::inline MILLRACE_ABI {
+
+class jpeg_plane_decoder {
+ public:
+  enum class code { best, portable };
+
+  /// `portable`: for tests; the planes are the same.
+  explicit jpeg_plane_decoder(code choice = code::best) {
+    if (choice == code::best) tools_.take_best();
+  }
+
+  /// Whether this processor has what the fast code wants. The portable code is right, but slower than libjpeg-turbo.
+  static bool has_fast_code() noexcept {
+#ifdef __x86_64__
+    return __builtin_cpu_supports("bmi2") != 0 && detail::avx2_inverse_dct::usable();
+#else
+    return false;
+#endif
+  }
+
+  jpeg_planes_result decode(const jpeg_planes_request& ask) {
+    jpeg_planes_result result;
+    decode_each({&ask, 1}, [&](std::size_t, const jpeg_planes_result& r) { result = r; });
+    return result;
+  }
+
+  std::array<jpeg_planes_result, 2> decode(const jpeg_planes_request& a, const jpeg_planes_request& b) {
+    const std::array<jpeg_planes_request, 2> both{a, b};
+    std::array<jpeg_planes_result, 2> results;
+    // Each has a job to itself, unless the other one was refused at once: both planes stay good.
+    decode_each(both, [&](std::size_t i, const jpeg_planes_result& r) { results[i] = r; });
+    return results;
+  }
+
+  /// Calls use(index, result) for each, as they become ready; its planes are good within that call only (of the last
+  /// two, until the next one of the decoder).
+  template <class Use>
+  void decode_each(std::span<const jpeg_planes_request> asked, const Use& use) {
+    if constexpr (std::endian::native != std::endian::little) {
+      for (std::size_t i = 0; i < asked.size(); ++i) use(i, jpeg_planes_result{jpeg_refusal::machine, {}});
+      return;
+    }
+    std::size_t next = 0, index[2] = {};
+    bool active[2] = {};
+    const auto start = [&](std::size_t j) {
+      for (active[j] = false; next < asked.size() && !active[j];) {
+        index[j] = next++;
+        jobs_[j].begin(asked[index[j]], store_, tools_);
+        if (jobs_[j].finished()) use(index[j], jobs_[j].result());
+        else active[j] = true;
+      }
+    };
+    const auto attend = [&](std::size_t j) {
+      jobs_[j].attend(tools_);
+      if (!jobs_[j].finished()) return;
+      use(index[j], jobs_[j].result());
+      start(j);
+    };
+    start(0);
+    start(1);
+    while (active[0] && active[1]) {
+      tools_.loops.run(jobs_[0].stream(), jobs_[1].stream());
+      attend(0);
+      attend(1);
+    }
+    for (std::size_t j = 0; j < 2; ++j)
+      while (active[j]) {
+        tools_.loops.run(jobs_[j].stream());
+        attend(j);
+      }
+  }
+
+ private:
+  detail::plane_tools tools_;
+  detail::component_table_store store_;
+  std::array<detail::plane_job, 2> jobs_;
+};
+
+inline jpeg_planes_result decode_planes(const jpeg_planes_request& ask, scratch& s) {
+  return s.get<jpeg_plane_decoder>().decode(ask);
+}
+inline std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,
+                                                       scratch& s) {
+  return s.get<jpeg_plane_decoder>().decode(a, b);
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,34 @@
+// What is asked of the own JPEG decoder, and what it answers.
+//
+//   mr::jpeg_planes_request ask{.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200};
+//   mr::jpeg_planes_result got = ...;                                     // see jpeg_plane_decoder.hpp
+//   if (got.refusal != mr::jpeg_refusal::none) ...                        // libjpeg decodes this one
+//
+// The rectangle is in luma pixels, right and bottom beyond the last ones wanted; it is clipped to the picture. Fancy
+// upsampling and filters that look at neighbours are asked for by a larger rectangle.
+#pragma once
+
+#include <millrace/image/baseline/scan_header.hpp>
+#include <millrace/image/jpeg_planes.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <span>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct jpeg_planes_request {
+  static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+  std::span<const std::byte> bytes{};
+  std::size_t left = 0, top = 0, right = all, bottom = all;
+};
+
+struct jpeg_planes_result {
+  jpeg_refusal refusal = jpeg_refusal::none;
+  jpeg_planes planes{};   ///< nothing in it unless refusal is none
+
+  explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

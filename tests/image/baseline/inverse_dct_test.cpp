@@ -1,0 +1,102 @@
+#include <millrace/base/random.hpp>
+#include <millrace/image/baseline/inverse_dct_avx2.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace mr = millrace;
+namespace detail = millrace::detail;
+
+namespace {
+
+struct drawn_pair {
+  alignas(32) std::array<std::int16_t, detail::pair_coefficients> coefficients{};
+  detail::dequantiser q;
+
+  explicit drawn_pair(mr::draw& d) {
+    std::array<std::uint8_t, 64> zigzag;
+    const std::int64_t coarsest = std::int64_t{1} << d.below(9);
+    for (auto& step : zigzag) step = static_cast<std::uint8_t>(std::min<std::int64_t>(255, d.between(1, coarsest)));
+    q = detail::dequantiser(zigzag.data());
+    const double density = d.uniform();
+    const std::int64_t largest = std::min<std::int64_t>(1'023, std::int64_t{1} << d.below(11));
+    for (std::size_t i = 0; i < 128; ++i)
+      if (d.chance(density)) coefficients[i] = static_cast<std::int16_t>(d.between(-largest, largest));
+    for (const std::size_t dc : {std::size_t{0}, detail::right_block})
+      coefficients[dc] = static_cast<std::int16_t>(d.between(-q.largest_dc, q.largest_dc));
+  }
+};
+
+/// T.81 A.3.3 in real numbers.
+double sample_by_definition(const drawn_pair& p, std::size_t block, std::size_t x, std::size_t y) {
+  const double pi = std::acos(-1.0);
+  double sum = 0;
+  for (std::size_t v = 0; v < 8; ++v)
+    for (std::size_t u = 0; u < 8; ++u) {
+      const std::size_t at = 16 * v + block * detail::right_block + u;
+      const double scale = (u == 0 ? std::sqrt(0.5) : 1) * (v == 0 ? std::sqrt(0.5) : 1);
+      sum += scale * p.coefficients[at] * p.q.step[at] * std::cos((2 * static_cast<double>(x) + 1) *
+             static_cast<double>(u) * pi / 16) * std::cos((2 * static_cast<double>(y) + 1) * static_cast<double>(v) *
+             pi / 16);
+    }
+  return sum / 4 + 128;
+}
+
+}  // namespace
+
+TEST_CASE("samples are those of the definition, rounded") {
+  mr::draw d({.seed = 31});
+  std::array<std::uint8_t, 128> samples{};
+  std::size_t tame = 0;
+  for (int i = 0; i < 300; ++i) {
+    const drawn_pair p(d);
+    if (!detail::inverse_dct_pair(p.coefficients.data(), p.q, {samples.data(), 16})) continue;
+    ++tame;
+    double largest = 0;
+    for (std::size_t y = 0; y < 8; ++y)
+      for (std::size_t x = 0; x < 16; ++x) {
+        const double expected = std::clamp(sample_by_definition(p, x / 8, x % 8, y), 0.0, 255.0);
+        largest = std::max(largest, std::abs(expected - samples[16 * y + x]));
+      }
+    CHECK(largest < 0.8);   // half a level for rounding, the rest for 13 bits of fraction
+  }
+  CHECK(tame > 50);
+}
+
+TEST_CASE("every processor's code gives the same samples and the same answer to what is wild") {
+#ifdef __x86_64__
+  if (!detail::avx2_inverse_dct::usable()) return;
+  mr::draw d({.seed = 32});
+  std::array<std::uint8_t, 128> plain{}, fast{};
+  std::size_t tame = 0, wild = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const drawn_pair p(d);
+    const bool expected = detail::inverse_dct_pair(p.coefficients.data(), p.q, {plain.data(), 16});
+    CHECK(detail::avx2_inverse_dct::pair(p.coefficients.data(), p.q, {fast.data(), 16}) == expected);
+    if (expected) CHECK(plain == fast);
+    ++(expected ? tame : wild);
+  }
+  CHECK(tame > 2'000);
+  CHECK(wild > 2'000);
+#endif
+}
+
+TEST_CASE("black and white blocks of the coarsest quantisers are tame, and a little more is not") {
+  std::array<std::uint8_t, 64> zigzag;
+  zigzag.fill(255);
+  const detail::dequantiser q(zigzag.data());
+  CHECK(q.may_overflow);
+  CHECK(q.largest_dc >= 4);   // 4 * 255 is what is nearest to 8 * 128
+  alignas(32) std::array<std::int16_t, detail::pair_coefficients> c{};
+  std::array<std::uint8_t, 128> samples{};
+  c[0] = 4;
+  c[8] = -4;
+  CHECK(detail::inverse_dct_pair(c.data(), q, {samples.data(), 16}));
+  CHECK(samples[0] == 255);
+  CHECK(samples[8] == 1);
+  c[1] = 1'000;   // times 255 is 65536 * 3 + 58392: in 16 bits it would look small
+  CHECK(!detail::inverse_dct_pair(c.data(), q, {samples.data(), 16}));
+}

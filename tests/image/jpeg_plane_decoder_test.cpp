@@ -1,0 +1,223 @@
+#include <millrace/image/jpeg_plane_decoder.hpp>
+
+#include "slow_planes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace mr = millrace;
+
+namespace {
+
+/// A request for bytes in a block of exactly their size, so that AddressSanitizer sees one read too many.
+struct exact_request {
+  std::unique_ptr<std::byte[]> memory;
+  mr::jpeg_planes_request ask;
+
+  exact_request(std::span<const std::byte> file, mr::jpeg_planes_request a)
+      : memory(new std::byte[file.size()]), ask(a) {
+    if (!file.empty()) std::memcpy(memory.get(), file.data(), file.size());
+    ask.bytes = {memory.get(), file.size()};
+  }
+};
+
+struct drawn_file {
+  slow::file_recipe recipe;
+  std::size_t height = 0, width = 0, channels = 3;
+  std::vector<std::byte> bytes;
+};
+
+drawn_file draw_file(mr::draw& d, std::size_t largest) {
+  drawn_file f;
+  f.height = d.below(largest) + 1;
+  f.width = d.below(largest) + 1;
+  f.channels = d.chance(0.2) ? 1 : 3;
+  f.recipe = {.quality = static_cast<int>(d.between(1, 100)), .horizontal = static_cast<int>(d.between(1, 2)),
+              .vertical = static_cast<int>(d.between(1, 2)),
+              .restart_interval = d.chance(0.5) ? 0U : static_cast<unsigned>(d.between(1, 40)),
+              .optimise_tables = d.chance(0.5)};
+  auto pixels = slow::photo(f.height, f.width, f.channels, d.bits());
+  if (d.chance(0.2))   // noise without bounds: long codes, all coefficients
+    for (auto& sample : pixels.span())
+      sample = static_cast<std::uint8_t>(d.chance(0.5) ? d.below(256) : 255 * d.below(2));
+  f.bytes = slow::make_file(pixels, f.recipe);
+  return f;
+}
+
+mr::jpeg_planes_request draw_crop(mr::draw& d, const drawn_file& f) {
+  mr::jpeg_planes_request ask;
+  if (d.chance(0.3)) return ask;
+  ask.left = d.below(f.width);
+  ask.top = d.below(f.height);
+  ask.right = ask.left + 1 + d.below(f.width - ask.left);
+  ask.bottom = ask.top + 1 + d.below(f.height - ask.top);
+  return ask;
+}
+
+/// How many pictures the long tests take; a nightly run asks for more.
+std::size_t count_of(const char* variable, std::size_t usual) {
+  const char* text = std::getenv(variable);
+  return text ? static_cast<std::size_t>(std::strtoull(text, nullptr, 10)) : usual;
+}
+std::uint64_t seed_of_run() { return count_of("MILLRACE_TEST_SEED", 1); }
+
+std::string describe(const drawn_file& f) {
+  return std::to_string(f.width) + " x " + std::to_string(f.height) + " x " + std::to_string(f.channels) +
+         ", quality " + std::to_string(f.recipe.quality) + ", luma " + std::to_string(f.recipe.horizontal) + "x" +
+         std::to_string(f.recipe.vertical) + ", restart " + std::to_string(f.recipe.restart_interval) +
+         (f.recipe.optimise_tables ? ", own tables" : "");
+}
+
+void compare(const drawn_file& f, const mr::jpeg_planes_request& ask, const mr::jpeg_planes_result& got,
+             const slow::raw_planes& expected) {
+  INFO(describe(f));
+  CHECK(std::string(to_string(got.refusal)) == "none");
+  if (!got) return;
+  CHECK(slow::covers(got.planes, ask));
+  CHECK(slow::difference_of(got.planes, expected) == "");
+}
+
+}  // namespace
+
+TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's code") {
+  mr::draw d({.seed = seed_of_run(), .sample = 1});
+  mr::jpeg_plane_decoder best, portable(mr::jpeg_plane_decoder::code::portable);
+  const std::size_t pairs = count_of("MILLRACE_TEST_PICTURES", 1'500) / 2;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const drawn_file a = draw_file(d, 64), b = draw_file(d, d.chance(0.05) ? 400 : 64);
+    const exact_request x(a.bytes, draw_crop(d, a)), y(b.bytes, draw_crop(d, b));
+    const auto expected_a = slow::raw_reader().read(a.bytes, a.height);
+    const auto expected_b = slow::raw_reader().read(b.bytes, b.height);
+    for (auto* decoder : {&best, &portable}) {
+      compare(a, x.ask, decoder->decode(x.ask), expected_a);
+      const auto both = decoder->decode(x.ask, y.ask);
+      compare(a, x.ask, both[0], expected_a);
+      compare(b, y.ask, both[1], expected_b);
+    }
+  }
+}
+
+namespace {
+
+/// Bits flipped, a cut, a splice, bytes put in or taken out, or nothing but noise.
+std::vector<std::byte> damaged(std::vector<std::byte> file, mr::draw& d) {
+  const auto at = [&] { return static_cast<std::ptrdiff_t>(d.below(file.size())); };
+  const auto noise = [&] { return static_cast<std::byte>(d.chance(0.3) ? 0xff : d.below(256)); };
+  switch (d.below(6)) {
+    case 0:
+      file.resize(d.below(file.size()) + 1);
+      break;
+    case 1:
+      file.insert(file.begin() + at(), noise());
+      break;
+    case 2: {
+      const auto from = at(), length = std::min<std::ptrdiff_t>(at(), 20);
+      file.erase(file.begin() + from, file.begin() + std::min<std::ptrdiff_t>(from + length, std::ssize(file) - 1));
+      break;
+    }
+    case 3: {
+      const std::vector<std::byte> piece(file.begin() + at() / 2, file.end());
+      const auto to = at();
+      for (std::size_t i = 0; i < std::min<std::size_t>(piece.size(), 64); ++i)
+        if (to + static_cast<std::ptrdiff_t>(i) < std::ssize(file)) file[static_cast<std::size_t>(to) + i] = piece[i];
+      break;
+    }
+    case 4:
+      if (d.chance(0.1))
+        for (auto& byte : file) byte = noise();
+      [[fallthrough]];
+    default:
+      for (std::uint64_t k = d.below(4) + 1; k > 0; --k)
+        file[d.below(file.size())] ^= static_cast<std::byte>(1U << d.below(8));
+  }
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("damaged files are refused, or have the planes that libjpeg gives without a warning") {
+  mr::draw d({.seed = seed_of_run(), .sample = 2});
+  mr::jpeg_plane_decoder best, portable(mr::jpeg_plane_decoder::code::portable);
+  const std::size_t files = count_of("MILLRACE_TEST_DAMAGED", 1'500);
+  std::size_t refused = 0, taken = 0, warned = 0;
+  for (std::size_t i = 0; i < files; ++i) {
+    const drawn_file good = draw_file(d, 40);
+    drawn_file bad = draw_file(d, 64);
+    const auto ask = draw_crop(d, bad);
+    bad.bytes = damaged(bad.bytes, d);
+    const exact_request x(bad.bytes, ask), y(good.bytes, draw_crop(d, good));
+    const auto got = best.decode(x.ask);
+    std::string planes_differ;
+    if (got) {
+      const auto bottom = std::min<std::size_t>(ask.bottom, static_cast<std::size_t>(got.planes.image_height));
+      const auto expected = slow::raw_reader().read(bad.bytes, bottom);
+      INFO(describe(bad));
+      CHECK(!expected.error);
+      CHECK(expected.warnings == 0);
+      CHECK(slow::difference_of(got.planes, expected) == "");
+      ++taken;
+    } else {
+      ++refused;
+      warned += slow::raw_reader().read(bad.bytes, bad.height).warnings != 0;
+    }
+    CHECK(portable.decode(x.ask).refusal == got.refusal);
+    // The partner's planes are what they are without it.
+    const auto expected = slow::raw_reader().read(good.bytes, good.height);
+    const bool first = d.chance(0.5);
+    const auto both = first ? best.decode(x.ask, y.ask) : best.decode(y.ask, x.ask);
+    CHECK(both[first ? 0 : 1].refusal == got.refusal);
+    compare(good, y.ask, both[first ? 1 : 0], expected);
+  }
+  CHECK(refused > files / 4);
+  CHECK(taken > files / 10);
+  CHECK(warned > files / 20);
+}
+
+TEST_CASE("a header that promises more than the file can hold costs no memory") {
+  auto file = slow::make_file(slow::photo(16, 16, 3, 5), {});
+  for (std::size_t i = 0; i + 9 < file.size(); ++i)
+    if (file[i] == std::byte{0xff} && file[i + 1] == std::byte{0xc0}) {
+      file[i + 5] = file[i + 7] = std::byte{0xf0};   // more than 61,000 by 61,000
+      break;
+    }
+  mr::jpeg_plane_decoder decoder;
+  CHECK(decoder.decode({.bytes = file}).refusal == mr::jpeg_refusal::damaged);
+}
+
+TEST_CASE("a file that ends in fill bytes is left to libjpeg, which warns of it") {
+  auto file = slow::make_file(slow::photo(16, 16, 3, 6), {});
+  mr::jpeg_plane_decoder decoder;
+  CHECK(decoder.decode({.bytes = file}).refusal == mr::jpeg_refusal::none);
+  file.back() = std::byte{0xff};
+  file.resize(file.size() + 20, std::byte{0xff});
+  CHECK(slow::raw_reader().read(file, 16).warnings == 1);
+  CHECK(decoder.decode({.bytes = file}).refusal == mr::jpeg_refusal::damaged);
+}
+
+TEST_CASE("a longer list is decoded two at a time, each as by itself") {
+  mr::draw d({.seed = seed_of_run(), .sample = 3});
+  std::vector<drawn_file> files;
+  std::vector<mr::jpeg_planes_request> asked;
+  for (int i = 0; i < 40; ++i) {
+    files.push_back(draw_file(d, 90));
+    if (i % 7 == 3) files.back().bytes.resize(files.back().bytes.size() / 2);
+  }
+  for (const auto& f : files) {
+    asked.push_back(draw_crop(d, f));
+    asked.back().bytes = f.bytes;
+  }
+  mr::jpeg_plane_decoder decoder, alone;
+  std::vector<int> seen(files.size());
+  decoder.decode_each(asked, [&](std::size_t i, const mr::jpeg_planes_result& got) {
+    ++seen[i];
+    CHECK(got.refusal == alone.decode(asked[i]).refusal);
+    if (got) compare(files[i], asked[i], got, slow::raw_reader().read(files[i].bytes, files[i].height));
+  });
+  CHECK(seen == std::vector<int>(files.size(), 1));
+  mr::scratch s;
+  CHECK(decode_planes(asked[0], s).refusal == mr::jpeg_refusal::none);
+  CHECK(decode_planes(asked[0], asked[1], s)[1].refusal == mr::jpeg_refusal::none);
+}
