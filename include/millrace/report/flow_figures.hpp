@@ -40,7 +40,8 @@ struct stage_figures {
   std::size_t seats = 1;
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
   std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0: not measured
-  std::uint64_t items = 0;     ///< samples that passed
+  std::uint64_t items = 0;     ///< that passed
+  double items_per_sample = 1;   ///< delivered; of the whole run, where stages expand, pack or filter
   std::uint64_t bytes = 0;     ///< that passed: encoded ones of a read, those of the batch in a copy
   distribution service_ns{};   ///< of one call: a read, a sample's work, a batch's copy or step
   std::vector<part_figures> parts{};
@@ -48,6 +49,9 @@ struct stage_figures {
   double starved_share() const noexcept { return share_of_all(starved_ns); }
   double blocked_share() const noexcept { return share_of_all(blocked_ns); }
   double busy_share() const noexcept { return share_of_all(busy_ns); }
+  /// What passed here, in samples as they are delivered. In a window that is not quite what was delivered: what lies
+  /// between the stages grows and shrinks.
+  double samples() const noexcept { return static_cast<double>(items) / items_per_sample; }
 
  private:
   double share_of_all(std::uint64_t part) const noexcept {

@@ -5,7 +5,7 @@
 //   l.margin();                                       // the next lowest over the lowest
 //   mr::limits_of(figures, {.workers = 1.25});        // with a quarter more workers
 //
-// By the utilisation law a stage that was busy b of its seats' time for n samples can do n x seats / b:
+// By the utilisation law a stage whose seats were busy for b seconds with n samples can do n x seats / b:
 //   step      n / time between calls of next(), or, where the device's events are there, n / (wall - gaps)
 //   copy      n x seats / copying            work    n x seats / working
 //   unpack    n x threads / (reading + unpacking)      what the I/O threads can do
@@ -63,7 +63,7 @@ namespace detail {
 /// Of the I/O threads: reading and unpacking take turns on them, and storage may have less to give.
 inline stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_change& c) {
   const stage_figures& read = f.stages[index];
-  const auto samples = static_cast<double>(f.samples), threads = static_cast<double>(read.seats) * c.io_threads;
+  const double samples = read.samples(), threads = static_cast<double>(read.seats) * c.io_threads;
   const double reading_s = 1e-9 * static_cast<double>(read.busy_ns) / c.storage_speed;
   stage_limit out{index, read.name, stage_kind::read, 0};
   double unpacking_s = 0;
@@ -94,7 +94,6 @@ inline stage_limit reading_limit(const flow_figures& f, std::size_t index, const
 
 inline flow_limits limits_of(const flow_figures& f, const flow_change& c = {}) {
   flow_limits found;
-  const auto samples = static_cast<double>(f.samples);
   for (std::size_t i = 0; i < f.stages.size(); ++i) {
     const stage_figures& s = f.stages[i];
     stage_limit l{i, s.name, s.kind, 0};
@@ -113,7 +112,7 @@ inline flow_limits limits_of(const flow_figures& f, const flow_change& c = {}) {
         busy_s *= c.step_time;
         break;
     }
-    if (s.kind != stage_kind::read && busy_s > 0) l.samples_per_s = samples * seats / busy_s;
+    if (s.kind != stage_kind::read && busy_s > 0) l.samples_per_s = s.samples() * seats / busy_s;
     if (l.samples_per_s > 0) found.all.push_back(l);
   }
   std::stable_sort(found.all.begin(), found.all.end(),
