@@ -159,6 +159,10 @@ TEST_CASE("reads that do not slow each other down gain from more threads, a full
   CHECK(*full_pipe.reads_at_once.contention() == doctest::Approx(1));
   CHECK(gain_of(mr::gains_of(slow_answers), mr::knob::io_threads).gain > 0.8);
   CHECK(gain_of(mr::gains_of(full_pipe), mr::knob::io_threads).gain == doctest::Approx(0));
+  // Not known which of the two: a bound, and said to be one.
+  const auto unknown = mr::gains_of(figures_of({.read_s = 20}));
+  CHECK(gain_of(unknown, mr::knob::io_threads).at_most);
+  CHECK(gain_of(unknown, mr::knob::io_threads).gain == doctest::Approx(1));
 }
 
 TEST_CASE("a window is what came between two times, the settings being the later ones") {

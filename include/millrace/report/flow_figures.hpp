@@ -46,18 +46,14 @@ struct stage_figures {
   distribution service_ns{};   ///< of one call: a read, a sample's work, a batch's copy or step
   std::vector<part_figures> parts{};
 
-  double starved_share() const noexcept { return share_of_all(starved_ns); }
-  double blocked_share() const noexcept { return share_of_all(blocked_ns); }
-  double busy_share() const noexcept { return share_of_all(busy_ns); }
+  /// Of the time that was counted.
+  double starved_share() const noexcept {
+    const double all = static_cast<double>(busy_ns) + static_cast<double>(starved_ns) + static_cast<double>(blocked_ns);
+    return all > 0 ? static_cast<double>(starved_ns) / all : 0;
+  }
   /// What passed here, in samples as they are delivered. In a window that is not quite what was delivered: what lies
   /// between the stages grows and shrinks.
   double samples() const noexcept { return static_cast<double>(items) / items_per_sample; }
-
- private:
-  double share_of_all(std::uint64_t part) const noexcept {
-    const double all = static_cast<double>(busy_ns) + static_cast<double>(starved_ns) + static_cast<double>(blocked_ns);
-    return all > 0 ? static_cast<double>(part) / all : 0;
-  }
 };
 
 /// How full a bounded store was: slots, or bytes read ahead.
@@ -95,6 +91,11 @@ struct flow_figures {
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 
+  /// Share of its seats' whole time that a stage spent so.
+  double share(const stage_figures& s, std::uint64_t ns) const noexcept {
+    const double all = static_cast<double>(s.seats) * static_cast<double>(wall_ns);
+    return all > 0 ? static_cast<double>(ns) / all : 0;
+  }
   /// Share of the trainer's time without data.
   double data_wait_share() const noexcept {
     if (device_gap_ns && wall_ns > 0) return static_cast<double>(*device_gap_ns) / static_cast<double>(wall_ns);

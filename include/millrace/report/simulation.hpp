@@ -21,15 +21,8 @@
 namespace millrace::inline MILLRACE_ABI {
 
 struct simulated {
-  /// Of a delivered batch: when it was handed out, and how full the stores were then.
-  struct delivery {
-    double at_ns = 0, wait_ns = 0, step_ns = 0;
-    std::size_t ready_slots = 0;
-    double read_ahead_bytes = 0;
-  };
   flow_figures figures{};
-  std::vector<delivery> deliveries{};   ///< of the measured window
-  timeline events{};                    ///< where the model asks for it; whole batches from the warm-up's end
+  timeline events{};   ///< of the measured window; spans and counters only where the model asks for them
 };
 
 namespace detail {
@@ -119,6 +112,7 @@ class flow_simulation {
     figures_.read_ahead_bytes = m_.read_ahead_bytes;
   }
 
+  static std::uint64_t whole(double value) noexcept { return static_cast<std::uint64_t>(value + 0.5); }
   double read_speed() const noexcept {
     return 1 / (1 + m_.contention * (static_cast<double>(std::max<std::size_t>(reading_.size(), 1)) - 1));
   }
@@ -150,7 +144,7 @@ class flow_simulation {
   }
 
   void note(std::size_t stage, std::size_t seat, double started, std::uint64_t batch) {
-    figures_.stages[stage].service_ns.add(static_cast<std::uint64_t>(now_ - started + 0.5));
+    figures_.stages[stage].service_ns.add(whole(now_ - started));
     if (m_.with_timeline && delivered_ >= m_.warm_up_batches)
       result_.events.spans.push_back({tracks_[stage][seat], figures_.stages[stage].name,
                                       static_cast<std::int64_t>(started), static_cast<std::int64_t>(now_), batch});
@@ -168,9 +162,11 @@ class flow_simulation {
     if (!stepping_ && handed_out_ < (copy_stage_ != nowhere ? copied_ : ready_)) {
       stepping_ = true;
       const double takes = drawn(m_.step_ns, step_draws, handed_out_), waited = now_ - step_ended_;
-      figures_.wait_ns.add(static_cast<std::uint64_t>(waited + 0.5));
+      figures_.wait_ns.add(whole(waited));
       if (delivered_ >= m_.warm_up_batches)
-        result_.deliveries.push_back({now_, waited, takes, static_cast<std::size_t>(ready_batches()), held_bytes_});
+        result_.events.deliveries.push_back({static_cast<std::int64_t>(now_), whole(waited), whole(takes),
+                                             static_cast<std::size_t>(ready_batches()),
+                                             static_cast<std::size_t>(held_bytes_)});
       count_in("ready slots", static_cast<double>(ready_batches()));
       push(kind::step, 0, handed_out_++, takes);
     }
@@ -199,7 +195,7 @@ class flow_simulation {
   void end_read() {
     const read r = reading_.top();
     figures_.reads_at_once.add(
-        reading_.size(), {.ns = 0, .reads = 1, .bytes = static_cast<std::uint64_t>(bytes_of_read() + 0.5)});
+        reading_.size(), {.ns = 0, .reads = 1, .bytes = whole(bytes_of_read())});
     reading_.pop();
     note(reading_stage_, r.seat, r.started, timeline_span::no_batch);
     figures_.stages[reading_stage_].items += m_.samples_per_read;
@@ -258,22 +254,21 @@ class flow_simulation {
   }
 
   flow_figures figures_now() const {
-    const auto ns = [](double value) { return static_cast<std::uint64_t>(value + 0.5); };
     flow_figures f = figures_;
-    f.wall_ns = ns(now_);
+    f.wall_ns = whole(now_);
     f.batches = delivered_;
     f.samples = delivered_ * m_.batch_samples;
     for (std::size_t i = 0; i < f.stages.size(); ++i) {
-      f.stages[i].busy_ns = ns(busy_[i].busy);
-      f.stages[i].starved_ns = ns(busy_[i].starved);
-      f.stages[i].blocked_ns = ns(busy_[i].blocked);
+      f.stages[i].busy_ns = whole(busy_[i].busy);
+      f.stages[i].starved_ns = whole(busy_[i].starved);
+      f.stages[i].blocked_ns = whole(busy_[i].blocked);
     }
     for (std::size_t p = 0; p < m_.parts.size(); ++p)
-      f.stages[work_stage_].parts[p].busy_ns = ns(busy_[work_stage_].busy * m_.parts[p].second);
-    f.stages[reading_stage_].bytes = ns(bytes_read_);
+      f.stages[work_stage_].parts[p].busy_ns = whole(busy_[work_stage_].busy * m_.parts[p].second);
+    f.stages[reading_stage_].bytes = whole(bytes_read_);
     if (copy_stage_ != nowhere)
-      f.stages[copy_stage_].bytes = ns(m_.batch_bytes * static_cast<double>(copied_));
-    for (std::size_t k = 0; k < reads_ns_.size(); ++k) f.reads_at_once.add(k, {.ns = ns(reads_ns_[k])});
+      f.stages[copy_stage_].bytes = whole(m_.batch_bytes * static_cast<double>(copied_));
+    for (std::size_t k = 0; k < reads_ns_.size(); ++k) f.reads_at_once.add(k, {.ns = whole(reads_ns_[k])});
     return f;
   }
 

@@ -1,4 +1,4 @@
-// What happened when: spans on tracks, and counters. For the Gantt of a report and for Perfetto.
+// What happened when: spans on tracks, counters, and batches as they were delivered. For a report and for Perfetto.
 //
 //   mr::timeline t;
 //   const std::uint32_t worker = t.add_track("worker 3");
@@ -11,6 +11,7 @@
 
 #include <millrace/base/version.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -33,10 +34,20 @@ struct timeline_counter {
   double value = 0;
 };
 
+/// A batch as the trainer got it, and how full the stores were then.
+struct delivered_batch {
+  std::int64_t at_ns = 0;
+  std::uint64_t wait_ns = 0;   ///< in next()
+  std::uint64_t step_ns = 0;   ///< until the next call
+  std::size_t ready_slots = 0;
+  std::size_t read_ahead_bytes = 0;
+};
+
 struct timeline {
   std::vector<std::string> tracks{};
   std::vector<timeline_span> spans{};
   std::vector<timeline_counter> counters{};
+  std::vector<delivered_batch> deliveries{};
 
   std::uint32_t add_track(std::string name) {
     tracks.push_back(std::move(name));
