@@ -27,9 +27,12 @@ std::string name_of(planted p) {
   return "consumer";
 }
 
+/// Shallow ones, under times from 0 to twice the mean, leave no stage busy all the time: all starve and block in turns.
+enum class rings { usual, shallow };
+
 /// The capacity of each stage as nanoseconds of a sample: the bottleneck `ratio` times the runner-up, which is one of
 /// the others, these being up to three times faster still.
-mr::pipeline_model plant(planted where, double ratio, std::uint64_t seed) {
+mr::pipeline_model plant(planted where, double ratio, std::uint64_t seed, rings how = rings::usual) {
   mr::draw random({.seed = seed, .stage = static_cast<std::uint64_t>(where)});
   const double slowest_ns = 1e6;
   const bool unpacks = where == planted::unpack;
@@ -43,14 +46,14 @@ mr::pipeline_model plant(planted where, double ratio, std::uint64_t seed) {
   mr::pipeline_model m;
   m.io_threads = 1 + random.below(6);
   m.workers = 1 + random.below(8);
-  m.host_slots = 3 + random.below(3);
-  m.device_slots = 2 + random.below(2);
+  m.host_slots = how == rings::shallow ? 2 : 3 + random.below(3);
+  m.device_slots = how == rings::shallow ? 1 + random.below(2) : 2 + random.below(2);
   m.batch_samples = 8 << random.below(4);
   m.samples_per_read = 1 + random.below(4);
   m.read_ahead_bytes = 20'000'000;
   const auto per_sample = static_cast<double>(m.samples_per_read), threads = static_cast<double>(m.io_threads);
   const auto rows = static_cast<double>(m.batch_samples);
-  const auto spread = [&](double mean_ns) { return mr::replayed::around(mean_ns, 0.5); };
+  const auto spread = [&](double mean_ns) { return mr::replayed::around(mean_ns, how == rings::shallow ? 0.95 : 0.5); };
   if (where == planted::bandwidth) m.contention = 1;
   const double of_a_read = ns[0] * per_sample * mr::read_levels::speed(threads, m.contention);
   m.read_ns = spread(unpacks ? 0.2 * of_a_read : of_a_read);
@@ -122,6 +125,55 @@ TEST_CASE("two stages as slow as each other are called balanced") {
     }
   MESSAGE("balanced " << right << " of " << all);
   CHECK(right * 100 >= all * 95);
+}
+
+TEST_CASE("where rings are shallow and times vary, stages wait in turns, and the limits still tell which is slowest") {
+  constexpr std::uint64_t seeds = 20;
+  std::uint64_t right = 0, balanced = 0, disagreed = 0;
+  for (const planted p : all_planted)
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+      for (const double ratio : {1.25, 1.5, 2.0}) {
+        const mr::verdict v = mr::judge(mr::simulate(plant(p, ratio, seed, rings::shallow)).figures);
+        if (names(v, p)) ++right;
+        else MESSAGE(name_of(p) << " x " << ratio << " seed " << seed << ": " << v.sentence());
+        if (!v.agree) ++disagreed;
+      }
+      const mr::verdict v = mr::judge(mr::simulate(plant(p, 1, seed, rings::shallow)).figures);
+      if (v.what == mr::bound_by::balanced) ++balanced;
+    }
+  const std::uint64_t all = seeds * std::size(all_planted);
+  MESSAGE("right " << right << " of " << 3 * all << ", balanced " << balanced << " of " << all << "; limits and walk "
+                   << "disagreed in " << disagreed);
+  CHECK(right * 100 >= 3 * all * 95);
+  CHECK(balanced * 100 >= all * 85);
+  CHECK(disagreed > 0);   // else this would test nothing
+}
+
+TEST_CASE("replay predicts what shallow rings would do with other settings, where the limits cannot") {
+  std::vector<double> by_limits, by_replay;
+  for (const planted p : all_planted)
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+      const mr::pipeline_model m = plant(p, seed % 2 ? 1.25 : 2, seed, rings::shallow);
+      const mr::flow_figures f = mr::simulate(m).figures;
+      const auto limits = mr::gains_of(f), replay = mr::replayed_gains(f);
+      REQUIRE(limits.size() == replay.size());
+      for (std::size_t i = 0; i < limits.size(); ++i) {
+        if (limits[i].at_most && limits[i].what != mr::knob::prefetch) continue;
+        const double truth =
+            mr::simulate(mr::changed(m, limits[i].settings)).figures.samples_per_s() / f.samples_per_s();
+        if (truth < 1.01) continue;
+        by_limits.push_back(std::abs((1 + limits[i].gain) / truth - 1));
+        by_replay.push_back(std::abs((1 + replay[i].gain) / truth - 1));
+      }
+    }
+  std::sort(by_limits.begin(), by_limits.end());
+  std::sort(by_replay.begin(), by_replay.end());
+  const std::size_t half = by_replay.size() / 2, most = by_replay.size() * 9 / 10;
+  MESSAGE(by_replay.size() << " changes; by limits: median error " << by_limits[half] << ", p90 " << by_limits[most]
+                           << "; by replay: " << by_replay[half] << ", p90 " << by_replay[most]);
+  CHECK(by_replay[half] < 0.05);
+  CHECK(by_replay[most] < 0.10);
+  CHECK(by_replay[half] < by_limits[half]);
 }
 
 TEST_CASE("the gain that the limits predict is what the changed run brings") {

@@ -5,11 +5,13 @@
 //
 // A change scales the limits that it touches (limits.hpp). The gain is lowest limit then / lowest limit now - 1, times
 // what was reached of it now; of deeper prefetch it is the rest up to the lowest limit. `at_most`: the prediction takes
-// for granted what one run cannot tell, so it is a bound. report/what_if.hpp replays the run instead, variance and all.
+// for granted what one run cannot tell, so it is a bound. Where stages wait for each other in turns the limits say
+// little: replayed_gains() of report/what_if.hpp predicts the same changes by replaying the run.
 // Errors: none; a run of which nothing is known gives none. Threads: a pure function.
 #pragma once
 
 #include <millrace/report/verdict.hpp>
+#include <millrace/report/what_if_change.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -22,6 +24,7 @@ struct knob_gain {
   std::string next{};     ///< the limit that binds then
   bool at_most = false;
   std::string remark{};
+  what_if_change settings{};   ///< the same change, for a replay
 };
 
 inline std::vector<knob_gain> gains_of(const flow_figures& f) {
@@ -31,7 +34,7 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
   const auto predict = [&](knob what, std::string change, const flow_change& c) -> knob_gain& {
     const flow_limits then = limits_of(f, c);
     gains.push_back({what, std::move(change), then.lowest().samples_per_s / now.lowest().samples_per_s - 1,
-                     then.lowest().name, false, {}});
+                     then.lowest().name, false, {}, {}});
     return gains.back();
   };
   const auto from_to = [](std::size_t from, std::size_t to, const char* unit) {
@@ -46,11 +49,13 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
     const bool room = f.usable_cores == 0 || work->seats < f.usable_cores;
     knob_gain& one = predict(knob::workers, from_to(work->seats, work->seats + 1, "workers"),
                              {.workers = room && !starved ? (seats + 1) / seats : 1});
+    if (room && !starved) one.settings.workers = work->seats + 1;
     if (starved) one.remark = "the cores that there are do not give them time";
     else if (!room) one.remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
     else if (f.usable_cores > work->seats + 1)
       predict(knob::workers, from_to(work->seats, f.usable_cores, "workers"),
-              {.workers = static_cast<double>(f.usable_cores) / seats});
+              {.workers = static_cast<double>(f.usable_cores) / seats})
+          .settings.workers = f.usable_cores;
 
     const part_figures* costly = nullptr;
     for (const auto& p : work->parts)
@@ -58,24 +63,29 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
     if (costly && work->busy_ns > 0) {
       const double share = static_cast<double>(costly->busy_ns) / static_cast<double>(work->busy_ns);
       predict(knob::work, costly->name + " at half the cost",
-              {.work_time = 1 - share / 2, .stage = static_cast<std::size_t>(work - f.stages.data())});
+              {.work_time = 1 - share / 2, .stage = static_cast<std::size_t>(work - f.stages.data())})
+          .settings.work_time = 1 - share / 2;
     }
   }
   if (const stage_figures* const read = f.find(stage_kind::read); read && read->seats > 0) {
-    predict(knob::io_threads, from_to(read->seats, 2 * read->seats, "I/O threads"), {.io_threads = 2}).at_most =
-        !f.reads_at_once.contention();
-    predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2});
+    knob_gain& twice =
+        predict(knob::io_threads, from_to(read->seats, 2 * read->seats, "I/O threads"), {.io_threads = 2});
+    twice.at_most = !f.reads_at_once.contention();
+    twice.settings.io_threads = 2 * read->seats;
+    predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2}).settings.storage_speed = 2;
   }
   gains.push_back({knob::prefetch,
                    f.host_slots > 0 ? from_to(f.host_slots, 2 * f.host_slots, "batches prefetched") : "deeper prefetch",
-                   std::max(0.0, now.lowest().samples_per_s / f.samples_per_s() - 1), now.lowest().name, true, {}});
+                   std::max(0.0, now.lowest().samples_per_s / f.samples_per_s() - 1), now.lowest().name, true, {}, {}});
+  if (f.host_slots > 0) gains.back().settings.prefetch = 2 * f.host_slots;
   knob_gain& batch = predict(
       knob::batch,
       f.batch_samples > 0 ? from_to(f.batch_samples, 2 * f.batch_samples, "samples a batch") : "twice the batch",
       {.step_time = 0.5, .copy_time = 0.5});
   batch.at_most = true;
+  if (f.batch_samples > 0) batch.settings = {.batch = 2 * f.batch_samples, .step_time = 0.5};
   batch.remark = "as if a larger batch took no longer to copy and to step";
-  predict(knob::step, "step twice as fast", {.step_time = 0.5});
+  predict(knob::step, "step twice as fast", {.step_time = 0.5}).settings.step_time = 0.5;
   return gains;
 }
 

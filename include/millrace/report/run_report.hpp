@@ -7,7 +7,6 @@
 // Errors: none. Threads: a value; report_of() takes some milliseconds, for it replays the run with other workers.
 #pragma once
 
-#include <millrace/report/knobs.hpp>
 #include <millrace/report/timeline.hpp>
 #include <millrace/report/what_if.hpp>
 
@@ -39,7 +38,8 @@ struct run_report {
 inline run_report report_of(flow_figures figures, timeline events = {}) {
   run_report r;
   r.conclusion = judge(figures);
-  r.gains = gains_of(figures);
+  const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
+  r.gains = in_turns ? replayed_gains(figures) : gains_of(figures);
   std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) { return a.gain > b.gain; });
   const stage_figures* const work = figures.find(stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {

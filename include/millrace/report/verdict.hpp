@@ -8,8 +8,9 @@
 //
 // Two witnesses are heard. The limits (limits.hpp): what binds is the lowest of them. The walk: from the trainer up the
 // flow, the first stage that starves less than 5 % of its time is the one that the others wait for. When they disagree
-// the limits win if their stage was busy at least 85 % of what it can, else the walk does; `agree` says so. Two limits
-// within 10 % of each other are balanced: speeding up one alone brings less than that.
+// the limits win, for with shallow rings all stages starve and block in turns; `agree` says so. But where the limit's
+// stage was busy less than 85 % of its time, and the walk's was neither busy nor idle, the time that nobody counted is
+// the walk's: then it wins. Two limits within 10 % of each other are balanced: speeding up one brings less than that.
 // Workers that got less than 95 % of the processor while they worked, by a quota or by neighbours, are CPU-starved.
 // Reads of which storage gave under 5 % are a matter of the page cache. Reads are bound by bandwidth from 85 % of the
 // known ceiling on, or where reads slow each other down by half or more (read_levels.hpp); else by latency.
@@ -219,7 +220,8 @@ inline verdict judge(const flow_figures& f) {
     return l.stage == walked || (l.kind == stage_kind::unpack && f.stages[walked].kind == stage_kind::read);
   };
   v.agree = is_walked(limits[0]);
-  if (!v.agree && v.saturation < 0.85)
+  const bool never_idle = f.share(f.stages[walked], f.stages[walked].starved_ns + f.stages[walked].blocked_ns) < 0.05;
+  if (!v.agree && v.saturation < 0.85 && never_idle)
     for (std::size_t i = 0; i < limits.size(); ++i)
       if (is_walked(limits[i])) chosen = i;
   const std::size_t next = chosen == 0 ? 1 : 0;
@@ -239,7 +241,8 @@ inline verdict judge(const flow_figures& f) {
   if (!v.agree)
     v.evidence.push_back("by who starves it would be " + f.stages[walked].name + ": take the verdict with care");
   if (v.saturation < 0.95)
-    v.evidence.push_back("no stage was busy all the time: they wait for each other in turns; deeper prefetch helps");
+    v.evidence.push_back("the slowest stage was busy " + percent(v.saturation) +
+                         " of its time: stages wait for each other in turns, and deeper prefetch helps");
   if (f.batches < 20) v.evidence.push_back("only " + std::to_string(f.batches) + " batches: 20 or more are firm");
   return v;
 }

@@ -3,23 +3,17 @@
 //   mr::prediction p = mr::what_if(window, {.workers = 8});
 //   p.samples_per_s;  p.gain;  p.then.sentence();              // and what would limit it then
 //   mr::what_if(window, {.prefetch = 8, .storage_speed = 0.25, .step_time = 2});
+//   mr::replayed_gains(window);                                // each setting's gain, by replay
 //
 // The run's shape is replayed twice (report/simulation.hpp), as it was and as it would be, and the ratio is applied to
 // what was measured: what the model leaves out weighs on both alike. A larger batch is taken to copy and step in
 // proportion, save for `fixed_step_ns` of each step. Errors: setup_error for 0 of anything. Threads: a pure function.
 #pragma once
 
+#include <millrace/report/knobs.hpp>
 #include <millrace/report/simulation.hpp>
-#include <millrace/report/verdict.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
-
-struct what_if_change {
-  std::optional<std::size_t> workers{}, io_threads{}, batch{};
-  std::optional<std::size_t> prefetch{};   ///< host slots
-  double storage_speed = 1, work_time = 1, step_time = 1;   ///< factors
-  double fixed_step_ns = 0;                ///< of each step, whatever the batch
-};
 
 struct prediction {
   double samples_per_s = 0;
@@ -52,6 +46,16 @@ inline prediction what_if(const flow_figures& recorded, const what_if_change& c)
   const flow_figures then = simulate(changed(was, c)).figures;
   const double ratio = before > 0 ? then.samples_per_s() / before : 0;
   return {recorded.samples_per_s() * ratio, ratio - 1, then.data_wait_share(), judge(then)};
+}
+
+/// The gains of gains_of(), predicted by replay instead of by the limits, rings and variance and all.
+inline std::vector<knob_gain> replayed_gains(const flow_figures& recorded) {
+  std::vector<knob_gain> gains = gains_of(recorded);
+  for (knob_gain& k : gains) {
+    if (k.remark.empty() || k.settings.batch) k.gain = what_if(recorded, k.settings).gain;
+    k.at_most = k.at_most && k.what != knob::prefetch;
+  }
+  return gains;
 }
 
 }  // namespace millrace::inline MILLRACE_ABI
