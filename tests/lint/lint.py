@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from checks import ROOT, Report
 
-FLOORS = {"base": 0, "item": 1, "flow": 2, "sync": 3, "stages": 4, "io": 4, "image": 4, "device": 4,
+FLOORS = {"base": 0, "item": 1, "flow": 2, "sync": 3, "stages": 4, "io": 4, "image": 4, "device": 4, "report": 4,
           "run": 5, "train": 5,
           "adapt": 6, "": 7}
 BANNED_EVERYWHERE = {"iostream", "ranges", "random", "regex"}

@@ -1,0 +1,175 @@
+// The pictures of the report's page, each an inline SVG; empty where there is nothing to show.
+//
+//   detail::step_chart(r)          time of each step, with the wait for data on top
+//   detail::stage_chart(r)         busy, starved and blocked share of each stage
+//   detail::queue_chart(r)         how full the ring and the read-ahead were
+//   detail::scaling_chart(r)       samples per second over workers: predicted, and as measured
+//   detail::gantt_chart(r)         three batches through all threads
+//
+// At most 200 points to a line: neighbours are averaged, so that a page of any run stays small. Errors: none.
+#pragma once
+
+#include <millrace/report/run_report.hpp>
+#include <millrace/report/svg_plot.hpp>
+
+#include <set>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// What a colour of the style sheet is named by.
+inline const char* style_of(stage_kind kind) noexcept {
+  switch (kind) {
+    case stage_kind::read: return "read";
+    case stage_kind::unpack: return "unpack";
+    case stage_kind::work: return "work";
+    case stage_kind::copy: return "copy";
+    case stage_kind::step: break;
+  }
+  return "step";
+}
+
+/// Calls `use` with the first and one past the last of each group of deliveries that becomes one point.
+template <class Use>
+void for_each_point(std::size_t count, const Use& use) {
+  const std::size_t points = std::min<std::size_t>(count, 200);
+  for (std::size_t i = 0; i < points; ++i) use(i * count / points, (i + 1) * count / points);
+}
+
+inline std::string step_chart(const run_report& r) {
+  const auto& all = r.events.deliveries;
+  if (all.size() < 2) return "";
+  svg_points steps, whole_steps, zero;
+  double most = 0;
+  for_each_point(all.size(), [&](std::size_t first, std::size_t last) {
+    double step = 0, wait = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      step += 1e-6 * static_cast<double>(all[i].step_ns);
+      wait += 1e-6 * static_cast<double>(all[i].wait_ns);
+    }
+    const auto n = static_cast<double>(last - first), at = static_cast<double>(first);
+    steps.emplace_back(at, step / n);
+    whole_steps.emplace_back(at, (step + wait) / n);
+    zero.emplace_back(at, 0);
+    most = std::max(most, (step + wait) / n);
+  });
+  svg_plot p({.title = "Step time and wait for data", .x_label = "batch of the window", .y_label = "ms",
+              .x_most = static_cast<double>(all.size() - 1), .y_most = most * 1.05});
+  p.area(steps, zero, "step");
+  p.area(whole_steps, steps, "wait");
+  return p.take();
+}
+
+inline std::string stage_chart(const run_report& r) {
+  const auto& stages = r.figures.stages;
+  if (stages.empty()) return "";
+  constexpr double row = 34;
+  svg_plot p({.title = "Stage utilisation", .x_label = "% of its threads' time", .x_most = 100, .left = 12,
+              .height = 44 + row * static_cast<double>(stages.size()), .y_marks = false});
+  double y = svg_plot::top + 10;
+  for (const auto& s : stages) {
+    const double busy = 100 * r.figures.share(s, s.busy_ns), starved = 100 * r.figures.share(s, s.starved_ns),
+                 blocked = 100 * r.figures.share(s, s.blocked_ns);
+    const std::string name = s.seats > 1 ? s.name + " x" + std::to_string(s.seats) : s.name;
+    p.text(12, y, name + ": " + fixed(busy, 1) + " % busy");
+    p.bar({0, busy, y + 4, y + 18}, style_of(s.kind), name + " busy " + fixed(busy, 1) + " %");
+    if (starved > 0)
+      p.bar({busy, busy + starved, y + 4, y + 18}, "starved", name + " starved " + fixed(starved, 1) + " %");
+    if (blocked > 0)
+      p.bar({busy + starved, busy + starved + blocked, y + 4, y + 18}, "blocked",
+            name + " blocked " + fixed(blocked, 1) + " %");
+    y += row;
+  }
+  return p.take();
+}
+
+inline std::string queue_chart(const run_report& r) {
+  const auto& all = r.events.deliveries;
+  if (all.size() < 2 || r.figures.host_slots == 0) return "";
+  svg_points slots, ahead;
+  const double start = 1e-9 * static_cast<double>(all.front().at_ns);
+  for_each_point(all.size(), [&](std::size_t first, std::size_t last) {
+    double ready = 0, bytes = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      ready += static_cast<double>(all[i].ready_slots);
+      bytes += static_cast<double>(all[i].read_ahead_bytes);
+    }
+    const auto n = static_cast<double>(last - first);
+    const double at = 1e-9 * static_cast<double>(all[first].at_ns) - start;
+    slots.emplace_back(at, 100 * ready / n / static_cast<double>(r.figures.host_slots));
+    if (r.figures.read_ahead_bytes > 0)
+      ahead.emplace_back(at, 100 * bytes / n / static_cast<double>(r.figures.read_ahead_bytes));
+  });
+  svg_plot p({.title = "Queue fill", .x_label = "seconds of the window", .y_label = "% full",
+              .x_most = slots.back().first, .y_most = 100});
+  p.line(slots, "work");
+  p.line(ahead, "read");
+  return p.take();
+}
+
+inline std::string scaling_chart(const run_report& r) {
+  if (r.scaling.size() < 2) return "";
+  svg_points points;
+  double most = 0;
+  for (const auto& s : r.scaling) {
+    points.emplace_back(static_cast<double>(s.workers), s.samples_per_s);
+    most = std::max(most, s.samples_per_s);
+  }
+  svg_plot p({.title = "Samples per second over workers", .x_label = "workers", .y_label = "samples/s",
+              .x_most = points.back().first, .y_most = most * 1.08, .left = 60});
+  p.line(points, "work");
+  const stage_figures* const work = r.figures.find(stage_kind::work);
+  for (const auto& [workers, rate] : points) {
+    const bool measured = work && workers == static_cast<double>(work->seats);
+    p.dot(workers, rate, measured ? "step" : "work",
+          fixed(workers, 0) + " workers: " + whole(rate) + " samples/s, " + (measured ? "measured" : "predicted"));
+  }
+  return p.take();
+}
+
+/// The first three batches of which the whole way is there; fewer if there are no more.
+inline std::vector<std::uint64_t> batches_to_show(const timeline& t) {
+  std::set<std::uint64_t> found;
+  for (const auto& s : t.spans)
+    if (s.batch != timeline_span::no_batch) found.insert(s.batch);
+  std::vector<std::uint64_t> shown(found.begin(), found.end());
+  // In front of the first ones something may be missing: the window cut them.
+  const std::size_t skip = shown.size() > 8 ? 5 : 0;
+  shown.erase(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(skip));
+  shown.resize(std::min<std::size_t>(shown.size(), 3));
+  return shown;
+}
+
+inline std::string gantt_chart(const run_report& r) {
+  const timeline& t = r.events;
+  const std::vector<std::uint64_t> shown = batches_to_show(t);
+  if (shown.empty()) return "";
+  const auto number_of = [&](const timeline_span& s) {
+    return static_cast<std::size_t>(std::find(shown.begin(), shown.end(), s.batch) - shown.begin());
+  };
+  std::int64_t start = std::numeric_limits<std::int64_t>::max(), end = 0;
+  for (const auto& s : t.spans) {
+    if (number_of(s) == shown.size()) continue;
+    start = std::min(start, s.start_ns);
+    end = std::max(end, s.end_ns);
+  }
+  const double row = t.tracks.size() > 24 ? 8 : 14;
+  svg_plot p({.title = "Three batches through all threads", .x_label = "ms",
+              .x_most = 1e-6 * static_cast<double>(end - start), .left = 66,
+              .height = 48 + row * static_cast<double>(t.tracks.size()), .y_marks = false});
+  for (std::size_t i = 0; i < t.tracks.size(); ++i)
+    if (row > 10 || i % 2 == 0) p.text(2, svg_plot::top + row * static_cast<double>(i) + 10, t.tracks[i]);
+  static constexpr const char* styles[] = {"first", "second", "third"};
+  for (const auto& s : t.spans) {
+    if (s.end_ns <= start || s.start_ns >= end) continue;
+    const double y = svg_plot::top + row * s.track;
+    const auto in_ms = [&](std::int64_t at) { return 1e-6 * static_cast<double>(std::clamp(at, start, end) - start); };
+    std::string tip = s.name + ", " + time_text(static_cast<double>(s.end_ns - s.start_ns));
+    if (s.batch != timeline_span::no_batch) tip += ", batch " + std::to_string(s.batch);
+    const std::size_t number = number_of(s);
+    p.bar({in_ms(s.start_ns), in_ms(s.end_ns), y + 1, y + row - 1},
+          number < shown.size() ? styles[number] : "other", tip);
+  }
+  return p.take();
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

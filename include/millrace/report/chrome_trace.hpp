@@ -1,0 +1,109 @@
+// A timeline as Chrome's trace events, which ui.perfetto.dev and chrome://tracing open.
+//
+//   write(mr::chrome_trace(events));      // {"displayTimeUnit":"ms","traceEvents":[...]}
+//
+// One row for each track, in the timeline's order; one for each counter; and for each batch one flow of arrows from
+// the last span of each stage that worked for it to that of the next. Errors: none; spans that end before they start
+// are left out. Threads: a pure function.
+// Source of the format: Trace Event Format (Google, 2016): X complete, M metadata, C counter, s t f flow; microseconds.
+#pragma once
+
+#include <millrace/report/json_report.hpp>
+
+#include <map>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// Process 1; track t is its thread t + 1, for 0 means the process itself.
+class trace_event_writer {
+ public:
+  trace_event_writer() {
+    out_.open('{');
+    out_.add("displayTimeUnit", std::string("ms"));
+    out_.open("traceEvents", '[');
+  }
+  std::string take() {
+    out_.close(']');
+    out_.close('}');
+    return out_.take() + "\n";
+  }
+
+  void name_track(std::uint32_t track, const std::string& name) {
+    for (const char* what : {"thread_name", "thread_sort_index"}) {
+      begin("M", what, track);
+      out_.open("args", '{');
+      if (what == std::string_view("thread_name")) out_.add("name", name);
+      else out_.add("sort_index", track);
+      out_.close('}');
+      out_.close('}');
+    }
+  }
+  void span(const timeline_span& s) {
+    begin("X", s.name, s.track);
+    out_.add("ts", in_us(s.start_ns));
+    out_.add("dur", in_us(s.end_ns - s.start_ns));
+    if (s.batch != timeline_span::no_batch) {
+      out_.open("args", '{');
+      out_.add("batch", s.batch);
+      out_.close('}');
+    }
+    out_.close('}');
+  }
+  /// In the middle of the span, which it is bound to by lying within it.
+  void flow(const char* phase, const timeline_span& s) {
+    begin(phase, "batch", s.track);
+    out_.add("cat", std::string("batch"));
+    out_.add("id", s.batch);
+    out_.add("ts", in_us(s.start_ns + (s.end_ns - s.start_ns) / 2));
+    if (*phase == 'f') out_.add("bp", std::string("e"));
+    out_.close('}');
+  }
+  void counter(const timeline_counter& c) {
+    begin("C", c.name, 0);
+    out_.add("ts", in_us(c.at_ns));
+    out_.open("args", '{');
+    out_.add("value", c.value);
+    out_.close('}');
+    out_.close('}');
+  }
+
+ private:
+  static double in_us(std::int64_t ns) noexcept { return 1e-3 * static_cast<double>(ns); }
+  void begin(const std::string& phase, const std::string& name, std::uint32_t track) {
+    out_.open('{');
+    out_.add("ph", phase);
+    out_.add("name", name);
+    out_.add("pid", 1);
+    out_.add("tid", track + 1);
+  }
+
+  json_writer out_;
+};
+
+}  // namespace detail
+
+inline std::string chrome_trace(const timeline& t) {
+  detail::trace_event_writer out;
+  for (std::uint32_t i = 0; i < t.tracks.size(); ++i) out.name_track(i, t.tracks[i]);
+  std::map<std::uint64_t, std::map<std::string, const timeline_span*>> batches;   // the last span of each name
+  for (const auto& s : t.spans) {
+    if (s.end_ns < s.start_ns) continue;
+    out.span(s);
+    if (s.batch == timeline_span::no_batch) continue;
+    const timeline_span*& last = batches[s.batch][s.name];
+    if (!last || last->end_ns < s.end_ns) last = &s;
+  }
+  for (const auto& [batch, by_name] : batches) {
+    std::vector<const timeline_span*> stops;
+    for (const auto& [name, span] : by_name) stops.push_back(span);
+    if (stops.size() < 2) continue;
+    std::sort(stops.begin(), stops.end(), [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+    for (const auto* s : stops) out.flow(s == stops.front() ? "s" : s == stops.back() ? "f" : "t", *s);
+  }
+  for (const auto& c : t.counters) out.counter(c);
+  return out.take();
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

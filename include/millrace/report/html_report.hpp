@@ -1,0 +1,166 @@
+// The report as one page: a file that needs nothing else, readable on a phone and on a wide screen, light and dark.
+//
+//   write(mr::html_report(mr::report_of(window, std::move(events))));
+//
+// The verdict, its evidence, the stages, what each change would bring, and the charts of report/charts.hpp as inline
+// SVG. No script, no font, no picture from elsewhere. Whatever names hold is escaped. Errors: none. Threads: a pure
+// function.
+#pragma once
+
+#include <millrace/report/charts.hpp>
+#include <millrace/report/text_report.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+inline constexpr std::string_view page_style = R"(
+:root { color-scheme: light dark; --back: #fff; --card: #f5f6f8; --text: #1b1f24; --soft: #59636e; --rule: #d5dae0;
+  --read: #2f6fb3; --unpack: #7c55b8; --work: #c2660c; --copy: #1f8a70; --step: #4d6a86; --wait: #d1344b;
+  --starved: #d5dae0; --blocked: #a3adb8; --first: #2f6fb3; --second: #c2660c; --third: #1f8a70; --other: #dfe3e8; }
+@media (prefers-color-scheme: dark) { :root { --back: #14171b; --card: #1d2227; --text: #e8ebee; --soft: #a0abb6;
+  --rule: #3a424a; --read: #6aa9ea; --unpack: #b394ea; --work: #f0a04b; --copy: #4cc3a5; --step: #8fb0cf;
+  --wait: #ff6b7d; --starved: #3a424a; --blocked: #65707b; --first: #6aa9ea; --second: #f0a04b; --third: #4cc3a5;
+  --other: #333a41; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1rem; max-width: 75rem; background: var(--back); color: var(--text);
+  font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1rem; font-weight: 600; color: var(--soft); margin: 0; }
+h2 { font-size: 1.05rem; margin: 1.5rem 0 .5rem; }
+.verdict { font-size: 1.5rem; line-height: 1.25; font-weight: 600; margin: .25rem 0 .5rem; }
+.soft { color: var(--soft); }
+.charts { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); }
+figure { margin: 0; padding: .75rem; background: var(--card); border-radius: .5rem; min-width: 0; }
+figcaption { font-weight: 600; }
+figcaption span { font-weight: 400; color: var(--soft); font-size: .9rem; display: block; }
+svg { display: block; width: 100%; height: auto; }
+svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
+.rule { stroke: var(--rule); stroke-width: 1; fill: none; }
+.line { fill: none; stroke-width: 2; }
+.key { display: inline-block; width: .7em; height: .7em; border-radius: .15em; margin: 0 .3em 0 .6em; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th { color: var(--soft); font-weight: 600; }
+th:first-child, td:first-child, .words { text-align: left; }
+td:first-child, td.words { white-space: normal; }
+td.words { min-width: 9rem; overflow-wrap: anywhere; }
+@media (max-width: 30rem) { body { padding: .75rem; } svg text { font-size: 14px; } table { font-size: .85rem; }
+  th, td { padding: .3rem; } .words { min-width: 7rem; } }
+)";
+
+/// A colour for each name, as lines, as areas and as keys.
+inline std::string colour_rules() {
+  std::string out;
+  for (const std::string name : {"read", "unpack", "work", "copy", "step", "wait", "starved", "blocked", "first",
+                                 "second", "third", "other"})
+    out += ".line." + name + " { stroke: var(--" + name + "); } .fill." + name + " { fill: var(--" + name +
+           "); } .key." + name + " { background: var(--" + name + "); }\n";
+  return out;
+}
+
+inline std::string key(const char* style, const char* what) {
+  return std::string("<i class=\"key ") + style + "\"></i>" + what;
+}
+
+/// Nothing where the chart is empty.
+inline void add_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart) {
+  if (chart.empty()) return;
+  page += std::string("<figure><figcaption>") + title + "<span>" + caption + "</span></figcaption>\n" + chart +
+          "</figure>\n";
+}
+
+inline void add_cell(std::string& page, const std::string& text, const char* style = "") {
+  page += std::string("<td") + (*style ? " class=\"" : "") + style + (*style ? "\">" : ">") + escaped(text) + "</td>";
+}
+
+inline void add_stage_table(std::string& page, const run_report& r) {
+  page += "<h2>Stages</h2>\n<div class=\"scroll\"><table><tr><th>stage</th><th>limit, samples/s</th><th>busy</th>"
+          "<th>starved</th><th>blocked</th><th>p50</th><th>p95</th><th>p99</th><th class=\"words\"></th></tr>\n";
+  for (std::size_t i = 0; i < r.figures.stages.size(); ++i) {
+    const stage_figures& s = r.figures.stages[i];
+    page += "<tr>";
+    add_cell(page, s.seats > 1 ? s.name + " x" + std::to_string(s.seats) : s.name);
+    std::string limit = "-";
+    for (const auto& l : r.conclusion.limits.all)
+      if (l.stage == i) limit = whole(l.samples_per_s);
+    add_cell(page, limit);
+    for (const std::uint64_t ns : {s.busy_ns, s.starved_ns, s.blocked_ns})
+      add_cell(page, percent(r.figures.share(s, ns)));
+    for (const double share : {0.5, 0.95, 0.99}) add_cell(page, time_text(s.service_ns.quantile(share)));
+    add_cell(page, stage_remark(r.figures, s), "words");
+    page += "</tr>\n";
+  }
+  page += "</table></div>\n";
+}
+
+inline void add_gain_table(std::string& page, const run_report& r) {
+  if (!r.gains.empty())
+    page += "<h2>What each change would bring</h2>\n<div class=\"scroll\"><table><tr><th>change</th><th>predicted</th>"
+            "<th class=\"words\">then limited by</th></tr>\n";
+  for (const auto& k : r.gains) {
+    page += "<tr>";
+    add_cell(page, k.change);
+    add_cell(page, (k.at_most && k.gain > 0 ? "at most " : "") + gain_text(k.gain));
+    add_cell(page, k.remark.empty() ? k.next : k.next + "; " + k.remark, "words");
+    page += "</tr>\n";
+  }
+  if (!r.gains.empty()) page += "</table></div>\n";
+  if (r.kept.empty()) return;
+  page += "<h2>Predicted before, measured now</h2>\n<div class=\"scroll\"><table><tr><th>change</th><th>predicted</th>"
+          "<th>measured</th></tr>\n";
+  for (const auto& k : r.kept) {
+    page += "<tr>";
+    add_cell(page, k.change);
+    add_cell(page, whole(k.predicted_samples_per_s) + " samples/s");
+    add_cell(page, whole(k.measured_samples_per_s) + " samples/s");
+    page += "</tr>\n";
+  }
+  page += "</table></div>\n";
+}
+
+inline void add_charts(std::string& page, const run_report& r) {
+  page += "<div class=\"charts\">\n";
+  add_figure(page, "Step time", key("step", "the step") + key("wait", "wait for data"), step_chart(r));
+  add_figure(page, "Stages", "busy in the stage's colour" + key("starved", "starved") + key("blocked", "blocked"),
+             stage_chart(r));
+  add_figure(page, "Queues", key("work", "ready batches in the ring") + key("read", "read ahead"), queue_chart(r));
+  add_figure(page, "Workers", key("work", "predicted by replay") + key("step", "as measured"), scaling_chart(r));
+  add_figure(page, "Three batches", key("first", "first") + key("second", "second") + key("third", "third") +
+                                        key("other", "reads and other batches"),
+             gantt_chart(r));
+  page += "</div>\n";
+}
+
+}  // namespace detail
+
+inline std::string html_report(const run_report& r) {
+  using namespace detail;
+  const flow_figures& f = r.figures;
+  std::string page = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>";
+  page += escaped(r.title) + "</title>\n<style>" + std::string(page_style) + colour_rules() + "</style></head><body>\n";
+  page += "<h1>" + escaped(r.title) + "</h1>\n<p class=\"verdict\">" + escaped(r.conclusion.sentence()) + "</p>\n";
+  if (!r.conclusion.advice.empty()) page += "<p>" + escaped(r.conclusion.advice) + ".</p>\n";
+  page += "<p class=\"soft\">" + whole(r.conclusion.samples_per_s) + " samples/s; " +
+          time_text(static_cast<double>(f.wall_ns)) + ", " + whole(static_cast<double>(f.batches)) + " batches of " +
+          std::to_string(f.batch_samples) + "; " +
+          whole(static_cast<double>(f.warm_up_batches)) + " before them left out</p>\n";
+  if (!r.conclusion.evidence.empty()) page += "<ul>\n";
+  for (const auto& e : r.conclusion.evidence) page += "<li>" + escaped(e) + "</li>\n";
+  if (!r.conclusion.evidence.empty()) page += "</ul>\n";
+  add_charts(page, r);
+  add_stage_table(page, r);
+  add_gain_table(page, r);
+  if (!r.facts.empty()) page += "<h2>Run</h2>\n<div class=\"scroll\"><table>\n";
+  for (const auto& [name, value] : r.facts) {
+    page += "<tr>";
+    add_cell(page, name);
+    add_cell(page, value, "words");
+    page += "</tr>\n";
+  }
+  if (!r.facts.empty()) page += "</table></div>\n";
+  return page + "</body></html>\n";
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

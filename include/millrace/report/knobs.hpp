@@ -1,0 +1,92 @@
+// What each setting would bring, by the limits, and what would limit the run then.
+//
+//   for (const mr::knob_gain& k : mr::gains_of(figures))
+//     std::printf("%s: %+.0f %%, then %s\n", k.change.c_str(), 100 * k.gain, k.next.c_str());
+//
+// A change scales the limits that it touches (limits.hpp). The gain is lowest limit then / lowest limit now - 1, times
+// what was reached of it now; of deeper prefetch it is the rest up to the lowest limit. `at_most`: the prediction takes
+// for granted what one run cannot tell, so it is a bound. Where stages wait for each other in turns the limits say
+// little: replayed_gains() of report/what_if.hpp predicts the same changes by replaying the run.
+// Errors: none; a run of which nothing is known gives none. Threads: a pure function.
+#pragma once
+
+#include <millrace/report/verdict.hpp>
+#include <millrace/report/what_if_change.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+enum class knob { workers, io_threads, prefetch, batch, storage_speed, step, work };
+
+struct knob_gain {
+  knob what = knob::workers;
+  std::string change{};   ///< "4 -> 5 workers"
+  double gain = 0;        ///< 0.25: a quarter more samples per second
+  std::string next{};     ///< the limit that binds then
+  bool at_most = false;
+  std::string remark{};
+  what_if_change settings{};   ///< the same change, for a replay
+};
+
+inline std::vector<knob_gain> gains_of(const flow_figures& f) {
+  std::vector<knob_gain> gains;
+  const flow_limits now = limits_of(f);
+  if (now.empty() || f.samples == 0) return gains;
+  const auto predict = [&](knob what, std::string change, const flow_change& c) -> knob_gain& {
+    const flow_limits then = limits_of(f, c);
+    gains.push_back({what, std::move(change), then.lowest().samples_per_s / now.lowest().samples_per_s - 1,
+                     then.lowest().name, false, {}, {}});
+    return gains.back();
+  };
+  const auto from_to = [](std::size_t from, std::size_t to, const char* unit) {
+    return std::to_string(from) + " -> " + std::to_string(to) + " " + unit;
+  };
+
+  if (const stage_figures* const work = f.find(stage_kind::work); work && work->seats > 0) {
+    const auto seats = static_cast<double>(work->seats);
+    // Workers that do not get the processor they have do not get more of it by being more.
+    const bound_cause missing = detail::missing_processor(f, *work);
+    const bool starved = missing == bound_cause::quota || missing == bound_cause::neighbours;
+    const bool room = f.usable_cores == 0 || work->seats < f.usable_cores;
+    knob_gain& one = predict(knob::workers, from_to(work->seats, work->seats + 1, "workers"),
+                             {.workers = room && !starved ? (seats + 1) / seats : 1});
+    if (room && !starved) one.settings.workers = work->seats + 1;
+    if (starved) one.remark = "the cores that there are do not give them time";
+    else if (!room) one.remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
+    else if (f.usable_cores > work->seats + 1)
+      predict(knob::workers, from_to(work->seats, f.usable_cores, "workers"),
+              {.workers = static_cast<double>(f.usable_cores) / seats})
+          .settings.workers = f.usable_cores;
+
+    const part_figures* costly = nullptr;
+    for (const auto& p : work->parts)
+      if (!costly || p.busy_ns > costly->busy_ns) costly = &p;
+    if (costly && work->busy_ns > 0) {
+      const double share = static_cast<double>(costly->busy_ns) / static_cast<double>(work->busy_ns);
+      predict(knob::work, costly->name + " at half the cost",
+              {.work_time = 1 - share / 2, .stage = static_cast<std::size_t>(work - f.stages.data())})
+          .settings.work_time = 1 - share / 2;
+    }
+  }
+  if (const stage_figures* const read = f.find(stage_kind::read); read && read->seats > 0) {
+    knob_gain& twice =
+        predict(knob::io_threads, from_to(read->seats, 2 * read->seats, "I/O threads"), {.io_threads = 2});
+    twice.at_most = !f.reads_at_once.contention();
+    twice.settings.io_threads = 2 * read->seats;
+    predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2}).settings.storage_speed = 2;
+  }
+  gains.push_back({knob::prefetch,
+                   f.host_slots > 0 ? from_to(f.host_slots, 2 * f.host_slots, "batches prefetched") : "deeper prefetch",
+                   std::max(0.0, now.lowest().samples_per_s / f.samples_per_s() - 1), now.lowest().name, true, {}, {}});
+  if (f.host_slots > 0) gains.back().settings.prefetch = 2 * f.host_slots;
+  knob_gain& batch = predict(
+      knob::batch,
+      f.batch_samples > 0 ? from_to(f.batch_samples, 2 * f.batch_samples, "samples a batch") : "twice the batch",
+      {.step_time = 0.5, .copy_time = 0.5});
+  batch.at_most = true;
+  if (f.batch_samples > 0) batch.settings = {.batch = 2 * f.batch_samples, .step_time = 0.5};
+  batch.remark = "as if a larger batch took no longer to copy and to step";
+  predict(knob::step, "step twice as fast", {.step_time = 0.5}).settings.step_time = 0.5;
+  return gains;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

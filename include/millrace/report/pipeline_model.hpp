@@ -1,0 +1,85 @@
+// A run as the simulation sees it: how it is set up, and how long each thing takes.
+//
+//   mr::pipeline_model m = mr::model_of(window);      // the recorded run
+//   m.workers = 8;
+//   mr::simulated then = mr::simulate(m);             // report/simulation.hpp
+//
+// I/O threads read `samples_per_read` samples at a time, within `read_ahead_bytes`; workers turn sample after sample
+// into rows of `host_slots` batches; copies go into `device_slots` batches, or, where there are none, the step uses the
+// host's. Times in nanoseconds: of a read alone, of a sample's work, of a batch's copy and step.
+// Not modelled: serial stages on threads of their own, and threads that share too few cores.
+// Errors: none. Threads: a value.
+#pragma once
+
+#include <millrace/report/flow_figures.hpp>
+#include <millrace/report/replayed.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct pipeline_model {
+  std::size_t io_threads = 4, workers = 4, host_slots = 4, device_slots = 0;
+  std::size_t batch_samples = 64;
+  std::size_t read_ahead_bytes = std::size_t{256} << 20;
+  std::size_t samples_per_read = 1;
+  double sample_bytes = 100'000;
+  double batch_bytes = 0;      ///< of a copy
+  double contention = 0;       ///< of reads at the same time (report/read_levels.hpp)
+  replayed read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
+  std::vector<std::pair<std::string, double>> parts{};   ///< of the work: names and shares
+  std::uint64_t warm_up_batches = 20, batches = 200;     ///< measured after the warm-up
+  std::uint64_t seed = 1;
+  bool with_timeline = false;
+};
+
+/// Shapes are those of the histograms, means those of the busy times. Where the reads' contention is not known it is
+/// taken for none.
+inline pipeline_model model_of(const flow_figures& f) {
+  pipeline_model m;
+  const auto per = [](std::uint64_t ns, std::uint64_t count) {
+    return count > 0 ? static_cast<double>(ns) / static_cast<double>(count) : 0;
+  };
+  m.batch_samples = f.batch_samples > 0 ? f.batch_samples : 1;
+  const auto batch = static_cast<double>(m.batch_samples);
+  m.host_slots = f.host_slots > 0 ? f.host_slots : m.host_slots;
+  if (f.read_ahead_bytes > 0) m.read_ahead_bytes = f.read_ahead_bytes;
+  for (const stage_figures& s : f.stages) {
+    switch (s.kind) {
+      case stage_kind::read: {
+        const std::uint64_t reads = s.service_ns.count();
+        m.io_threads = s.seats;
+        if (reads > 0) m.samples_per_read = std::max<std::size_t>(1, (s.items + reads / 2) / reads);
+        m.sample_bytes = per(s.bytes, s.items);
+        m.contention = f.reads_at_once.contention().value_or(0);
+        // What they would have taken one by one: time with any outstanding, times the speed that they had together.
+        const double alone_ns = f.reads_at_once.busy_ns() > 0 ? static_cast<double>(f.reads_at_once.busy_ns()) *
+                                                                    f.reads_at_once.mean_speed(m.contention)
+                                                              : static_cast<double>(s.busy_ns);
+        const double read_count = per(s.items, m.samples_per_read);
+        m.read_ns = replayed(s.service_ns).with_mean(read_count > 0 ? alone_ns / read_count : 0);
+        break;
+      }
+      case stage_kind::unpack:
+        m.unpack_ns = replayed(s.service_ns)
+                          .with_mean(per(s.busy_ns, s.items) * static_cast<double>(m.samples_per_read));
+        break;
+      case stage_kind::work:
+        if (&s != f.find(stage_kind::work)) break;
+        m.workers = s.seats;
+        m.work_ns = replayed(s.service_ns).with_mean(per(s.busy_ns, s.items) * s.items_per_sample);
+        for (const auto& p : s.parts) m.parts.emplace_back(p.name, per(p.busy_ns, s.busy_ns));
+        break;
+      case stage_kind::copy:
+        m.device_slots = std::max<std::size_t>(1, f.device_slots);
+        m.batch_bytes = per(s.bytes, s.items) * s.items_per_sample * batch;
+        m.copy_ns = replayed(s.service_ns).with_mean(per(s.busy_ns, s.items) * s.items_per_sample * batch);
+        break;
+      case stage_kind::step:
+        m.step_ns = replayed(s.service_ns)
+                        .with_mean(per(f.device_gap_ns ? f.wall_ns - *f.device_gap_ns : s.busy_ns, s.items) * batch);
+        break;
+    }
+  }
+  return m;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,114 @@
+// How storage answers to more reads at a time: from what was counted at each number of reads outstanding.
+//
+//   levels.add(3, {.ns = spent, .reads = 1, .bytes = n});     // a read ended, 3 were outstanding until then
+//   levels.busy_ns();                                         // time with at least one outstanding
+//   std::optional<double> share = levels.contention();        // 0: latency, each adds speed; 1: one pipe, none does
+//
+// With k reads outstanding storage gives k x b / (1 + q (k - 1)) bytes per second: b is one read's speed, q the share
+// of a read that only one can have at a time. So k x time / bytes is a line over k, which is fitted, weighted by reads.
+// Errors: too little seen gives no value. Threads: a value. Source: the universal scalability law (Gunther, Guerrilla
+// Capacity Planning, 2007) without its term for coherency, that is, Amdahl's law.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace millrace::inline MILLRACE_ABI {
+
+class read_levels {
+ public:
+  /// The last one counts all from there on.
+  static constexpr std::size_t most = 16;
+
+  struct level {
+    std::uint64_t ns = 0;      ///< time with exactly so many outstanding
+    std::uint64_t reads = 0;   ///< that ended at this level
+    std::uint64_t bytes = 0;   ///< of them
+
+    friend bool operator==(const level&, const level&) = default;
+  };
+
+  void add(std::size_t outstanding, const level& more) noexcept {
+    level& l = levels_[std::min(outstanding, most)];
+    l.ns += more.ns;
+    l.reads += more.reads;
+    l.bytes += more.bytes;
+  }
+  const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, most)]; }
+
+  /// Time with at least one read outstanding.
+  std::uint64_t busy_ns() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t k = 1; k <= most; ++k) sum += levels_[k].ns;
+    return sum;
+  }
+  std::uint64_t bytes() const noexcept {
+    std::uint64_t sum = 0;
+    for (const auto& l : levels_) sum += l.bytes;
+    return sum;
+  }
+  /// Mean number outstanding while there was any.
+  double mean_outstanding() const noexcept {
+    double sum = 0;
+    for (std::size_t k = 1; k <= most; ++k) sum += static_cast<double>(k) * static_cast<double>(levels_[k].ns);
+    const auto busy = static_cast<double>(busy_ns());
+    return busy > 0 ? sum / busy : 0;
+  }
+
+  /// q of the law above, 0..1. Needs two levels with at least 30 reads and 2 % of all of them each.
+  std::optional<double> contention() const noexcept {
+    std::uint64_t all = 0;
+    for (const auto& l : levels_) all += l.reads;
+    double weight = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
+    std::size_t seen = 0;
+    for (std::size_t k = 1; k < most; ++k) {
+      const level& l = levels_[k];
+      if (l.reads < 30 || l.reads * 50 < all || l.bytes == 0) continue;
+      const auto x = static_cast<double>(k - 1), w = static_cast<double>(l.reads);
+      const double y = static_cast<double>(k) * static_cast<double>(l.ns) / static_cast<double>(l.bytes);
+      weight += w;
+      sum_x += w * x;
+      sum_y += w * y;
+      sum_xx += w * x * x;
+      sum_xy += w * x * y;
+      ++seen;
+    }
+    if (seen < 2) return {};
+    const double slope = (weight * sum_xy - sum_x * sum_y) / (weight * sum_xx - sum_x * sum_x);
+    const double alone = (sum_y - slope * sum_x) / weight;
+    return alone > 0 ? std::clamp(slope / alone, 0.0, 1.0) : 1.0;
+  }
+
+  /// Speed with k outstanding over that of a single read.
+  static double speed(double outstanding, double contention) noexcept {
+    return outstanding / (1 + contention * (std::max(outstanding, 1.0) - 1));
+  }
+  /// The same for the levels as they were, weighted by time.
+  double mean_speed(double contention) const noexcept {
+    double sum = 0;
+    for (std::size_t k = 1; k <= most; ++k)
+      sum += static_cast<double>(levels_[k].ns) * speed(static_cast<double>(k), contention);
+    const auto busy = static_cast<double>(busy_ns());
+    return busy > 0 ? sum / busy : 0;
+  }
+
+  read_levels& operator-=(const read_levels& earlier) noexcept {
+    for (std::size_t k = 0; k <= most; ++k) {
+      levels_[k].ns -= std::min(levels_[k].ns, earlier.levels_[k].ns);
+      levels_[k].reads -= std::min(levels_[k].reads, earlier.levels_[k].reads);
+      levels_[k].bytes -= std::min(levels_[k].bytes, earlier.levels_[k].bytes);
+    }
+    return *this;
+  }
+  friend bool operator==(const read_levels&, const read_levels&) = default;
+
+ private:
+  std::array<level, most + 1> levels_{};
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,58 @@
+// All that a report shows, in one place: the figures and what was concluded from them.
+//
+//   mr::run_report r = mr::report_of(window, std::move(events));
+//   r.facts.push_back({"commit", "20fbe65"});
+//   std::fputs(mr::text_report(r).c_str(), stdout);        // report/text_report.hpp; json_report, html_report
+//
+// Errors: none. Threads: a value; report_of() takes some milliseconds, for it replays the run with other workers.
+#pragma once
+
+#include <millrace/report/timeline.hpp>
+#include <millrace/report/what_if.hpp>
+
+#include <map>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct run_report {
+  struct point {
+    std::size_t workers = 0;
+    double samples_per_s = 0;
+  };
+  /// What a run before said that a change would bring, and what it brought.
+  struct kept_prediction {
+    std::string change{};
+    double predicted_samples_per_s = 0, measured_samples_per_s = 0;
+  };
+
+  flow_figures figures{};
+  verdict conclusion{};
+  std::vector<knob_gain> gains{};   ///< the largest first
+  std::vector<point> scaling{};   ///< predicted over numbers of workers
+  std::vector<kept_prediction> kept{};
+  timeline events{};
+  std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
+  std::string title = "millrace run";
+};
+
+inline run_report report_of(flow_figures figures, timeline events = {}) {
+  run_report r;
+  r.conclusion = judge(figures);
+  const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
+  r.gains = in_turns ? replayed_gains(figures) : gains_of(figures);
+  std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) { return a.gain > b.gain; });
+  const stage_figures* const work = figures.find(stage_kind::work);
+  if (work && r.conclusion.what != bound_by::unknown) {
+    const std::size_t most = std::max(figures.usable_cores, 2 * work->seats), step = (most + 7) / 8;
+    std::map<std::size_t, double> by_workers;
+    for (std::size_t w = 1; w <= most; w = w < step ? step : w + step)
+      by_workers[w] = what_if(figures, {.workers = w}).samples_per_s;
+    by_workers[work->seats] = figures.samples_per_s();   // measured, not predicted
+    for (const auto& [workers, rate] : by_workers) r.scaling.push_back({workers, rate});
+  }
+  r.figures = std::move(figures);
+  r.events = std::move(events);
+  return r;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,101 @@
+// The report for a terminal: one screen, the verdict first.
+//
+//   std::fputs(mr::text_report(mr::report_of(window)).c_str(), stdout);
+//
+//   VERDICT  CPU-bound in decode: 1.63x below the next limit (step)
+//   ...
+//
+// Plain ASCII, at most 110 columns unless names are long; no colours. Errors: none. Threads: a pure function.
+#pragma once
+
+#include <millrace/report/run_report.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+inline std::string padded(std::string text, std::size_t width, bool right = false) {
+  if (text.size() >= width) return text;
+  const std::string blanks(width - text.size(), ' ');
+  return right ? blanks + text : text + blanks;
+}
+
+/// "p50 25.1 ms  p95 26.0 ms  p99 31.7 ms"
+inline std::string quantiles_text(const distribution& d) {
+  return "p50 " + time_text(d.quantile(0.5)) + "  p95 " + time_text(d.quantile(0.95)) + "  p99 " +
+         time_text(d.quantile(0.99));
+}
+
+/// What else there is to say about a stage.
+inline std::string stage_remark(const flow_figures& f, const stage_figures& s) {
+  std::string text;
+  const auto say = [&](const std::string& more) {
+    if (!text.empty()) text += ", ";
+    text += more;
+  };
+  const double busy_s = 1e-9 * static_cast<double>(s.kind == stage_kind::read ? f.reads_at_once.busy_ns() : s.busy_ns);
+  if (s.bytes > 0 && busy_s > 0) say(bytes_text(static_cast<double>(s.bytes) / busy_s) + "/s");
+  if (s.kind == stage_kind::read) {
+    if (s.items > 0) say(bytes_text(static_cast<double>(s.bytes) / static_cast<double>(s.items)) + " each");
+    say(three_digits(f.reads_at_once.mean_outstanding()) + " outstanding");
+    if (f.storage_bytes && s.bytes > 0)
+      say(percent(static_cast<double>(*f.storage_bytes) / static_cast<double>(s.bytes)) + " from storage");
+  }
+  for (const auto& p : s.parts)
+    if (s.busy_ns > 0) say(p.name + " " + percent(static_cast<double>(p.busy_ns) / static_cast<double>(s.busy_ns)));
+  if (s.cpu_ns > 0 && s.busy_ns > 0)
+    say("cpu/wall " + fixed(static_cast<double>(s.cpu_ns) / static_cast<double>(s.busy_ns), 2));
+  return text;
+}
+
+}  // namespace detail
+
+inline std::string text_report(const run_report& r) {
+  using namespace detail;
+  const flow_figures& f = r.figures;
+  const verdict& v = r.conclusion;
+  std::string out = "VERDICT  " + v.sentence() + "\n";
+  if (!v.advice.empty()) out += "         " + v.advice + "\n";
+  out += "measured   " + time_text(static_cast<double>(f.wall_ns)) + ", " + whole(static_cast<double>(f.batches)) +
+         " batches of " + std::to_string(f.batch_samples) + "; " + whole(static_cast<double>(f.warm_up_batches)) +
+         " before them left out\n";
+  out += "throughput " + whole(v.samples_per_s) + " samples/s, data wait " + percent(v.data_wait_share) + "\n";
+  if (const stage_figures* const step = f.find(stage_kind::step)) {
+    out += "step       " + quantiles_text(step->service_ns) + "\n";
+    out += "data wait  " + quantiles_text(f.wait_ns) + "\n";
+  }
+  out += "stage             limit/s    busy starved blocked       p50       p99\n";
+  for (std::size_t i = 0; i < f.stages.size(); ++i) {
+    const stage_figures& s = f.stages[i];
+    std::string limit = "-";
+    for (const auto& l : v.limits.all)
+      if (l.stage == i) limit = whole(l.samples_per_s);
+    std::string line = " " + padded(s.name + (s.seats > 1 ? " x" + std::to_string(s.seats) : std::string()), 14);
+    line += padded(limit, 10, true);
+    for (const std::uint64_t ns : {s.busy_ns, s.starved_ns, s.blocked_ns})
+      line += padded(percent(f.share(s, ns)), 8, true);
+    for (const double share : {0.5, 0.99}) line += padded(time_text(s.service_ns.quantile(share)), 10, true);
+    if (const std::string remark = stage_remark(f, s); !remark.empty()) line += "  " + remark;
+    out += line + "\n";
+  }
+  if (!f.queues.empty()) {
+    out += "queues    ";
+    for (const auto& q : f.queues)
+      out += " " + q.name + " " + three_digits(q.mean) + " of " + three_digits(q.bound) + " " + q.unit +
+             (&q == &f.queues.back() ? "" : ";");
+    out += "\n";
+  }
+  if (!r.gains.empty()) out += "what each change would bring (predicted; what limits then)\n";
+  for (const auto& k : r.gains)
+    out += " " + padded(k.change, 28) + padded((k.at_most && k.gain > 0 ? "<= " : "") + gain_text(k.gain), 12, true) +
+           "  " + k.next + (k.remark.empty() ? "" : "; " + k.remark) + "\n";
+  for (const auto& k : r.kept)
+    out += " predicted before: " + k.change + " " + whole(k.predicted_samples_per_s) + " samples/s, measured " +
+           whole(k.measured_samples_per_s) + "\n";
+  if (!v.evidence.empty()) out += "evidence\n";
+  for (const auto& e : v.evidence) out += " " + e + "\n";
+  for (const auto& [name, value] : r.facts) out += padded(name, 10) + " " + value + "\n";
+  return out;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,58 @@
+// What happened when: spans on tracks, counters, and batches as they were delivered. For a report and for Perfetto.
+//
+//   mr::timeline t;
+//   const std::uint32_t worker = t.add_track("worker 3");
+//   t.spans.push_back({.track = worker, .name = "decode", .start_ns = 0, .end_ns = 1'880'000, .batch = 412});
+//   t.counters.push_back({.name = "ready slots", .at_ns = 0, .value = 2});
+//
+// A track is a thread or a stream; its spans follow each other or nest. Times in nanoseconds since the run's start.
+// Errors: none. Threads: a value.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct timeline_span {
+  static constexpr std::uint64_t no_batch = ~std::uint64_t{0};
+
+  std::uint32_t track = 0;
+  std::string name{};
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint64_t batch = no_batch;   ///< that it worked for
+};
+
+struct timeline_counter {
+  std::string name{};
+  std::int64_t at_ns = 0;
+  double value = 0;
+};
+
+/// A batch as the trainer got it, and how full the stores were then.
+struct delivered_batch {
+  std::int64_t at_ns = 0;
+  std::uint64_t wait_ns = 0;   ///< in next()
+  std::uint64_t step_ns = 0;   ///< until the next call
+  std::size_t ready_slots = 0;
+  std::size_t read_ahead_bytes = 0;
+};
+
+struct timeline {
+  std::vector<std::string> tracks{};
+  std::vector<timeline_span> spans{};
+  std::vector<timeline_counter> counters{};
+  std::vector<delivered_batch> deliveries{};
+
+  std::uint32_t add_track(std::string name) {
+    tracks.push_back(std::move(name));
+    return static_cast<std::uint32_t>(tracks.size() - 1);
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

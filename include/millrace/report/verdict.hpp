@@ -1,0 +1,250 @@
+// What limits a run, with the evidence.
+//
+//   mr::verdict v = mr::judge(figures);
+//   v.sentence();          // "CPU-bound in decode: 1.63x below the next limit (step)"
+//   v.what == mr::bound_by::cpu;  v.where;  v.margin;
+//   for (const std::string& line : v.evidence) ...
+//   mr::gains_of(figures)  // report/knobs.hpp: what each setting would bring
+//
+// Two witnesses are heard. The limits (limits.hpp): what binds is the lowest of them. The walk: from the trainer up the
+// flow, the first stage that starves less than 5 % of its time is the one that the others wait for. When they disagree
+// the limits win, for with shallow rings all stages starve and block in turns; `agree` says so. But where the limit's
+// stage was busy less than 85 % of its time, and the walk's was neither busy nor idle, the time that nobody counted is
+// the walk's: then it wins. Two limits within 10 % of each other are balanced: speeding up one brings less than that.
+// Workers that got less than 95 % of the processor while they worked, by a quota or by neighbours, are CPU-starved.
+// Reads of which storage gave under 5 % are a matter of the page cache. Reads are bound by bandwidth from 85 % of the
+// known ceiling on, or where reads slow each other down by half or more (read_levels.hpp); else by latency.
+// Errors: fewer than 5 batches, or none with a trainer in it, give bound_by::unknown. Threads: a pure function.
+// Source of the walk's threshold: 5 % is what TensorFlow's profiler calls not input-bound.
+#pragma once
+
+#include <millrace/report/format.hpp>
+#include <millrace/report/limits.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+enum class bound_by { unknown, consumer, transfer, cpu, io, cpu_starved, balanced };
+enum class bound_cause {
+  none,
+  bandwidth, latency, page_cache,   ///< of I/O
+  quota, neighbours,                ///< of starved workers
+  waits                             ///< workers were busy without computing, nor held back: their stage waits
+};
+
+struct verdict {
+  bound_by what = bound_by::unknown;
+  bound_cause cause = bound_cause::none;
+  std::string where{};        ///< the stage, and within a fused one its costliest part
+  std::string next{};         ///< the next limit; of a balanced run the second one
+  double margin = 1;          ///< next limit over the lowest
+  double samples_per_s = 0;   ///< as measured
+  double saturation = 0;      ///< the same over the lowest limit: below 0.95 stages wait for each other in turns
+  double data_wait_share = 0;
+  bool agree = true;          ///< limits and walk
+  flow_limits limits{};
+  std::vector<std::string> evidence{};
+  std::string advice{};
+
+  std::string name() const {
+    switch (what) {
+      case bound_by::unknown: return "Unknown";
+      case bound_by::consumer: return "Consumer-bound";
+      case bound_by::transfer: return "Transfer-bound";
+      case bound_by::cpu: return "CPU-bound";
+      case bound_by::io: return "I/O-bound";
+      case bound_by::cpu_starved: return "CPU-starved";
+      case bound_by::balanced: break;
+    }
+    return "Balanced";
+  }
+  std::string cause_name() const {
+    switch (cause) {
+      case bound_cause::none: break;
+      case bound_cause::bandwidth: return "bandwidth";
+      case bound_cause::latency: return "latency";
+      case bound_cause::page_cache: return "page cache";
+      case bound_cause::quota: return "quota";
+      case bound_cause::neighbours: return "neighbours";
+      case bound_cause::waits: return "waits";
+    }
+    return "";
+  }
+  std::string sentence() const {
+    if (what == bound_by::unknown) return "No verdict: " + (evidence.empty() ? "nothing was measured" : evidence[0]);
+    if (what == bound_by::balanced) return "Balanced: " + where + " and " + next + " are within 10 % of each other";
+    std::string text = name();
+    if (what == bound_by::cpu || what == bound_by::cpu_starved) text += " in " + where;
+    if (cause != bound_cause::none) text += " (" + cause_name() + ")";
+    if (!next.empty()) text += ": " + detail::times(margin) + " below the next limit (" + next + ")";
+    return text;
+  }
+};
+
+namespace detail {
+
+/// Where a stage is fused of parts, the one to look at.
+inline std::string costliest_part(const stage_figures& s) {
+  const part_figures* most = nullptr;
+  for (const auto& p : s.parts)
+    if (!most || p.busy_ns > most->busy_ns) most = &p;
+  return most ? most->name : s.name;
+}
+
+/// The index of the stage that the others wait for, from the trainer upwards.
+inline std::size_t walk_upstream(const flow_figures& f) {
+  std::size_t first = 0;
+  for (std::size_t i = f.stages.size(); i-- > 0;) {
+    const stage_figures& s = f.stages[i];
+    if (s.kind == stage_kind::unpack) continue;   // one with the reading before it
+    const double starved = s.kind == stage_kind::step ? f.data_wait_share() : s.starved_share();
+    first = i;
+    if (s.kind == stage_kind::read || starved < 0.05) break;
+  }
+  return first;
+}
+
+inline void judge_reading(const flow_figures& f, const stage_figures& read, verdict& v) {
+  v.what = bound_by::io;
+  const double busy_s = 1e-9 * static_cast<double>(f.reads_at_once.busy_ns());
+  const double speed = busy_s > 0 ? static_cast<double>(read.bytes) / busy_s : 0;
+  const std::optional<double> contention = f.reads_at_once.contention();
+  const double outstanding = f.reads_at_once.mean_outstanding();
+  if (speed > 0) {
+    std::string text = "read " + bytes_text(speed) + "/s with " + three_digits(outstanding) + " outstanding of " +
+                       std::to_string(read.seats);
+    if (f.storage_ceiling_bytes_per_s > 0)
+      text += ", " + percent(speed / f.storage_ceiling_bytes_per_s) + " of the ceiling of " +
+              bytes_text(f.storage_ceiling_bytes_per_s) + "/s";
+    v.evidence.push_back(text);
+  }
+  if (contention) v.evidence.push_back("reads at the same time slow each other down by " + percent(*contention));
+  const double from_storage = f.storage_bytes && read.bytes > 0
+                                  ? static_cast<double>(*f.storage_bytes) / static_cast<double>(read.bytes) : 1;
+  if (f.storage_bytes) v.evidence.push_back(percent(from_storage) + " of the bytes came from storage");
+  if (from_storage < 0.05) {
+    v.cause = bound_cause::page_cache;
+    v.advice = "Storage is not what is slow: more I/O threads, or an index, so that less is parsed";
+  } else if (f.storage_ceiling_bytes_per_s > 0 ? speed >= 0.85 * f.storage_ceiling_bytes_per_s
+                                               : contention && *contention >= 0.5) {
+    v.cause = bound_cause::bandwidth;
+    v.advice = "Faster storage, a copy on a local disk, or smaller samples; more reads at a time do not help";
+  } else if (f.storage_ceiling_bytes_per_s > 0 || contention) {
+    v.cause = bound_cause::latency;
+    v.advice = "More I/O threads, so that more reads are under way";
+  } else {
+    v.evidence.push_back("all reads ran at the same concurrency, which tells bandwidth and latency not apart");
+    v.advice = "Try twice the I/O threads: more speed means latency, none means bandwidth";
+  }
+}
+
+/// Why workers had less than 95 % of the processor while they worked; none: they had it, or nobody measured.
+inline bound_cause missing_processor(const flow_figures& f, const stage_figures& s) {
+  const auto busy = static_cast<double>(s.busy_ns), missing = busy - static_cast<double>(s.cpu_ns);
+  if (s.cpu_ns == 0 || missing <= 0.05 * busy) return bound_cause::none;
+  if (static_cast<double>(f.throttled_ns) >= 0.1 * missing) return bound_cause::quota;
+  if (static_cast<double>(f.run_delay_ns) >= 0.25 * missing) return bound_cause::neighbours;
+  return bound_cause::waits;
+}
+
+inline void judge_working(const flow_figures& f, const stage_figures& s, verdict& v) {
+  v.what = bound_by::cpu;
+  v.where = costliest_part(s);
+  v.cause = missing_processor(f, s);
+  if (s.cpu_ns > 0 && s.busy_ns > 0)
+    v.evidence.push_back(s.name + " had the processor for " +
+                         percent(static_cast<double>(s.cpu_ns) / static_cast<double>(s.busy_ns)) +
+                         " of the time that they worked");
+  if (v.cause == bound_cause::quota) {
+    v.what = bound_by::cpu_starved;
+    v.evidence.push_back("the quota held the process back for " + time_text(static_cast<double>(f.throttled_ns)));
+    v.advice = "Give it more cores (a higher quota), or use fewer workers: more of them change nothing";
+  } else if (v.cause == bound_cause::neighbours) {
+    v.what = bound_by::cpu_starved;
+    v.evidence.push_back("workers that could run waited " + time_text(static_cast<double>(f.run_delay_ns)) +
+                         " for a core");
+    v.advice = "Other programs use the cores: add or reserve some; more workers change nothing";
+  } else if (v.cause == bound_cause::waits) {
+    v.advice = "Something waits on a worker (a lock, a sleep, a read): map(f, {.blocking = true}) gives it own threads";
+  } else if (s.kind == stage_kind::unpack) {
+    v.advice = "Decompression runs on the I/O threads: more of them, a faster codec, or none";
+  } else if (s.seats == 1 && f.find(stage_kind::work) != &s) {
+    v.advice = "This stage runs on one thread: make it cheaper, or let it be parallel (const push, no finish)";
+  } else {
+    v.advice = "More workers if there are cores, a smaller crop before the resize, or normalise on the device";
+  }
+}
+
+inline void judge_stage(const flow_figures& f, std::size_t index, verdict& v) {
+  const stage_figures& s = f.stages[index];
+  v.where = s.name;
+  switch (s.kind) {
+    case stage_kind::read: judge_reading(f, s, v); break;
+    case stage_kind::unpack:
+    case stage_kind::work: judge_working(f, s, v); break;
+    case stage_kind::copy: {
+      v.what = bound_by::transfer;
+      v.advice = "Send smaller batches (u8 pixels, normalised on the device), or look at how the device is connected";
+      const double busy_s = 1e-9 * static_cast<double>(s.busy_ns);
+      if (busy_s <= 0 || s.bytes == 0) break;
+      const double speed = static_cast<double>(s.bytes) / busy_s;
+      v.evidence.push_back("copied " + bytes_text(speed) + "/s" +
+                           (f.copy_ceiling_bytes_per_s > 0 ? ", " + percent(speed / f.copy_ceiling_bytes_per_s) +
+                                                                 " of what pinned memory reaches here"
+                                                           : std::string()));
+      break;
+    }
+    case stage_kind::step:
+      v.what = bound_by::consumer;
+      v.advice = "The data keep up: a faster step, or another device, is what brings more";
+      break;
+  }
+}
+
+}  // namespace detail
+
+inline verdict judge(const flow_figures& f) {
+  using namespace detail;
+  verdict v;
+  v.samples_per_s = f.samples_per_s();
+  v.data_wait_share = f.data_wait_share();
+  v.limits = limits_of(f);
+  if (f.batches < 5 || v.limits.empty() || !f.find(stage_kind::step)) {
+    v.evidence.push_back("only " + std::to_string(f.batches) + " batches were measured, and 5 are the least");
+    return v;
+  }
+  const auto& limits = v.limits.all;
+  std::size_t chosen = 0;
+  v.saturation = v.samples_per_s / limits[0].samples_per_s;
+  const std::size_t walked = walk_upstream(f);
+  const auto is_walked = [&](const stage_limit& l) {
+    return l.stage == walked || (l.kind == stage_kind::unpack && f.stages[walked].kind == stage_kind::read);
+  };
+  v.agree = is_walked(limits[0]);
+  const bool never_idle = f.share(f.stages[walked], f.stages[walked].starved_ns + f.stages[walked].blocked_ns) < 0.05;
+  if (!v.agree && v.saturation < 0.85 && never_idle)
+    for (std::size_t i = 0; i < limits.size(); ++i)
+      if (is_walked(limits[i])) chosen = i;
+  const std::size_t next = chosen == 0 ? 1 : 0;
+  v.margin = chosen == 0 ? v.limits.margin() : 1 / v.saturation;
+  if (next < limits.size()) v.next = limits[next].name;
+
+  v.evidence.push_back("the trainer waited for data " + percent(v.data_wait_share) + " of its time");
+  v.evidence.push_back(limits[chosen].name + " can do " + whole(limits[chosen].samples_per_s) + " samples/s; " +
+                       whole(v.samples_per_s) + " were delivered");
+  judge_stage(f, limits[chosen].stage, v);
+  if (v.what != bound_by::cpu_starved && v.margin < 1.10) {
+    v.what = bound_by::balanced;
+    v.cause = bound_cause::none;
+    v.where = limits[chosen].name;
+    v.advice = "Speeding up one stage alone brings little; deeper prefetch evens out what varies";
+  }
+  if (!v.agree)
+    v.evidence.push_back("by who starves it would be " + f.stages[walked].name + ": take the verdict with care");
+  if (v.saturation < 0.95)
+    v.evidence.push_back("the slowest stage was busy " + percent(v.saturation) +
+                         " of its time: stages wait for each other in turns, and deeper prefetch helps");
+  if (f.batches < 20) v.evidence.push_back("only " + std::to_string(f.batches) + " batches: 20 or more are firm");
+  return v;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

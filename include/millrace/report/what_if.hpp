@@ -1,0 +1,61 @@
+// What a recorded run would do with other settings, without running it.
+//
+//   mr::prediction p = mr::what_if(window, {.workers = 8});
+//   p.samples_per_s;  p.gain;  p.then.sentence();              // and what would limit it then
+//   mr::what_if(window, {.prefetch = 8, .storage_speed = 0.25, .step_time = 2});
+//   mr::replayed_gains(window);                                // each setting's gain, by replay
+//
+// The run's shape is replayed twice (report/simulation.hpp), as it was and as it would be, and the ratio is applied to
+// what was measured: what the model leaves out weighs on both alike. A larger batch is taken to copy and step in
+// proportion, save for `fixed_step_ns` of each step. Errors: setup_error for 0 of anything. Threads: a pure function.
+#pragma once
+
+#include <millrace/report/knobs.hpp>
+#include <millrace/report/simulation.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct prediction {
+  double samples_per_s = 0;
+  double gain = 0;              ///< over what was measured: 0.25 is a quarter more
+  double data_wait_share = 0;
+  verdict then{};
+};
+
+inline pipeline_model changed(pipeline_model m, const what_if_change& c) {
+  m.workers = c.workers.value_or(m.workers);
+  m.io_threads = c.io_threads.value_or(m.io_threads);
+  m.host_slots = c.prefetch.value_or(m.host_slots);
+  m.read_ns = m.read_ns.scaled(1 / c.storage_speed);
+  m.work_ns = m.work_ns.scaled(c.work_time);
+  m.step_ns = m.step_ns.scaled(c.step_time);
+  if (c.batch && *c.batch > 0) {
+    const double larger = static_cast<double>(*c.batch) / static_cast<double>(m.batch_samples);
+    m.copy_ns = m.copy_ns.scaled(larger);
+    const double fixed = std::min(c.fixed_step_ns, m.step_ns.mean());
+    m.step_ns = m.step_ns.with_mean(fixed + (m.step_ns.mean() - fixed) * larger);
+    m.batch_bytes *= larger;
+    m.batch_samples = *c.batch;
+  }
+  return m;
+}
+
+inline prediction what_if(const flow_figures& recorded, const what_if_change& c) {
+  const pipeline_model was = model_of(recorded);
+  const double before = simulate(was).figures.samples_per_s();
+  const flow_figures then = simulate(changed(was, c)).figures;
+  const double ratio = before > 0 ? then.samples_per_s() / before : 0;
+  return {recorded.samples_per_s() * ratio, ratio - 1, then.data_wait_share(), judge(then)};
+}
+
+/// The gains of gains_of(), predicted by replay instead of by the limits, rings and variance and all.
+inline std::vector<knob_gain> replayed_gains(const flow_figures& recorded) {
+  std::vector<knob_gain> gains = gains_of(recorded);
+  for (knob_gain& k : gains) {
+    if (k.remark.empty() || k.settings.batch) k.gain = what_if(recorded, k.settings).gain;
+    k.at_most = k.at_most && k.what != knob::prefetch;
+  }
+  return gains;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,181 @@
+# The reports of a simulated run, as programs read them: page, JSON, text and trace; the page also in a browser.
+#
+#   python3 tests/report/page_test.py PROGRAM FOLDER      # PROGRAM: sample_report; screenshots are kept in FOLDER
+#
+# Where there is a Chromium, the page is shown in frames of 360, 768 and 1440 pixels, light and dark: nothing may be
+# wider than the frame but what scrolls in itself. A frame, because headless windows have a least width.
+import html
+import html.parser
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from checks import Report
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SCHEMES = {"light": 1, "dark": 0}   # as --blink-settings=preferredColorScheme counts them
+WIDTHS = (360, 768, 1440)
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+FRAME = """<!DOCTYPE html><html><body style="margin:0">
+<iframe id="frame" style="border:0;width:{width}px;height:{height}px"></iframe><p id="said"></p><script>
+const frame = document.getElementById("frame");
+frame.onload = () => {{
+  const page = frame.contentDocument, root = page.documentElement;
+  let widest = 0;
+  for (const e of page.querySelectorAll("*"))
+    if (!e.closest(".scroll") || e.classList.contains("scroll"))
+      widest = Math.max(widest, e.getBoundingClientRect().right);
+  const dark = frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches;
+  const back = frame.contentWindow.getComputedStyle(page.body).backgroundColor;
+  document.getElementById("said").textContent =
+    JSON.stringify({{width: root.scrollWidth, widest, dark, back, height: root.scrollHeight}});
+}};
+frame.srcdoc = {page};
+</script></body></html>"""
+
+
+class Nesting(html.parser.HTMLParser):
+    """Every element is closed, in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.problem, self.seen = [], None, set()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.problem = self.problem or f"</{tag}> at line {self.getpos()[0]} closes nothing"
+
+
+def page_problem(page):
+    nesting = Nesting()
+    nesting.feed(page)
+    if nesting.problem or nesting.open:
+        return nesting.problem or f"not closed: {nesting.open}"
+    if nesting.seen & {"script", "link", "img", "iframe"} or re.search(r"https?://|url\(|@import", page):
+        return "the page needs something from elsewhere"
+    charts = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    for chart in charts:
+        root = ElementTree.fromstring(chart)
+        _, _, width, height = map(float, root.get("viewBox").split())
+        for e in root.iter("rect"):
+            x, y, w, h = (float(e.get(k)) for k in ("x", "y", "width", "height"))
+            if w <= 0 or h <= 0 or x < 0 or y < 0 or x + w > width + 0.6 or y + h > height:
+                return f"a bar outside of the chart '{root.get('aria-label')}': {e.attrib}"
+    used = {name for names in re.findall(r'class="(?:fill|line|key) (\w+)"', page) for name in [names]}
+    unknown = [name for name in used if f"var(--{name})" not in page]
+    if unknown:
+        return f"classes without a colour: {unknown}"
+    return None if len(charts) == 5 else f"{len(charts)} charts; 5 are expected"
+
+
+def trace_problem(trace):
+    """What Trace Event Format asks for, and what the arrows need: they start and end within spans."""
+    events = trace["traceEvents"]
+    by_phase = {phase: [e for e in events if e["ph"] == phase] for phase in "MXCstf"}
+    if sum(map(len, by_phase.values())) != len(events):
+        return f"unknown phases: {sorted({e['ph'] for e in events})}"
+    if [phase for phase, found in by_phase.items() if not found]:
+        return "a kind of event is missing"
+    named = {e["tid"] for e in by_phase["M"] if e["name"] == "thread_name"}
+    spans = {}
+    for e in by_phase["X"]:
+        if e["tid"] not in named or e["dur"] < 0 or e["pid"] != 1:
+            return f"a span that belongs nowhere: {e}"
+        spans.setdefault(e["tid"], []).append((e["ts"], e["ts"] + e["dur"], e.get("args", {}).get("batch")))
+    for tid, of_it in spans.items():
+        of_it.sort()
+        for (_, end, _), (start, _, _) in zip(of_it, of_it[1:]):
+            if start < end - 0.002:
+                return f"two spans of thread {tid} overlap"
+    flows = {}
+    for phase in "stf":
+        for e in by_phase[phase]:
+            flows.setdefault(e["id"], []).append((e["ts"], phase))
+            if not any(start <= e["ts"] <= end and batch == e["id"] for start, end, batch in spans[e["tid"]]):
+                return f"an arrow that starts or ends in no span of its batch: {e}"
+    for batch, points in flows.items():
+        phases = "".join(phase for _, phase in sorted(points))
+        if not re.fullmatch("st*f", phases):
+            return f"the flow of batch {batch} is {phases}"
+    return None
+
+
+def report_problem(report):
+    if report["verdict"]["bound_by"] != "CPU-bound" or report["verdict"]["where"] != "decode":
+        return f"the verdict is {report['verdict']}"
+    kinds = [s["kind"] for s in report["figures"]["stages"]]
+    if kinds != ["read", "unpack", "work", "copy", "step"]:
+        return f"the stages are {kinds}"
+    for s in report["figures"]["stages"]:
+        if not 0 < s["service_ns"]["p50"] <= s["service_ns"]["p95"] <= s["service_ns"]["p99"]:
+            return f"the quantiles of {s['name']} are {s['service_ns']}"
+    rates = [p["samples_per_s"] for p in report["scaling"]]
+    return None if rates and rates[0] < rates[-1] else f"more workers bring {rates}"
+
+
+def text_problem(text):
+    lines = text.splitlines()
+    if not lines[0].startswith("VERDICT  CPU-bound in decode"):
+        return f"it begins with '{lines[0]}'"
+    return None if len(lines) <= 40 and text.isascii() else f"{len(lines)} lines, or not plain ASCII"
+
+
+def browser_problem(browser, page, folder, scheme, width):
+    height = 3600
+    with tempfile.TemporaryDirectory() as scratch:
+        frame = pathlib.Path(scratch) / "frame.html"
+        text = json.dumps(page).replace("</", "<\\/")
+        frame.write_text(FRAME.format(width=width, height=height, page=text))
+        command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                   f"--user-data-dir={scratch}/profile", f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}",
+                   f"--window-size={max(width, 500)},{height}"]
+        shot = folder / f"report_{scheme}_{width}.png"
+        subprocess.run([*command, f"--screenshot={shot}", frame.as_uri()], capture_output=True, timeout=120)
+        dump = subprocess.run([*command, "--dump-dom", frame.as_uri()], capture_output=True, text=True, timeout=120)
+    found = re.search(r'<p id="said">(\{.*?\})</p>', dump.stdout)
+    if not found or not shot.exists():
+        return "the browser showed nothing: " + dump.stderr[-500:]
+    said = json.loads(html.unescape(found[1]))
+    if said["dark"] != (scheme == "dark") or (said["back"] == "rgb(255, 255, 255)") == (scheme == "dark"):
+        return f"the scheme is not {scheme}: {said}"
+    if said["width"] > width or said["widest"] > width + 0.5:
+        return f"wider than the window: {said}"
+    return None
+
+
+def main(program, folder):
+    report, folder = Report(), pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run([program, str(folder)], check=True)
+    page = (folder / "report.html").read_text()
+    report.add("page", page_problem(page))
+    report.add("JSON", report_problem(json.loads((folder / "report.json").read_text())))
+    report.add("text", text_problem((folder / "report.txt").read_text()))
+    report.add("trace", trace_problem(json.loads((folder / "trace.json").read_text())))
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    for scheme in SCHEMES:
+        for width in WIDTHS:
+            name = f"browser, {scheme}, {width} pixels"
+            if browser:
+                report.add(name, browser_problem(browser, page, folder, scheme, width))
+            else:
+                report.skip(name, "no Chromium here")
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))

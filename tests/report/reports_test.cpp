@@ -1,0 +1,115 @@
+#include "hand_made_figures.hpp"
+
+#include <millrace/report/chrome_trace.hpp>
+#include <millrace/report/html_report.hpp>
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+
+namespace {
+
+bool holds(const std::string& text, std::string_view piece) { return text.find(piece) != std::string::npos; }
+
+std::size_t times_in(const std::string& text, std::string_view piece) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1)) ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("the text says the verdict first, then what to do, the stages and the gains") {
+  mr::flow_figures f = figures_of({.work_s = 40});
+  f.stages[1].service_ns.add(8'000'000, 5'000);
+  mr::run_report r = mr::report_of(f);
+  r.kept.push_back({.change = "3 -> 4 workers", .predicted_samples_per_s = 510, .measured_samples_per_s = 500});
+  r.facts.push_back({"cores", "16"});
+  const std::string text = mr::text_report(r);
+  CHECK(text.starts_with("VERDICT  CPU-bound in decode: 4.00x below the next limit (read)\n         More workers"));
+  CHECK(holds(text, "throughput 500 samples/s, data wait 80.0 %\n"));
+  CHECK(holds(text, " workers x4           500 100.0 %   0.0 %   0.0 %   8.00 ms   8.00 ms  decode 70.0 %, resize "));
+  CHECK(holds(text, " 4 -> 5 workers                   +25.0 %  workers\n"));
+  CHECK(holds(text, " predicted before: 3 -> 4 workers 510 samples/s, measured 500\n"));
+  CHECK(holds(text, "cores      16\n"));
+}
+
+TEST_CASE("the largest gain stands first") {
+  const mr::run_report r = mr::report_of(figures_of({.read_s = 19, .work_s = 40}));
+  REQUIRE(r.gains.size() > 3);
+  CHECK(std::is_sorted(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) { return a.gain > b.gain; }));
+}
+
+TEST_CASE("over workers, what was measured stands in place of what was predicted") {
+  const mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  REQUIRE(r.scaling.size() == 8);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(r.scaling[i].workers == i + 1);
+  CHECK(r.scaling[3].samples_per_s == doctest::Approx(500));
+  CHECK(r.scaling[0].samples_per_s == doctest::Approx(125).epsilon(0.03));
+  CHECK(r.scaling[7].samples_per_s == doctest::Approx(1'000).epsilon(0.05));
+}
+
+TEST_CASE("nothing measured makes a report too") {
+  const mr::run_report r = mr::report_of({});
+  CHECK(mr::text_report(r).starts_with("VERDICT  No verdict: only 0 batches were measured, and 5 are the least\n"));
+  CHECK(holds(mr::json_report(r), "\"bound_by\":\"Unknown\""));
+  CHECK(holds(mr::html_report(r), "No verdict"));
+  CHECK_FALSE(holds(mr::html_report(r), "<svg"));
+  CHECK(mr::chrome_trace({}) == "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[]}\n");
+}
+
+TEST_CASE("what is unknown is null, and what is not finite too") {
+  mr::flow_figures f = figures_of({.step_s = 10});
+  f.stages = {f.stages.back()};   // a single limit: the next one is infinitely far
+  const std::string json = mr::json_report(mr::report_of(f));
+  CHECK(holds(json, "\"margin\":null"));
+  CHECK(holds(json, "\"storage_bytes\":null"));
+  CHECK(holds(json, "\"device_gap_ns\":null"));
+}
+
+TEST_CASE("names from outside stay text in the page and in the JSON") {
+  mr::flow_figures f = figures_of({.work_s = 40});
+  f.stages[1].parts[0].name = "<b>\"&";
+  mr::run_report r = mr::report_of(f);
+  r.title = "</title><script>";
+  r.facts.push_back({"<i>", "a & b"});
+  const std::string page = mr::html_report(r);
+  CHECK_FALSE(holds(page, "<script>"));
+  CHECK_FALSE(holds(page, "<b>"));
+  CHECK(holds(page, "CPU-bound in &lt;b&gt;&quot;&amp;"));
+  CHECK(holds(page, "a &amp; b"));
+  CHECK(holds(mr::json_report(r), "\"where\":\"<b>\\\"&\""));
+}
+
+TEST_CASE("a trace has a row for each track, and an arrow from stage to stage of each batch") {
+  mr::timeline t;
+  const auto worker = t.add_track("worker 0"), copy = t.add_track("copy");
+  t.spans.push_back({.track = worker, .name = "work", .start_ns = 1'000, .end_ns = 3'000, .batch = 7});
+  t.spans.push_back({.track = worker, .name = "work", .start_ns = 3'000, .end_ns = 5'000, .batch = 7});
+  t.spans.push_back({.track = copy, .name = "copy", .start_ns = 5'500, .end_ns = 6'500, .batch = 7});
+  t.spans.push_back({.track = worker, .name = "work", .start_ns = 5'000, .end_ns = 6'000, .batch = 8});
+  t.spans.push_back({.track = worker, .name = "wrong", .start_ns = 9, .end_ns = 8});
+  t.counters.push_back({.name = "ready slots", .at_ns = 5'000, .value = 1});
+  const std::string trace = mr::chrome_trace(t);
+  CHECK(holds(trace, R"({"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"worker 0"}})"));
+  CHECK(holds(trace, R"({"ph":"X","name":"work","pid":1,"tid":1,"ts":3,"dur":2,"args":{"batch":7}})"));
+  // From the middle of the last work to the middle of the copy; a batch that is in one stage alone has no arrow.
+  CHECK(holds(trace, R"({"ph":"s","name":"batch","pid":1,"tid":1,"cat":"batch","id":7,"ts":4})"));
+  CHECK(holds(trace, R"({"ph":"f","name":"batch","pid":1,"tid":2,"cat":"batch","id":7,"ts":6,"bp":"e"})"));
+  CHECK(times_in(trace, "\"cat\":\"batch\"") == 2);
+  CHECK(holds(trace, R"({"ph":"C","name":"ready slots","pid":1,"tid":1,"ts":5,"args":{"value":1}})"));
+  CHECK_FALSE(holds(trace, "wrong"));
+}
+
+TEST_CASE("axes have at most six marks, at round numbers") {
+  for (const double most : {0.003, 0.07, 0.9, 1.0, 3.1, 31.7, 100.0, 199.0, 4'392.0, 7e6}) {
+    CAPTURE(most);
+    const double step = mr::detail::round_step(most);
+    CHECK(most / step <= 5);
+    CHECK(most / step > 1.9);
+    double digits = step;
+    while (digits < 0.99) digits *= 10;
+    while (digits > 9.9) digits /= 10;
+    CHECK((digits == doctest::Approx(1) || digits == doctest::Approx(2) || digits == doctest::Approx(5)));
+  }
+}

@@ -1,0 +1,44 @@
+// Writes the reports of a simulated run into a folder, for page_test.py: report.html, report.json, report.txt,
+// trace.json.
+#include <millrace/report/chrome_trace.hpp>
+#include <millrace/report/html_report.hpp>
+
+#include <cstdio>
+
+namespace mr = millrace;
+
+namespace {
+
+bool write(const std::string& path, const std::string& text) {
+  std::FILE* const file = std::fopen(path.c_str(), "we");
+  const bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  return file && std::fclose(file) == 0 && written;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  mr::pipeline_model m{.io_threads = 4, .workers = 7, .host_slots = 5, .device_slots = 3, .batch_samples = 64,
+                       .read_ahead_bytes = 32'000'000, .samples_per_read = 2, .sample_bytes = 110'000,
+                       .batch_bytes = 9'633'792, .contention = 0.3, .read_ns = mr::replayed::around(1.1e6, 0.6),
+                       .unpack_ns = mr::replayed::around(2e5, 0.3), .work_ns = mr::replayed::around(2.4e6, 0.5),
+                       .copy_ns = mr::replayed::around(9e5, 0.1), .step_ns = mr::replayed::around(14.2e6, 0.05),
+                       .parts = {{"decode", 0.78}, {"resize", 0.13}, {"map", 0.09}}, .batches = 300,
+                       .with_timeline = true};
+  mr::simulated s = mr::simulate(m);
+  s.figures.usable_cores = 16;
+  s.figures.storage_bytes = s.figures.stages[0].bytes;
+  s.figures.stages[2].cpu_ns = s.figures.stages[2].busy_ns / 100 * 99;
+  s.figures.queues = {{.name = "ready batches", .unit = "slots", .mean = 0.3, .bound = 5}};
+  mr::run_report r = mr::report_of(s.figures, std::move(s.events));
+  r.title = "A simulated run <of 300 batches> & its \"report\"";
+  r.kept = {{.change = "6 -> 7 workers", .predicted_samples_per_s = 2'900, .measured_samples_per_s = 2'880}};
+  r.facts = {{"cores", "16"}, {"a very long name", std::string(300, 'x')}};
+  const std::string folder = argv[1];
+  const bool written = write(folder + "/report.html", mr::html_report(r)) &&
+                       write(folder + "/report.json", mr::json_report(r)) &&
+                       write(folder + "/report.txt", mr::text_report(r)) &&
+                       write(folder + "/trace.json", mr::chrome_trace(r.events));
+  return written ? 0 : 1;
+}

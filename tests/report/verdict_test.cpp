@@ -1,0 +1,198 @@
+#include "hand_made_figures.hpp"
+
+#include <millrace/report/knobs.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace mr = millrace;
+using mr::bound_by;
+using mr::bound_cause;
+
+namespace {
+
+mr::stage_figures& stage_of(mr::flow_figures& f, mr::stage_kind kind) {
+  return *std::find_if(f.stages.begin(), f.stages.end(), [&](const auto& s) { return s.kind == kind; });
+}
+const mr::knob_gain& gain_of(const std::vector<mr::knob_gain>& all, mr::knob what) {
+  return *std::find_if(all.begin(), all.end(), [&](const auto& k) { return k.what == what; });
+}
+
+}  // namespace
+
+TEST_CASE("the busiest stage is the verdict, with the margin to the next") {
+  CHECK(mr::judge(figures_of({.step_s = 10})).sentence() == "Consumer-bound: 4.00x below the next limit (read)");
+  CHECK(mr::judge(figures_of({.copy_s = 10})).sentence() == "Transfer-bound: 4.00x below the next limit (read)");
+  const mr::verdict cpu = mr::judge(figures_of({.work_s = 40}));
+  CHECK(cpu.sentence() == "CPU-bound in decode: 4.00x below the next limit (read)");
+  CHECK(cpu.agree);
+  CHECK(cpu.samples_per_s == doctest::Approx(500));
+  CHECK(cpu.saturation == doctest::Approx(1));
+  const mr::verdict io = mr::judge(figures_of({.read_s = 20}));
+  CHECK(io.what == bound_by::io);
+  CHECK(io.where == "read");
+  CHECK(io.next == "workers");
+}
+
+TEST_CASE("the costliest part of a fused stage is named") {
+  mr::flow_figures f = figures_of({.work_s = 40});
+  std::swap(stage_of(f, mr::stage_kind::work).parts[0].busy_ns, stage_of(f, mr::stage_kind::work).parts[1].busy_ns);
+  CHECK(mr::judge(f).where == "resize");
+}
+
+TEST_CASE("two limits within 10 % are balanced, whichever two") {
+  const mr::verdict v = mr::judge(figures_of({.work_s = 38, .step_s = 10}));
+  CHECK(v.what == bound_by::balanced);
+  CHECK(v.where == "step");
+  CHECK(v.next == "workers");
+  CHECK(mr::judge(figures_of({.work_s = 35, .step_s = 10})).what == bound_by::consumer);
+}
+
+TEST_CASE("decompression on I/O threads is processor time, not I/O") {
+  const mr::verdict v = mr::judge(figures_of({.read_s = 2, .unpack_s = 18}));
+  CHECK(v.what == bound_by::cpu);
+  CHECK(v.where == "unpack");
+  CHECK(v.advice.find("codec") != std::string::npos);
+  // Reading is most of it: then it is I/O all the same.
+  CHECK(mr::judge(figures_of({.read_s = 18, .unpack_s = 2})).what == bound_by::io);
+}
+
+TEST_CASE("I/O is told apart by bandwidth, latency and the page cache") {
+  mr::flow_figures f = figures_of({.read_s = 20});   // 500 MB in 10 s
+  CHECK(mr::judge(f).cause == bound_cause::none);    // one level of concurrency tells nothing
+  f.storage_ceiling_bytes_per_s = 55e6;
+  CHECK(mr::judge(f).cause == bound_cause::bandwidth);
+  f.storage_ceiling_bytes_per_s = 500e6;
+  CHECK(mr::judge(f).cause == bound_cause::latency);
+  f.storage_bytes = 20'000'000;
+  CHECK(mr::judge(f).cause == bound_cause::page_cache);
+
+  // Without a ceiling, from how one and two reads at a time did.
+  f = figures_of({.read_s = 20});
+  f.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .bytes = 50'000'000});   // as fast alone: one pipe
+  CHECK(mr::judge(f).cause == bound_cause::bandwidth);
+  f = figures_of({.read_s = 20});
+  f.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .bytes = 25'000'000});   // alone half as fast: slow answers
+  CHECK(mr::judge(f).cause == bound_cause::latency);
+}
+
+TEST_CASE("workers without cores are starved, by a quota or by neighbours; workers that wait are neither") {
+  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
+  work.cpu_ns = in_ns(39.5);
+  CHECK(mr::judge(f).what == bound_by::cpu);
+  work.cpu_ns = in_ns(24);
+  CHECK(mr::judge(f).what == bound_by::cpu);
+  CHECK(mr::judge(f).cause == bound_cause::waits);
+  f.run_delay_ns = in_ns(15);
+  CHECK(mr::judge(f).what == bound_by::cpu_starved);
+  CHECK(mr::judge(f).cause == bound_cause::neighbours);
+  f.throttled_ns = in_ns(5);
+  CHECK(mr::judge(f).cause == bound_cause::quota);
+  // More workers bring nothing then.
+  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
+  // Only where the workers are what limits the run.
+  f = figures_of({.work_s = 8, .step_s = 10});
+  stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(4);
+  f.throttled_ns = in_ns(5);
+  CHECK(mr::judge(f).what == bound_by::consumer);
+}
+
+TEST_CASE("too little measured gives no verdict, and says so") {
+  CHECK(mr::judge({}).what == bound_by::unknown);
+  mr::flow_figures f = figures_of({.step_s = 10});
+  f.batches = 4;
+  CHECK(mr::judge(f).sentence() == "No verdict: only 4 batches were measured, and 5 are the least");
+}
+
+TEST_CASE("when limits and starvation disagree, a busy stage wins, and an idle one does not") {
+  // The trainer starves, the workers never: but they were counted busy only half of their time.
+  mr::flow_figures f = figures_of({.work_s = 20, .step_s = 6});
+  stage_of(f, mr::stage_kind::work).starved_ns = 0;
+  const mr::verdict walk = mr::judge(f);
+  CHECK_FALSE(walk.agree);
+  CHECK(walk.what == bound_by::cpu);
+  // Every stage starves a little, and the step was busy 9 s of 10.
+  f = figures_of({.step_s = 9});
+  const mr::verdict limits = mr::judge(f);
+  CHECK_FALSE(limits.agree);
+  CHECK(limits.what == bound_by::consumer);
+}
+
+TEST_CASE("the device's own gaps count, where a trainer that runs ahead hides them from the host's clock") {
+  mr::flow_figures f = figures_of({.work_s = 30, .step_s = 1});   // the trainer only queues work, and waits in next()
+  CHECK(mr::judge(f).what != bound_by::consumer);
+  f.device_gap_ns = in_ns(0.1);
+  CHECK(mr::judge(f).what == bound_by::consumer);
+  CHECK(mr::judge(f).data_wait_share == doctest::Approx(0.01));
+}
+
+TEST_CASE("gains end at the next limit, and name it") {
+  mr::flow_figures f = figures_of({.read_s = 4, .work_s = 40, .copy_s = 1, .step_s = 9});
+  f.usable_cores = 16;
+  const auto gains = mr::gains_of(f);
+  const mr::knob_gain& one = gain_of(gains, mr::knob::workers);
+  CHECK(one.change == "4 -> 5 workers");
+  CHECK(one.gain == doctest::Approx(10.0 / 9 - 1));   // 1.25 would be the workers', the step allows 1.11
+  CHECK(one.next == "step");
+  CHECK(gain_of(gains, mr::knob::storage_speed).gain == doctest::Approx(0));
+  CHECK(gain_of(gains, mr::knob::storage_speed).next == "workers");
+  CHECK(gain_of(gains, mr::knob::prefetch).gain == doctest::Approx(0));
+  f.usable_cores = 4;
+  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
+  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "all 4 usable cores have one");
+}
+
+TEST_CASE("half the costliest part is half of that part alone") {
+  const auto gains = mr::gains_of(figures_of({.work_s = 40, .step_s = 2}));
+  const mr::knob_gain& half = gain_of(gains, mr::knob::work);
+  CHECK(half.change == "decode at half the cost");
+  CHECK(half.gain == doctest::Approx(1 / 0.65 - 1));   // 70 % of the work became 35 %
+}
+
+TEST_CASE("reads that do not slow each other down gain from more threads, a full pipe does not") {
+  mr::flow_figures slow_answers = figures_of({.read_s = 20}), full_pipe = slow_answers;
+  slow_answers.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .bytes = 25'000'000});
+  full_pipe.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .bytes = 50'000'000});
+  CHECK(*slow_answers.reads_at_once.contention() == doctest::Approx(0));
+  CHECK(*full_pipe.reads_at_once.contention() == doctest::Approx(1));
+  CHECK(gain_of(mr::gains_of(slow_answers), mr::knob::io_threads).gain > 0.8);
+  CHECK(gain_of(mr::gains_of(full_pipe), mr::knob::io_threads).gain == doctest::Approx(0));
+  // Not known which of the two: a bound, and said to be one.
+  const auto unknown = mr::gains_of(figures_of({.read_s = 20}));
+  CHECK(gain_of(unknown, mr::knob::io_threads).at_most);
+  CHECK(gain_of(unknown, mr::knob::io_threads).gain == doctest::Approx(1));
+}
+
+TEST_CASE("a window is what came between two times, the settings being the later ones") {
+  mr::flow_figures before = figures_of({.work_s = 4}), now = figures_of({.work_s = 40});
+  now.wall_ns = in_ns(30);
+  now.batches = 400;
+  now.host_slots = 6;
+  now.stages[0].service_ns.add(100, 7);
+  before.stages[0].service_ns.add(100, 3);
+  const mr::flow_figures window = now - before;
+  CHECK(window.wall_ns == in_ns(20));
+  CHECK(window.batches == 300);
+  CHECK(window.warm_up_batches == 100);
+  CHECK(window.host_slots == 6);
+  CHECK(window.find(mr::stage_kind::work)->busy_ns == in_ns(36));
+  CHECK(window.find(mr::stage_kind::work)->parts[0].busy_ns == in_ns(28) - in_ns(2.8));
+  CHECK(window.stages[0].service_ns.count() == 4);
+  CHECK(window.reads_at_once.busy_ns() == 0);
+}
+
+TEST_CASE("figures read well") {
+  using namespace mr::detail;
+  CHECK(whole(21'400) == "21 400");
+  CHECK(whole(-1'234'567) == "-1 234 567");
+  CHECK(whole(999) == "999");
+  CHECK(time_text(1.88e6) == "1.88 ms");
+  CHECK(time_text(999'999) == "1.00 ms");
+  CHECK(bytes_text(6.79e8) == "679 MB");
+  CHECK(percent(0.384) == "38.4 %");
+  CHECK(gain_text(-0.067) == "-6.7 %");
+  CHECK(times(1.63) == "1.63x");
+  CHECK(times(std::numeric_limits<double>::infinity()) == "over 100x");
+}
