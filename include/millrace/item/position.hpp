@@ -9,7 +9,7 @@
 // is refused, however it was damaged. The number of ranks, of workers, and what was read ahead are not in it: they may
 // change. Everything that the order depends on is, and may not. Version 1 is the order of an index; version 2, that of
 // a source without one, says besides where reading has to begin again. All ranks have the same text but for its digest:
-// each has that of what it was given itself. They add up (wrapping) to the digest of the run, so sum them before saving:
+// each has that of what it was given itself. They add up (wrapping) to the digest of the run: sum them before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 // Nothing refuses a text whose digest was not summed; then the digests of the resumed run mean nothing.
 // Errors: as above; text is not trusted, and whatever it holds ends in a position or in that error. Threads: pure.
