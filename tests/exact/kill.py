@@ -6,6 +6,7 @@
 # The program is durable_run.cpp. Its log, cut where its last durable point says, has to be the beginning of the log of
 # the run that nobody killed, after every kill; and at the end they have to be the same bytes.
 import io
+import os
 import pathlib
 import sys
 import tarfile
@@ -16,6 +17,8 @@ from programs import ROOT, Broken, Job, compiled, run, seeded, times
 
 sys.path.insert(0, str(ROOT / "tests"))
 from checks import Report
+
+MANY = 120   # shards, so that it takes a while to write their indexes
 
 
 def write_shards(folder, shards, samples):
@@ -36,6 +39,16 @@ def remove_indexes(data):
     for pattern in ("*.millrace-index", ".*.partial"):
         for path in data.parent.glob(pattern):
             path.unlink()
+
+
+def index_files(data):
+    """Whoever replaces a file makes another one of that name."""
+    return {(entry.name, entry.inode()) for entry in os.scandir(data.parent) if entry.name.endswith("-index")}
+
+
+def wait_for(job, count, goal):
+    while count() < goal and not job.ends_within(0):
+        pass
 
 
 class Kills:
@@ -99,17 +112,13 @@ class Kills:
 
     def index_builds(self, report, wanted):
         """Killed while the indexes are made: each is whole, or as if nobody had begun it."""
-        data = write_shards(self.folder / "many", 120, 3)
-        with Job(self.command("first", data)) as job:
-            started = time.monotonic()
-            job.process.stdout.readline()
-            seconds = time.monotonic() - started
+        data = write_shards(self.folder / "many", MANY, 3)
         self.must_run("expected", data)
         amid, wrong = 0, []
         for kill in range(wanted):
             remove_indexes(data)
             with Job(self.command(f"build-{kill}", data)) as job:
-                job.ends_within(seeded(kill).uniform(0.2, 1) * seconds)
+                wait_for(job, lambda: len(index_files(data)), seeded(kill).randrange(MANY))
                 job.kill()
             states = self.index_states(data)
             amid += len(states) > 1
@@ -123,18 +132,13 @@ class Kills:
     def checksums(self, report, wanted):
         """Killed while what was learned is written: each index is the old or the new one."""
         data = self.folder / "many/*.tar"
-        amid, wrong, seconds = 0, [], 0.0
-        for kill in range(-1, wanted):
+        amid, wrong = 0, []
+        for kill in range(wanted):
             remove_indexes(data)
             with Job(self.command(f"closing-{kill}", data, "--epochs", 1)) as job:
-                while (line := job.process.stdout.readline()) and line != "closing\n":
-                    pass
-                started = time.monotonic()
-                if kill < 0:
-                    job.ends_within(60)
-                    seconds = time.monotonic() - started
-                    continue
-                job.ends_within(seeded(kill).uniform(0, seconds))
+                job.process.stdout.readline()
+                before = index_files(data)
+                wait_for(job, lambda: len(index_files(data) - before), seeded(kill).randrange(MANY))
                 job.kill()
             states = self.index_states(data)
             amid += len(states) > 1
@@ -144,7 +148,7 @@ class Kills:
         if self.log("afterwards") != self.log("expected"):
             wrong.append("another order after it")
         states = self.index_states(data)
-        if states != {"good, all checksums": 120}:
+        if states != {"good, all checksums": MANY}:
             wrong.append(f"a whole run leaves {states}")
         report.add(f"{wanted} kills while checksums are written, {amid} of them with some written", "\n".join(wrong))
 

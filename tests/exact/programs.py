@@ -74,6 +74,8 @@ class Job:
     def kill(self, chosen=lambda pid: True):
         """kill -9 to what was chosen of the job; then waits for all of it."""
         end = time.monotonic() + 60
+        if chosen(self.process.pid):
+            self.process.kill()   # at once: to look for the others takes a while
         for pid in processes_of(self.process.pid):
             if chosen(pid):
                 with contextlib.suppress(ProcessLookupError):
