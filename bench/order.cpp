@@ -1,10 +1,18 @@
-// order: what the plan costs: per sample, at any number of ranks and any window, and to go on in the middle of an epoch
+// order: what the plan costs: per sample, at any number of ranks and any window, and to go on within an epoch;
+// and what the trainer waits for the first batch of an epoch
 #include "harness.hpp"
 
+#include <millrace/io/shard_writer.hpp>
+#include <millrace/item/array.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/run/indexed_shards.hpp>
 #include <millrace/run/mix_cursor.hpp>
+#include <millrace/run/session.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <time.h>
 
 namespace mr = millrace;
 
@@ -115,6 +123,68 @@ void measure_resume(bench::harness& run) {
   }
 }
 
+struct example {
+  mr::tensor<std::uint8_t, 1> payload;
+  std::int32_t label;
+};
+
+/// 32 shards of 512 records of 2 KB, on disk once.
+std::string small_records() {
+  const std::string folder = bench::data_folder() + "/border-32-512";
+  if (std::filesystem::exists(folder)) return folder;
+  std::filesystem::remove_all(folder + ".new");
+  std::filesystem::create_directories(folder + ".new");
+  mr::shard_writer writer({.pattern = folder + ".new/s-%02d.tar", .max_samples = 512});
+  const std::string payload(2'048, 'x');
+  for (int i = 0; i < 32 * 512; ++i) writer.write(std::to_string(i), {{"bin", payload}, {"cls", std::to_string(i)}});
+  writer.close();
+  std::filesystem::rename(folder + ".new", folder);
+  return folder;
+}
+
+/// What the trainer waited for, in us: for the first batches of epochs (but the first one), and for all others.
+struct waits {
+  std::vector<double> first, others;
+};
+
+waits waits_of(const std::string& shards, long step_us, std::uint64_t epochs) {
+  auto flow = mr::indexed_shards(shards, {.seed = 7}) | mr::shuffle({.window = 4'096}) |
+              mr::map([](const mr::record& r) {
+                return example{mr::array<std::uint8_t, 1>(r["bin"]), mr::integer<std::int32_t>(r["cls"])};
+              }) |
+              mr::batch<&example::payload, &example::label>({.size = 192});
+  mr::session run{std::move(flow), {.epochs = epochs, .announce = false}};
+  waits found;
+  const timespec step{0, step_us * 1'000};
+  double asked_s = bench::now().wall_s;
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+    bool first = true;
+    for (auto& b : run.epoch(epoch)) {
+      const double wait_us = (bench::now().wall_s - asked_s) * 1e6;
+      if (epoch > 0 && b.size() > 0) (first ? found.first : found.others).push_back(wait_us);
+      first = false;
+      if (step_us > 0) nanosleep(&step, nullptr);
+      asked_s = bench::now().wall_s;
+    }
+  }
+  return found;
+}
+
+void measure_border(bench::harness& run) {
+  std::printf("\nthe wait for the first batch of an epoch and for the others, 85 batches of 192 records "
+              "of 2 KB (wall us)\n");
+  const std::string shards = small_records();
+  for (const long step_us : {0L, 2'000L}) {
+    const waits w = waits_of(shards, step_us, run.quick() ? 10 : 40);
+    std::printf("  steps of %ld us: first %s, others %s\n", step_us, bench::spread(w.first).c_str(),
+                bench::spread(w.others).c_str());
+    const std::string name = "border_step_" + std::to_string(step_us) + "us_wait";
+    run.result(name + "_first_batch", bench::median(w.first), "us");
+    run.result(name + "_other_batches", bench::median(w.others), "us");
+    run.result(name + "_more_for_first", bench::median(w.first) - bench::median(w.others), "us", bench::at_most(200));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -123,6 +193,7 @@ int main(int argc, char** argv) {
     if (run.wants("walk")) measure_walk(run);
     if (run.wants("mix")) measure_mix(run);
     if (run.wants("resume")) measure_resume(run);
+    if (run.wants("border")) measure_border(run);
     return run.finish();
   });
 }

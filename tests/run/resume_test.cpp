@@ -1,104 +1,18 @@
 // Exact order over an index: the same whatever the workers and ranks, and gone on with from any batch.
-#include "../temporary_folder.hpp"
-#include "quiet_sessions.hpp"
+#include "indexed_runs.hpp"
 
-#include <millrace/io/shard_writer.hpp>
 #include <millrace/io/shards.hpp>
-#include <millrace/item/scalar.hpp>
 #include <millrace/run/feed.hpp>
-#include <millrace/run/indexed_shards.hpp>
 #include <millrace/stages/expand.hpp>
 
-#include <doctest/doctest.h>
-
-#include <fstream>
 #include <set>
 
 namespace mr = millrace;
+using namespace indexed_runs;
 
 namespace {
 
 constexpr std::size_t global_batch = 24;
-constexpr int samples = 211;   // eight batches, and 19 that are dropped
-
-struct example {
-  std::int32_t label;
-  double drawn;
-};
-
-example prepare(const mr::record& r, mr::draw& random) {
-  return {mr::integer<std::int32_t>(r["cls"]), random.uniform()};
-}
-
-/// Shards of different lengths, one of them with nothing but its end marker.
-std::string write_shards(const temporary_folder& folder) {
-  int label = 0;
-  for (const int count : {40, 1, 90, 80}) {
-    mr::shard_writer shard({.pattern = folder / ("s" + std::to_string(label) + "-%d.tar")});
-    for (int i = 0; i < count; ++i, ++label)
-      shard.write("k" + std::to_string(label),
-                  {{"cls", std::to_string(label)}, {"txt", std::string(static_cast<std::size_t>(i % 7 * 100), 'x')}});
-    shard.close();
-  }
-  std::ofstream(folder / "s45-empty.tar", std::ios::binary) << std::string(1'024, '\0');
-  return folder.path();
-}
-
-struct run_options {
-  std::uint64_t seed = 7, epochs = 3;
-  mr::ranks ranks{};
-  int threads = 2;
-  std::string resume{};
-  std::size_t window = 60;
-  std::uint64_t most_batches = ~std::uint64_t{0};
-};
-
-/// What one rank delivers: per batch the rows, and the resume point behind it.
-struct delivered {
-  std::vector<std::vector<std::pair<std::int32_t, double>>> batches;
-  std::vector<std::string> positions;
-  std::vector<std::uint64_t> steps, epochs;
-};
-
-auto flow(const std::string& pattern, const run_options& o) {
-  return mr::indexed_shards(pattern, {.seed = o.seed, .fields = {"cls"}}) |
-         mr::shuffle({.window = o.window}) | mr::map(prepare) |
-         mr::batch<&example::label, &example::drawn>({.size = global_batch / o.ranks.world_size});
-}
-
-delivered run(const std::string& pattern, const run_options& o) {
-  auto options = quiet(o.threads, o.epochs);
-  options.ranks = o.ranks;
-  options.resume = o.resume;
-  mr::session session{flow(pattern, o), options};
-  delivered d;
-  for (auto& b : session) {
-    auto [labels, drawn] = b.columns();
-    auto& rows = d.batches.emplace_back();
-    for (std::size_t i = 0; i < b.size(); ++i) rows.emplace_back(labels.host()[i], drawn.host()[i]);
-    d.positions.push_back(mr::to_text(b.position()));
-    d.steps.push_back(b.step());
-    d.epochs.push_back(b.epoch());
-    if (d.batches.size() == o.most_batches) break;
-  }
-  return d;
-}
-
-/// The batches of all ranks together, in the order of positions.
-std::vector<std::vector<std::pair<std::int32_t, double>>> run_all_ranks(const std::string& pattern, run_options o,
-                                                                      std::size_t world_size) {
-  std::vector<std::vector<std::pair<std::int32_t, double>>> all;
-  for (std::size_t r = 0; r < world_size; ++r) {
-    o.ranks = {.rank = r, .world_size = world_size};
-    const delivered d = run(pattern, o);
-    all.resize(d.batches.size(), std::vector<std::pair<std::int32_t, double>>(global_batch));
-    for (std::size_t b = 0; b < d.batches.size(); ++b) {
-      REQUIRE(d.batches[b].size() == global_batch / world_size);
-      for (std::size_t i = 0; i < d.batches[b].size(); ++i) all[b][i * world_size + r] = d.batches[b][i];
-    }
-  }
-  return all;
-}
 
 }  // namespace
 
@@ -119,15 +33,21 @@ TEST_CASE("every epoch delivers each sample once, but for those that fill no bat
   CHECK(d.batches[0] != d.batches[8]);
 }
 
-TEST_CASE("order and draws are the same for every number of workers and of ranks") {
+TEST_CASE("order, draws and digest are the same for every number of workers and of ranks") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const auto expected = run(shards, {.seed = seed, .threads = 0}).batches;
-    for (const int threads : {1, 2, 4}) CHECK(run(shards, {.seed = seed, .threads = threads}).batches == expected);
+    const delivered expected = run(shards, {.seed = seed, .threads = 0});
+    for (const int threads : {1, 2, 4}) {
+      const delivered d = run(shards, {.seed = seed, .threads = threads});
+      CHECK(d.batches == expected.batches);
+      CHECK(d.positions == expected.positions);
+    }
     for (const std::size_t ranks : {2, 3, 4, 6, 8, 12}) {
       CAPTURE(ranks);
-      CHECK(run_all_ranks(shards, {.seed = seed}, ranks) == expected);
+      const delivered d = run_all_ranks(shards, {.seed = seed}, ranks);
+      CHECK(d.batches == expected.batches);
+      CHECK(d.positions == expected.positions);
     }
   }
 }
@@ -149,23 +69,22 @@ TEST_CASE("resumed behind any batch of three epochs, the rest is what it would h
   }
 }
 
-TEST_CASE("resumed again and again, with other ranks and workers each time") {
+TEST_CASE("resumed again and again, with other ranks and workers each time, the digest is that of the unbroken run") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
-  const auto whole = run(shards, {}).batches;
-  std::vector<std::vector<std::pair<std::int32_t, double>>> pieced;
+  const delivered whole = run(shards, {});
+  std::vector<rows> pieced;
   std::string position;
   const std::size_t worlds[] = {4, 1, 12, 3, 2, 8};
-  for (std::size_t turn = 0; pieced.size() < whole.size(); ++turn) {
+  for (std::size_t turn = 0; pieced.size() < whole.batches.size(); ++turn) {
     const std::size_t ranks = worlds[turn % 6];
     const run_options o{.threads = static_cast<int>(turn % 4), .resume = position, .most_batches = 1 + turn % 5};
-    const auto some = run_all_ranks(shards, o, ranks);
-    pieced.insert(pieced.end(), some.begin(), some.end());
-    run_options last = o;
-    last.ranks = {.rank = ranks - 1, .world_size = ranks};
-    position = run(shards, last).positions.back();   // every rank has the same one
+    const delivered some = run_all_ranks(shards, o, ranks);
+    pieced.insert(pieced.end(), some.batches.begin(), some.batches.end());
+    position = some.positions.back();
+    REQUIRE(position == whole.positions[pieced.size() - 1]);   // the digest too
   }
-  CHECK(pieced == whole);
+  CHECK(pieced == whole.batches);
 }
 
 TEST_CASE("a resume point of another seed, window, data set, batch or lane count is refused by name") {

@@ -4,7 +4,8 @@
 //   whole.add(position, mr::digest_bytes(row));
 //   whole.value();                                // equal for equal streams, whoever added what first
 //
-// Not cryptographic: it finds accidents, not attackers. Threads: none shared; ranks add up by adding their values.
+// A sum may be gone on with from its value. Two digests, or two positions, that change places do change it. Not
+// cryptographic: it finds accidents, not attackers. Threads: none shared; ranks add up by adding their values.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -32,11 +33,15 @@ inline std::uint64_t digest_bytes(std::span<const std::byte> data, std::uint64_t
 /// Sum of (position, digest) pairs, modulo 2^64.
 class stream_digest {
  public:
-  void add(std::uint64_t position, std::uint64_t digest) noexcept {
-    sum_ += mix_bits(combine_keys(position, 0) ^ digest);
+  constexpr explicit stream_digest(std::uint64_t value = 0) noexcept : sum_(value) {}
+
+  /// What one pair adds, for those who add elsewhere.
+  static constexpr std::uint64_t term(std::uint64_t position, std::uint64_t digest) noexcept {
+    return mix_bits(combine_keys(position, 0) ^ digest);
   }
-  void add(const stream_digest& other) noexcept { sum_ += other.sum_; }
-  std::uint64_t value() const noexcept { return sum_; }
+  constexpr void add(std::uint64_t position, std::uint64_t digest) noexcept { sum_ += term(position, digest); }
+  constexpr void add(const stream_digest& other) noexcept { sum_ += other.sum_; }
+  constexpr std::uint64_t value() const noexcept { return sum_; }
 
  private:
   std::uint64_t sum_ = 0;

@@ -6,8 +6,9 @@
 //     quarantine(e.where().shard, e.where().key);
 //   }
 //
-// Four types, told apart by who has to act: setup_error (the caller: an option or a call is wrong), data_error (whoever
-// made the data), io_error (the machine or its storage), stage_error (the user's own callable threw; `cause()` has it).
+// Five types, told apart by who has to act: setup_error (the caller: an option or a call is wrong), data_error (whoever
+// made the data), io_error (the machine or its storage), stage_error (the user's own callable threw; `cause()` has it),
+// conservation_error (whoever wrote the source, or Millrace: samples were lost or came twice on the way).
 // Errors are values: they may be copied and read from any thread.
 #pragma once
 
@@ -116,6 +117,12 @@ class data_error : public error {
 
 /// The machine failed: a file cannot be opened or read, memory cannot be had.
 class io_error : public error {
+ public:
+  using error::error;
+};
+
+/// At its end an epoch has not delivered what was planned: an error of a source, or of Millrace itself.
+class conservation_error : public error {
  public:
   using error::error;
 };

@@ -7,7 +7,8 @@
 // The records are those of shard_reader. The samples of one call are read in the order of the shard, neighbours at
 // once, up to `bytes_per_read`, and lie in one block together: so ask for samples that will be used at about the same
 // time. Payloads begin at multiples of 64 bytes. What lies between two wanted payloads is read along if it is small.
-// CRC-32C: known checksums are checked, others are learned and stay in the index (index_file.hpp keeps them).
+// CRC-32C: known checksums are checked, others are learned and stay in the index (index_file.hpp keeps them); each
+// record has them as record::checksums().
 // Errors: what shard_reader throws for the same sample; data_error for a payload with another checksum than before, and
 // for a shard that is shorter than its index says; io_error of the source. A later call begins anew.
 // Threads: one reader by one thread at a time; any number of readers share an index. Lifetime: source, index and pool
@@ -226,7 +227,9 @@ class indexed_reader {
         std::memcpy(base + at, &entry, sizeof entry);
         at += sizeof entry;
         counters_.payload_bytes += p.size;
-        if (!mismatch) mismatch = check(planned.number, p.member, {base + lead + p.at, p.size});
+        const checked payload = check(planned.number, p.member, {base + lead + p.at, p.size});
+        head.checksums = combine_keys(head.checksums, payload.checksum);
+        if (!mismatch) mismatch = payload.mismatch;
       }
       std::memcpy(base + at, &head, sizeof head);
       const auto* lasting = reinterpret_cast<const detail::record_head*>(base + at);
@@ -259,12 +262,16 @@ class indexed_reader {
                          "Shards must not change while they are read: remove the index, and start again",
                          where(index_->sample(number).key, index_->sample(number).offset_bytes));
       std::size_t field = 0;
+      std::uint64_t checksums = 0;
       const indexed_sample known = index_->sample(number);
       for (std::uint32_t m = known.first_member; m < known.end_member && field < sample->field_count(); ++m) {
         if (!fields_[index_->field_of(m)].wanted) continue;
         counters_.payload_bytes += sample->field(field).size();
-        if (const auto mismatch = check(number, m, sample->field(field++))) return failed(position, mismatch);
+        const checked payload = check(number, m, sample->field(field++));
+        checksums = combine_keys(checksums, payload.checksum);
+        if (payload.mismatch) return failed(position, payload.mismatch);
       }
+      sample->set_checksums(checksums);
       ++counters_.samples;
       records_[position] = std::move(*sample);
     } catch (...) {
@@ -279,8 +286,13 @@ class indexed_reader {
              .last_key = number == 0 ? std::string() : std::string(index_->sample(number - 1).key)}};
   }
 
-  std::exception_ptr check(std::uint32_t number, std::uint32_t member, std::span<const std::byte> payload) {
-    if (!options_.checksums || payload.empty()) return nullptr;
+  struct checked {
+    std::uint32_t checksum = 0;
+    std::exception_ptr mismatch{};
+  };
+
+  checked check(std::uint32_t number, std::uint32_t member, std::span<const std::byte> payload) {
+    if (!options_.checksums || payload.empty()) return {};
     const std::uint32_t found = crc32c(payload);
     std::uint32_t expected = index_->checksum(member);
     if (expected == 0) {
@@ -289,13 +301,13 @@ class indexed_reader {
     } else {
       ++counters_.checksums_checked;
     }
-    if (found == expected) return nullptr;
+    if (found == expected) return {.checksum = found};
     const indexed_member m = index_->member(member);
-    return std::make_exception_ptr(data_error(
+    return {found, std::make_exception_ptr(data_error(
         "the field '" + printable(m.field) + "' has the CRC-32C " + hexadecimal(found) + " (expected: " +
             hexadecimal(expected) + ", which it had when it was first read)",
         "The shard or its storage changed it: copy or download it again; remove its index if the new bytes are right",
-        where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes)));
+        where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes)))};
   }
 
   static std::string hexadecimal(std::uint32_t value) {

@@ -7,7 +7,10 @@
 // Below 300 bytes, printable, without an end of line (one at the end is let pass when reading). Numbers are decimal,
 // data, digest and checksum hexadecimal. `crc32c` is the CRC-32C of all that stands in front of it, so a damaged text
 // is refused, however it was damaged. The number of ranks, of workers, and what was read ahead are not in it: they may
-// change. Everything that the order depends on is, and may not.
+// change. Everything that the order depends on is, and may not. All ranks have the same text but for its digest: each
+// has that of what it was given itself. They add up (wrapping) to the digest of the run, so sum them before saving:
+//   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+// Nothing refuses a text whose digest was not summed; then the digests of the resumed run mean nothing.
 // Errors: as above; text is not trusted, and whatever it holds ends in a position or in that error. Threads: pure.
 #pragma once
 
@@ -38,7 +41,7 @@ struct position {
   std::uint64_t epoch_batches = 0;   ///< 0: an epoch is an exact pass; 2^64 - 1: endless
   bool drop_last = true;
   std::uint64_t data_set = 0;        ///< fingerprint: names, sizes, counts
-  std::uint64_t digest = 0;          ///< of what was delivered so far
+  std::uint64_t digest = 0;          ///< of what was delivered so far: this rank's share, or the ranks' sum
 
   friend bool operator==(const position&, const position&) = default;
 };

@@ -34,6 +34,7 @@ struct record_head {
   std::uint64_t offset_bytes;
   std::size_t next_at = 0;            // the head of the next record in this block; 0: none
   std::size_t records_in_block = 1;
+  mutable std::uint64_t checksums = 0;   // of all payloads; 0 where nobody computed them
 };
 
 }  // namespace detail
@@ -75,6 +76,12 @@ class record {
 
   place where() const {
     return {.stage = {}, .shard = std::string(shard()), .key = std::string(key()), .offset_bytes = offset_bytes()};
+  }
+  /// One number for the CRC-32C of its payloads in their order, where the source computed them anyway; else 0.
+  std::uint64_t checksums() const noexcept { return head_ ? head_->checksums : 0; }
+  /// For sources, before anybody else has the record.
+  void set_checksums(std::uint64_t all) noexcept {
+    if (head_) head_->checksums = all;
   }
   /// Bytes of memory that this record keeps: its share of the block.
   std::size_t held_bytes() const noexcept {

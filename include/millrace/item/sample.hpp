@@ -2,8 +2,9 @@
 //
 //   sample<record> s{.item = r, .epoch = 2, .id = mr::sample_id(shard_ordinal, index)};
 //
-// The id is what randomness depends on: it names the sample in the data set, not its place in the epoch. The origin
-// (a record, if there was one) is kept to the end so that an error can name shard and key.
+// The id is what randomness depends on: it names the sample in the data set, not its place in the epoch. The pass is
+// the other half of it: a sample that an epoch meets twice, in two passes through the data, draws other numbers then.
+// The origin (a record, if there was one) is kept to the end so that an error can name shard and key.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -42,7 +43,9 @@ struct sample {
   kind what = kind::item;
   std::optional<T> item{};
   std::uint64_t epoch = 0;
+  std::uint64_t pass = 0;     ///< through the data set: what draws numbers takes it for the epoch
   std::uint64_t id = 0;
+  std::uint64_t digest = 0;   ///< what it adds to the digest of the run, if it has one
   record origin{};
   std::exception_ptr error{};
 };

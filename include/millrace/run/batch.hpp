@@ -27,6 +27,7 @@ class batch_of {
   batch_of() = default;
   struct origin {
     std::uint64_t first_step = 0;                     ///< of the session
+    std::size_t global_rows = 0;                      ///< of all ranks; not asked for without `next`
     std::optional<millrace::position> next{};         ///< behind this batch
   };
   batch_of(std::shared_ptr<delivery> from, const ready_batch& meta, const layout& where, stream_view stream,
@@ -68,7 +69,9 @@ class batch_of {
   /// All columns, as a tuple in the order of batch<...>.
   auto columns() const { return layout_.views(meta_.data, meta_.rows, from_->backend().memory()); }
 
-  std::size_t size() const noexcept { return meta_.rows; }       ///< rows; fewer in a short last batch
+  std::size_t size() const noexcept { return meta_.rows; }       ///< rows; fewer in a short last batch, even none
+  /// Rows that all ranks together have in this step: what a mean over the global batch divides by. Never 0.
+  std::size_t global_size() const noexcept { return origin_.next ? origin_.global_rows : size(); }
   std::uint64_t epoch() const noexcept { return meta_.epoch; }   ///< counted from 0
   /// Batches before this one in the run, those before a resume point among them.
   std::uint64_t step() const noexcept { return origin_.first_step + meta_.batch; }

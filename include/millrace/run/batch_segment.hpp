@@ -58,19 +58,18 @@ class batch_segment final : public pump_work, public component, public final_seg
   /// Runs the sample at position 0 and fixes all shapes. Throws its error, located. Call once it is available.
   void probe() override {
     current_ticket context{0};
-    sample<input> first = input_.take(0, first_bytes_);
+    first_ = input_.take(0, first_bytes_);
     try {
-      if (first.what == sample<input>::kind::failed) std::rethrow_exception(first.error);
-      context.origin = first.origin;
-      first_item_.emplace(
-          chain_(std::move(*first.item), {.epoch = first.epoch, .sample = first.id}, scratch_[0], context.map_at_work));
+      if (first_.what == sample<input>::kind::failed) std::rethrow_exception(first_.error);
+      context.origin = first_.origin;
+      first_item_.emplace(chain_(std::move(*first_.item), {.epoch = first_.pass, .sample = first_.id}, scratch_[0],
+                                 context.map_at_work));
+      first_.item.reset();
       context.map_at_work = rendering;
       columns_.fix_shapes(*first_item_, options_.rows);
     } catch (...) {
       std::rethrow_exception(located_exception(where(context)));
     }
-    first_epoch_ = first.epoch;
-    first_origin_ = first.origin;
   }
 
   /// Gives free slots to the next batches and lets workers at them.
@@ -79,10 +78,11 @@ class batch_segment final : public pump_work, public component, public final_seg
   void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
     const trace_range work("decode");
     const std::uint64_t batch = first / options_.rows;
-    std::size_t bytes = 0;
+    group_sums sums;
     for (std::size_t done = 0; done < count; done += together)
-      bytes += render_group(scratch_[seat], batch, first + done, std::min(together, count - done));
-    input_.freed(count, bytes);
+      render_group(scratch_[seat], {batch, first + done, std::min(together, count - done)}, sums);
+    input_.freed(count, sums.bytes);
+    options_.batches->add_digest(batch, sums.digest);
     options_.batches->rows_done(batch, count);
   }
 
@@ -104,7 +104,16 @@ class batch_segment final : public pump_work, public component, public final_seg
     std::uint64_t position = 0;
     std::size_t map_at_work = 0;
     std::size_t bytes = 0;   // that the input held
+    std::uint64_t digest = 0;
     record origin{};
+  };
+  struct group {
+    std::uint64_t batch, first;
+    std::size_t count;
+  };
+  struct group_sums {
+    std::size_t bytes = 0;   // that the inputs held
+    std::uint64_t digest = 0;
   };
 
   static place where(const current_ticket& context) {
@@ -124,9 +133,9 @@ class batch_segment final : public pump_work, public component, public final_seg
     options_.batches->fail(batch, context.position, std::move(error));
   }
 
-  /// Maps first, for the whole group; then the survivors are rendered together. Returns the bytes that the inputs held.
-  std::size_t render_group(scratch& memory, std::uint64_t batch, std::uint64_t first, std::size_t count) noexcept {
-    std::size_t bytes = 0;
+  /// Maps first, for the whole group; then the survivors are rendered together.
+  void render_group(scratch& memory, const group& of, group_sums& sums) noexcept {
+    const auto [batch, first, count] = of;
     std::array<std::optional<item>, together> items;
     std::array<current_ticket, together> contexts;
     for (std::size_t i = 0; i < count; ++i) {
@@ -136,7 +145,8 @@ class batch_segment final : public pump_work, public component, public final_seg
       } catch (...) {
         fail(batch, contexts[i]);
       }
-      bytes += contexts[i].bytes;
+      sums.bytes += contexts[i].bytes;
+      sums.digest += contexts[i].digest;
     }
     std::byte* const base = options_.batches->data(batch);
     for (std::size_t i = 0; i < count;) {
@@ -150,28 +160,27 @@ class batch_segment final : public pump_work, public component, public final_seg
       if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
       i += n + 1;
     }
-    return bytes;
   }
 
   void prepare(scratch& memory, std::uint64_t batch, current_ticket& context, std::optional<item>& out) {
-    if (context.position == 0) {   // ran in probe()
-      context.bytes = first_bytes_;
-      options_.batches->set_epoch(batch, first_epoch_);
-      context.origin = std::move(first_origin_);
-      context.map_at_work = rendering;
-      out = std::move(first_item_);
-      first_item_.reset();
-      return;
-    }
-    sample<input> s = input_.take(context.position, context.bytes);
+    const bool ran_in_probe = context.position == 0;
+    sample<input> s = ran_in_probe ? std::exchange(first_, {}) : input_.take(context.position, context.bytes);
+    if (ran_in_probe) context.bytes = first_bytes_;
+    if (context.position % options_.rows == 0) options_.batches->set_epoch(batch, s.epoch);
     if (s.what == sample<input>::kind::void_row) {
       options_.batches->add_void_rows(batch, 1);
       return;
     }
     if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.error);
-    if (context.position % options_.rows == 0) options_.batches->set_epoch(batch, s.epoch);
+    context.digest = s.digest;
     context.origin = std::move(s.origin);
-    out.emplace(chain_(std::move(*s.item), {.epoch = s.epoch, .sample = s.id}, memory, context.map_at_work));
+    if (ran_in_probe) {
+      context.map_at_work = rendering;
+      out = std::move(first_item_);
+      first_item_.reset();
+      return;
+    }
+    out.emplace(chain_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, context.map_at_work));
     context.map_at_work = rendering;
     columns_.check_shapes(*out);
   }
@@ -202,8 +211,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   std::vector<scratch> scratch_;
   std::shared_ptr<pump> pump_;
   std::optional<item> first_item_;
-  record first_origin_;
-  std::uint64_t first_epoch_ = 0;
+  sample<input> first_;   // position 0 after probe(), which took its item
   std::size_t first_bytes_ = 0;
 };
 

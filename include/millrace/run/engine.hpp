@@ -13,6 +13,8 @@ namespace millrace::inline MILLRACE_ABI {
 template <class Flow>
 class session<Flow>::engine {
  public:
+  using planned = typename detail::planned_run_of<source>::type;
+
   engine(Flow flow, const session_options& options)
       : options_(options),
         workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
@@ -94,23 +96,22 @@ class session<Flow>::engine {
     } catch (const setup_error&) {
       throw;   // the call was wrong; the session is not over
     } catch (...) {
-      error_ = std::current_exception();
-      shut_down();
-      throw;
+      fail(std::current_exception());
     }
     left_at_ns_ = steady_now_ns();
     if (delivered_.load(std::memory_order_relaxed) > 0)
       wait_ns_.fetch_add(left_at_ns_ - start, std::memory_order_relaxed);
     else first_batch_ns_.store(left_at_ns_ - started_ns_, std::memory_order_relaxed);
 
-    if (got.what != slots::outcome::ready) return {};
+    if (got.what != slots::outcome::ready) {
+      if (got.what == slots::outcome::end) end_of_run();
+      return {};
+    }
     delivery_->host_slots().forget_epochs_before(next_batch_++);
-    batch out(delivery_, got.batch, *layout_, to_device_.options.stream, origin_of_batch(got.batch.batch));
+    batch out(delivery_, got.batch, *layout_, to_device_.options.stream, account_for(got.batch));
     if (got.batch.error) {
-      error_ = got.batch.error;
       out.release();
-      shut_down();
-      std::rethrow_exception(error_);
+      fail(got.batch.error);
     }
     delivered_.fetch_add(1, std::memory_order_relaxed);
     samples_.fetch_add(out.size(), std::memory_order_relaxed);
@@ -126,6 +127,10 @@ class session<Flow>::engine {
     s.step_ns = step_ns_.load(std::memory_order_relaxed);
     s.first_batch_ns = first_batch_ns_.load(std::memory_order_relaxed);
     s.worker_busy_ns = parts_last_->tickets().busy_ns();
+    if constexpr (detail::plans_itself<source>) {
+      s.digest = planned_->account().digest();
+      s.dropped_last = planned_->account().dropped();
+    }
     s.samples_read = intake_->samples_read();
     s.bytes_read = intake_->bytes_read();
     s.read_busy_ns = intake_->busy_ns();
@@ -140,7 +145,7 @@ class session<Flow>::engine {
     return s;
   }
   std::size_t slots() const noexcept { return delivery_->lease_slots(); }
-  place explain(std::uint64_t epoch, std::uint64_t at) const { return planned_->explain(epoch, at); }
+  const planned& planned_order() const noexcept { return *planned_; }
   const std::string& description() const noexcept { return description_; }
 
  private:
@@ -160,6 +165,7 @@ class session<Flow>::engine {
       check_rows(flow.stages);
       planned_run_options o{.seed = flow.seed, .ranks = options_.ranks, .lanes = options_.lanes,
                             .resume = options_.resume, .epochs = options_.epochs,
+                            .epoch_batches = options_.epoch_batches,
                             .bytes_at_once = std::min(std::size_t{4} << 20, budget_bytes() / 128)};
       using stages = std::remove_cvref_t<decltype(flow.stages)>;
       if constexpr (std::is_same_v<std::tuple_element_t<0, stages>, shuffle_stage>)
@@ -167,8 +173,9 @@ class session<Flow>::engine {
       std::apply([&](const auto&... s) { (take_batch_options(s, o), ...); }, flow.stages);
       return source_.plan(o);
     } else {
-      if (options_.ranks.world_size > 1 || !options_.resume.empty())
-        throw setup_error("several ranks, and resume points, need a source that knows its samples",
+      if (options_.ranks.world_size > 1 || !options_.resume.empty() || options_.epoch_batches != 0)
+        throw setup_error("several ranks, resume points, and epochs that are no pass need a source that knows its "
+                          "samples",
                           "Use indexed_shards() of millrace/run/indexed_shards.hpp");
       return std::unique_ptr<planned>();
     }
@@ -202,9 +209,26 @@ class session<Flow>::engine {
       return std::make_unique<intake<source>>(source_, plan_, o, first);
     }
   }
-  typename batch::origin origin_of_batch([[maybe_unused]] std::uint64_t number) const {
-    if constexpr (detail::plans_itself<source>) return {planned_->first_step(), planned_->after(number)};
-    else return {};
+  /// Where a batch stands; should it be wrong that it comes, that is its error.
+  typename batch::origin account_for([[maybe_unused]] ready_batch& b) const noexcept {
+    if constexpr (detail::plans_itself<source>) try {
+        if (!b.error) return {planned_->first_step(), planned_->global_rows(b.batch), planned_->deliver(b)};
+      } catch (...) {
+        b.error = std::current_exception();
+      }
+    return {};
+  }
+  void end_of_run() {
+    if constexpr (detail::plans_itself<source>) try {
+        planned_->finish();
+      } catch (...) {
+        fail(std::current_exception());
+      }
+  }
+  [[noreturn]] void fail(std::exception_ptr why) {
+    error_ = std::move(why);
+    shut_down();
+    std::rethrow_exception(error_);
   }
 
   executor* make_arena() {
@@ -251,6 +275,7 @@ class session<Flow>::engine {
     delivery_->start();
     delivery_->set_listener(parts_last_);
     parts_last_->open_slots();
+    announce();
   }
 
   void wait_for_first_sample() {
@@ -285,7 +310,13 @@ class session<Flow>::engine {
                    std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() +
                    "; memory: " + m.describe();
     if constexpr (requires { source_.describe(*planned_); }) description_ += "; " + source_.describe(*planned_);
-    if (options_.announce) std::fprintf(stderr, "%s\n", description_.c_str());
+  }
+
+  /// While the workers are at the first batches already.
+  void announce() {
+    if (!options_.announce) return;
+    if constexpr (detail::plans_itself<source>) description_ += planned_->mixing_advice();
+    std::fprintf(stderr, "%s\n", description_.c_str());
   }
 
   /// Without threads: from the trainer's end upstream, whoever can do something does.
@@ -336,7 +367,6 @@ class session<Flow>::engine {
   const pid_t process_ = getpid();
   source source_;
   const to_device_stage to_device_;
-  using planned = typename detail::planned_run_of<source>::type;
   const std::unique_ptr<planned> planned_;   // null where the source has none
   const plan plan_;
   tally counts_;

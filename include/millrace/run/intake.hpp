@@ -131,12 +131,12 @@ class intake final : public reading, public room_listener {
           break;
         }
         sample<item> s;
-        s.epoch = from.epoch;
-        if constexpr (requires { from.open->last().id(); }) s.id = from.open->last().id();
-        else s.id = sample_id(from.ordinal, from.next_index++);
+        s.epoch = s.pass = from.epoch;
         s.origin = origin_of(*next);
         read.bytes += held_bytes_of(*next);
         s.item = std::move(next);
+        if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
+        else s.id = sample_id(from.ordinal, from.next_index++);
         read.samples.push_back(std::move(s));
         // Hungry workers get each sample at once, busy ones get them by the chunk.
         if (next_->backlog() == 0 || stopped_.load(std::memory_order_relaxed)) break;

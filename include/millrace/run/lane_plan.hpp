@@ -111,8 +111,11 @@ class lane_plan {
   std::size_t rows(std::uint64_t batch, const ranks& mine) const noexcept {
     if (batch >= batches()) return 0;
     const std::uint64_t left = positions() - batch * options_.global_batch;
-    const std::uint64_t all = std::min<std::uint64_t>(left, options_.global_batch);
-    return all > mine.rank ? static_cast<std::size_t>((all - mine.rank - 1) / mine.world_size + 1) : 0;
+    return static_cast<std::size_t>(share(std::min<std::uint64_t>(left, options_.global_batch), mine));
+  }
+  /// What one rank gets of that many positions that begin where a batch does.
+  static std::uint64_t share(std::uint64_t positions, const ranks& mine) noexcept {
+    return positions > mine.rank ? (positions - mine.rank - 1) / mine.world_size + 1 : 0;
   }
 
   void check(const ranks& r) const {

@@ -127,7 +127,8 @@ inline mix_plan plan_of(const mixed_data& data, const planned_run_options& o) {
   mix_plan_options made{.when_dry = data.rule().when_dry,
                         .lanes = o.lanes,
                         .global_batch = o.global_batch(),
-                        .drop_last = o.drop_last};
+                        .drop_last = o.drop_last,
+                        .epoch_batches = o.epoch_batches};
   for (std::size_t i = 0; i < data.sources(); ++i) {
     const mix_rule_source& s = data.rule().sources[i];
     made.sources.push_back({.weight = s.weight,

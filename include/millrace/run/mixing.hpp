@@ -1,17 +1,17 @@
-// How well the samples that are delivered are mixed: live figures, beside what was to be expected and the ideal.
+// How well the samples that a rank gets are mixed: live figures, to be compared with those of the forecast.
 //
 //   mixing live(plan, mine);
 //   live.add(planned);                      // each sample that this rank gets, in the order of positions
-//   mixing_figures f = live.figures();
+//   mixing_figures f = live.figures();      // session::mixing() has these, and the forecast's beside them
 //   f.share, f.expected_share, f.ideal_share             // the largest share of one part in a batch, mean
 //   f.neighbour_distance, f.ideal_neighbour_distance     // positions between two samples that are neighbours in a part
 //
 // Shares are explained in run/mixing_forecast.hpp, which also says what window would do. Neighbours often are alike (a
 // video's frames, one photographer's afternoon), so it matters how far apart they come: about a third of the window,
-// and a third of the data set in the ideal. Up to about 4,096 pairs of each pass are watched, the same in every run.
-// What is split between two lanes is not seen by a rank that has but one of them.
-// Costs: about 3 ns a sample, and a number for each part. Errors: as those of the forecast. Threads: none shared.
-// Lifetime: the plan outlives it.
+// and a third of the data set in the ideal. Of each pass about 2,048 batches and 4,096 pairs are watched at most, the
+// same in every run. What is split between two lanes is not seen by a rank that has but one of them.
+// Costs: 1 to 3 ns a sample, and a number for each part. Errors: none. Threads: none shared. Lifetime: the plan
+// outlives it.
 #pragma once
 
 #include <millrace/run/mixing_forecast.hpp>
@@ -23,8 +23,8 @@ namespace millrace::inline MILLRACE_ABI {
 
 struct mixing_figures {
   double share = 0;            ///< observed
-  double expected_share = 0;   ///< by the plan's window
-  double ideal_share = 0;      ///< by a complete shuffle
+  double expected_share = 0;   ///< by the plan's window; mixing itself leaves it 0
+  double ideal_share = 0;      ///< by a complete shuffle; mixing itself leaves it 0
   double neighbour_distance = 0;         ///< observed, in positions of all ranks together
   double ideal_neighbour_distance = 0;
   std::uint64_t batches = 0, neighbours = 0;   ///< that were observed; figures of none are 0
@@ -34,25 +34,24 @@ class mixing {
  public:
   explicit mixing(const lane_plan& plan, const ranks& mine = {})
       : plan_(&plan), ranks_(mine), counter_(plan.settings().counts.size()) {
-    const mixing_forecast ahead(plan, mine);
-    figures_.expected_share = ahead.share();
-    figures_.ideal_share = ahead.ideal_share();
     // The mean distance of two out of n places.
     figures_.ideal_neighbour_distance = static_cast<double>(plan.pass_length() + 1) / 3;
-    stride_mask_ = std::bit_ceil(plan.samples() / 2 / watched_pairs + 1) - 1;
+    pair_mask_ = std::bit_ceil(plan.samples() / 2 / watched_pairs + 1) - 1;
+    batch_mask_ = std::bit_floor(plan.pass_length() / plan.settings().global_batch / watched_batches + 1) - 1;
   }
 
   void add(const planned_sample& s) {
-    const std::uint64_t batch = s.position / plan_->settings().global_batch;
-    if (batch != batch_ || s.epoch != epoch_) begin_batch(s.epoch, batch);
-    counter_.add(s.sample.part);
-    if (counter_.rows() == rows_of_batch_) {
-      share_sum_ += counter_.largest_share();
-      ++figures_.batches;
+    if (s.position - batch_begin_ >= plan_->settings().global_batch || s.epoch != epoch_) begin_batch(s);
+    if (batch_is_watched_) {
+      counter_.add(s.sample.part);
+      if (counter_.rows() == rows_of_batch_) {
+        share_sum_ += counter_.largest_share();
+        ++figures_.batches;
+      }
     }
     // Pairs (0, 1), (2, 3), ... of a part; which of them differs from part to part, or small ones would have too many.
     const std::uint64_t pair = s.sample.index / 2;
-    if (((pair + s.sample.part) & stride_mask_) == 0) watch(s);
+    if (((pair + s.sample.part) & pair_mask_) == 0) watch(s);
   }
 
   mixing_figures figures() const noexcept {
@@ -63,12 +62,14 @@ class mixing {
   }
 
  private:
-  static constexpr std::uint64_t watched_pairs = 4'096;
+  static constexpr std::uint64_t watched_pairs = 4'096, watched_batches = 1'024;
 
-  void begin_batch(std::uint64_t epoch, std::uint64_t batch) {
+  void begin_batch(const planned_sample& first) {
+    const std::uint64_t batch = first.position / plan_->settings().global_batch;
     counter_.clear();
-    epoch_ = epoch;
-    batch_ = batch;
+    epoch_ = first.epoch;
+    batch_begin_ = batch * plan_->settings().global_batch;
+    batch_is_watched_ = (batch & batch_mask_) == 0;
     rows_of_batch_ = plan_->rows(batch, ranks_);
   }
 
@@ -89,9 +90,10 @@ class mixing {
   ranks ranks_;
   detail::part_counter counter_;
   std::unordered_map<std::uint64_t, std::uint64_t> half_seen_;   // by pair: where its first sample came
-  std::uint64_t epoch_ = 0, pass_ = 0, batch_ = ~std::uint64_t{0};
+  std::uint64_t epoch_ = ~std::uint64_t{0}, pass_ = 0, batch_begin_ = 0;
+  bool batch_is_watched_ = false;
   std::size_t rows_of_batch_ = 0;
-  std::uint64_t stride_mask_ = 0;
+  std::uint64_t pair_mask_ = 0, batch_mask_ = 0;
   double share_sum_ = 0, distance_sum_ = 0;
   mixing_figures figures_;
 };

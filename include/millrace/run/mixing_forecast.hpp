@@ -109,7 +109,8 @@ class mixing_forecast {
     const std::size_t lanes = plan_->settings().lanes;
     // In a lane that is a small part of its window every order is about equally likely.
     const std::size_t widest = 32 * static_cast<std::size_t>(plan_->pass_length() / lanes + 1) * lanes;
-    std::size_t too_small = 1, enough = 1;
+    // The plan's own window is where one would begin to look.
+    std::size_t too_small = 1, enough = std::clamp<std::size_t>(plan_->settings().window, 1, widest);
     while (share(enough) > wanted) {
       if (enough >= widest) return std::nullopt;
       too_small = enough;

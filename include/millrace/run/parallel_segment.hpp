@@ -125,7 +125,7 @@ class parallel_segment final : public pump_work, public component, public room_l
 
   void make_outputs(result& r, scratch& memory, std::size_t& map_at_work) {
     auto item =
-        chain_(std::move(*r.source.item), {.epoch = r.source.epoch, .sample = r.source.id}, memory, map_at_work);
+        chain_(std::move(*r.source.item), {.epoch = r.source.pass, .sample = r.source.id}, memory, map_at_work);
     r.source.item.reset();
     if constexpr (expands) {
       map_at_work = expanding_at_work;
@@ -169,6 +169,7 @@ class parallel_segment final : public pump_work, public component, public room_l
       sample<output> s;
       s.item.emplace(std::move(r.outputs[emitted_]));
       s.epoch = r.source.epoch;
+      s.pass = r.source.pass;
       s.id = expands ? child_id(r.source.id, emitted_) : r.source.id;
       s.origin = r.source.origin;
       next_->put(std::move(s));

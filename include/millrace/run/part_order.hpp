@@ -77,7 +77,7 @@ class part_order {
     if (finished_ || epoch_ >= options_.epochs) return nullptr;
     if constexpr (requires { requires Source::one_reader_at_a_time; })
       if (!parts_.empty() && !parts_.back()->done) return nullptr;
-    if (at_ == 0 || epoch_parts_.empty()) epoch_parts_ = plan_->parts_of(epoch_);
+    if (plan_->settings().shuffled && (at_ == 0 || epoch_parts_.empty())) epoch_parts_ = plan_->parts_of(epoch_);
     auto opened = spare_parts_.empty() ? std::make_unique<part>() : std::move(spare_parts_.back());
     if (!spare_parts_.empty()) spare_parts_.pop_back();
     opened->next_index = 0;
@@ -85,8 +85,8 @@ class part_order {
     opened->done = false;
     opened->reader_waits = false;
     opened->epoch = epoch_;
-    opened->ordinal = epoch_parts_[at_];
-    opened->last_of_epoch = ++at_ == epoch_parts_.size();
+    opened->ordinal = epoch_parts_.empty() ? at_ : epoch_parts_[at_];
+    opened->last_of_epoch = ++at_ == plan_->settings().parts;
     if (opened->last_of_epoch) {
       at_ = 0;
       ++epoch_;
@@ -220,7 +220,7 @@ class part_order {
   std::deque<std::unique_ptr<part>> parts_;   // in the order of the run
   std::vector<std::unique_ptr<part>> spare_parts_;
   std::size_t queued_bytes_ = 0;
-  std::vector<std::size_t> epoch_parts_;
+  std::vector<std::size_t> epoch_parts_;   // empty if they come as listed: an endless epoch has no end of them
   std::uint64_t epoch_;   // of the part to be opened next
   std::size_t at_;        // its place in that epoch
   std::uint64_t epoch_samples_ = 0;

@@ -2,19 +2,26 @@
 //
 //   planned_run run(data, {.seed = 7, .window = 8192, .rows = 256, .ranks = mine, .resume = text, .epochs = 90});
 //   run.source();  run.parts();            // what intake reads, and in which order
-//   run.after(batch);                      // the resume point behind the session's batch of that number
+//   run.deliver(batch);                    // takes account of it, and gives the resume point behind it
 //   run.explain(epoch, position);          // shard, key and offset of the sample that lies there
 //
-// Errors: setup_error for ranks, lanes and resume points that do not fit, data_error for a text that is none.
-// Threads: immutable.
+// An epoch is an exact pass, or a fixed number of batches, or endless (run/lane_plan.hpp). The digest in the resume
+// point is this rank's share: rank 0 goes on from that of the text, the others begin at 0, so that the ranks' sum is
+// right.
+// Errors: setup_error for ranks, lanes and resume points that do not fit, data_error for a text that is none,
+// conservation_error from deliver() and finish(). Threads: these two by the trainer, all else by any.
 #pragma once
 
+#include <millrace/item/position.hpp>
+#include <millrace/run/delivery_account.hpp>
 #include <millrace/run/plan.hpp>
 #include <millrace/run/planned_run_options.hpp>
 #include <millrace/run/planned_source.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -28,7 +35,8 @@ lane_plan plan_of(const Data& data, const planned_run_options& o) {
                     .window = o.window,
                     .lanes = o.lanes,
                     .global_batch = o.global_batch(),
-                    .drop_last = o.drop_last});
+                    .drop_last = o.drop_last,
+                    .epoch_batches = o.epoch_batches});
 }
 
 template <class Data>
@@ -48,11 +56,17 @@ class planned_run {
                  .first_epoch = start_.epoch,
                  .first_position = start_.next_position,
                  .samples_per_part = samples_at_once(o, *data_)}),
-        parts_({.seed = o.seed, .parts = source_.parts()}) {
-    plan_.check(ranks_);
-    if (ranks_.world_size > 1 && plan_.positions() % plan_.settings().global_batch != 0)
-      throw setup_error("an epoch ends with a batch that not every rank has a share of",
-                        "With several ranks use batch({.drop_last = true})");
+        parts_({.seed = o.seed, .parts = source_.parts()}),
+        account_({.epoch = start_.epoch,
+                  .batch = start_.next_position / plan_.settings().global_batch,
+                  .batches = plan_.batches(),
+                  .rows = lane_plan::share(plan_.positions(), ranks_),
+                  .dropped = lane_plan::share(plan_.dropped_per_pass(), ranks_),
+                  .delivered = lane_plan::share(start_.next_position, ranks_),
+                  .digest = ranks_.rank == 0 ? start_.digest : 0}) {
+    if (o.epoch_batches == lane_plan_options::endless && o.epochs > 1)
+      throw setup_error("an endless epoch is followed by none, and there shall be " + std::to_string(o.epochs),
+                        "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");
     if (start_.epoch >= o.epochs)
       throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(start_.epoch) +
                             " of " + std::to_string(o.epochs),
@@ -76,6 +90,41 @@ class planned_run {
   }
   const plan_type& order() const noexcept { return plan_; }
   const Data& data() const noexcept { return *data_; }
+  /// Rows that all ranks together have in the session's batch of that number.
+  std::size_t global_rows(std::uint64_t batch) const noexcept {
+    return plan_.rows((first_step() + batch) % plan_.batches(), {});
+  }
+  /// As observed so far, and as it was to be expected: some ten milliseconds the first time.
+  mixing_figures mixing() const
+    requires source_type::observes
+  {
+    std::call_once(forecast_once_, [&] {
+      const mixing_forecast ahead(plan_, ranks_);
+      expected_share_ = ahead.share();
+      ideal_share_ = ahead.ideal_share();
+    });
+    mixing_figures f = source_.mixing();
+    f.expected_share = expected_share_;
+    f.ideal_share = ideal_share_;
+    return f;
+  }
+  /// What to say about a poor shuffle, with the window that would help; nothing of a good one, nor twice in a run.
+  std::string mixing_advice() const {
+    if constexpr (!source_type::observes) return {};
+    else return lane_mixing_advice();
+  }
+
+  position deliver(const ready_batch& batch) {
+    account_.deliver(batch);
+    position next = after(batch.batch);
+    next.digest = account_.digest();
+    return next;
+  }
+  /// No more batches come.
+  void finish() const { account_.finish(); }
+  const delivery_account& account() const noexcept { return account_; }
+
+  /// Where the run goes on behind the session's batch of that number, but for the digest.
   position after(std::uint64_t batch) const noexcept {
     const std::uint64_t done = first_step() + batch + 1;
     position p = start_;
@@ -85,18 +134,35 @@ class planned_run {
   }
 
  private:
+  std::string lane_mixing_advice() const
+    requires source_type::observes
+  {
+    if (!plan_.settings().shuffled || ranks_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
+    const mixing_forecast ahead(plan_);
+    const double share = ahead.share(), ideal = ahead.ideal_share();
+    if (share <= 2 * ideal) return {};
+    char shares[128];
+    std::snprintf(shares, sizeof shares, "%.2g %% of a batch come from one shard, %.2g %% after a complete shuffle",
+                  100 * share, 100 * ideal);
+    const auto window = ahead.window_within(0.10);
+    return "; mixing: " + std::string(shares) +
+           (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
+  }
+
   position start_of(const options& o, std::uint64_t data_set) const {
     const position now{.seed = o.seed,
                        .lanes = static_cast<std::uint32_t>(o.lanes),
                        .window = plan_.window(),
                        .global_batch = plan_.settings().global_batch,
+                       .epoch_batches = o.epoch_batches,
                        .drop_last = o.drop_last,
                        .data_set = data_set};
     if (o.resume.empty()) return now;
     const position from = parse_position(o.resume);
     if constexpr (requires { data_->check_same(from.data_set); }) data_->check_same(from.data_set);
     check_same(from, now);
-    if (from.next_position % now.global_batch != 0 || from.next_position >= plan_.positions())
+    if (from.next_position % now.global_batch != 0 || from.next_position >= plan_.positions() ||
+        from.next_position > std::uint64_t{1} << 62)
       throw data_error("the resume point stands within a batch, or behind the epoch's last",
                        "Give the text that batch::position() gave");
     return from;
@@ -115,6 +181,9 @@ class planned_run {
   const position start_;
   const source_type source_;
   const plan parts_;
+  delivery_account account_;
+  mutable std::once_flag forecast_once_;
+  mutable double expected_share_ = 0, ideal_share_ = 0;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -2,15 +2,20 @@
 // in place of the shards themselves. Its parts are stretches of the plan, which are read at once and in any order.
 //
 //   planned_source in(data, plan, {.ranks = mine, .start = resumed, .samples_per_part = 256});
-//   auto reader = in.open(part, epoch);  while (auto record = reader.next()) ...  reader.last()     // and which it is
+//   auto reader = in.open(part, epoch);
+//   while (auto record = reader.next()) { s.item = std::move(record);  reader.stamp(s); }        // and which it is
 //
+// A sample's part of the run's digest is the term of (epoch, position) and (sample, checksums of its payloads). Where
+// an epoch's short last batch has no row for this rank, the reader gives the epoch's last sample as a void row: every
+// rank has that batch, and knows the shapes should it begin with it.
 // Errors: of the sample that cannot be read, after those before it. Threads: open() from any; a reader belongs to one.
 // Lifetime: readers keep what they need.
 #pragma once
 
-#include <millrace/item/position.hpp>
+#include <millrace/base/digest.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/run/lane_cursor.hpp>
+#include <millrace/run/mixing.hpp>
 
 #include <map>
 #include <memory>
@@ -30,6 +35,8 @@ class planned_source {
  public:
   using item = typename Data::item;
   using options = planned_source_options;
+  /// Whether mixing() is known: of one data set.
+  static constexpr bool observes = std::is_same_v<Plan, lane_plan>;
 
   planned_source(std::shared_ptr<Data> data, const Plan& plan, options o)
       : shared_(std::make_shared<shared>(std::move(data), plan, o)) {}
@@ -37,10 +44,18 @@ class planned_source {
   /// Of an epoch; those before first_part() are not in the first one.
   std::size_t parts() const {
     const auto& s = *shared_;
-    return static_cast<std::size_t>((s.plan.positions() + s.stretch - 1) / s.stretch);
+    return static_cast<std::size_t>((s.plan.positions() - 1) / s.stretch + 1);
   }
   std::size_t first_part() const {
     return static_cast<std::size_t>(shared_->options.first_position / shared_->stretch);
+  }
+
+  /// Of the samples that were planned so far, those read ahead among them.
+  mixing_figures mixing() const
+    requires observes
+  {
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->observed.figures();
   }
 
   class reader;
@@ -48,6 +63,11 @@ class planned_source {
 
  private:
   using samples = std::vector<planned_sample>;
+
+  struct unobserved {
+    unobserved(const Plan&, const ranks&) {}
+    void add(const planned_sample&) {}
+  };
 
   struct shared {
     shared(std::shared_ptr<Data> d, const Plan& p, const planned_source_options& o)
@@ -57,7 +77,8 @@ class planned_source {
           stretch(o.samples_per_part * o.ranks.world_size),
           cursor(plan, {.ranks = o.ranks, .epoch = o.first_epoch, .position = o.first_position}),
           next_epoch(o.first_epoch),
-          next_part(o.first_position / stretch) {}
+          next_part(o.first_position / stretch),
+          observed(plan, o.ranks) {}
 
     /// Parts are asked for nearly in order: what is passed on the way is kept for whoever asks for it.
     samples planned(std::uint64_t part, std::uint64_t epoch) {
@@ -71,14 +92,25 @@ class planned_source {
     void plan_next() {
       samples& made = ahead[{next_epoch, next_part}];
       const std::uint64_t end = std::min(plan.positions(), (next_part + 1) * stretch);
-      while (cursor.position() < end) made.push_back(*cursor.next());
+      while (cursor.position() < end) {
+        made.push_back(*cursor.next());
+        observed.add(made.back());
+      }
       if (end < plan.positions()) {
         ++next_part;
         return;
       }
+      if (plan.rows(plan.batches() - 1, options.ranks) == 0) made.push_back(stand_in());
       ++next_epoch;
       next_part = 0;
       cursor.move_to(next_epoch, 0);
+    }
+
+    /// At the position of this rank's first row in the last batch, which lies behind the epoch's end.
+    planned_sample stand_in() const {
+      planned_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
+      last.position = (plan.batches() - 1) * plan.settings().global_batch + options.ranks.rank;
+      return last;
     }
 
     const std::shared_ptr<Data> data;
@@ -88,6 +120,7 @@ class planned_source {
     std::mutex mutex;
     typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_part;
+    std::conditional_t<observes, millrace::mixing, unobserved> observed;
     std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
   };
 
@@ -102,8 +135,18 @@ class planned_source {
       if (failure_) std::rethrow_exception(failure_);
       return std::nullopt;
     }
-    /// What next() gave last.
-    const located_sample& last() const { return wanted_[at_ - 1].sample; }
+    /// Names what next() gave last, which `s` holds by now.
+    void stamp(sample<item>& s) const {
+      const planned_sample& last = wanted_[at_ - 1];
+      s.pass = last.pass;
+      s.id = last.sample.id();
+      if (last.position >= from_->plan.positions()) {
+        s.what = sample<item>::kind::void_row;
+        return;
+      }
+      s.digest = stream_digest::term(combine_keys(combine_keys(0, last.epoch), last.position),
+                                     combine_keys(s.id, s.item->checksums()));
+    }
 
    private:
     void read() {

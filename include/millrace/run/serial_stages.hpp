@@ -20,7 +20,7 @@ class stateful_expanding {
   explicit stateful_expanding(C stage) : stage_(std::move(stage)) {}
 
   void push(sample<In> s, std::vector<sample<output>>& out) {
-    last_ = {.what = {}, .item = {}, .epoch = s.epoch, .id = s.id, .origin = s.origin, .error = {}};
+    last_ = {.epoch = s.epoch, .pass = s.pass, .id = s.id, .origin = s.origin};
     children_ = 0;
     outputs_.clear();
     detail::bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
@@ -49,6 +49,7 @@ class stateful_expanding {
       auto& s = out.emplace_back();
       s.item.emplace(std::move(item));
       s.epoch = last_.epoch;
+      s.pass = last_.pass;
       s.id = child_id(last_.id, children_++);
       s.origin = last_.origin;
     }

@@ -144,7 +144,13 @@ class session {
   place explain(std::uint64_t epoch, std::uint64_t position) const
     requires detail::plans_itself<source>
   {
-    return engine_->explain(epoch, position);
+    return engine_->planned_order().explain(epoch, position);
+  }
+  /// Of one indexed source: how well this rank's samples were mixed so far, and were to be. Any thread.
+  auto mixing() const
+    requires requires(const typename source::planned& order) { order.mixing(); }
+  {
+    return engine_->planned_order().mixing();
   }
   run_stats stats() const { return engine_->stats(); }
   /// What was announced at start.

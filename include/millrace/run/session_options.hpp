@@ -16,11 +16,12 @@ namespace millrace::inline MILLRACE_ABI {
 
 /// Leaves the number of workers to the machine: usable cores (affinity, cgroup quota) less one for the trainer.
 inline constexpr int automatic = -1;
-/// Epochs without end.
+/// Epochs, or batches of an epoch, without end.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
 struct session_options {
   std::uint64_t epochs = 1;
+  std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; or endless
   int threads = automatic;            ///< workers; 0 runs everything inline on the caller, for debugging
   unsigned io_threads = 4;            ///< that many parts (shards) are read at a time
   std::size_t memory_bytes = 0;       ///< budget for everything held; 0: a quarter of the usable memory
@@ -45,6 +46,8 @@ struct run_stats {
   std::uint64_t step_ns = 0;                ///< the trainer was elsewhere, between two calls of next()
   std::uint64_t first_batch_ns = 0;         ///< from the start to the first batch; not in wait_ns
   std::uint64_t worker_busy_ns = 0;         ///< of all workers of the last segment together
+  std::uint64_t dropped_last = 0;           ///< samples that epochs left out at their ends; 0 where not known
+  std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 where there are no positions
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;

@@ -36,6 +36,7 @@ struct ready_batch {
   std::uint64_t batch = 0;
   std::uint64_t epoch = 0;
   std::size_t rows = 0;   ///< fewer than the batch size only for a short last batch
+  std::uint64_t digest = 0;   ///< of its rows, wrapping
   std::exception_ptr error{};
 };
 
@@ -76,6 +77,7 @@ class slots {
       s.error = nullptr;
       s.error_position = unknown;
       s.void_rows.store(0, std::memory_order_relaxed);
+      s.digest.store(0, std::memory_order_relaxed);
       s.to_come.store(rows_, std::memory_order_relaxed);
       slot_of_[opened_ % slots_.size()] = index;
       ++opened_;
@@ -88,6 +90,9 @@ class slots {
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }
   void add_void_rows(std::uint64_t batch, std::size_t n) noexcept {
     at(batch).void_rows.fetch_add(n, std::memory_order_relaxed);
+  }
+  void add_digest(std::uint64_t batch, std::uint64_t of_rows) noexcept {
+    if (of_rows != 0) at(batch).digest.fetch_add(of_rows, std::memory_order_relaxed);
   }
   void fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept {
     slot& s = at(batch);
@@ -155,7 +160,9 @@ class slots {
         --ready_count_;
         ++in_use_;
         const std::size_t rows = rows_ - s.void_rows.load(std::memory_order_relaxed);
-        return {outcome::ready, {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows, s.error}};
+        return {outcome::ready,
+                {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows,
+                 s.digest.load(std::memory_order_relaxed), s.error}};
       }
     }
     return {stopped_ ? outcome::stopped : outcome::not_yet, {}};
@@ -206,6 +213,7 @@ class slots {
     std::byte* data = nullptr;
     std::uint64_t batch = unknown, epoch = 0, error_position = unknown;
     std::atomic<std::size_t> to_come{0}, void_rows{0};
+    std::atomic<std::uint64_t> digest{0};
     std::exception_ptr error;
     bool ready = false;
   };

@@ -1,0 +1,79 @@
+// What one rank was given, batch by batch: the digest of it, and whether each epoch delivered what was planned.
+//
+//   delivery_account account({.epoch = 3, .batch = 100, .batches = 5'004, .rows = 1'281'024, .dropped = 143,
+//                             .delivered = 25'600, .digest = from_the_resume_point});
+//   account.deliver(batch);             // each batch in order; throws at the epoch's end if anything is missing
+//   account.finish();                   // no more batches come
+//   account.digest();                   // so far, of the whole run: this rank's share
+//
+// The law of conservation, at the end of each epoch: delivered + dropped_last = planned, in samples of this rank. All
+// three are known from the plan, for each rank its share, so that where it holds on every rank it holds over all of
+// them. An endless epoch has no end, and no law. Errors: conservation_error with both sums.
+// Threads: one; digest() and dropped() from any.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/sync/slots.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct delivery_account_options {
+  std::uint64_t epoch = 0, batch = 0;   ///< that come first: the batch counts in its epoch
+  std::uint64_t batches = 0;            ///< of an epoch
+  std::uint64_t rows = 0;               ///< of an epoch, that are delivered; this rank's
+  std::uint64_t dropped = 0;            ///< of an epoch, with its last batch; this rank's share
+  std::uint64_t delivered = 0;          ///< of the first epoch already
+  std::uint64_t digest = 0;
+};
+
+class delivery_account {
+ public:
+  using options = delivery_account_options;
+
+  explicit delivery_account(const options& o)
+      : options_(o), epoch_(o.epoch), batch_(o.batch), delivered_(o.delivered), digest_(o.digest) {}
+
+  void deliver(const ready_batch& b) {
+    if (b.epoch != epoch_) throw violation("delivered");   // it ended early, or does not end
+    delivered_ += b.rows;
+    if (++batch_ == options_.batches) end_epoch();
+    digest_.store(digest() + b.digest, std::memory_order_relaxed);
+  }
+  void finish() const {
+    if (batch_ > 0) throw violation("had delivered, when the run was over,");
+  }
+
+  std::uint64_t digest() const noexcept { return digest_.load(std::memory_order_relaxed); }
+  /// Samples that the epochs so far left out at their ends.
+  std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  void end_epoch() {
+    if (delivered_ != options_.rows) throw violation("delivered");
+    dropped_.store(dropped() + options_.dropped, std::memory_order_relaxed);
+    delivered_ = 0;
+    batch_ = 0;
+    ++epoch_;
+  }
+
+  conservation_error violation(const std::string& did) const {
+    const std::string dropped = std::to_string(options_.dropped);
+    return {"epoch " + std::to_string(epoch_) + " " + did + " " + std::to_string(delivered_) + " samples in " +
+                std::to_string(batch_) + " batches, and drops " + dropped + ": " +
+                std::to_string(delivered_ + options_.dropped) + " together (expected: " +
+                std::to_string(options_.rows) + " in " + std::to_string(options_.batches) + " and " + dropped + ": " +
+                std::to_string(options_.rows + options_.dropped) + ", as planned for this rank)",
+            "The source gave fewer or more samples than it counts, which is a fault in it: nothing after this point "
+            "lies where it belongs"};
+  }
+
+  const options options_;
+  std::uint64_t epoch_, batch_, delivered_;
+  std::atomic<std::uint64_t> digest_, dropped_{0};
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

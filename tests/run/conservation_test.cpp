@@ -1,0 +1,120 @@
+// delivered + dropped_last = planned: at the end of each epoch, on each rank.
+#include "indexed_runs.hpp"
+
+#include <millrace/io/shard_list.hpp>
+#include <millrace/run/delivery_account.hpp>
+
+namespace mr = millrace;
+using namespace indexed_runs;
+
+namespace {
+
+/// Shards of which one reading, in the middle of the run, gives a sample fewer than it was asked for, and no error.
+class losing_data : public mr::shard_data {
+ public:
+  losing_data(std::vector<std::string> names, std::uint64_t lost_reading)
+      : shard_data(std::move(names), {.reader = {.fields = {"cls"}}}), lost_reading_(lost_reading) {}
+
+  std::size_t read(std::span<const mr::located_sample> wanted, std::span<mr::record> records,
+                   std::exception_ptr& failure) {
+    const std::size_t good = shard_data::read(wanted, records, failure);
+    return readings_.fetch_add(1) == lost_reading_ ? good - 1 : good;
+  }
+
+ private:
+  const std::uint64_t lost_reading_;
+  std::atomic<std::uint64_t> readings_{0};
+};
+
+struct losing_source {
+  using item = mr::record;
+  using planned = mr::planned_run<losing_data>;
+
+  std::unique_ptr<planned> plan(const mr::planned_run_options& o) const { return std::make_unique<planned>(data, o); }
+  std::size_t parts() const { return data->counts().size(); }
+  typename planned::source_type::reader open(std::size_t part, std::uint64_t epoch) const;
+
+  std::shared_ptr<losing_data> data;
+};
+
+/// Runs three epochs, with 24 samples to each reading, and returns what was thrown.
+std::string loss_of(const std::string& shards, std::uint64_t lost_reading, run_options o, std::uint64_t& batches) {
+  auto data = std::make_shared<losing_data>(mr::list_shards(shards), lost_reading);
+  mr::flow<mr::record, losing_source> source{{}, {std::move(data)}, o.seed};
+  auto options = quiet(o.threads, o.epochs);
+  options.epoch_batches = o.epoch_batches;
+  options.ranks = o.ranks;
+  options.memory_bytes = 24 * 1'600 * 128;   // for parts of about 24 samples
+  mr::session session{flow_of(std::move(source), o), options};
+  batches = 0;
+  try {
+    for (auto& b : session) batches += b.size() > 0;
+  } catch (const mr::conservation_error& e) {
+    CHECK_THROWS_AS(session.next(), mr::conservation_error);   // the session is over
+    return e.message();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a source that loses a sample is found out at the end of that epoch, with both sums") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  std::uint64_t batches = 0;
+  for (const int threads : {0, 2}) {
+    CHECK(loss_of(shards, 9'999, {.threads = threads}, batches) == "no error");
+    CHECK(batches == 24);
+    const std::string first = loss_of(shards, 1, {.threads = threads}, batches);
+    CHECK(first.starts_with("epoch 0 delivered 168 samples in 7 batches, and drops 19: 187 together (expected: 192 in "
+                            "8 and 19: 211, as planned for this rank)"));
+    CHECK(batches == 7);
+    const std::string short_last = loss_of(shards, 1, {.threads = threads, .drop_last = false}, batches);
+    CHECK(short_last.starts_with("epoch 0 delivered 210 samples in 9 batches, and drops 0: 210 together (expected: 211 "
+                                 "in 9 and 0: 211"));
+    const std::string other_rank = loss_of(
+        shards, 1, {.ranks = {.rank = 1, .world_size = 2}, .threads = threads, .drop_last = false}, batches);
+    CHECK(other_rank.starts_with("epoch 0 delivered 104 samples in 9 batches, and drops 0: 104 together (expected: "
+                                 "105 in 9"));
+    const std::string at_the_end = loss_of(shards, 2, {.epochs = 1, .epoch_batches = 9, .threads = threads}, batches);
+    CHECK(at_the_end.starts_with("epoch 0 had delivered, when the run was over, 192 samples in 8 batches"));
+    CHECK(batches == 8);
+  }
+}
+
+TEST_CASE("over all ranks, what is planned, delivered and dropped adds up to the data set") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  for (const std::size_t ranks : {1U, 2U, 3U, 4U, 6U, 8U, 12U, 24U}) {
+    std::uint64_t delivered = 0, dropped = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const auto d = run(shards, {.epochs = 2, .ranks = {.rank = r, .world_size = ranks}, .threads = 0});
+      delivered += d.stats.samples;
+      dropped += d.stats.dropped_last;
+    }
+    CHECK(delivered == 2 * 192);
+    CHECK(dropped == 2 * 19);
+  }
+}
+
+TEST_CASE("an epoch that is longer than planned is a violation, and so is each batch out of its epoch") {
+  const mr::delivery_account_options o{.batches = 2, .rows = 5, .dropped = 1};
+  mr::delivery_account good(o);
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
+    for (const std::size_t rows : {3U, 2U}) good.deliver({.epoch = epoch, .rows = rows, .digest = 7});
+  CHECK(good.digest() == 42);
+  CHECK(good.dropped() == 3);
+  good.finish();
+  mr::delivery_account longer(o);
+  longer.deliver({.rows = 3});
+  CHECK_THROWS_WITH_AS(longer.deliver({.rows = 3}), doctest::Contains("7 together (expected: 5 in 2 and 1: 6"),
+                       mr::conservation_error);
+  mr::delivery_account early(o);
+  CHECK_THROWS_AS(early.deliver({.epoch = 1, .rows = 3}), mr::conservation_error);
+  mr::delivery_account unfinished(o);
+  unfinished.deliver({.rows = 3});
+  CHECK_THROWS_AS(unfinished.finish(), mr::conservation_error);
+  mr::delivery_account resumed({.epoch = 4, .batch = 1, .batches = 2, .rows = 5, .delivered = 3, .digest = 1});
+  resumed.deliver({.epoch = 4, .rows = 2, .digest = 2});
+  CHECK(resumed.digest() == 3);
+}
