@@ -148,7 +148,7 @@ class session {
   }
   /// Of one indexed source: how well this rank's samples were mixed so far, and were to be. Any thread.
   auto mixing() const
-    requires requires(const typename source::planned& order) { order.mixing(); }
+    requires requires(const typename detail::planned_run_of<source>::type& order) { order.mixing(); }
   {
     return engine_->planned_order().mixing();
   }
