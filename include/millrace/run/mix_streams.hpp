@@ -67,8 +67,7 @@ class mix_streams {
 
  private:
   struct identity {
-    std::uint64_t value = 0, pass = 0;
-    std::uint64_t id() const noexcept { return value; }
+    std::uint64_t id = 0, pass = 0;
   };
 
   struct state {
@@ -182,8 +181,11 @@ class mix_streams {
     explicit reader(std::shared_ptr<state> from) : from_(std::move(from)) {}
 
     std::optional<item> next() { return from_->next(last_); }
-    /// Which next() gave last.
-    const identity& last() const noexcept { return last_; }
+    /// Names what next() gave last.
+    void stamp(sample<item>& s) const noexcept {
+      s.id = last_.id;
+      s.pass = last_.pass;
+    }
     void report(tally& to) const {
       for (const counted& c : from_->counts->counts()) to.count(c.what, c.times);
     }

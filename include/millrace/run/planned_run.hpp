@@ -96,7 +96,7 @@ class planned_run {
   }
   /// As observed so far, and as it was to be expected: some ten milliseconds the first time.
   mixing_figures mixing() const
-    requires std::is_same_v<plan_type, lane_plan>
+    requires source_type::observes
   {
     std::call_once(forecast_once_, [&] {
       const mixing_forecast ahead(plan_, ranks_);
@@ -109,19 +109,9 @@ class planned_run {
     return f;
   }
   /// What to say about a poor shuffle, with the window that would help; nothing of a good one, nor twice in a run.
-  std::string mixing_advice() const
-    requires std::is_same_v<plan_type, lane_plan>
-  {
-    if (!plan_.settings().shuffled || ranks_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
-    const mixing_forecast ahead(plan_);
-    const double share = ahead.share(), ideal = ahead.ideal_share();
-    if (share <= 2 * ideal) return {};
-    char shares[128];
-    std::snprintf(shares, sizeof shares, "%.2g %% of a batch come from one shard, %.2g %% after a complete shuffle",
-                  100 * share, 100 * ideal);
-    const auto window = ahead.window_within(0.10);
-    return "; mixing: " + std::string(shares) +
-           (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
+  std::string mixing_advice() const {
+    if constexpr (!source_type::observes) return {};
+    else return lane_mixing_advice();
   }
 
   position deliver(const ready_batch& batch) {
@@ -144,6 +134,21 @@ class planned_run {
   }
 
  private:
+  std::string lane_mixing_advice() const
+    requires source_type::observes
+  {
+    if (!plan_.settings().shuffled || ranks_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
+    const mixing_forecast ahead(plan_);
+    const double share = ahead.share(), ideal = ahead.ideal_share();
+    if (share <= 2 * ideal) return {};
+    char shares[128];
+    std::snprintf(shares, sizeof shares, "%.2g %% of a batch come from one shard, %.2g %% after a complete shuffle",
+                  100 * share, 100 * ideal);
+    const auto window = ahead.window_within(0.10);
+    return "; mixing: " + std::string(shares) +
+           (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
+  }
+
   position start_of(const options& o, std::uint64_t data_set) const {
     const position now{.seed = o.seed,
                        .lanes = static_cast<std::uint32_t>(o.lanes),

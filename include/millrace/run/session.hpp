@@ -164,9 +164,9 @@ class session {
   {
     return engine_->planned_order().explain(epoch, position);
   }
-  /// Of an indexed source: how well this rank's samples were mixed so far, and were to be (run/mixing.hpp). Any thread.
+  /// Of one indexed source: how well this rank's samples were mixed so far, and were to be. Any thread.
   auto mixing() const
-    requires requires(const typename detail::planned_run_of<source>::type& run) { run.mixing(); }
+    requires requires(const typename detail::planned_run_of<source>::type& order) { order.mixing(); }
   {
     return engine_->planned_order().mixing();
   }
