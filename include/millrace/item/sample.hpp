@@ -44,6 +44,12 @@ struct sample {
   std::uint64_t id = 0;
   record origin{};
   std::exception_ptr error{};
+
+  /// Before the item is moved away: a record is its own origin.
+  void keep_origin() {
+    if constexpr (std::is_same_v<T, record>)
+      if (item && origin.empty()) origin = *item;
+  }
 };
 
 /// Bytes that an item keeps alive, for memory budgets: exact for records, by size() for containers.
@@ -53,13 +59,6 @@ std::size_t held_bytes_of(const T& item) noexcept {
   else if constexpr (requires { item.size() * sizeof(*item.data()); })
     return sizeof(T) + item.size() * sizeof(*item.data());
   else return sizeof(T);
-}
-
-/// The record that an item is, as its origin; nothing for other types.
-template <class T>
-record origin_of(const T& item) noexcept {
-  if constexpr (std::is_same_v<T, record>) return item;
-  else return {};
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -106,6 +106,7 @@ class intake final : public reading, public room_listener {
   static constexpr std::size_t chunk_samples = 64;
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
   static constexpr std::size_t most_queued = 16'384;
+  static constexpr std::uint64_t hungry_ns = 20'000;
 
   // ---- without mutex_ ----
 
@@ -134,12 +135,12 @@ class intake final : public reading, public room_listener {
         s.epoch = from.epoch;
         if constexpr (requires { from.open->last().id(); }) s.id = from.open->last().id();
         else s.id = sample_id(from.ordinal, from.next_index++);
-        s.origin = origin_of(*next);
         read.bytes += held_bytes_of(*next);
         s.item = std::move(next);
         read.samples.push_back(std::move(s));
-        // Hungry workers get each sample at once, busy ones get them by the chunk.
-        if (next_->backlog() == 0 || stopped_.load(std::memory_order_relaxed)) break;
+        // Hungry workers need not wait for what takes long, busy ones get samples by the chunk.
+        if (next_->backlog() == 0 && steady_now_ns() - start > hungry_ns) break;
+        if (stopped_.load(std::memory_order_relaxed)) break;
       }
     } catch (...) {
       place at;
