@@ -158,7 +158,8 @@ class session<Flow>::engine {
       check_rows(flow.stages);
       planned_run_options o{.seed = flow.seed, .ranks = options_.ranks, .lanes = options_.lanes,
                             .resume = options_.resume, .epochs = options_.epochs,
-                            .bytes_at_once = std::min(std::size_t{4} << 20, budget_bytes() / 128)};
+                            .bytes_at_once = std::min(std::size_t{4} << 20, budget_bytes() / 128),
+                            .most_held_bytes = std::min(std::size_t{256} << 20, budget_bytes() / 8)};
       using stages = std::remove_cvref_t<decltype(flow.stages)>;
       if constexpr (std::is_same_v<std::tuple_element_t<0, stages>, shuffle_stage>)
         o.window = std::max<std::size_t>(1, std::get<0>(flow.stages).options.window);
@@ -275,6 +276,7 @@ class session<Flow>::engine {
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
                     .window = detail::plans_itself<source> ? 1 : plan_.settings().window};   // by an index none is held
+    if constexpr (detail::plans_itself<source>) m.neighbour_bytes = planned_->held_bytes();
     if (intake_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
     m.check();

@@ -43,6 +43,9 @@ class planned_run {
                  .samples_per_part = samples_at_once(o, *data_)}),
         parts_({.seed = o.seed, .parts = source_.parts()}) {
     plan_.check(ranks_);
+    held_bytes_ = data_->expect({.window = o.window / ranks_.world_size,
+                                 .lanes = std::max<std::size_t>(1, o.lanes / ranks_.world_size),
+                                 .most_held_bytes = o.most_held_bytes});
     if (ranks_.world_size > 1 && plan_.positions() % plan_.settings().global_batch != 0)
       throw setup_error("an epoch ends with a batch that not every rank has a share of",
                         "With several ranks use batch({.drop_last = true})");
@@ -57,6 +60,8 @@ class planned_run {
   const plan& parts() const noexcept { return parts_; }
   const position& start() const noexcept { return start_; }
   const ranks& own_ranks() const noexcept { return ranks_; }
+  /// Of samples that lie beside others whose turn came sooner, at most.
+  std::size_t held_bytes() const noexcept { return held_bytes_; }
   /// Batches of the run before the session's first one.
   std::uint64_t first_step() const noexcept {
     return start_.epoch * plan_.batches() + start_.next_position / plan_.settings().global_batch;
@@ -105,6 +110,7 @@ class planned_run {
   const position start_;
   const source_type source_;
   const plan parts_;
+  std::size_t held_bytes_ = 0;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

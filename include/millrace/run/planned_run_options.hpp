@@ -23,6 +23,7 @@ struct planned_run_options {
   std::string resume{};
   std::uint64_t epochs = 1;
   std::size_t bytes_at_once = std::size_t{4} << 20;   ///< read together by one thread
+  std::size_t most_held_bytes = 0;                    ///< of small samples whose neighbours' turn came first
 };
 
 }  // namespace millrace::inline MILLRACE_ABI
