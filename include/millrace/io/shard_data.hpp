@@ -20,6 +20,7 @@
 #include <millrace/io/stretch_cache.hpp>
 #include <millrace/item/sample.hpp>
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 
@@ -102,6 +103,8 @@ class shard_data {
   /// Returns how many at the front of `wanted` are good; `failure` is what is wrong with the next one.
   std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure) {
     request asked{.records = records, .good = wanted.size(), .failure = failure};
+    // Whoever starts waits for these: no time to read their neighbours too.
+    const bool begins = !begun_.exchange(true);
     std::vector<wish> all(wanted.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = {wanted[i].part << 32 | wanted[i].index, i};
     std::sort(all.begin(), all.end(), [](const wish& a, const wish& b) { return a.sample < b.sample; });
@@ -113,7 +116,7 @@ class shard_data {
     for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
       while (end < all.size() && all[end].part() == all[first].part()) ++end;
       const auto of_shard = std::span<const wish>(all).subspan(first, end - first);
-      if (stretch_samples(all[first].part()) > 1) read_by_stretches(asked, of_shard);
+      if (!begins && stretch_samples(all[first].part()) > 1) read_by_stretches(asked, of_shard);
       else read_now(asked, of_shard);
     }
     return asked.good;
@@ -276,6 +279,7 @@ class shard_data {
   std::vector<std::uint64_t> counts_;   // samples of each shard
   std::uint64_t bytes_ = 0, fingerprint_ = 0;
   std::optional<detail::stretch_cache> stretches_;
+  std::atomic<bool> begun_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;
   std::size_t open_ = 0, oldest_ = 0;
