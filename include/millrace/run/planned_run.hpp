@@ -64,6 +64,10 @@ class planned_run {
                   .dropped = lane_plan::share(plan_.dropped_per_pass(), ranks_),
                   .delivered = lane_plan::share(start_.next_position, ranks_),
                   .digest = ranks_.rank == 0 ? start_.digest : 0}) {
+    if constexpr (requires { data_->expect({}); })
+      held_bytes_ = data_->expect({.window = o.window / ranks_.world_size,
+                                   .lanes = std::max<std::size_t>(1, o.lanes / ranks_.world_size),
+                                   .most_held_bytes = o.most_held_bytes});
     if (o.epoch_batches == lane_plan_options::endless && o.epochs > 1)
       throw setup_error("an endless epoch is followed by none, and there shall be " + std::to_string(o.epochs),
                         "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");
@@ -78,6 +82,8 @@ class planned_run {
   const plan& parts() const noexcept { return parts_; }
   const position& start() const noexcept { return start_; }
   const ranks& own_ranks() const noexcept { return ranks_; }
+  /// Of samples that lie beside others whose turn came sooner, at most.
+  std::size_t held_bytes() const noexcept { return held_bytes_; }
   /// Batches of the run before the session's first one.
   std::uint64_t first_step() const noexcept {
     return start_.epoch * plan_.batches() + start_.next_position / plan_.settings().global_batch;
@@ -184,6 +190,7 @@ class planned_run {
   delivery_account account_;
   mutable std::once_flag forecast_once_;
   mutable double expected_share_ = 0, ideal_share_ = 0;
+  std::size_t held_bytes_ = 0;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -65,7 +65,8 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
                               .resume = o.session.resume,
                               .epochs = o.session.epochs,
                               .epoch_batches = o.session.epoch_batches,
-                              .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128)};
+                              .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128),
+                              .most_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
   std::apply([&](const auto&... s) { (take_batch_options(s, planned), ...); }, flow.stages);
   if constexpr (plans_itself<Source>) {
     check_rows(flow.stages);

@@ -107,6 +107,8 @@ class ticket_input final : public sample_sink<T> {
     return put > taken ? put - taken : 0;
   }
 
+  /// Of a ticket that was claimed and not taken yet.
+  const sample<T>& peek(std::uint64_t ticket) const noexcept { return ring_.peek(ticket); }
   /// Adds the bytes of the item to `bytes`.
   sample<T> take(std::uint64_t ticket, std::size_t& bytes) {
     sample<T> s = ring_.take(ticket);

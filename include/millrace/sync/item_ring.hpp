@@ -37,6 +37,8 @@ class item_ring {
     write(e.value);
     e.full.store(true, std::memory_order_relaxed);   // for the producer itself
   }
+  /// What take() would give.
+  const T& peek(std::uint64_t ticket) const noexcept { return at(ticket).value; }
   T take(std::uint64_t ticket) {
     entry& e = at(ticket);
     T value = std::exchange(e.value, T{});
