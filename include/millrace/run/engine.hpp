@@ -4,7 +4,6 @@
 
 #include <millrace/run/copying_delivery.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/run/session_plan.hpp>
 #include <millrace/sync/trace_range.hpp>
 
 #include <unistd.h>

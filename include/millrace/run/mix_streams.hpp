@@ -118,20 +118,21 @@ class mix_streams {
       return found;
     }
 
-    template <std::size_t I>
+    template <std::size_t Index>
     void take_from(std::size_t source, std::optional<item>& found, identity& who) {
-      if constexpr (I + 1 < sizeof...(Sources))
-        if (source != I) return take_from<I + 1>(source, found, who);
-      auto& stream = *std::get<I>(streams);
+      if constexpr (Index + 1 < sizeof...(Sources))
+        if (source != Index) return take_from<Index + 1>(source, found, who);
+      auto& stream = *std::get<Index>(streams);
       if (stream.dry(*counts))
-        throw setup_error(rule.sources[I].name + " of the mix has no sample", "Leave it out, or look at what it reads");
+        throw setup_error(rule.sources[Index].name + " of the mix has no sample",
+                          "Leave it out, or look at what it reads");
       auto taken = stream.take();
       who = {taken.id, taken.epoch};
-      found.emplace(item{std::variant<typename Sources::item...>(std::in_place_index<I>, std::move(*taken.item))});
+      found.emplace(item{std::variant<typename Sources::item...>(std::in_place_index<Index>, std::move(*taken.item))});
       ++given;
       // What is wrong with the sample after this one is no reason not to give this one.
       try {
-        if (stream.dry(*counts)) after_last(I, [&] { stream.begin_pass(stream.pass() + 1); });
+        if (stream.dry(*counts)) after_last(Index, [&] { stream.begin_pass(stream.pass() + 1); });
         if (length > 0 && given == length) over = true;
         check_memory();
       } catch (...) {

@@ -218,7 +218,10 @@ class part_order {
   }
 
   void count_sample_of(part& from) {
-    if (options_.log && !from.begun) options_.log->part_begins({from.epoch, from.turn, epoch_samples_});
+    if (options_.log && !from.begun) {
+      const replay_log::part_begin begins{.pass = from.epoch, .part = from.turn, .first = epoch_samples_};
+      options_.log->part_begins(begins);
+    }
     from.begun = true;
     ++epoch_samples_;
   }
