@@ -11,6 +11,7 @@
 
 #include <millrace/image/jpeg_encoder.hpp>
 #include <millrace/image/jpeg_header.hpp>
+#include <millrace/image/jpeg_segments.hpp>
 #include <millrace/image/jpeg_transcoder.hpp>
 #include <millrace/image/picture.hpp>
 
@@ -55,27 +56,15 @@ inline picture_sides sides_for(const picture_sides& is, const repack_options& op
   return {.width = scaled(is.width), .height = scaled(is.height)};
 }
 
-/// The segments of a sound file's head that say what the picture is, and not how it is coded.
+/// The segments of a file that say what the picture is, and not how it is coded.
 inline std::vector<std::byte> kept_markers(std::span<const std::byte> file, bool with_profile) {
   std::vector<std::byte> kept;
-  const auto byte = [&](std::size_t at) { return std::to_integer<std::size_t>(file[at]); };
-  for (std::size_t at = 2; at + 4 <= file.size();) {
-    if (byte(at) != 0xff || byte(at + 1) == 0xff) {   // fill bytes, and what libjpeg passes over
-      ++at;
-      continue;
-    }
-    const std::size_t marker = byte(at + 1);
-    if (marker == 0xda || marker == 0xd9) break;
-    const bool alone = marker == 0 || marker == 0x01 || (marker >= 0xd0 && marker <= 0xd8);
-    const std::size_t size = alone ? 2 : 2 + (byte(at + 2) << 8) + byte(at + 3);
-    if (size > file.size() - at) break;
-    const bool application = marker >= 0xe1 && marker <= 0xef && marker != 0xee;
-    if (marker == 0xfe || (application && (marker != 0xe2 || with_profile))) {
-      const auto segment = file.subspan(at, size);
+  millrace::detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
+    constexpr unsigned jfif = 0xe0, profile = 0xe2, adobe = 0xee;
+    const bool of_the_coding = marker == jfif || marker == adobe || (marker == profile && !with_profile);
+    if (millrace::detail::describes_the_picture(marker) && !of_the_coding)
       kept.insert(kept.end(), segment.begin(), segment.end());
-    }
-    at += size;
-  }
+  });
   return kept;
 }
 

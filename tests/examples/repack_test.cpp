@@ -78,15 +78,16 @@ TEST_CASE("damage is an error, whatever is asked for") {
   CHECK_THROWS_AS((void)repack_picture(mr::bytes::borrowed("\x89PNG"), {}), mr::data_error);
 }
 
-TEST_CASE("markers are found among fill bytes, and up to where a file is cut") {
+TEST_CASE("markers are found among fill bytes, up to where the image ends or a file is cut") {
   const auto kept = [](std::string_view text) {
     const auto found = repack_detail::kept_markers(std::as_bytes(std::span(text)), true);
     return std::string(reinterpret_cast<const char*>(found.data()), found.size());
   };
   using namespace std::string_literals;
   const std::string comment = "\xff\xfe\0\4hi"s, soi = "\xff\xd8"s;
-  CHECK(kept(soi + "\xff\xe0\0\2"s + "\xff\xff\xff"s + comment + "\xff\xee\0\2\xff\xe5\0\3x"s + "\xff\xda\0\2"s +
-             comment) == comment + "\xff\xe5\0\3x"s);
+  const std::string other = "\xff\xe5\0\3x"s, end = "\xff\xd9"s;
+  CHECK(kept(soi + "\xff\xe0\0\2"s + "\xff\xff\xff"s + comment + "\xff\xee\0\2"s + other + "\xff\xda\0\2code"s +
+             "\xff\0\xff\xd0\xff\xff"s + comment + "code"s + end + comment + comment) == comment + other + comment);
   CHECK(kept(soi + comment + "\xff\xe1\0\x09short"s) == comment);
   CHECK(kept(soi + "\xff\xd0"s + comment) == comment);
   CHECK(kept(soi).empty());

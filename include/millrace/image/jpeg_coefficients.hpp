@@ -5,17 +5,20 @@
 //   before.sequential_in_one_scan();     // what the rewriting would not change
 //
 // Blocks of 8 x 8 coefficients per component, as many as its samples need; what fills up the last MCUs is not compared.
-// `file` is good until the constructor returns. Memory: 2 bytes for each coefficient, within max_memory_bytes.
+// `file` is good as long as this is. Memory: 2 bytes for each coefficient, within max_memory_bytes.
 // Errors: data_error for damage of any kind (accept_damaged is not looked at: what is missing would be made up), and
 // for a progressive JPEG that lacks scans, which decoders smooth over. Threads: one.
 #pragma once
 
 #include <millrace/image/jpeg_input.hpp>
+#include <millrace/image/jpeg_segments.hpp>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <vector>
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
@@ -24,12 +27,14 @@ class jpeg_coefficients : private jpeg_input {
   jpeg_coefficients(std::span<const std::byte> file, jpeg_limits limits)
       : jpeg_input("; as it is, it can only be kept") {
     limits.accept_damaged = false;
-    if (!save_markers()) fail();
     open(file, limits);
     if (!read()) fail();
     if (lacks_scans())
       throw data_error("the progressive JPEG lacks scans: it ends before its coefficients have all their bits",
                        "Fetch the file again; as it is, it can only be kept", {.stage = "jpeg"});
+    for_each_jpeg_segment(file, [this](unsigned marker, std::span<const std::byte> segment) {
+      if (describes_the_picture(marker)) markers_.push_back(segment);
+    });
   }
 
   bool sequential_in_one_scan() const noexcept {
@@ -50,7 +55,7 @@ class jpeg_coefficients : private jpeg_input {
     if (setjmp(escape_) != 0 || setjmp(other.escape_) != 0) return false;
     const auto &a = info_, &b = other.info_;
     if (a.image_width != b.image_width || a.image_height != b.image_height || a.num_components != b.num_components ||
-        a.jpeg_color_space != b.jpeg_color_space || !same_markers(a.marker_list, b.marker_list))
+        a.jpeg_color_space != b.jpeg_color_space || !same_markers(other))
       return false;
     for (int c = 0; c < a.num_components; ++c)
       if (!same_layout(other, c) || !same_blocks(other, c)) return false;
@@ -60,16 +65,10 @@ class jpeg_coefficients : private jpeg_input {
   /// For libjpeg's writer.
   jpeg_decompress_struct& info() noexcept { return info_; }
   jvirt_barray_ptr* arrays() noexcept { return arrays_; }
+  /// Application segments and comments, whole, wherever they stand in the file.
+  std::span<const std::span<const std::byte>> markers() const noexcept { return markers_; }
 
  private:
-  bool save_markers() noexcept {
-    if (setjmp(escape_) != 0) return false;
-    constexpr unsigned all_of_it = 0xffff;
-    jpeg_save_markers(&info_, JPEG_COM, all_of_it);
-    for (int i = 0; i < 16; ++i) jpeg_save_markers(&info_, JPEG_APP0 + i, all_of_it);
-    return true;
-  }
-
   bool read() noexcept {
     if (setjmp(escape_) != 0) return false;
     arrays_ = jpeg_read_coefficients(&info_);
@@ -84,12 +83,9 @@ class jpeg_coefficients : private jpeg_input {
     return false;
   }
 
-  static bool same_markers(jpeg_saved_marker_ptr a, jpeg_saved_marker_ptr b) noexcept {
-    for (; a && b; a = a->next, b = b->next)
-      if (a->marker != b->marker || a->data_length != b->data_length ||
-          std::memcmp(a->data, b->data, a->data_length) != 0)
-        return false;
-    return !a && !b;
+  bool same_markers(const jpeg_coefficients& other) const noexcept {
+    return std::equal(markers_.begin(), markers_.end(), other.markers_.begin(), other.markers_.end(),
+                      [](const auto& a, const auto& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); });
   }
 
   /// A component without a scan keeps its table where the headers put it.
@@ -119,6 +115,7 @@ class jpeg_coefficients : private jpeg_input {
   }
 
   jvirt_barray_ptr* arrays_ = nullptr;
+  std::vector<std::span<const std::byte>> markers_;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

@@ -53,8 +53,9 @@ class jpeg_coefficient_writer : private jpeg_output {
     info_.write_Adobe_marker = 0;   // by what is there
     if (!fits_one_scan()) take_a_scan_for_each();
     jpeg_write_coefficients(&info_, from.arrays());
-    for (auto* m = from.info().marker_list; m; m = m->next)
-      jpeg_write_marker(&info_, m->marker, m->data, m->data_length);
+    for (const auto& segment : from.markers())
+      jpeg_write_marker(&info_, static_cast<int>(segment[1]), reinterpret_cast<const JOCTET*>(segment.data()) + 4,
+                        static_cast<unsigned>(segment.size() - 4));
     jpeg_finish_compress(&info_);
     return true;
   }
