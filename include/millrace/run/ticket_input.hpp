@@ -49,7 +49,7 @@ class ticket_input final : public sample_sink<T> {
   bool has_room() override { return settle() && !complete_ && ring_.has_room(next_); }
 
   void put(sample<T>&& s) override {
-    if (options_.batches && !count_row(s)) return;
+    if (options_.borders.log && !count_row(s)) return;
     put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(*s.item), std::memory_order_relaxed);
     ring_.put(next_++, std::move(s));
     if (options_.batches && next_ % options_.group == 0) end_batch(false);
@@ -174,13 +174,10 @@ class ticket_input final : public sample_sink<T> {
     bool wrote = false;
     while ((pending_ || pads_ > 0) && ring_.has_room(next_)) {
       if (pending_) {
-        ring_.fill(next_++, [&](sample<T>& end) {
-          end.what = pending_->what;
-          end.error = std::move(pending_->error);
-        });
+        ring_.put(next_++, {.what = pending_->what, .error = std::move(pending_->error)});
         pending_.reset();
       } else {
-        ring_.fill(next_++, [](sample<T>& pad) { pad.what = sample<T>::kind::void_row; });
+        ring_.put(next_++, {.what = sample<T>::kind::void_row});
         --pads_;
       }
       wrote = true;
