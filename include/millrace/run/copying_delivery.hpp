@@ -15,9 +15,10 @@
 #pragma once
 
 #include <millrace/run/delivery.hpp>
+#include <millrace/sync/fifo.hpp>
 #include <millrace/sync/trace_range.hpp>
 
-#include <deque>
+#include <array>
 #include <optional>
 #include <thread>
 
@@ -157,24 +158,26 @@ class copying_delivery final : public delivery {
    public:
     void push_back(const copy_under_way& copy) {
       const std::lock_guard lock(mutex_);
-      all_.push_back(copy);
+      all_.push(copy_under_way(copy));
     }
     std::optional<copy_under_way> oldest() const {
       const std::lock_guard lock(mutex_);
-      return all_.empty() ? std::nullopt : std::optional(all_.front());
+      return all_.empty() ? std::nullopt : std::optional(all_[0]);
     }
     void pop_oldest() noexcept {
       const std::lock_guard lock(mutex_);
-      all_.pop_front();
+      static_cast<void>(all_.pop());
     }
     bool any_into(const device_slot& target) const {
       const std::lock_guard lock(mutex_);
-      return std::any_of(all_.begin(), all_.end(), [&](const auto& c) { return c.target == &target; });
+      for (std::size_t i = 0; i < all_.size(); ++i)
+        if (all_[i].target == &target) return true;
+      return false;
     }
 
    private:
     mutable std::mutex mutex_;
-    std::deque<copy_under_way> all_;
+    fifo<copy_under_way> all_;
   };
 
   /// Queues the next batch's copy, if it is ready and there is a device slot for it.
