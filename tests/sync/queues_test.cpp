@@ -24,7 +24,7 @@ TEST_CASE("a fifo gives back what it was given, in order, whatever the pattern o
       slow.pop_front();
     }
     REQUIRE(ours.size() == slow.size());
-    if (!slow.empty()) REQUIRE(ours[slow.size() - 1] == slow.back());
+    if (!slow.empty()) REQUIRE(*ours[slow.size() - 1] == slow.back());
   }
   ours.clear();
   CHECK(ours.empty());

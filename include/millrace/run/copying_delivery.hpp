@@ -24,7 +24,9 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-class copying_delivery final : public delivery {
+/// A template only so that including it costs little: a session on such a device makes it.
+template <class = void>
+class basic_copying_delivery final : public delivery {
  public:
   struct options {
     std::size_t device_slots = 3;
@@ -33,9 +35,9 @@ class copying_delivery final : public delivery {
     bool fixed_slots = false;   ///< batch n lies in slot n % device_slots
   };
 
-  copying_delivery(std::shared_ptr<device_backend> backend, options o)
+  basic_copying_delivery(std::shared_ptr<device_backend> backend, options o)
       : delivery(std::move(backend)), options_(o), ring_(o.device_slots) {}
-  ~copying_delivery() override {
+  ~basic_copying_delivery() override {
     for (auto& s : ring_) {
       if (!s.data) continue;
       // Whatever uses the batch on the device has to be done with it.
@@ -331,5 +333,6 @@ class copying_delivery final : public delivery {
   std::atomic<bool> stopped_{false};
   std::thread stager_, waiter_;
 };
+using copying_delivery = basic_copying_delivery<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

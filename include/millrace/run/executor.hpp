@@ -70,13 +70,14 @@ class arena_executor final : public executor {
   tbb::task_arena arena_;
 };
 
-/// Own threads, for callables that wait.
-class thread_executor final : public executor {
+/// Own threads, for callables that wait. A template only so that including it costs little.
+template <class = void>
+class basic_thread_executor final : public executor {
  public:
-  explicit thread_executor(unsigned threads) {
+  explicit basic_thread_executor(unsigned threads) {
     for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
-  ~thread_executor() override {
+  ~basic_thread_executor() override {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -119,5 +120,6 @@ class thread_executor final : public executor {
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
+using thread_executor = basic_thread_executor<>;
 
 }  // namespace millrace::inline MILLRACE_ABI
