@@ -81,7 +81,7 @@ class source_reading : public reading {
         if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
         else s.id = sample_id(from.ordinal, from.next_index++);
         read.samples.push_back(std::move(s));
-        // Hungry workers need not wait for what takes long, busy ones get samples by the chunk. Looking after 1, 2, 4, 8
+        // Hungry workers need not wait for what takes long, busy ones get samples by the chunk. Looking after 1, 2, 4
         // ... samples is enough: none is held back for longer than reading took so far.
         if (std::has_single_bit(read.samples.size()) && next_->backlog() == 0 && steady_now_ns() - start > hungry_ns)
           break;
