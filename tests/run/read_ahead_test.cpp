@@ -1,4 +1,5 @@
 // Readers that stand still because enough is read ahead: whoever takes something must wake them, whatever the timing.
+#include "quiet_sessions.hpp"
 #include "stall_watchdog.hpp"
 
 #include <millrace/run/session.hpp>
@@ -50,9 +51,7 @@ row as_row(const heavy& item) {
 }
 
 template <class Flow>
-std::uint64_t rows_of(Flow flow, mr::session_options options) {
-  options.epochs = 3;
-  options.announce = false;
+std::uint64_t rows_of(Flow flow, const mr::session_options& options) {
   mr::session run{std::move(flow), options};
   std::uint64_t rows = 0;
   for (auto& b : run) rows += b.size();
@@ -67,8 +66,9 @@ TEST_CASE("a run whose readers wait for bytes goes on to its end") {
   for (const std::size_t items_ahead : {1U, 3U, 8U})
     for (const unsigned io_threads : {1U, 1U, 4U})
       for (const int threads : {1, 2}) {
-        const mr::session_options options{
-            .threads = threads, .io_threads = io_threads, .read_ahead_bytes = items_ahead * item_bytes};
+        mr::session_options options = quiet(threads, 3);
+        options.io_threads = io_threads;
+        options.read_ahead_bytes = items_ahead * item_bytes;
         CAPTURE(items_ahead);
         CAPTURE(io_threads);
         CAPTURE(threads);

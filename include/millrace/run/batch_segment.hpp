@@ -105,7 +105,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   /// drops the call, because it has no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
-      if (count <= together) return;   // dear ones
+      if (count <= together) return;   // dear ones; and a first claim, whose ticket 0 probe() took
       for (std::size_t i = 0; i < count; ++i)
         if (const auto& item = input_.peek(first + i).item) item->prefetch_head();
       for (std::size_t i = 0; i < count; ++i)

@@ -49,7 +49,7 @@ class ticket_input final : public sample_sink<T> {
   bool has_room() override { return settle() && !complete_ && ring_.has_room(next_); }
 
   void put(sample<T>&& s) override {
-    if (options_.borders.log && !count_row(s)) return;
+    if (options_.batches && !count_row(s)) return;
     put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(*s.item), std::memory_order_relaxed);
     ring_.put(next_++, std::move(s));
     if (options_.batches && next_ % options_.group == 0) end_batch(false);
