@@ -275,7 +275,7 @@ TEST_CASE("the steady state allocates nothing per sample, apart from what libjpe
       backtrace_symbols_fd(first_of_ours.data(), first_depth.load(), 2);
     CHECK(seen.first[ours] <= late_growth);
     CHECK(seen.second[ours] <= late_growth);
-    CHECK(seen.second[libjpeg] > 2 * counted_batches * batch_rows);
+    CHECK(seen.second[libjpeg] > 2 * counted_batches * batch_rows / 12);   // one in twelve is progressive
   }
 }
 

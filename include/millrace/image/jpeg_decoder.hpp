@@ -178,9 +178,12 @@ class jpeg_decoder {
     if (setjmp(escape_) != 0) return false;
     jpeg_start_decompress(&info_);
     if (!can_crop()) return true;
-    // One pixel of margin on each side: fancy upsampling looks at its neighbours.
-    const std::size_t from = region.left == 0 ? 0 : region.left - 1;
-    const std::size_t to = std::min<std::size_t>(region.right + 1, info_.output_width);
+    // One pixel of margin on each side: fancy upsampling looks at its neighbours. And never as little as one sample of
+    // chroma, for which libjpeg would repeat samples, though not in the whole picture.
+    constexpr std::size_t least_width = 8;
+    const std::size_t before = region.left == 0 ? 0 : region.left - 1;
+    const std::size_t to = std::min<std::size_t>(std::max(region.right + 1, before + least_width), info_.output_width);
+    const std::size_t from = std::min(before, to - std::min(to, least_width));
     auto offset = static_cast<JDIMENSION>(from);
     auto width = static_cast<JDIMENSION>(to - from);
     if (width < info_.output_width) jpeg_crop_scanline(&info_, &offset, &width);
