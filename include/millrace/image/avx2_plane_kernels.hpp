@@ -7,12 +7,12 @@
 
 #ifdef __x86_64__
 
+#include <millrace/image/avx2_intrinsics.hpp>
 #include <millrace/image/column_kernels_avx2.hpp>
 #include <millrace/image/fancy_upsampling_avx2.hpp>
 #include <millrace/image/pixel_target.hpp>
 #include <millrace/image/row_kernels_avx2.hpp>
 
-#include <immintrin.h>
 #include <type_traits>
 
 #ifdef __clang__
