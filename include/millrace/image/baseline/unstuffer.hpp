@@ -12,6 +12,7 @@
 
 #include <millrace/base/version.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,9 +32,11 @@ class byte_memory {
 
   std::uint8_t* at_least(std::size_t bytes) {
     if (bytes > size_bytes_) {
+      const std::size_t grown = std::max(bytes, size_bytes_ + size_bytes_ / 2);   // or random crops grow it for long
       memory_.reset();
-      memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(bytes + alignment);
-      size_bytes_ = bytes;
+      size_bytes_ = 0;
+      memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(grown + alignment);
+      size_bytes_ = grown;
     }
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
     return memory_.get() + (alignment - address % alignment) % alignment;
