@@ -5,12 +5,11 @@
 // Everything lies in the page cache, so what is measured is the work, not the disk. Three data sets are made once: one
 // large shard of 110,000-byte payloads, one of 2,048-byte payloads, and 1,281 shards of 1,000 samples of 8 bytes.
 #include "harness.hpp"
+#include "tar_sets.hpp"
 
 #include <millrace/base/random.hpp>
 #include <millrace/io/index_build.hpp>
 #include <millrace/io/indexed_reader.hpp>
-#include <millrace/io/shard_list.hpp>
-#include <millrace/io/shard_writer.hpp>
 
 #include <filesystem>
 #include <string>
@@ -19,47 +18,6 @@
 namespace mr = millrace;
 
 namespace {
-
-struct set_of_shards {
-  std::string folder{};
-  std::vector<std::string> shards{};
-  std::uint64_t bytes = 0;
-};
-
-struct set_shape {
-  std::string name;
-  std::size_t shards, samples, payload_bytes;
-  bool label;
-};
-
-set_of_shards make_set(const set_shape& shape) {
-  set_of_shards set{.folder = bench::data_folder() + "/" + shape.name + "-" + std::to_string(shape.shards) + "-" +
-                              std::to_string(shape.samples)};
-  if (!std::filesystem::exists(set.folder)) {
-    std::filesystem::remove_all(set.folder + ".new");
-    std::filesystem::create_directories(set.folder + ".new");
-    mr::shard_writer writer({.pattern = set.folder + ".new/s-%06d.tar", .max_samples = shape.samples,
-                             .max_bytes = std::uint64_t{1} << 40});
-    mr::draw random({.seed = 1});
-    std::string payload(shape.payload_bytes, '\0');
-    for (char& c : payload) c = static_cast<char>(random.below(256));
-    for (std::size_t i = 0; i < shape.shards * shape.samples; ++i) {
-      const std::string key = std::to_string(100'000'000 + i), label = std::to_string(i % 1000);
-      if (shape.label) writer.write(key, {{"bin", payload}, {"cls", label}});
-      else writer.write(key, {{"bin", payload}});
-    }
-    writer.close();
-    std::filesystem::rename(set.folder + ".new", set.folder);
-  }
-  set.shards = mr::list_shards(set.folder);
-  std::vector<std::byte> room(std::size_t{1} << 20);
-  for (const auto& shard : set.shards) {
-    set.bytes += std::filesystem::file_size(shard);
-    mr::file_source source(shard);   // into the page cache
-    for (std::uint64_t at = 0; const std::size_t got = source.read_at(at, room);) at += got;
-  }
-  return set;
-}
 
 template <class Work>
 std::vector<bench::clocks> times_of(std::size_t count, const Work& work) {
@@ -82,14 +40,32 @@ double median_cpu(const std::vector<bench::clocks>& times) {
   return bench::median(values);
 }
 
-void remove_indexes(const set_of_shards& set) {
+void remove_indexes(const bench::tar_set& set) {
   for (const auto& shard : set.shards) std::filesystem::remove(mr::index_path(shard));
 }
 
 /// Scans the shards again and again, by one thread.
-void measure_scan(bench::harness& run, const set_of_shards& set, const std::string& name) {
+void measure_scan(bench::harness& run, const bench::tar_set& set, const std::string& name) {
   mr::block_pool pool;
   std::uint64_t members = 0;
+  std::vector<mr::shard_index> known;
+  for (const auto& shard : set.shards) {
+    mr::file_source source(shard);
+    known.push_back(mr::scan_shard(source, pool));
+  }
+  // The same looks at the same headers, and nothing made of them. Nearly all that is left is the system's.
+  std::uint64_t seen = 0;
+  const auto look = [&] {
+    for (std::size_t s = 0; s < known.size(); ++s) {
+      mr::file_source source(set.shards[s]);
+      mr::detail::header_window window(source, pool);
+      for (std::uint32_t m = 0; m < known[s].members(); ++m) {
+        const auto member = known[s].member(m);
+        seen += static_cast<std::uint64_t>(window.at(member.offset_bytes - 512, 512)[0]);
+        window.payload_follows(member.size_bytes);
+      }
+    }
+  };
   const auto times = times_of(run.quick() ? 3 : 7, [&] {
     members = 0;
     for (const auto& shard : set.shards) {
@@ -97,12 +73,15 @@ void measure_scan(bench::harness& run, const set_of_shards& set, const std::stri
       members += mr::scan_shard(source, pool).members();
     }
   });
+  const auto looks = times_of(run.quick() ? 3 : 7, look);
+  if (seen == 1) std::printf("never\n");   // it is looked at
+  run.result("scan of " + name + ": share of reading the headers", 100 * median_cpu(looks) / median_cpu(times), "%");
   run.result("scan of " + name, static_cast<double>(set.bytes) * 1e-9 / median_cpu(times), "GB/cpu-s");
   run.result("scan of " + name + ": headers", static_cast<double>(members) * 1e-6 / median_cpu(times),
              "million/cpu-s");
 }
 
-void measure_reading(bench::harness& run, const set_of_shards& set, std::size_t rounds) {
+void measure_reading(bench::harness& run, const bench::tar_set& set, std::size_t rounds) {
   mr::block_pool pool;
   mr::file_source source(set.shards.front());
   mr::shard_index index = mr::scan_shard(source, pool);
@@ -143,7 +122,7 @@ void measure_reading(bench::harness& run, const set_of_shards& set, std::size_t 
   }
 }
 
-void measure_many(bench::harness& run, const set_of_shards& set) {
+void measure_many(bench::harness& run, const bench::tar_set& set) {
   for (const unsigned threads : {1U, 2U}) {
     const std::string with = ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     std::vector<double> builds, loads;
@@ -158,11 +137,12 @@ void measure_many(bench::harness& run, const set_of_shards& set) {
     run.result("build and keep indexes of " + shards + with, 1e3 * bench::median(builds), "ms");
     run.result("load indexes of " + shards + with, 1e3 * bench::median(loads), "ms");
   }
-  const auto heads = times_of(5, [&] {
-    for (const auto& shard : set.shards)
-      (void)mr::summarise_index(mr::index_path(shard), mr::identify_shard(shard));
-  });
-  run.result("read the heads of their indexes", 1e3 * median_wall(heads), "ms");
+  for (const unsigned threads : {1U, 2U}) {
+    const auto heads =
+        times_of(5, [&] { (void)mr::build_indexes(set.shards, {.heads_only = true, .threads = threads}); });
+    run.result("read the heads of their indexes, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
+               1e3 * median_wall(heads), "ms");
+  }
 }
 
 }  // namespace
@@ -180,12 +160,15 @@ int main(int argc, char** argv) {
     run.result("CRC-32C of " + std::to_string(size) + " bytes",
                static_cast<double>(rounds * size) * 1e-9 / median_cpu(times), "GB/s");
   }
-  const auto photos = make_set({"index-photos", 1, 10'000 / scale, 110'000, true});
+  const auto photos = bench::make_tar_set(
+      {.name = "index-photos", .shards = 1, .samples = 10'000 / scale, .payload_bytes = 110'000});
   measure_scan(run, photos, "110,000-byte payloads");
-  const auto small = make_set({"index-small", 1, 200'000 / scale, 2'048, true});
+  const auto small = bench::make_tar_set(
+      {.name = "index-small", .shards = 1, .samples = 200'000 / scale, .payload_bytes = 2'048});
   measure_scan(run, small, "2,048-byte payloads");
   measure_reading(run, small, run.quick() ? 3 : 7);
-  const auto tiny = make_set({"index-tiny", 1'281 / scale, 1'000, 8, false});
+  const auto tiny = bench::make_tar_set(
+      {.name = "tiny", .shards = 1'281 / scale, .samples = 1'000, .payload_bytes = 8, .label = false});
   measure_scan(run, tiny, "8-byte payloads");
   measure_many(run, tiny);
   return run.finish();

@@ -6,7 +6,6 @@
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/indexed_shards.hpp>
-#include <millrace/run/lane_cursor.hpp>
 #include <millrace/run/mix_cursor.hpp>
 #include <millrace/run/session.hpp>
 

@@ -7,6 +7,7 @@
 #include "photo_sets.hpp"
 
 #include <millrace/millrace.hpp>
+#include <millrace/run/indexed_shards.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -193,6 +194,72 @@ void compare(bench::harness& run, const char* name, const task& t, int rounds) {
   run.result("pipeline_share_" + which, 100 * bench::median(ratio), "%", bench::at_least(95));
 }
 
+// ---- checksums ----
+
+/// As indexed_shards(), and without checksums on demand.
+class indexed_source {
+ public:
+  using item = mr::record;
+  using planned = mr::planned_run<mr::shard_data>;
+
+  indexed_source(const bench::photo_set& set, bool checksums)
+      : data_(std::make_shared<mr::shard_data>(set.names,
+                                               mr::shard_data_options{.reader = {.checksums = checksums}})) {}
+
+  std::unique_ptr<planned> plan(const mr::planned_run_options& o) const {
+    return std::make_unique<planned>(data_, o);
+  }
+  std::size_t parts() const noexcept { return data_->counts().size(); }
+  typename planned::source_type::reader open(std::size_t part, std::uint64_t epoch) const;   // as indexed_shards_source
+
+ private:
+  std::shared_ptr<mr::shard_data> data_;
+};
+
+double cpu_with(const task& t, bool checksums) {
+  auto flow = mr::flow<mr::record, indexed_source>{{}, indexed_source(t.set, checksums), seed} |
+              mr::shuffle({.window = 512}) | mr::map(prepare) |
+              mr::batch<&example::pixels, &example::label>({.size = t.batch});
+  mr::session run{std::move(flow),
+                  {.epochs = mr::endless,
+                   .threads = static_cast<int>(t.workers),
+                   .read_ahead_bytes = std::size_t{24} << 20,
+                   .announce = false}};
+  const std::uint64_t batches = t.set.samples / t.batch;
+  for (std::uint64_t i = 0; i < t.warm_epochs * batches; ++i) static_cast<void>(run.next());   // all are known by then
+  const bench::clocks before = bench::now();
+  for (std::uint64_t i = 0; i < t.epochs * batches; ++i) static_cast<void>(run.next());
+  return (bench::now() - before).cpu_s;
+}
+
+/// The same run by an index, with all checksums checked and with none; and the checksums alone.
+void measure_checksums(bench::harness& run, const task& t, int rounds) {
+  const auto samples = static_cast<double>(t.epochs * t.set.samples);
+  const std::vector<std::byte> file(static_cast<std::size_t>(t.set.file_bytes), std::byte{5});
+  std::vector<double> more, cost, alone;
+  for (int i = 0; i < rounds; ++i) {
+    const bool first = i % 2 == 0;
+    const double one = cpu_with(t, first), other = cpu_with(t, !first);
+    const double with = first ? one : other, without = first ? other : one;
+    more.push_back(100 * (with / without - 1));
+    cost.push_back(1e6 * with / samples);
+    const bench::clocks before = bench::now();
+    std::uint32_t sum = 0;
+    for (int times = 0; times < 1'000; ++times) sum = mr::crc32c(file, sum);
+    alone.push_back(1e3 * (bench::now() - before).cpu_s);
+    if (sum == 1) std::printf("never\n");   // it is looked at
+  }
+  const double share = 100 * bench::median(alone) / bench::median(cost);
+  std::printf("\nchecksums, set M by an index, batch %zu, %u worker: %d pairs with and without\n", t.batch, t.workers,
+              rounds);
+  std::printf("  %s CPU us an image with them; %s %% more than without\n", bench::spread(cost).c_str(),
+              bench::spread(more, "%.1f").c_str());
+  std::printf("  a checksum of %.1f kB in the cache takes %s us, %.2f %% of that\n", t.set.file_bytes / 1e3,
+              bench::spread(alone).c_str(), share);
+  run.result("checksums_more_cpu", bench::median(more), "%", bench::at_most(2));
+  run.result("checksums_alone", share, "%", bench::at_most(2));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -209,6 +276,11 @@ int main(int argc, char** argv) {
                   {.set = set, .batch = batch, .workers = workers, .warm_epochs = 2, .epochs = epochs},
                   run.quick() ? 3 : 7);
         }
+    }
+    if (run.wants("checksums")) {
+      const bench::photo_set set = bench::make_photo_set(bench::photo_sets[0]);
+      measure_checksums(run, {.set = set, .batch = 256, .workers = 1, .warm_epochs = 2, .epochs = 2},
+                        run.quick() ? 5 : 15);
     }
     return run.finish();
   });

@@ -11,6 +11,7 @@
 #include "learner.hpp"
 #include "shape_shards.hpp"
 
+#include <millrace/device/copying.hpp>
 #include <millrace/millrace.hpp>
 
 #include <cmath>

@@ -40,9 +40,10 @@ class build final : public resize_build {
     for (auto& b : job.target.bias) b = -2.0F;
     resizer_.start(job);
     if (way == resize_way::exact_rows) return feed(resizer_, c);
-    mr::jpeg_planes planes{.component = {}, .components = 3, .horizontal_sampling = c.sampling,
-                           .vertical_sampling = c.sampling, .left = 0, .top = 0,
-                           .image_width = static_cast<int>(c.width), .image_height = static_cast<int>(c.height)};
+    millrace::jpeg_planes planes{.component = {}, .components = 3, .horizontal_sampling = c.sampling,
+                                 .vertical_sampling = c.sampling, .left = 0, .top = 0,
+                                 .image_width = static_cast<int>(c.width),
+                                 .image_height = static_cast<int>(c.height)};
     for (std::size_t k = 0; k < 3; ++k)
       planes.component[k] = {.data = c.plane[k], .stride_bytes = c.plane_width[k],
                              .width = static_cast<int>(c.plane_width[k]),

@@ -4,7 +4,6 @@
 //   namespace mr = millrace;
 #pragma once
 
-#include <millrace/device/copying.hpp>
 #include <millrace/device/to_device.hpp>
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>

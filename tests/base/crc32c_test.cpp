@@ -57,7 +57,7 @@ TEST_CASE("long runs, which go by three lanes, agree with the definition") {
   mr::draw random({.seed = 6});
   std::vector<std::byte> data(100'000);
   for (auto& b : data) b = std::byte(random.below(256));
-  for (const std::size_t lanes : {std::size_t{3 * 256}, std::size_t{3 * 4096}})
+  for (const std::size_t lanes : {std::size_t{3 * 64}, std::size_t{3 * 256}, std::size_t{3 * 4096}})
     for (const std::size_t count : {1, 2, 3})
       for (const int more : {-9, -8, -1, 0, 1, 7, 8, 777}) {
         const std::size_t size = lanes * count + static_cast<std::size_t>(more);

@@ -109,6 +109,37 @@ TEST_CASE("the first shard of the list that cannot be read is the error, whateve
   }
 }
 
+TEST_CASE("heads alone are enough to know counts and fingerprints, and the rest can be had later") {
+  const temporary_folder f;
+  const auto shards = write_shards(f, 20);
+  const auto made = mr::build_indexes(shards, {.heads_only = true});
+  CHECK(made.counts.built == 20);   // there was none to read a head of
+  const auto heads = mr::build_indexes(shards, {.heads_only = true});
+  CHECK(heads.counts.loaded == 20);
+  CHECK(heads.counts.samples == 210);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    CHECK(heads.indexes[i] == nullptr);
+    CHECK(heads.heads[i].samples == made.heads[i].samples);
+    CHECK(heads.heads[i].samples == i + 1);
+    CHECK(heads.heads[i].fingerprint == made.indexes[i]->fingerprint());
+    CHECK(mr::index_of(shards[i], heads.heads[i])->samples() == i + 1);
+  }
+  save(shards[3], file("other.txt", "x") + end_marker());
+  CHECK_THROWS_AS(mr::index_of(shards[3], heads.heads[3]), mr::data_error);
+}
+
+TEST_CASE("of a damaged shard the whole index is there, heads or not") {
+  const temporary_folder f;
+  save(f / "cut.tar", file("k0.txt", "x") + file("k1.txt", "y"));   // no end marker
+  const std::vector<std::string> shards{f / "cut.tar"};
+  for (int i = 0; i < 2; ++i) {
+    const auto found = mr::build_indexes(shards, {.heads_only = true});
+    REQUIRE(found.indexes[0] != nullptr);
+    CHECK(found.indexes[0]->state() == mr::shard_index::shard_state::damaged);
+    CHECK_FALSE(found.heads[0].shard_is_whole);
+  }
+}
+
 TEST_CASE("progress that nobody would have time to read is not shown") {
   const temporary_folder f;
   const auto shards = write_shards(f, 30);

@@ -11,6 +11,7 @@ TEST_CASE("a profiler sees the ranges of a session (needs the CUDA toolkit)" * d
 #include "../run/quiet_sessions.hpp"
 #include "../temporary_folder.hpp"
 
+#include <millrace/device/copying.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/device/stream_name.hpp>
 

@@ -36,6 +36,7 @@ inline millrace::flow_figures figures_of(const busy_seconds& busy) {
   f.stages.back().bytes = 10'000'000'000;
   stage("step", mr::stage_kind::step, 1, busy.step_s);
   // Two reads at a time, as if answers took long rather than filled the pipe.
-  f.reads_at_once.add(2, {.ns = in_ns(busy.read_s / 2), .reads = 5'000, .bytes = 500'000'000});
+  f.reads_at_once.add(
+      2, {.ns = in_ns(busy.read_s / 2), .reads = 5'000, .read_ns = in_ns(busy.read_s), .bytes = 500'000'000});
   return f;
 }

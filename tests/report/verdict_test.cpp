@@ -1,5 +1,6 @@
 #include "hand_made_figures.hpp"
 
+#include <millrace/base/random.hpp>
 #include <millrace/report/knobs.hpp>
 
 #include <doctest/doctest.h>
@@ -70,10 +71,10 @@ TEST_CASE("I/O is told apart by bandwidth, latency and the page cache") {
 
   // Without a ceiling, from how one and two reads at a time did.
   f = figures_of({.read_s = 20});
-  f.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .bytes = 50'000'000});   // as fast alone: one pipe
+  f.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .read_ns = in_ns(1)});   // alone in half the time: one pipe
   CHECK(mr::judge(f).cause == bound_cause::bandwidth);
   f = figures_of({.read_s = 20});
-  f.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .bytes = 25'000'000});   // alone half as fast: slow answers
+  f.reads_at_once.add(1, {.ns = in_ns(2), .reads = 500, .read_ns = in_ns(2)});   // alone no faster: slow answers
   CHECK(mr::judge(f).cause == bound_cause::latency);
 }
 
@@ -153,8 +154,8 @@ TEST_CASE("half the costliest part is half of that part alone") {
 
 TEST_CASE("reads that do not slow each other down gain from more threads, a full pipe does not") {
   mr::flow_figures slow_answers = figures_of({.read_s = 20}), full_pipe = slow_answers;
-  slow_answers.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .bytes = 25'000'000});
-  full_pipe.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .bytes = 50'000'000});
+  slow_answers.reads_at_once.add(1, {.ns = in_ns(2), .reads = 500, .read_ns = in_ns(2)});
+  full_pipe.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .read_ns = in_ns(1)});
   CHECK(*slow_answers.reads_at_once.contention() == doctest::Approx(0));
   CHECK(*full_pipe.reads_at_once.contention() == doctest::Approx(1));
   CHECK(gain_of(mr::gains_of(slow_answers), mr::knob::io_threads).gain > 0.8);
@@ -163,6 +164,50 @@ TEST_CASE("reads that do not slow each other down gain from more threads, a full
   const auto unknown = mr::gains_of(figures_of({.read_s = 20}));
   CHECK(gain_of(unknown, mr::knob::io_threads).at_most);
   CHECK(gain_of(unknown, mr::knob::io_threads).gain == doctest::Approx(1));
+}
+
+TEST_CASE("a disk that serves one read after the other is a full pipe, one that answers late is not") {
+  // Tick by tick, by another model than the one that is fitted: an answer takes its time beside the others, then the
+  // bytes come through one at a time. Readers pause in between, as for want of credit.
+  constexpr int readers = 6, transfer_or_answer = 40;
+  for (const bool one_pipe : {false, true}) {
+    CAPTURE(one_pipe);
+    const int answer = one_pipe ? 2 : transfer_or_answer, transfer = one_pipe ? transfer_or_answer : 2;
+    mr::draw random({.seed = 11});
+    struct reader {
+      int pause = 0, answer = 0, transfer = 0, took = 0, beside = 0;
+    };
+    std::vector<reader> all(readers);
+    std::vector<std::size_t> line;   // who waits for the pipe, the first has it
+    mr::read_levels levels;
+    for (int tick = 0; tick < 400'000; ++tick) {
+      int outstanding = 0;
+      for (reader& r : all) {
+        if (r.answer == 0 && r.transfer == 0 && r.pause-- == 0) r.answer = answer;
+        outstanding += r.answer > 0 || r.transfer > 0;
+      }
+      levels.add(static_cast<std::size_t>(outstanding), {.ns = 1'000});
+      for (std::size_t i = 0; i < readers; ++i) {
+        reader& r = all[i];
+        if (r.answer == 0 && r.transfer == 0) continue;
+        ++r.took;
+        r.beside += outstanding;
+        if (r.answer > 0 && --r.answer == 0) {
+          r.transfer = transfer;
+          line.push_back(i);
+        }
+      }
+      if (line.empty() || --all[line.front()].transfer > 0) continue;
+      reader& r = all[line.front()];
+      line.erase(line.begin());
+      levels.add(static_cast<std::size_t>((r.beside + r.took / 2) / r.took),
+                 {.reads = 1, .read_ns = 1'000 * static_cast<std::uint64_t>(r.took), .bytes = 100'000});
+      r = {.pause = static_cast<int>(random.below(one_pipe ? 600 : 150))};
+    }
+    REQUIRE(levels.contention());
+    MESSAGE(std::string(one_pipe ? "one pipe: " : "late answers: ") << *levels.contention());
+    CHECK((*levels.contention() >= 0.25) == one_pipe);
+  }
 }
 
 TEST_CASE("a window is what came between two times, the settings being the later ones") {

@@ -212,11 +212,11 @@ seen_counts run_and_count(Flow flow, std::size_t shard_batches, std::size_t n, i
   return seen;
 }
 
-constexpr std::size_t counted_batches = 40;
+constexpr std::size_t counted_batches = 80;
 /// What threads hold at once, and so the number of blocks and of oneTBB's tasks, may grow a little at any time. Far
 /// fewer than one per batch, and no more in twice as many batches.
-constexpr std::size_t late_growth = counted_batches / 4;
-constexpr std::size_t shard_batches = 4 * counted_batches + 80;
+constexpr std::size_t late_growth = counted_batches / 10;
+constexpr std::size_t shard_batches = 4 * counted_batches + 40;
 
 template <class Map>
 auto flow_of(const std::string& shard, Map map) {

@@ -4,6 +4,7 @@
 #include "../temporary_folder.hpp"
 
 #include <millrace/base/digest.hpp>
+#include <millrace/device/copying.hpp>
 #include <millrace/millrace.hpp>
 
 #include <chrono>

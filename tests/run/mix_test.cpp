@@ -59,6 +59,7 @@ struct run_options {
   std::size_t window = 60;
   std::uint64_t own_seed = 0;
   std::uint64_t most_batches = ~std::uint64_t{0};
+  std::uint64_t epoch_batches = 0;
 };
 
 struct delivered {
@@ -85,6 +86,7 @@ delivered run(const data_sets& sets, const run_options& o) {
   auto options = quiet(o.threads, o.epochs);
   options.ranks = o.ranks;
   options.resume = o.resume;
+  options.epoch_batches = o.epoch_batches;
   mr::session session{flow(sets, o), options};
   delivered d;
   for (auto& b : session) {
@@ -234,6 +236,42 @@ TEST_CASE("what a rank was given of each source is counted, after a resume too")
       REQUIRE(d.stats.sources.size() == 3);
       for (std::size_t i = 0; i < 3; ++i) CHECK(d.stats.sources[i].samples == counts[i]);
     }
+  }
+}
+
+TEST_CASE("epochs of a mix that cycles may be of any length, and a sample draws other numbers in each pass") {
+  const data_sets sets;
+  const delivered short_ones = run(sets, {.epochs = 9, .epoch_batches = 3}), long_ones = run(sets, {.epochs = 3});
+  CHECK(short_ones.batches == long_ones.batches);
+  CHECK(short_ones.epochs.back() == 8);
+  const delivered one = run(sets, {.epochs = 1, .epoch_batches = 27});
+  CHECK(one.batches == long_ones.batches);
+  const delivered rest = run(sets, {.epochs = 9, .resume = short_ones.positions[10], .epoch_batches = 3});
+  CHECK(std::equal(rest.batches.begin(), rest.batches.end(), short_ones.batches.begin() + 11,
+                  short_ones.batches.end()));
+  std::map<std::int32_t, std::set<double>> draws;
+  std::map<std::int32_t, std::size_t> times;
+  for (const rows& batch : one.batches)
+    for (const auto& [label, drawn] : batch) {
+      draws[label].insert(drawn);
+      ++times[label];
+    }
+  for (const auto& [label, seen] : draws) CHECK(seen.size() == times[label]);
+  CHECK_THROWS_WITH_AS(run(sets, {.when_dry = mr::dry::stop, .epoch_batches = 3}), doctest::Contains("dry::cycle"),
+                       mr::setup_error);
+}
+
+TEST_CASE("the digests of a mix's ranks add up, over a resume too") {
+  const data_sets sets;
+  for (const mr::dry rule : all_rules) {
+    const delivered whole = run(sets, {.when_dry = rule});
+    std::uint64_t sum = 0;
+    for (std::size_t r = 0; r < 4; ++r) {
+      const run_options mine{.when_dry = rule, .ranks = {.rank = r, .world_size = 4}, .resume = whole.positions[5]};
+      sum += run(sets, mine).stats.digest;
+    }
+    CHECK(sum == whole.stats.digest);
+    CHECK(whole.stats.digest != 0);
   }
 }
 

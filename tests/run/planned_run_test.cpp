@@ -10,6 +10,8 @@ namespace {
 
 /// Counts of samples, and no samples.
 struct only_counts {
+  using item = mr::record;
+
   std::vector<std::uint64_t> all;
   const std::vector<std::uint64_t>& counts() const { return all; }
   std::uint64_t fingerprint() const { return 1; }

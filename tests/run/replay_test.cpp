@@ -57,6 +57,7 @@ TEST_CASE("one row for each sample: resumed behind any batch of three epochs") {
   for (const std::size_t window : {1, 2, 7, 40, 5'000})
     for (const bool drop_last : {true, false})
       for (const std::size_t size : {1, 8, 101}) {
+        if (size == 1 && (window != 7 || drop_last)) continue;   // three hundred cuts each
         CAPTURE(window);
         CAPTURE(drop_last);
         CAPTURE(size);

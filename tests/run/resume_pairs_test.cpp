@@ -1,5 +1,6 @@
 // Saved here, restored there: what is delivered is what an unbroken run delivers, whatever else changes between the
-// two. MILLRACE_PAIRS says how many random (save, restore) pairs to try, MILLRACE_FIRST_SEED from where.
+// two. MILLRACE_PAIRS says how many random (save, restore) pairs to try, MILLRACE_SETTINGS with how many settings to
+// stop behind every batch, MILLRACE_FIRST_SEED from where, MILLRACE_DIGEST_SEEDS how many orders to see in full.
 #include "resume_chain.hpp"
 
 #include <millrace/base/clock.hpp>
@@ -85,6 +86,52 @@ TEST_CASE("chains of random cuts, over random settings: nothing is repeated, los
                 static_cast<unsigned long long>(pairs), static_cast<unsigned long long>(runs),
                 static_cast<unsigned long long>(processes), seconds, static_cast<double>(pairs) / seconds);
   }
+}
+
+TEST_CASE("one digest for each of five seeds, whatever the workers and the ranks: global batch 192") {
+  const temporary_folder folder;
+  settings s{.data = write_data(folder, "grid", {300, 0, 1, 411, 60}), .epochs = 2, .window = 200, .global_batch = 192};
+  const std::uint64_t seeds = asked("MILLRACE_DIGEST_SEEDS", 5);
+  std::set<std::string> texts;
+  for (s.seed = 1; s.seed <= seeds; ++s.seed) {
+    const piece whole = run_unbroken(s);
+    texts.insert(whole.text);
+    for (const int threads : {0, 1, 2, 3, 4, 8})
+      for (const std::size_t world_size : world_sizes) {
+        CAPTURE(threads);
+        CAPTURE(world_size);
+        const piece all = run(s, {.world_size = world_size, .threads = threads}, "", s.batches());
+        REQUIRE(all.batches == whole.batches);
+        REQUIRE(all.text == whole.text);   // the summed digest is in it
+      }
+  }
+  CHECK(texts.size() == seeds);
+}
+
+TEST_CASE("behind every batch of three epochs, over random settings: the rest is what it would have been") {
+  const std::uint64_t wanted = asked("MILLRACE_SETTINGS", 2), first_seed = asked("MILLRACE_FIRST_SEED", 1);
+  const temporary_folder folder;
+  const auto data = write_data_sets(folder, 12);
+  std::uint64_t tried = 0, pairs = 0;
+  for (std::uint64_t seed = first_seed; tried < wanted; ++seed) {
+    CAPTURE(seed);
+    mr::draw random({.seed = seed, .stage = 1});
+    settings s = draw_settings(random, data);
+    s.epochs = 3;
+    if (s.batches() < 12 || s.batches() > 120) continue;
+    ++tried;
+    const piece whole = run_unbroken(s);
+    chain walk(s, whole);
+    while (walk.left() > 1) {
+      walk.go(draw_conduct(random, s), 1);
+      chain rest = walk;
+      rest.go(draw_conduct(random, s), rest.left());
+      pairs += 2;
+    }
+  }
+  if (std::getenv("MILLRACE_SETTINGS"))
+    std::printf("result: every_batch settings=%llu pairs=%llu\n", static_cast<unsigned long long>(tried),
+                static_cast<unsigned long long>(pairs));
 }
 
 TEST_CASE("every number of ranks goes on where every other one stopped, at ten cuts") {

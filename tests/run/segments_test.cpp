@@ -1,4 +1,5 @@
 #include "quiet_sessions.hpp"
+#include "stall_watchdog.hpp"
 
 #include <millrace/run/feed.hpp>
 #include <millrace/stages/from.hpp>
@@ -6,9 +7,6 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <thread>
 
@@ -121,15 +119,7 @@ TEST_CASE("filter drops what it is told to") {
 
 // Threads that miss each other's news sleep for ever; small runs of cheap stages give them the most chances.
 TEST_CASE("no run stalls") {
-  std::mutex mutex;
-  std::condition_variable_any changed;
-  const std::jthread watchdog([&](std::stop_token stop) {
-    std::unique_lock lock(mutex);
-    changed.wait_for(lock, stop, std::chrono::minutes(2), [] { return false; });
-    if (stop.stop_requested()) return;
-    std::fputs("a run has stalled\n", stderr);
-    std::abort();
-  });
+  const stall_watchdog watchdog;
   for (int n = 200; n < 500; ++n) {
     auto options = quiet(1 + n % 3, 2);
     options.io_threads = 1 + static_cast<unsigned>(n / 3 % 4);

@@ -60,6 +60,34 @@ TEST_CASE("pixels and labels of a sample stay together from the shard to the bat
   }
 }
 
+namespace {
+
+struct raw_example {
+  mr::bytes data;
+};
+raw_example raw(const mr::record& r) { return {r["bin"]}; }
+
+}  // namespace
+
+TEST_CASE("bytes of a record are a column of u8 as they are, all of one length") {
+  const temporary_folder folder;
+  mr::shard_writer shards({.pattern = folder / "raw-%d.tar"});
+  for (const std::string text : {"abcde", "fghij", "klmno", "pq"}) shards.write(text, {{"bin", text}});
+  shards.close();
+  for (const int threads : {0, 2}) {
+    mr::session run{mr::shards(folder.path()) | mr::map(raw) | mr::batch<&raw_example::data>({.size = 1}),
+                    quiet(threads)};
+    for (const std::string text : {"abcde", "fghij", "klmno"}) {
+      const auto b = run.next();
+      const auto column = b.get<&raw_example::data>();
+      static_assert(std::is_same_v<decltype(column.host()[0]), std::uint8_t&>);
+      CHECK(column.shape == std::array<std::size_t, 2>{1, 5});
+      CHECK(std::string(column.host().begin(), column.host().end()) == text);
+    }
+    CHECK_THROWS_WITH_AS(static_cast<void>(run.next()), doctest::Contains("[2] here, but [5]"), mr::data_error);
+  }
+}
+
 TEST_CASE("in front of a truncation every sample is delivered, then one error that names shard, offset and last key") {
   const temporary_folder folder;
   const std::string pattern = write_gray_shards(folder);

@@ -24,6 +24,7 @@ TEST_CASE("a fifo gives back what it was given, in order, whatever the pattern o
       slow.pop_front();
     }
     REQUIRE(ours.size() == slow.size());
+    if (!slow.empty()) REQUIRE(*ours[slow.size() - 1] == slow.back());
   }
   ours.clear();
   CHECK(ours.empty());
@@ -41,11 +42,26 @@ TEST_CASE("an entry of a ring has room again once it was taken") {
   CHECK_FALSE(ring.has_room(4));
   CHECK(ring.take(0) == 10);
   CHECK(ring.has_room(4));
-  ring.fill(4, [](int& place) {
-    CHECK(place == 0);
-    place = 13;
-  });
+  ring.put(4, 13);
   CHECK(ring.take(4) == 13);
+}
+
+TEST_CASE("a ring keeps what was put until it is taken, and no longer than the ring itself") {
+  const auto value = std::make_shared<int>(7);
+  {
+    mr::item_ring<std::shared_ptr<int>> ring(2);
+    for (std::uint64_t t = 0; t < 5; ++t) {
+      ring.put(t, std::shared_ptr<int>(value));
+      REQUIRE(value.use_count() == 2);
+      CHECK(ring.peek(t) == value);
+      CHECK(ring.take(t) == value);
+      REQUIRE(value.use_count() == 1);
+    }
+    ring.put(5, std::shared_ptr<int>(value));
+    ring.put(6, std::shared_ptr<int>(value));
+    REQUIRE(value.use_count() == 3);
+  }
+  CHECK(value.use_count() == 1);
 }
 
 TEST_CASE("a sleeper is woken by every change it waits for") {

@@ -108,6 +108,7 @@ __attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_instruction(std
   const std::byte* const end = at + data.size();
   if (data.size() >= 3 * 4096) at = crc32c_by_lanes<4096>(at, end, state);
   if (data.size() >= 3 * 256) at = crc32c_by_lanes<256>(at, end, state);
+  if (data.size() >= 3 * 64) at = crc32c_by_lanes<64>(at, end, state);   // of 2 KiB, what is left is a quarter
   std::uint64_t wide = state;
   std::size_t left = static_cast<std::size_t>(end - at);
   for (; left >= 8; left -= 8, at += 8) {

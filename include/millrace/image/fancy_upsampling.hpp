@@ -1,6 +1,6 @@
 // libjpeg's "fancy" upsampling of chroma and its conversion of YCbCr to RGB, bit for bit, in small row kernels.
 //
-//   portable_upsampling::sum_rows(near, far, count, sums);                        // 3 * near + far
+//   portable_upsampling::sum_rows(nearer, farther, count, sums);                        // 3 * nearer + farther
 //   portable_upsampling::color_half({.luma = y, .blue = sums_b, .red = sums_r, .count = 64, .rgb = {r, g, b}});
 //
 // A chroma sample lies between two pixels, so a pixel takes 3/4 of the nearer and 1/4 of the farther sample on each
@@ -31,12 +31,12 @@ struct color_row {
 };
 
 struct portable_upsampling {
-  static void sum_rows(const std::uint8_t* near, const std::uint8_t* far, std::size_t count,
+  static void sum_rows(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count,
                        std::int16_t* sums) noexcept {
-    for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<std::int16_t>(3 * near[i] + far[i]);
+    for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<std::int16_t>(3 * nearer[i] + farther[i]);
   }
 
-  /// Chroma that is subsampled vertically only: u8, rounded by `bias` (1 where `far` lies above, 2 below).
+  /// Chroma that is subsampled vertically only: u8, rounded by `bias` (1 where `farther` lies above, 2 below).
   static void blend_rows(const std::int16_t* sums, std::size_t count, int bias, std::uint8_t* out) noexcept {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>((sums[i] + bias) >> 2);
   }

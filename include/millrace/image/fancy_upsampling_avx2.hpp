@@ -25,11 +25,11 @@
 namespace millrace::inline MILLRACE_ABI::detail {
 
 struct avx2_upsampling {
-  static void sum_rows(const std::uint8_t* near, const std::uint8_t* far, std::size_t count,
+  static void sum_rows(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count,
                        std::int16_t* sums) noexcept {
     for (std::size_t i = 0; i < count; i += 16) {
-      const __m256i n = words(near + i);
-      store(sums + i, _mm256_add_epi16(_mm256_add_epi16(_mm256_slli_epi16(n, 1), n), words(far + i)));
+      const __m256i n = words(nearer + i);
+      store(sums + i, _mm256_add_epi16(_mm256_add_epi16(_mm256_slli_epi16(n, 1), n), words(farther + i)));
     }
   }
 

@@ -9,13 +9,12 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/item/tensor.hpp>
-#include <millrace/image/libjpeg.hpp>
+#include <millrace/image/jpeg_output.hpp>
 
+#include <array>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,42 +35,19 @@ struct jpeg_encode_options {
 
 namespace detail {
 
-/// One use of libjpeg's compressor. As in jpeg_decoder, longjmp crosses only functions that own nothing.
-class jpeg_compressor {
+class jpeg_compressor : private jpeg_output {
  public:
-  jpeg_compressor() = default;
-  jpeg_compressor(const jpeg_compressor&) = delete;
-  jpeg_compressor& operator=(const jpeg_compressor&) = delete;
-  ~jpeg_compressor() {
-    jpeg_destroy_compress(&info_);
-    std::free(file_);
-  }
-
   std::vector<std::byte> encode(const image& pixels, const jpeg_encode_options& options) {
     if (!compress(pixels.data(), pixels.shape(), options))
-      throw setup_error("the picture cannot be encoded: " + printable(text_), "Change the options or the shape",
+      throw setup_error("the picture cannot be encoded: " + text(), "Change the options or the shape",
                         {.stage = "jpeg"});
-    const auto* begin = reinterpret_cast<const std::byte*>(file_);
-    return {begin, begin + size_};
+    return take();
   }
 
  private:
-  [[noreturn]] static void leave(j_common_ptr info) {
-    auto& self = *static_cast<jpeg_compressor*>(info->client_data);
-    info->err->format_message(info, self.text_);
-    std::longjmp(self.escape_, 1);
-  }
-
   bool compress(const std::uint8_t* pixels, const std::array<std::size_t, 3>& shape,
                 const jpeg_encode_options& options) noexcept {
-    info_.err = jpeg_std_error(&messages_);
-    messages_.error_exit = [](j_common_ptr info) { leave(info); };
-    messages_.emit_message = [](j_common_ptr, int) {};
-    messages_.output_message = [](j_common_ptr) {};
-    info_.client_data = this;
     if (setjmp(escape_) != 0) return false;
-    jpeg_create_compress(&info_);
-    jpeg_mem_dest(&info_, &file_, &size_);
     info_.image_height = static_cast<JDIMENSION>(shape[0]);
     info_.image_width = static_cast<JDIMENSION>(shape[1]);
     info_.input_components = static_cast<int>(shape[2]);
@@ -97,13 +73,6 @@ class jpeg_compressor {
     jpeg_finish_compress(&info_);
     return true;
   }
-
-  jpeg_compress_struct info_{};
-  jpeg_error_mgr messages_{};
-  std::jmp_buf escape_{};
-  char text_[JMSG_LENGTH_MAX] = {};
-  unsigned char* file_ = nullptr;
-  unsigned long size_ = 0;
 };
 
 }  // namespace detail

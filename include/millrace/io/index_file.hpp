@@ -172,6 +172,7 @@ struct index_summary {
   std::uint32_t samples = 0, members = 0, known_checksums = 0;
   std::uint64_t fingerprint = 0;
   bool shard_is_whole = false;
+  shard_identity shard{};        ///< that the index was made for
 };
 inline index_summary summarise_index(const std::string& path, const shard_identity& shard) {
   const detail::open_index_file file(path, O_RDONLY);
@@ -184,7 +185,7 @@ inline index_summary summarise_index(const std::string& path, const shard_identi
   if (state != index_file_state::good) return {.state = state};
   return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
           .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
-          .shard_is_whole = head.state == shard_index::shard_state::whole};
+          .shard_is_whole = head.state == shard_index::shard_state::whole, .shard = head.identity()};
 }
 
 /// Writes the index if the file does not hold all of it yet; takes over the checksums that the file has.

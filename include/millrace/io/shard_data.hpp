@@ -5,24 +5,38 @@
 //   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i]; stops at the first bad one
 //   data.fingerprint();                                         // of names, sizes and members: for resume points
 //
-// Indexes are loaded, or made and kept (index_build.hpp). Neighbours in a shard are read at once (indexed_reader.hpp);
-// checksums are learned at the first reading and checked at all later ones. At most 128 files stay open.
+// Indexes are made and kept if they are not there (index_build.hpp). At the start only their heads are read, the rest
+// when a shard is first read; one that is damaged is made again then. Neighbours in a shard are read at once
+// (indexed_reader.hpp); checksums are learned at the first reading and checked at all later ones. At most 128 files
+// stay open. Of shards with small samples whole stretches are read once expect() has told how far a sample's turn is
+// from that of its neighbours, and there is memory to hold them until then (stretch_cache.hpp).
 // Errors: a compressed shard is a setup_error, a damaged one the data_error of shard_reader, both at the start and
-// naming the shard; later as indexed_reader. Threads: read() from any number at a time.
+// naming the shard; later as indexed_reader, and a data_error for a shard that was replaced meanwhile.
+// Threads: read() from any number at a time.
 #pragma once
 
 #include <millrace/io/indexed_reader.hpp>
 #include <millrace/io/index_build.hpp>
+#include <millrace/io/stretch_cache.hpp>
 #include <millrace/item/sample.hpp>
 
+#include <atomic>
 #include <mutex>
-#include <numeric>
+#include <optional>
 
 namespace millrace::inline MILLRACE_ABI {
 
 struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
+  int progress_file = -1;          ///< of index_build_options
+};
+
+/// In which order samples will be asked for.
+struct expected_order {
+  std::uint64_t window = 0;           ///< how far a shuffle moves a sample, in samples of all lanes that are read here
+  std::uint64_t lanes = 1;            ///< places in the shards that are read at the same time
+  std::size_t most_held_bytes = 0;    ///< that may be held of samples whose turn has not come
 };
 
 class shard_data {
@@ -32,17 +46,21 @@ class shard_data {
   explicit shard_data(std::vector<std::string> names, shard_data_options options = {})
       : names_(std::move(names)),
         options_(std::move(options)),
-        indexes_(build_indexes(names_, {.files = options_.files}).indexes),
+        shards_(names_.size()),
         idle_(names_.size()) {
     fingerprint_ = names_.size();
+    auto found = build_indexes(
+        names_, {.files = options_.files, .heads_only = true, .progress_file = options_.progress_file});
     for (std::size_t i = 0; i < names_.size(); ++i) {
+      shards_[i].head = found.heads[i];
+      shards_[i].index = std::move(found.indexes[i]);
+      shards_[i].known_checksums = shards_[i].head.known_checksums;
       check(i);
-      counts_.push_back(indexes_[i]->samples());
-      known_.push_back(indexes_[i]->known_checksums());
-      bytes_ += indexes_[i]->identity().size_bytes;
+      counts_.push_back(shards_[i].head.samples);
+      bytes_ += shards_[i].head.shard.size_bytes;
       const std::string_view name = std::string_view(names_[i]).substr(names_[i].rfind('/') + 1);
-      const std::uint64_t named = digest_bytes(std::as_bytes(std::span(name)), indexes_[i]->fingerprint());
-      fingerprint_ = combine_keys(fingerprint_, combine_keys(named, indexes_[i]->identity().size_bytes));
+      const std::uint64_t named = digest_bytes(std::as_bytes(std::span(name)), shards_[i].head.fingerprint);
+      fingerprint_ = combine_keys(fingerprint_, combine_keys(named, shards_[i].head.shard.size_bytes));
     }
   }
 
@@ -51,7 +69,9 @@ class shard_data {
   /// Keeps the checksums that were learned.
   ~shard_data() {
     for (std::size_t i = 0; i < names_.size(); ++i) try {
-        if (indexes_[i]->known_checksums() > known_[i]) keep_index(index_path(names_[i], options_.files), *indexes_[i]);
+        const auto& index = shards_[i].index;
+        if (index && index->known_checksums() > shards_[i].known_checksums)
+          keep_index(index_path(names_[i], options_.files), *index);
       } catch (const error&) {
         // Where indexes cannot be kept they are made, and checksums learned, each time.
       }
@@ -61,7 +81,7 @@ class shard_data {
   const std::string& name(std::size_t part) const noexcept { return names_[part]; }
   /// Shard, key and offset of a sample.
   place place_of(const located_sample& s) const {
-    const indexed_sample found = indexes_[s.part]->sample(static_cast<std::uint32_t>(s.index));
+    const indexed_sample found = index(static_cast<std::size_t>(s.part)).sample(static_cast<std::uint32_t>(s.index));
     return {.shard = names_[s.part], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
   }
   /// Of all shards, headers and all.
@@ -69,38 +89,39 @@ class shard_data {
   /// Folders, times and payloads do not count.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
+  /// Before the first read(). Returns the bytes that will be held; 0 where each sample is read when its turn comes.
+  std::size_t expect(const expected_order& order) {
+    std::uint64_t samples = 0;
+    for (const std::uint64_t count : counts_) samples += count;
+    if (order.window <= 1 || samples == 0 || bytes_ / samples > largest_small_bytes) return 0;
+    // A stretch is here from when its first sample may come until its last one has, and lanes begin and end within one.
+    const std::uint64_t window = std::min(order.window, samples);
+    const std::uint64_t held = window * (bytes_ / samples) + 3 * order.lanes * stretch_bytes;
+    if (held > order.most_held_bytes) return 0;
+    stretches_.emplace(detail::stretch_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
+    return static_cast<std::size_t>(held);
+  }
+
   /// Returns how many at the front of `wanted` are good; `failure` is what is wrong with the next one.
   std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure) {
-    std::vector<std::size_t> order(wanted.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return wanted[a].part < wanted[b].part; });
-    std::size_t good = wanted.size();
-    std::vector<std::uint32_t> numbers;
-    std::vector<record> found;
-    for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
-      const std::uint64_t part = wanted[order[first]].part;
-      numbers.clear();
-      for (end = first; end < order.size() && wanted[order[end]].part == part; ++end)
-        numbers.push_back(static_cast<std::uint32_t>(wanted[order[end]].index));
-      found.assign(numbers.size(), {});
-      std::size_t read = 0;
-      std::exception_ptr wrong;
-      try {
-        auto shard = take(static_cast<std::size_t>(part));
-        read = shard->reader.read(numbers, found);
-        if (read < numbers.size()) wrong = shard->reader.failure();
-        give_back(static_cast<std::size_t>(part), std::move(shard));
-      } catch (...) {
-        wrong = std::current_exception();
-      }
-      for (std::size_t i = 0; i < read; ++i) records[order[first + i]] = std::move(found[i]);
-      if (read < numbers.size() && order[first + read] < good) {
-        good = order[first + read];
-        failure = wrong;
-      }
+    request asked{.records = records, .good = wanted.size(), .failure = failure};
+    // Whoever starts waits for these: no time to read their neighbours too.
+    const bool begins = !begun_.exchange(true);
+    std::vector<wish> all(wanted.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = {wanted[i].part << 32 | wanted[i].index, i};
+    std::sort(all.begin(), all.end(), [](const wish& a, const wish& b) { return a.sample < b.sample; });
+    // Threads that read one after the other begin at different shards, so as not to wait for the same stretch.
+    const auto middle = std::find_if(all.begin(), all.end(), [&](const wish& w) {
+      return w.part() == wanted.front().part;
+    });
+    std::rotate(all.begin(), middle, all.end());
+    for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
+      while (end < all.size() && all[end].part() == all[first].part()) ++end;
+      const auto of_shard = std::span<const wish>(all).subspan(first, end - first);
+      if (!begins && stretch_samples(all[first].part()) > 1) read_by_stretches(asked, of_shard);
+      else read_now(asked, of_shard);
     }
-    return good;
+    return asked.good;
   }
 
  private:
@@ -113,13 +134,120 @@ class shard_data {
     indexed_reader reader;
   };
 
+  static constexpr std::size_t stretch_bytes = std::size_t{256} << 10;
+  static constexpr std::size_t largest_small_bytes = std::size_t{16} << 10;   // of a sample, headers and all
+
+  struct wish {
+    std::uint64_t sample = 0;   // part, then number in 32 bits
+    std::size_t position = 0;   // in the caller's list
+
+    std::size_t part() const noexcept { return static_cast<std::size_t>(sample >> 32); }
+    std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(sample); }
+  };
+  struct request {
+    std::span<record> records;
+    std::size_t good;
+    std::exception_ptr& failure;
+  };
+
+  /// 0: samples of that shard are not read by stretches.
+  std::uint32_t stretch_samples(std::size_t part) const noexcept {
+    const std::uint64_t sample_bytes = shards_[part].head.shard.size_bytes / std::max<std::uint64_t>(1, counts_[part]);
+    if (!stretches_ || sample_bytes > largest_small_bytes) return 0;
+    return static_cast<std::uint32_t>(stretch_bytes / std::max<std::uint64_t>(1, sample_bytes));
+  }
+
+  void read_by_stretches(request& asked, std::span<const wish> wishes) {
+    const std::size_t part = wishes.front().part();
+    const std::uint32_t length = stretch_samples(part);
+    std::vector<std::uint32_t> offsets;
+    std::vector<record*> places;
+    std::vector<wish> missing;
+    for (std::size_t first = 0, end = 0; first < wishes.size(); first = end) {
+      const std::uint32_t stretch = wishes[first].number() / length;
+      offsets.clear();
+      places.clear();
+      for (end = first; end < wishes.size() && wishes[end].number() / length == stretch; ++end) {
+        offsets.push_back(wishes[end].number() % length);
+        places.push_back(&asked.records[wishes[end].position]);
+      }
+      stretches_->take({.part = part, .number = stretch}, offsets, places,
+                       [&](std::vector<record>& records) { read_stretch(part, stretch, records); });
+      for (; first < end; ++first)
+        if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
+    }
+    if (!missing.empty()) read_now(asked, missing);   // and what is wrong with each of them comes to light
+  }
+
+  /// Those that cannot be read are left empty.
+  void read_stretch(std::size_t part, std::uint32_t stretch, std::vector<record>& records) {
+    const std::uint64_t first = std::uint64_t{stretch} * stretch_samples(part);
+    const std::uint64_t count = std::min<std::uint64_t>(stretch_samples(part), counts_[part] - first);
+    std::vector<std::uint32_t> numbers(static_cast<std::size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
+    records.resize(numbers.size());
+    try {
+      auto shard = take(part);
+      static_cast<void>(shard->reader.read(numbers, records));
+      give_back(part, std::move(shard));
+    } catch (const error&) {
+      // Of the shard itself, which whoever asks for one of these samples will meet again.
+    }
+  }
+
+  void read_now(request& asked, std::span<const wish> wishes) {
+    const std::size_t part = wishes.front().part();
+    std::vector<std::uint32_t> numbers(wishes.size());
+    std::vector<record> found(wishes.size());
+    // In the order of the caller's list, so that the first failure is the one to tell of.
+    std::vector<wish> in_order(wishes.begin(), wishes.end());
+    std::sort(in_order.begin(), in_order.end(), [](const wish& a, const wish& b) { return a.position < b.position; });
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = in_order[i].number();
+    std::size_t read = 0;
+    std::exception_ptr wrong;
+    try {
+      auto shard = take(part);
+      read = shard->reader.read(numbers, found);
+      if (read < numbers.size()) wrong = shard->reader.failure();
+      give_back(part, std::move(shard));
+    } catch (...) {
+      wrong = std::current_exception();
+    }
+    for (std::size_t i = 0; i < read; ++i) asked.records[in_order[i].position] = std::move(found[i]);
+    if (read < numbers.size() && in_order[read].position < asked.good) {
+      asked.good = in_order[read].position;
+      asked.failure = wrong;
+    }
+  }
+
+  struct shard {
+    index_summary head{};
+    std::shared_ptr<shard_index> index{};
+    std::uint64_t known_checksums = 0;   // in the file
+    std::once_flag loaded{};
+  };
+
+  /// Of shards that are not whole the index is there from the start.
   void check(std::size_t part) {
-    if (indexes_[part]->state() == shard_index::shard_state::compressed)
+    if (!shards_[part].index) return;
+    const auto state = shards_[part].index->state();
+    if (state == shard_index::shard_state::compressed)
       throw setup_error("the shard " + printable(names_[part]) + " is compressed: it cannot be read sample by sample",
                         "Unpack it to plain tar, or use shards()");
-    if (indexes_[part]->state() != shard_index::shard_state::damaged) return;
+    if (state != shard_index::shard_state::damaged) return;
     file_source file(names_[part]);
-    indexed_reader(file, *indexes_[part], pool_, options_.reader).throw_damage();
+    indexed_reader(file, *shards_[part].index, pool_, options_.reader).throw_damage();
+  }
+
+  shard_index& index(std::size_t part) const {
+    shard& s = shards_[part];
+    std::call_once(s.loaded, [&] {
+      if (s.index) return;
+      auto found = index_of(names_[part], s.head, {.files = options_.files});
+      s.known_checksums = found->known_checksums();
+      s.index = std::move(found);
+    });
+    return *s.index;
   }
 
   std::unique_ptr<open_shard> take(std::size_t part) {
@@ -130,7 +258,7 @@ class shard_data {
         return std::move(idle_[part]);
       }
     }
-    return std::make_unique<open_shard>(names_[part], *indexes_[part], pool_, options_.reader);
+    return std::make_unique<open_shard>(names_[part], index(part), pool_, options_.reader);
   }
 
   /// One stays open for each shard, as long as there are not too many.
@@ -149,9 +277,11 @@ class shard_data {
   const std::vector<std::string> names_;
   const shard_data_options options_;
   block_pool pool_;
-  const std::vector<std::shared_ptr<shard_index>> indexes_;
-  std::vector<std::uint64_t> counts_, known_;   // of each shard: samples; checksums that its file has
+  mutable std::vector<shard> shards_;   // an index is loaded when it is first asked for
+  std::vector<std::uint64_t> counts_;   // samples of each shard
   std::uint64_t bytes_ = 0, fingerprint_ = 0;
+  std::optional<detail::stretch_cache> stretches_;
+  std::atomic<bool> begun_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;
   std::size_t open_ = 0, oldest_ = 0;

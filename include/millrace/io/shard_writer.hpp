@@ -107,6 +107,13 @@ class basic_shard_writer {
     return written_;
   }
 
+  /// Where the shard of that number goes, written or not.
+  std::string path_of(std::uint64_t number) const {
+    const std::string digits = std::to_string(number);
+    const std::size_t zeros = number_digits_ > digits.size() ? number_digits_ - digits.size() : 0;
+    return before_number_ + std::string(zeros, '0') + digits + after_number_;
+  }
+
  private:
   void append_sample() {
     static constexpr std::array<std::byte, detail::tar_block_bytes> zeros{};
@@ -188,12 +195,6 @@ class basic_shard_writer {
   [[noreturn]] void refuse_pattern() const {
     throw setup_error("the pattern '" + printable(options_.pattern) + "' does not hold exactly one number",
                       "Write the number as %d or %06d, and a percent sign as %%");
-  }
-
-  std::string path_of(std::uint64_t number) const {
-    const std::string digits = std::to_string(number);
-    const std::size_t zeros = number_digits_ > digits.size() ? number_digits_ - digits.size() : 0;
-    return before_number_ + std::string(zeros, '0') + digits + after_number_;
   }
 
   shard_writer_options options_;

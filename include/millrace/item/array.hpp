@@ -57,7 +57,9 @@ struct npy_header {
   std::vector<std::size_t> shape{};
 };
 
-/// Reads the header: a Python dictionary with the keys descr, fortran_order and shape.
+/// Reads the header: a Python dictionary with the keys descr, fortran_order and shape. A template only so that
+/// including it costs little.
+template <class = void>
 class npy_header_parser {
  public:
   explicit npy_header_parser(std::string_view text) : text_(text) {}
@@ -169,7 +171,7 @@ array_layout layout_of(const bytes& field) {
   if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
   if (header_bytes > all.size() - header_at)
     throw_no_array(field, "is a .npy file that is cut short in its header", "Write it again");
-  auto header = npy_header_parser(all.substr(header_at, header_bytes)).parse();
+  auto header = npy_header_parser<>(all.substr(header_at, header_bytes)).parse();
   if (!header)
     throw_no_array(field,
                    "is a .npy file with a header of another kind: " +
@@ -204,15 +206,26 @@ array_layout layout_of(const bytes& field) {
           .payload = std::span<const std::byte>(field).subspan(header_at + header_bytes)};
 }
 
+template <array_element T>
+std::vector<T> elements_of(const array_layout& layout) {
+  if constexpr (std::same_as<T, std::uint8_t>) {   // may be read where they lie, so that no zeros are written first
+    const auto* const first = reinterpret_cast<const std::uint8_t*>(layout.payload.data());
+    return {first, first + layout.count};
+  } else {
+    std::vector<T> elements(layout.count);
+    if (layout.count > 0) std::memcpy(elements.data(), layout.payload.data(), layout.payload.size());
+    return elements;
+  }
+}
+
 }  // namespace detail
 
 /// A copy of the array in `field`, of any number of dimensions.
 template <detail::array_element T>
 shaped_array<T> array(const bytes& field) {
   auto layout = detail::layout_of<T>(field);
-  shaped_array<T> result{.shape = std::move(layout.shape), .data = std::vector<T>(layout.count)};
-  if (layout.count > 0) std::memcpy(result.data.data(), layout.payload.data(), layout.payload.size());
-  return result;
+  auto elements = detail::elements_of<T>(layout);
+  return {.shape = std::move(layout.shape), .data = std::move(elements)};
 }
 
 /// A copy of the array in `field`, which must have N dimensions.
@@ -226,9 +239,7 @@ tensor<T, N> array(const bytes& field) {
                            "Ask for the number of dimensions that was written");
   std::array<std::size_t, N> shape{};
   std::copy(layout.shape.begin(), layout.shape.end(), shape.begin());
-  tensor<T, N> result(shape);
-  if (layout.count > 0) std::memcpy(result.data(), layout.payload.data(), layout.payload.size());
-  return result;
+  return {shape, detail::elements_of<T>(layout)};
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

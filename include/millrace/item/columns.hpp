@@ -3,7 +3,8 @@
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   using both = mr::columns<&example::pixels, &example::label>;    // [B, H, W, 3] u8 and [B] i32
 //
-// A column type is one of: a number; std::array<number, N>; std::vector<number>; anything with shape() and span()
+// A column type is one of: a number; std::array<number, N>; std::vector<number>; bytes, such as a field of a record,
+// which become u8 and are copied once, from where they were read to into their row; anything with shape() and span()
 // (an image, a tensor); anything with `using element`, shape() and render(std::span<element> row) or
 // render(row, scratch&). A type that renders several rows better than one also has `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
@@ -11,6 +12,7 @@
 // Shapes are fixed by the first item of a run: another shape later is a data_error that names both.
 #pragma once
 
+#include <millrace/item/bytes.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
 
@@ -79,6 +81,15 @@ struct column_traits<std::vector<T>> {
   static std::array<std::size_t, 1> shape(const std::vector<T>& item) { return {item.size()}; }
   static void render(const std::vector<T>& item, std::span<T> row, scratch&) {
     if (!item.empty()) std::memcpy(row.data(), item.data(), item.size() * sizeof(T));
+  }
+};
+template <>
+struct column_traits<bytes> {
+  using element = std::uint8_t;
+  static constexpr std::size_t rank = 1;
+  static std::array<std::size_t, 1> shape(const bytes& item) { return {item.size()}; }
+  static void render(const bytes& item, std::span<std::uint8_t> row, scratch&) {
+    if (!item.empty()) std::memcpy(row.data(), item.data(), item.size());
   }
 };
 template <class T>

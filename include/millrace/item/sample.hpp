@@ -36,6 +36,23 @@ struct located_sample {
   friend bool operator==(const located_sample&, const located_sample&) = default;
 };
 
+namespace detail {
+template <class T>
+concept names_its_origin = requires(const T& item) {
+  { item.origin() } -> std::same_as<record>;
+};
+template <class T>
+concept has_origin = std::is_base_of_v<record, T> || names_its_origin<T>;
+}  // namespace detail
+
+/// The record that an item is or names, as its origin; nothing for other types.
+template <class T>
+record origin_of(const T& item) noexcept {
+  if constexpr (detail::names_its_origin<T>) return item.origin();
+  else if constexpr (detail::has_origin<T>) return item;
+  else return {};
+}
+
 template <class T>
 struct sample {
   enum class kind : std::uint8_t { item, void_row, epoch_end, failed };
@@ -49,6 +66,12 @@ struct sample {
   std::uint64_t place = 0;    ///< of the source's sample, in the order of its pass; what it is made into keeps it
   record origin{};
   std::exception_ptr error{};
+
+  /// Before the item is moved away: a record is its own origin.
+  void keep_origin() {
+    if constexpr (detail::has_origin<T>)
+      if (item && origin.empty()) origin = origin_of(*item);
+  }
 };
 
 /// Bytes that an item keeps alive, for memory budgets: exact for records, by size() for containers.
@@ -58,14 +81,6 @@ std::size_t held_bytes_of(const T& item) noexcept {
   else if constexpr (requires { item.size() * sizeof(*item.data()); })
     return sizeof(T) + item.size() * sizeof(*item.data());
   else return sizeof(T);
-}
-
-/// The record that an item is or names, as its origin; nothing for other types.
-template <class T>
-record origin_of(const T& item) noexcept {
-  if constexpr (std::is_base_of_v<record, T>) return item;
-  else if constexpr (requires { { item.origin() } -> std::same_as<record>; }) return item.origin();
-  else return {};
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

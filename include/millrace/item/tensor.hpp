@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -57,6 +58,11 @@ class tensor {
 
   tensor() = default;
   explicit tensor(std::array<std::size_t, N> shape) : shape_(shape), data_(count(shape)) {}
+  /// Of elements that are there, as many as the shape has.
+  tensor(std::array<std::size_t, N> shape, std::vector<T> elements) noexcept
+      : shape_(shape), data_(std::move(elements)) {
+    assert(data_.size() == count(shape));
+  }
 
   const std::array<std::size_t, N>& shape() const noexcept { return shape_; }
   std::size_t size() const noexcept { return data_.size(); }

@@ -16,18 +16,6 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-/// What a colour of the style sheet is named by.
-inline const char* style_of(stage_kind kind) noexcept {
-  switch (kind) {
-    case stage_kind::read: return "read";
-    case stage_kind::unpack: return "unpack";
-    case stage_kind::work: return "work";
-    case stage_kind::copy: return "copy";
-    case stage_kind::step: break;
-  }
-  return "step";
-}
-
 /// Calls `use` with the first and one past the last of each group of deliveries that becomes one point.
 template <class Use>
 void for_each_point(std::size_t count, const Use& use) {
@@ -71,7 +59,7 @@ inline std::string stage_chart(const run_report& r) {
                  blocked = 100 * r.figures.share(s, s.blocked_ns);
     const std::string name = s.seats > 1 ? s.name + " x" + std::to_string(s.seats) : s.name;
     p.text(12, y, name + ": " + fixed(busy, 1) + " % busy");
-    p.bar({0, busy, y + 4, y + 18}, style_of(s.kind), name + " busy " + fixed(busy, 1) + " %");
+    p.bar({0, busy, y + 4, y + 18}, name_of(s.kind), name + " busy " + fixed(busy, 1) + " %");
     if (starved > 0)
       p.bar({busy, busy + starved, y + 4, y + 18}, "starved", name + " starved " + fixed(starved, 1) + " %");
     if (blocked > 0)

@@ -27,6 +27,22 @@ enum class stage_kind : std::uint8_t {
   step      ///< the trainer: busy between two calls of next(), starved in next()
 };
 
+namespace detail {
+
+/// In reports, and in their style sheet.
+inline const char* name_of(stage_kind kind) noexcept {
+  switch (kind) {
+    case stage_kind::read: return "read";
+    case stage_kind::unpack: return "unpack";
+    case stage_kind::work: return "work";
+    case stage_kind::copy: return "copy";
+    case stage_kind::step: break;
+  }
+  return "step";
+}
+
+}  // namespace detail
+
 /// A piece of a fused stage: "decode", "resize", "map".
 struct part_figures {
   std::string name{};

@@ -73,17 +73,6 @@ class json_writer {
   bool first_ = true;
 };
 
-inline const char* name_of(stage_kind kind) noexcept {
-  switch (kind) {
-    case stage_kind::read: return "read";
-    case stage_kind::unpack: return "unpack";
-    case stage_kind::work: return "work";
-    case stage_kind::copy: return "copy";
-    case stage_kind::step: break;
-  }
-  return "step";
-}
-
 inline void add_quantiles(json_writer& out, std::string_view name, const distribution& d) {
   out.open(name, '{');
   out.add("count", d.count());

@@ -1,11 +1,13 @@
 // How storage answers to more reads at a time: from what was counted at each number of reads outstanding.
 //
-//   levels.add(3, {.ns = spent, .reads = 1, .bytes = n});     // a read ended, 3 were outstanding until then
+//   levels.add(3, {.ns = spent});                             // so long were exactly 3 outstanding
+//   levels.add(2, {.reads = 1, .read_ns = took, .bytes = n}); // a read ended, with 2 outstanding on average meanwhile
 //   levels.busy_ns();                                         // time with at least one outstanding
 //   std::optional<double> share = levels.contention();        // 0: latency, each adds speed; 1: one pipe, none does
 //
 // With k reads outstanding storage gives k x b / (1 + q (k - 1)) bytes per second: b is one read's speed, q the share
-// of a read that only one can have at a time. So k x time / bytes is a line over k, which is fitted, weighted by reads.
+// of a read that only one can have at a time. So the time of a read is a line over k, which is fitted, weighted by
+// reads. (Reads that ended per time at each level would be biased: who comes during a read lifts the level it ends at.)
 // Errors: too little seen gives no value. Threads: a value. Source: the universal scalability law (Gunther, Guerrilla
 // Capacity Planning, 2007) without its term for coherency, that is, Amdahl's law.
 #pragma once
@@ -26,9 +28,10 @@ class read_levels {
   static constexpr std::size_t most = 16;
 
   struct level {
-    std::uint64_t ns = 0;      ///< time with exactly so many outstanding
-    std::uint64_t reads = 0;   ///< that ended at this level
-    std::uint64_t bytes = 0;   ///< of them
+    std::uint64_t ns = 0;        ///< time with exactly so many outstanding
+    std::uint64_t reads = 0;     ///< with so many outstanding on average, rounded
+    std::uint64_t read_ns = 0;   ///< that they took together
+    std::uint64_t bytes = 0;     ///< of them
 
     friend bool operator==(const level&, const level&) = default;
   };
@@ -37,6 +40,7 @@ class read_levels {
     level& l = levels_[std::min(outstanding, most)];
     l.ns += more.ns;
     l.reads += more.reads;
+    l.read_ns += more.read_ns;
     l.bytes += more.bytes;
   }
   const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, most)]; }
@@ -60,7 +64,8 @@ class read_levels {
     return busy > 0 ? sum / busy : 0;
   }
 
-  /// q of the law above, 0..1. Needs two levels with at least 30 reads and 2 % of all of them each.
+  /// q of the law above, 0..1, if anything too low: a pipe that takes reads in turn shows as about a half, for who
+  /// comes behind a read does not slow it. Needs two levels with at least 30 reads and 2 % of all of them each.
   std::optional<double> contention() const noexcept {
     std::uint64_t all = 0;
     for (const auto& l : levels_) all += l.reads;
@@ -68,9 +73,9 @@ class read_levels {
     std::size_t seen = 0;
     for (std::size_t k = 1; k < most; ++k) {
       const level& l = levels_[k];
-      if (l.reads < 30 || l.reads * 50 < all || l.bytes == 0) continue;
+      if (l.reads < 30 || l.reads * 50 < all || l.read_ns == 0) continue;
       const auto x = static_cast<double>(k - 1), w = static_cast<double>(l.reads);
-      const double y = static_cast<double>(k) * static_cast<double>(l.ns) / static_cast<double>(l.bytes);
+      const double y = static_cast<double>(l.read_ns) / w;
       weight += w;
       sum_x += w * x;
       sum_y += w * y;
@@ -101,6 +106,7 @@ class read_levels {
     for (std::size_t k = 0; k <= most; ++k) {
       levels_[k].ns -= std::min(levels_[k].ns, earlier.levels_[k].ns);
       levels_[k].reads -= std::min(levels_[k].reads, earlier.levels_[k].reads);
+      levels_[k].read_ns -= std::min(levels_[k].read_ns, earlier.levels_[k].read_ns);
       levels_[k].bytes -= std::min(levels_[k].bytes, earlier.levels_[k].bytes);
     }
     return *this;

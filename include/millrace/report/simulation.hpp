@@ -83,7 +83,7 @@ class flow_simulation {
     double until;   // of progress_
     std::uint64_t number;
     std::size_t seat;
-    double started;
+    double started, outstanding_before;   // the latter of outstanding_ns_
     bool operator<(const read& other) const noexcept {
       return until != other.until ? until > other.until : number > other.number;
     }
@@ -129,6 +129,7 @@ class flow_simulation {
     const double spent = at - now_;
     now_ = at;
     progress_ += spent * read_speed();
+    outstanding_ns_ += spent * static_cast<double>(reading_.size());
     reads_ns_[std::min(reading_.size(), read_levels::most)] += spent;
     const auto pass = [&](std::size_t stage, std::size_t busy, std::size_t idle, bool starved) {
       times& t = busy_[stage];
@@ -185,7 +186,8 @@ class flow_simulation {
     while (!idle_readers_.empty() &&
            (held_bytes_ + bytes_of_read() <= static_cast<double>(m_.read_ahead_bytes) ||
             (next_read_ * m_.samples_per_read == available_ && available_ == head_))) {
-      reading_.push({progress_ + drawn(m_.read_ns, read_draws, next_read_), next_read_, idle_readers_.back(), now_});
+      reading_.push({progress_ + drawn(m_.read_ns, read_draws, next_read_), next_read_, idle_readers_.back(), now_,
+                     outstanding_ns_});
       idle_readers_.pop_back();
       ++next_read_;
       held_bytes_ += bytes_of_read();
@@ -194,8 +196,10 @@ class flow_simulation {
 
   void end_read() {
     const read r = reading_.top();
+    const double took = std::max(now_ - r.started, 1.0);
     figures_.reads_at_once.add(
-        reading_.size(), {.ns = 0, .reads = 1, .bytes = whole(bytes_of_read())});
+        static_cast<std::size_t>(whole(std::max((outstanding_ns_ - r.outstanding_before) / took, 1.0))),
+        {.reads = 1, .read_ns = whole(took), .bytes = whole(bytes_of_read())});
     reading_.pop();
     note(reading_stage_, r.seat, r.started, timeline_span::no_batch);
     figures_.stages[reading_stage_].items += m_.samples_per_read;
@@ -286,7 +290,7 @@ class flow_simulation {
   std::vector<std::vector<std::uint32_t>> tracks_;
   std::array<double, read_levels::most + 1> reads_ns_{};
 
-  double now_ = 0, progress_ = 0, held_bytes_ = 0, bytes_read_ = 0, step_ended_ = 0;
+  double now_ = 0, progress_ = 0, outstanding_ns_ = 0, held_bytes_ = 0, bytes_read_ = 0, step_ended_ = 0;
   std::uint64_t order_ = 0;
   std::priority_queue<event> events_;
   std::priority_queue<read> reading_;

@@ -13,7 +13,7 @@
 // the walk's: then it wins. Two limits within 10 % of each other are balanced: speeding up one brings less than that.
 // Workers that got less than 95 % of the processor while they worked, by a quota or by neighbours, are CPU-starved.
 // Reads of which storage gave under 5 % are a matter of the page cache. Reads are bound by bandwidth from 85 % of the
-// known ceiling on, or where reads slow each other down by half or more (read_levels.hpp); else by latency.
+// known ceiling on, or where reads slow each other down by a quarter or more (read_levels.hpp); else by latency.
 // Errors: fewer than 5 batches, or none with a trainer in it, give bound_by::unknown. Threads: a pure function.
 // Source of the walk's threshold: 5 % is what TensorFlow's profiler calls not input-bound.
 #pragma once
@@ -125,7 +125,7 @@ inline void judge_reading(const flow_figures& f, const stage_figures& read, verd
     v.cause = bound_cause::page_cache;
     v.advice = "Storage is not what is slow: more I/O threads, or an index, so that less is parsed";
   } else if (f.storage_ceiling_bytes_per_s > 0 ? speed >= 0.85 * f.storage_ceiling_bytes_per_s
-                                               : contention && *contention >= 0.5) {
+                                               : contention && *contention >= 0.25) {
     v.cause = bound_cause::bandwidth;
     v.advice = "Faster storage, a copy on a local disk, or smaller samples; more reads at a time do not help";
   } else if (f.storage_ceiling_bytes_per_s > 0 || contention) {

@@ -15,15 +15,18 @@
 #pragma once
 
 #include <millrace/run/delivery.hpp>
+#include <millrace/sync/fifo.hpp>
 #include <millrace/sync/trace_range.hpp>
 
-#include <deque>
+#include <array>
 #include <optional>
 #include <thread>
 
 namespace millrace::inline MILLRACE_ABI {
 
-class copying_delivery final : public delivery {
+/// A template only so that including it costs little: a session on such a device makes it.
+template <class = void>
+class basic_copying_delivery final : public delivery {
  public:
   struct options {
     std::size_t device_slots = 3;
@@ -32,9 +35,9 @@ class copying_delivery final : public delivery {
     bool fixed_slots = false;   ///< batch n lies in slot n % device_slots
   };
 
-  copying_delivery(std::shared_ptr<device_backend> backend, options o)
+  basic_copying_delivery(std::shared_ptr<device_backend> backend, options o)
       : delivery(std::move(backend)), options_(o), ring_(o.device_slots) {}
-  ~copying_delivery() override {
+  ~basic_copying_delivery() override {
     for (auto& s : ring_) {
       if (!s.data) continue;
       // Whatever uses the batch on the device has to be done with it.
@@ -157,24 +160,26 @@ class copying_delivery final : public delivery {
    public:
     void push_back(const copy_under_way& copy) {
       const std::lock_guard lock(mutex_);
-      all_.push_back(copy);
+      all_.push(copy_under_way(copy));
     }
     std::optional<copy_under_way> oldest() const {
       const std::lock_guard lock(mutex_);
-      return all_.empty() ? std::nullopt : std::optional(all_.front());
+      return all_.empty() ? std::nullopt : std::optional(all_[0]);
     }
     void pop_oldest() noexcept {
       const std::lock_guard lock(mutex_);
-      all_.pop_front();
+      static_cast<void>(all_.pop());
     }
     bool any_into(const device_slot& target) const {
       const std::lock_guard lock(mutex_);
-      return std::any_of(all_.begin(), all_.end(), [&](const auto& c) { return c.target == &target; });
+      for (std::size_t i = 0; i < all_.size(); ++i)
+        if (all_[i].target == &target) return true;
+      return false;
     }
 
    private:
     mutable std::mutex mutex_;
-    std::deque<copy_under_way> all_;
+    fifo<copy_under_way> all_;
   };
 
   /// Queues the next batch's copy, if it is ready and there is a device slot for it.
@@ -328,5 +333,6 @@ class copying_delivery final : public delivery {
   std::atomic<bool> stopped_{false};
   std::thread stager_, waiter_;
 };
+using copying_delivery = basic_copying_delivery<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -4,7 +4,6 @@
 
 #include <millrace/run/copying_delivery.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/run/session_plan.hpp>
 #include <millrace/sync/trace_range.hpp>
 
 #include <unistd.h>
@@ -266,6 +265,7 @@ class session<Flow>::engine {
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
                     .window = held_window()};
+    if constexpr (detail::plans_itself<source>) m.neighbour_bytes = planned_->held_bytes();
     if (intake_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
     m.check();

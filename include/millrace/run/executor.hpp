@@ -10,6 +10,7 @@
 // only if those tasks need nothing but themselves.
 #pragma once
 
+#include <millrace/sync/fifo.hpp>
 #include <millrace/sync/trace_range.hpp>
 
 // oneTBB 2021.8 includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest would add an eighth to
@@ -30,7 +31,6 @@
 #endif
 
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -70,13 +70,14 @@ class arena_executor final : public executor {
   tbb::task_arena arena_;
 };
 
-/// Own threads, for callables that wait.
-class thread_executor final : public executor {
+/// Own threads, for callables that wait. A template only so that including it costs little.
+template <class = void>
+class basic_thread_executor final : public executor {
  public:
-  explicit thread_executor(unsigned threads) {
+  explicit basic_thread_executor(unsigned threads) {
     for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
-  ~thread_executor() override {
+  ~basic_thread_executor() override {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -88,7 +89,7 @@ class thread_executor final : public executor {
   void submit(std::shared_ptr<worker_task> task, std::size_t seat) override {
     {
       const std::lock_guard lock(mutex_);
-      queue_.push_back({std::move(task), seat});
+      queue_.push({std::move(task), seat});
     }
     changed_.notify_one();
   }
@@ -107,8 +108,7 @@ class thread_executor final : public executor {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
         if (queue_.empty()) return;
-        next = std::move(queue_.front());
-        queue_.pop_front();
+        next = queue_.pop();
       }
       next.task->run_on_seat(next.seat);
     }
@@ -116,9 +116,10 @@ class thread_executor final : public executor {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<entry> queue_;   // at most one entry a seat
+  fifo<entry> queue_;   // at most one entry a seat
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
+using thread_executor = basic_thread_executor<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

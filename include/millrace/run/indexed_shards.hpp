@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 namespace millrace::inline MILLRACE_ABI {
 
 struct indexed_shards_options {
@@ -30,6 +32,7 @@ struct indexed_shards_options {
   std::vector<std::string> fields{};                         ///< wanted, "jpg;png" for alternatives; empty: all
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
   std::string index_folder{};                                ///< where indexes are kept; empty: each beside its shard
+  bool show_progress = true;   ///< on stderr, of making indexes, where that takes longer than a second
 };
 
 class indexed_shards_source {
@@ -41,7 +44,8 @@ class indexed_shards_source {
       : data_(std::make_shared<shard_data>(
             std::move(names),
             shard_data_options{.reader = {.fields = o.fields, .max_member_bytes = o.max_member_bytes},
-                               .files = {.cache_folder = o.index_folder}})) {}
+                               .files = {.cache_folder = o.index_folder},
+                               .progress_file = o.show_progress ? STDERR_FILENO : -1})) {}
 
   std::unique_ptr<planned> plan(const planned_run_options& o) const { return std::make_unique<planned>(data_, o); }
 

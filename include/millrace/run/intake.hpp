@@ -112,12 +112,14 @@ class intake final : public source_reading<Source>, public room_listener {
     while (!from.done && !stopped_.load() && !order_.finished()) {
       const std::uint64_t seen = news_count_.load();
       const bool still = stand_still();
-      if (may_read(from)) {
+      // Looked at once: workers may free bytes between two looks, and nobody would ask to be told of more.
+      const bool enough_bytes = read_ahead() >= options_.read_ahead_bytes;
+      if (may_read(from, enough_bytes)) {
         // Should this read take long, somebody else passes on what waits.
         if (expect_room() || still) read_and_append(lock, from, read, chunk_samples);
       } else {
         from.reader_waits = true;
-        bytes_wanted_ = bytes_wanted_ || read_ahead() >= options_.read_ahead_bytes;
+        bytes_wanted_ = bytes_wanted_ || enough_bytes;
         sleep(lock, seen, still);
         from.reader_waits = false;
       }
@@ -135,8 +137,8 @@ class intake final : public source_reading<Source>, public room_listener {
     read.more = true;
   }
 
-  bool may_read(const part& from) const {
-    if (read_ahead() < options_.read_ahead_bytes && from.samples.size() < most_queued) return true;
+  bool may_read(const part& from, bool enough_bytes) const {
+    if (!enough_bytes && from.samples.size() < most_queued) return true;
     return &from == order_.front() && from.samples.empty() && next_->backlog() == 0;
   }
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
@@ -150,6 +152,7 @@ class intake final : public source_reading<Source>, public room_listener {
   /// Passes on what there is. True if there was nothing, and the workers have nothing to take either: then no worker
   /// will ever free room that somebody here waits for.
   bool stand_still() {
+    next_->publish();   // what was read last would not count yet
     const bool drained = next_->backlog() == 0;
     return !pass_on_and_tell() && drained;
   }

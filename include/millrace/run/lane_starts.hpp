@@ -14,7 +14,7 @@
 #include <millrace/run/lane_intake.hpp>
 #include <millrace/run/ranks.hpp>
 
-#include <map>
+#include <unordered_map>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -43,7 +43,7 @@ class part_counts {
     entry* found;
     {
       const std::lock_guard lock(mutex_);
-      found = &entries_[{part, same_every_pass ? 0 : pass}];
+      found = &entries_[(same_every_pass ? 0 : pass) * source_->parts() + part];
     }
     const std::lock_guard lock(found->mutex);
     if (!found->known) {
@@ -80,7 +80,7 @@ class part_counts {
 
   const Source* const source_;
   std::mutex mutex_;
-  std::map<std::pair<std::size_t, std::uint64_t>, entry> entries_;
+  std::unordered_map<std::uint64_t, entry> entries_;   // by pass and part
   std::atomic<std::uint64_t> counted_{0};
 };
 
@@ -89,10 +89,10 @@ template <class Source>
 void enter_lane(lane_start& at, part_counts<Source>& counts) {
   const plan order(at.order);
   const std::uint64_t wanted = order.first_needed_for(at.place);
-  for (std::uint64_t empty_passes = 0; at.sample < wanted; ++at.pass, at.part = 0) {
+  for (std::uint64_t empty_passes = 0; wanted > at.sample; ++at.pass, at.part = 0) {
     const std::uint64_t before = at.sample;
     for (const std::size_t part : order.parts_of(at.pass)) {
-      const std::uint64_t samples = at.sample < wanted ? counts.of(part, at.pass) : 0;
+      const std::uint64_t samples = wanted > at.sample ? counts.of(part, at.pass) : 0;
       if (at.sample == wanted || at.sample + samples > wanted) return;
       at.sample += samples;
       ++at.part;

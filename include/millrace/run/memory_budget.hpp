@@ -36,6 +36,7 @@ struct memory_budget {
   std::size_t read_ahead_bytes = 0;
   std::size_t window = 0;    ///< of shuffle, in samples
   double sample_bytes = 0;   ///< encoded, mean of those read so far
+  std::size_t neighbour_bytes = 0;   ///< of small samples that are read with others, and whose turn has not come
 
   /// About half a window is held at a time.
   std::size_t window_bytes() const noexcept {
@@ -46,7 +47,8 @@ struct memory_budget {
     return std::max(read_ahead_bytes, static_cast<std::size_t>(static_cast<double>(batch_rows) * sample_bytes));
   }
   std::size_t total_bytes() const noexcept {
-    return (host_slots + (device_memory_apart ? 0 : device_slots)) * slot_bytes + encoded_bytes() + window_bytes();
+    return (host_slots + (device_memory_apart ? 0 : device_slots)) * slot_bytes + encoded_bytes() + window_bytes() +
+           neighbour_bytes;
   }
 
   std::string describe() const {
@@ -57,6 +59,8 @@ struct memory_budget {
     if (device_slots > 0 && !device_memory_apart) text += " + " + times(device_slots, "device slots", slot_bytes);
     text += " + read ahead " + readable_bytes(static_cast<double>(encoded_bytes()));
     if (window > 1) text += " + shuffle window " + std::to_string(window) + " / 2 x " + readable_bytes(sample_bytes);
+    if (neighbour_bytes > 0)
+      text += " + neighbours of samples read " + readable_bytes(static_cast<double>(neighbour_bytes));
     text += " = " + readable_bytes(static_cast<double>(total_bytes())) + " of " +
             readable_bytes(static_cast<double>(budget_bytes));
     if (device_memory_apart)

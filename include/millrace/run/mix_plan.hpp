@@ -102,7 +102,7 @@ class mix_plan {
     if (batch >= batches()) return 0;
     const std::uint64_t all =
         std::min<std::uint64_t>(positions_ - batch * options_.global_batch, options_.global_batch);
-    return all > mine.rank ? static_cast<std::size_t>((all - mine.rank - 1) / mine.world_size + 1) : 0;
+    return static_cast<std::size_t>(lane_plan::share(all, mine));
   }
   /// Samples at the end of an epoch that drop_last leaves out, since they fill no batch.
   std::uint64_t dropped_per_pass() const noexcept { return dropped_; }

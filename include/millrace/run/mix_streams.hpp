@@ -67,8 +67,7 @@ class mix_streams {
 
  private:
   struct identity {
-    std::uint64_t value = 0, pass = 0;
-    std::uint64_t id() const noexcept { return value; }
+    std::uint64_t id = 0, pass = 0;
   };
 
   struct state {
@@ -119,20 +118,21 @@ class mix_streams {
       return found;
     }
 
-    template <std::size_t I>
+    template <std::size_t Index>
     void take_from(std::size_t source, std::optional<item>& found, identity& who) {
-      if constexpr (I + 1 < sizeof...(Sources))
-        if (source != I) return take_from<I + 1>(source, found, who);
-      auto& stream = *std::get<I>(streams);
+      if constexpr (Index + 1 < sizeof...(Sources))
+        if (source != Index) return take_from<Index + 1>(source, found, who);
+      auto& stream = *std::get<Index>(streams);
       if (stream.dry(*counts))
-        throw setup_error(rule.sources[I].name + " of the mix has no sample", "Leave it out, or look at what it reads");
+        throw setup_error(rule.sources[Index].name + " of the mix has no sample",
+                          "Leave it out, or look at what it reads");
       auto taken = stream.take();
       who = {taken.id, taken.epoch};
-      found.emplace(item{std::variant<typename Sources::item...>(std::in_place_index<I>, std::move(*taken.item))});
+      found.emplace(item{std::variant<typename Sources::item...>(std::in_place_index<Index>, std::move(*taken.item))});
       ++given;
       // What is wrong with the sample after this one is no reason not to give this one.
       try {
-        if (stream.dry(*counts)) after_last(I, [&] { stream.begin_pass(stream.pass() + 1); });
+        if (stream.dry(*counts)) after_last(Index, [&] { stream.begin_pass(stream.pass() + 1); });
         if (length > 0 && given == length) over = true;
         check_memory();
       } catch (...) {
@@ -182,8 +182,11 @@ class mix_streams {
     explicit reader(std::shared_ptr<state> from) : from_(std::move(from)) {}
 
     std::optional<item> next() { return from_->next(last_); }
-    /// Which next() gave last.
-    const identity& last() const noexcept { return last_; }
+    /// Names what next() gave last.
+    void stamp(sample<item>& s) const noexcept {
+      s.id = last_.id;
+      s.pass = last_.pass;
+    }
     void report(tally& to) const {
       for (const counted& c : from_->counts->counts()) to.count(c.what, c.times);
     }

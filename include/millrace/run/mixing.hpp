@@ -98,12 +98,4 @@ class mixing {
   mixing_figures figures_;
 };
 
-/// In its place for plans that no forecast is known for.
-struct unobserved_mixing {
-  template <class Plan>
-  explicit unobserved_mixing(const Plan&, const ranks&) {}
-  void add(const planned_sample&) const noexcept {}
-  mixing_figures figures() const noexcept { return {}; }
-};
-
 }  // namespace millrace::inline MILLRACE_ABI

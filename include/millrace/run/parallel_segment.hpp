@@ -86,6 +86,7 @@ class parallel_segment final : public pump_work, public component, public room_l
     for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
       result& r = results_[ticket % results_.size()];
       r.source = input_.take(ticket, bytes);
+      r.source.keep_origin();
       r.outputs.clear();
       std::size_t map_at_work = 0;
       try {

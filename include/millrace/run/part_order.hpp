@@ -103,7 +103,7 @@ class part_order {
     if (finished_ || epoch_ >= options_.epochs) return nullptr;
     if constexpr (requires { requires Source::one_reader_at_a_time; })
       if (!parts_.empty() && !parts_.back()->done) return nullptr;
-    if (plan_->settings().shuffled && (at_ == 0 || epoch_parts_.empty())) epoch_parts_ = plan_->parts_of(epoch_);
+    if (!plan_->as_listed() && (at_ == 0 || epoch_parts_.empty())) epoch_parts_ = plan_->parts_of(epoch_);
     auto opened = spare_parts_.empty() ? std::make_unique<part>() : std::move(spare_parts_.back());
     if (!spare_parts_.empty()) spare_parts_.pop_back();
     opened->next_index = 0;
@@ -111,10 +111,10 @@ class part_order {
     opened->done = false;
     opened->reader_waits = false;
     opened->epoch = epoch_;
-    opened->ordinal = epoch_parts_.empty() ? at_ : epoch_parts_[at_];
+    opened->ordinal = plan_->as_listed() ? at_ : epoch_parts_[at_];
     opened->turn = at_;
     opened->begun = false;
-    opened->last_of_epoch = ++at_ == plan_->settings().parts;
+    opened->last_of_epoch = ++at_ == (plan_->as_listed() ? plan_->settings().parts : epoch_parts_.size());
     if (opened->last_of_epoch) {
       at_ = 0;
       ++epoch_;
@@ -218,7 +218,10 @@ class part_order {
   }
 
   void count_sample_of(part& from) {
-    if (options_.log && !from.begun) options_.log->part_begins({from.epoch, from.turn, epoch_samples_});
+    if (options_.log && !from.begun) {
+      const replay_log::part_begin begins{.pass = from.epoch, .part = from.turn, .first = epoch_samples_};
+      options_.log->part_begins(begins);
+    }
     from.begun = true;
     ++epoch_samples_;
   }

@@ -41,6 +41,8 @@ class plan {
     return place < window ? 0 : place - window + 1;
   }
 
+  /// Whether each epoch takes all parts as they were listed: parts_of() need not be asked, nor held for many.
+  bool as_listed() const noexcept { return !options_.shuffled && options_.lanes == 1; }
   /// The order of the parts in an epoch.
   std::vector<std::size_t> parts_of(std::uint64_t epoch) const {
     std::vector<std::size_t> order(options_.parts);

@@ -64,6 +64,10 @@ class planned_run {
                   .dropped = lane_plan::share(plan_.dropped_per_pass(), ranks_),
                   .delivered = lane_plan::share(start_.next_position, ranks_),
                   .digest = ranks_.rank == 0 ? start_.digest : 0}) {
+    if constexpr (requires { data_->expect({}); })
+      held_bytes_ = data_->expect({.window = o.window / ranks_.world_size,
+                                   .lanes = std::max<std::size_t>(1, o.lanes / ranks_.world_size),
+                                   .most_held_bytes = o.most_held_bytes});
     if (o.epoch_batches == lane_plan_options::endless && o.epochs > 1)
       throw setup_error("an endless epoch is followed by none, and there shall be " + std::to_string(o.epochs),
                         "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");
@@ -78,6 +82,8 @@ class planned_run {
   const plan& parts() const noexcept { return parts_; }
   const position& start() const noexcept { return start_; }
   const ranks& own_ranks() const noexcept { return ranks_; }
+  /// Of samples that lie beside others whose turn came sooner, at most.
+  std::size_t held_bytes() const noexcept { return held_bytes_; }
   /// Batches of the run before the session's first one.
   std::uint64_t first_step() const noexcept {
     return start_.epoch * plan_.batches() + start_.next_position / plan_.settings().global_batch;
@@ -96,7 +102,7 @@ class planned_run {
   }
   /// As observed so far, and as it was to be expected: some ten milliseconds the first time.
   mixing_figures mixing() const
-    requires std::is_same_v<plan_type, lane_plan>
+    requires source_type::observes
   {
     std::call_once(forecast_once_, [&] {
       const mixing_forecast ahead(plan_, ranks_);
@@ -109,19 +115,9 @@ class planned_run {
     return f;
   }
   /// What to say about a poor shuffle, with the window that would help; nothing of a good one, nor twice in a run.
-  std::string mixing_advice() const
-    requires std::is_same_v<plan_type, lane_plan>
-  {
-    if (!plan_.settings().shuffled || ranks_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
-    const mixing_forecast ahead(plan_);
-    const double share = ahead.share(), ideal = ahead.ideal_share();
-    if (share <= 2 * ideal) return {};
-    char shares[128];
-    std::snprintf(shares, sizeof shares, "%.2g %% of a batch come from one shard, %.2g %% after a complete shuffle",
-                  100 * share, 100 * ideal);
-    const auto window = ahead.window_within(0.10);
-    return "; mixing: " + std::string(shares) +
-           (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
+  std::string mixing_advice() const {
+    if constexpr (!source_type::observes) return {};
+    else return lane_mixing_advice();
   }
 
   position deliver(const ready_batch& batch) {
@@ -144,6 +140,21 @@ class planned_run {
   }
 
  private:
+  std::string lane_mixing_advice() const
+    requires source_type::observes
+  {
+    if (!plan_.settings().shuffled || ranks_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
+    const mixing_forecast ahead(plan_);
+    const double share = ahead.share(), ideal = ahead.ideal_share();
+    if (share <= 2 * ideal) return {};
+    char shares[128];
+    std::snprintf(shares, sizeof shares, "%.2g %% of a batch come from one shard, %.2g %% after a complete shuffle",
+                  100 * share, 100 * ideal);
+    const auto window = ahead.window_within(0.10);
+    return "; mixing: " + std::string(shares) +
+           (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
+  }
+
   position start_of(const options& o, std::uint64_t data_set) const {
     const position now{.seed = o.seed,
                        .lanes = static_cast<std::uint32_t>(o.lanes),
@@ -179,6 +190,7 @@ class planned_run {
   delivery_account account_;
   mutable std::once_flag forecast_once_;
   mutable double expected_share_ = 0, ideal_share_ = 0;
+  std::size_t held_bytes_ = 0;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

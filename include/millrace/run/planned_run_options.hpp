@@ -24,6 +24,7 @@ struct planned_run_options {
   std::uint64_t epochs = 1;
   std::uint64_t epoch_batches = 0;   ///< 0: an epoch is one exact pass; lane_plan_options::endless: there is but one
   std::size_t bytes_at_once = std::size_t{4} << 20;   ///< read together by one thread
+  std::size_t most_held_bytes = 0;                    ///< of small samples whose neighbours' turn came first
 
   std::size_t global_batch() const noexcept { return rows * (ranks.world_size > 0 ? ranks.world_size : 1); }
 };

@@ -35,6 +35,8 @@ class planned_source {
  public:
   using item = typename Data::item;
   using options = planned_source_options;
+  /// Whether mixing() is known: of one data set.
+  static constexpr bool observes = std::is_same_v<Plan, lane_plan>;
 
   planned_source(std::shared_ptr<Data> data, const Plan& plan, options o)
       : shared_(std::make_shared<shared>(std::move(data), plan, o)) {}
@@ -49,7 +51,9 @@ class planned_source {
   }
 
   /// Of the samples that were planned so far, those read ahead among them.
-  mixing_figures mixing() const {
+  mixing_figures mixing() const
+    requires observes
+  {
     const std::lock_guard lock(shared_->mutex);
     return shared_->observed.figures();
   }
@@ -59,6 +63,11 @@ class planned_source {
 
  private:
   using samples = std::vector<planned_sample>;
+
+  struct unobserved {
+    unobserved(const Plan&, const ranks&) {}
+    void add(const planned_sample&) {}
+  };
 
   struct shared {
     shared(std::shared_ptr<Data> d, const Plan& p, const planned_source_options& o)
@@ -111,7 +120,7 @@ class planned_source {
     std::mutex mutex;
     typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_part;
-    std::conditional_t<std::is_same_v<Plan, lane_plan>, millrace::mixing, unobserved_mixing> observed;
+    std::conditional_t<observes, millrace::mixing, unobserved> observed;
     std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
   };
 
@@ -127,12 +136,12 @@ class planned_source {
       return std::nullopt;
     }
     /// Names what next() gave last, which `s` holds by now.
-    void stamp(sample<record>& s) const {
+    void stamp(sample<item>& s) const {
       const planned_sample& last = wanted_[at_ - 1];
       s.pass = last.pass;
       s.id = last.sample.id();
       if (last.position >= from_->plan.positions()) {
-        s.what = sample<record>::kind::void_row;
+        s.what = sample<item>::kind::void_row;
         return;
       }
       s.digest = stream_digest::term(combine_keys(combine_keys(0, last.epoch), last.position),

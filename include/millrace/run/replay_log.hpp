@@ -14,9 +14,9 @@
 
 #include <millrace/item/position.hpp>
 #include <millrace/run/plan.hpp>
+#include <millrace/sync/fifo.hpp>
 
 #include <cstdint>
-#include <deque>
 #include <mutex>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -45,39 +45,38 @@ class replay_log {
 
   void part_begins(const part_begin& p) {
     const std::lock_guard lock(mutex_);
-    parts_.push_back(p);
+    parts_.push(part_begin(p));
   }
   void batch_ends(const batch_end& b) {
     const std::lock_guard lock(mutex_);
-    batches_.push_back(b);
+    batches_.push(batch_end(b));
   }
 
   /// Of the next batch in order, which has ended.
   replay_point take() {
     const std::lock_guard lock(mutex_);
-    const batch_end b = batches_.front();
-    batches_.pop_front();
+    const batch_end b = batches_.pop();
     if (from_ == replay_start::run) return {.rows = b.rows_of_run};
     if (in_lanes_) return {.place = b.place, .rows = b.rows_of_place};
     if (b.ends_pass) return {.pass = b.pass + 1};
     if (from_ == replay_start::pass) return {.pass = b.pass, .rows = b.rows_of_pass};
     forget_parts_before(b.pass, plan_.first_needed_for(b.place));
-    const part_begin& needed = parts_.front();
+    const part_begin& needed = parts_[0];
     return {.pass = b.pass, .place = b.place, .rows = b.rows_of_place, .part = needed.part, .first = needed.first};
   }
 
  private:
   void forget_parts_before(std::uint64_t pass, std::uint64_t sample) {
     while (parts_.size() > 1 && (parts_[1].pass < pass || (parts_[1].pass == pass && parts_[1].first <= sample)))
-      parts_.pop_front();
+      parts_.pop();
   }
 
   const plan plan_;
   const replay_start from_;
   const bool in_lanes_;
   std::mutex mutex_;
-  std::deque<part_begin> parts_;
-  std::deque<batch_end> batches_;
+  fifo<part_begin> parts_;
+  fifo<batch_end> batches_;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

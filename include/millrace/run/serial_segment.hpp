@@ -78,6 +78,7 @@ class serial_segment final : public component, public room_listener, public tick
     using kind = typename sample<input>::kind;
     try {
       if (s.what == kind::item) {
+        s.keep_origin();
         const record origin = s.origin;
         try {
           stage_.push(std::move(s), waiting_);

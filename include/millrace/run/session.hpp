@@ -17,9 +17,7 @@
 #include <millrace/run/batch.hpp>
 #include <millrace/run/intake.hpp>
 #include <millrace/run/memory_budget.hpp>
-#include <millrace/run/planned_run_options.hpp>
-#include <millrace/run/replayed_run.hpp>
-#include <millrace/run/session_options.hpp>
+#include <millrace/run/session_plan.hpp>
 
 #include <cstdio>
 #include <iterator>
@@ -56,45 +54,6 @@ template <class Batch>
 std::size_t batch_size_of(const Batch& stage) {
   if constexpr (is_batch<Batch>) return stage.options.size;
   else return 0;
-}
-
-/// A source that knows its samples beforehand.
-template <class Source>
-concept plans_itself = requires(const Source& source, const planned_run_options& o) { source.plan(o)->after(0); };
-
-/// A source whose later passes can only be reached through the earlier ones.
-template <class Source>
-concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
-
-template <class Source>
-struct planned_run_of {
-  using type = replayed_run;
-};
-template <plans_itself Source>
-struct planned_run_of<Source> {
-  using type = typename Source::planned;
-};
-
-/// Each lane reads for itself, so a source that is read by one at a time has one.
-template <class Source>
-constexpr std::size_t most_lanes(std::size_t wanted) {
-  if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
-  else return wanted;
-}
-
-/// The stages without a shuffle right after the source, which is a matter of the plan.
-template <class First, class... Rest>
-auto skip_leading_shuffle(std::tuple<First, Rest...> stages) {
-  if constexpr (std::is_same_v<First, shuffle_stage>)
-    return std::apply([](auto&, auto&... rest) { return std::tuple(std::move(rest)...); }, stages);
-  else return stages;
-}
-
-template <class Flow>
-constexpr replay_start replay_start_of_flow() {
-  using stages = decltype(skip_leading_shuffle(std::declval<Flow>().stages));
-  if constexpr (begins_at_pass_0<typename Flow::source_type>) return replay_start::run;
-  else return replay_start_of<typename Flow::source_type::item>(static_cast<const stages*>(nullptr));
 }
 
 }  // namespace detail
@@ -164,9 +123,9 @@ class session {
   {
     return engine_->planned_order().explain(epoch, position);
   }
-  /// Of an indexed source: how well this rank's samples were mixed so far, and were to be (run/mixing.hpp). Any thread.
+  /// Of one indexed source: how well this rank's samples were mixed so far, and were to be. Any thread.
   auto mixing() const
-    requires requires(const typename detail::planned_run_of<source>::type& run) { run.mixing(); }
+    requires requires(const typename detail::planned_run_of<source>::type& order) { order.mixing(); }
   {
     return engine_->planned_order().mixing();
   }

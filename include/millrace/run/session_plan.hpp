@@ -8,10 +8,50 @@
 #pragma once
 
 #include <millrace/run/assembly.hpp>
+#include <millrace/run/planned_run_options.hpp>
 #include <millrace/run/replayed_run.hpp>
-#include <millrace/run/session.hpp>
+#include <millrace/run/session_options.hpp>
 
 namespace millrace::inline MILLRACE_ABI::detail {
+
+/// A source that knows its samples beforehand.
+template <class Source>
+concept plans_itself = requires(const Source& source, const planned_run_options& o) { source.plan(o)->after(0); };
+
+/// A source whose later passes can only be reached through the earlier ones.
+template <class Source>
+concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
+
+template <class Source>
+struct planned_run_of {
+  using type = replayed_run;
+};
+template <plans_itself Source>
+struct planned_run_of<Source> {
+  using type = typename Source::planned;
+};
+
+/// Each lane reads for itself, so a source that is read by one at a time has one.
+template <class Source>
+constexpr std::size_t most_lanes(std::size_t wanted) {
+  if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
+  else return wanted;
+}
+
+/// The stages without a shuffle right after the source, which is a matter of the plan.
+template <class First, class... Rest>
+auto skip_leading_shuffle(std::tuple<First, Rest...> stages) {
+  if constexpr (std::is_same_v<First, shuffle_stage>)
+    return std::apply([](auto&, auto&... rest) { return std::tuple(std::move(rest)...); }, stages);
+  else return stages;
+}
+
+template <class Flow>
+constexpr replay_start replay_start_of_flow() {
+  using stages = decltype(skip_leading_shuffle(std::declval<Flow>().stages));
+  if constexpr (begins_at_pass_0<typename Flow::source_type>) return replay_start::run;
+  else return replay_start_of<typename Flow::source_type::item>(static_cast<const stages*>(nullptr));
+}
 
 struct planning_options {
   const session_options& session;
@@ -65,7 +105,8 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
                               .resume = o.session.resume,
                               .epochs = o.session.epochs,
                               .epoch_batches = o.session.epoch_batches,
-                              .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128)};
+                              .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128),
+                              .most_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
   std::apply([&](const auto&... s) { (take_batch_options(s, planned), ...); }, flow.stages);
   if constexpr (plans_itself<Source>) {
     check_rows(flow.stages);

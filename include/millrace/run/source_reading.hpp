@@ -13,6 +13,7 @@
 #include <millrace/sync/trace_range.hpp>
 
 #include <atomic>
+#include <bit>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -48,6 +49,7 @@ class source_reading : public reading {
 
   static constexpr std::size_t chunk_samples = 64;
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+  static constexpr std::uint64_t hungry_ns = 20'000;
 
   source_reading(const Source& source, sample_sink<item>& next) : source_(&source), next_(&next) {}
 
@@ -74,14 +76,16 @@ class source_reading : public reading {
         }
         sample<item> s;
         s.epoch = s.pass = from.epoch;
-        s.origin = origin_of(*next);
         read.bytes += held_bytes_of(*next);
         s.item = std::move(next);
         if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
         else s.id = sample_id(from.ordinal, from.next_index++);
         read.samples.push_back(std::move(s));
-        // Hungry workers get each sample at once, busy ones get them by the chunk.
-        if (next_->backlog() == 0 || stopped_.load(std::memory_order_relaxed)) break;
+        // Hungry workers need not wait for what takes long, busy ones get samples by the chunk. Looking after 1, 2, 4
+        // ... samples is enough: none is held back for longer than reading took so far.
+        if (std::has_single_bit(read.samples.size()) && next_->backlog() == 0 && steady_now_ns() - start > hungry_ns)
+          break;
+        if (stopped_.load(std::memory_order_relaxed)) break;
       }
     } catch (...) {
       place at;

@@ -107,6 +107,8 @@ class ticket_input final : public sample_sink<T> {
     return put > taken ? put - taken : 0;
   }
 
+  /// Of a ticket that was claimed and not taken yet.
+  const sample<T>& peek(std::uint64_t ticket) const noexcept { return ring_.peek(ticket); }
   /// Adds the bytes of the item to `bytes`.
   sample<T> take(std::uint64_t ticket, std::size_t& bytes) {
     sample<T> s = ring_.take(ticket);
@@ -172,13 +174,10 @@ class ticket_input final : public sample_sink<T> {
     bool wrote = false;
     while ((pending_ || pads_ > 0) && ring_.has_room(next_)) {
       if (pending_) {
-        ring_.fill(next_++, [&](sample<T>& end) {
-          end.what = pending_->what;
-          end.error = std::move(pending_->error);
-        });
+        ring_.put(next_++, {.what = pending_->what, .error = std::move(pending_->error)});
         pending_.reset();
       } else {
-        ring_.fill(next_++, [](sample<T>& pad) { pad.what = sample<T>::kind::void_row; });
+        ring_.put(next_++, {.what = sample<T>::kind::void_row});
         --pads_;
       }
       wrote = true;

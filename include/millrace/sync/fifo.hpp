@@ -19,10 +19,13 @@ class fifo {
   bool empty() const noexcept { return count_ == 0; }
   std::size_t size() const noexcept { return count_; }
 
+  /// The oldest is number 0.
+  T& operator[](std::size_t i) noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
+  const T& operator[](std::size_t i) const noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
+
   void push(T&& value) {
     if (count_ == ring_.size()) grow();
-    ring_[(first_ + count_) & (ring_.size() - 1)] = std::move(value);
-    ++count_;
+    (*this)[count_++] = std::move(value);
   }
   T pop() {
     T value = std::exchange(ring_[first_], T{});
@@ -37,7 +40,7 @@ class fifo {
  private:
   void grow() {
     std::vector<T> larger(ring_.empty() ? 16 : 2 * ring_.size());
-    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(ring_[(first_ + i) & (ring_.size() - 1)]);
+    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move((*this)[i]);
     ring_ = std::move(larger);
     first_ = 0;
   }

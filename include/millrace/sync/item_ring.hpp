@@ -14,6 +14,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -23,31 +24,41 @@ template <class T>
 class item_ring {
  public:
   explicit item_ring(std::size_t at_least) : entries_(std::bit_ceil(at_least)), mask_(entries_.size() - 1) {}
+  item_ring(const item_ring&) = delete;
+  item_ring& operator=(const item_ring&) = delete;
+  ~item_ring() {
+    for (entry& e : entries_)
+      if (e.full.load(std::memory_order_acquire)) std::destroy_at(&e.value);
+  }
 
   std::size_t capacity() const noexcept { return entries_.size(); }
-  bool has_room(std::uint64_t ticket) const noexcept { return !at(ticket).full.load(); }
+  bool has_room(std::uint64_t ticket) const noexcept { return !at(ticket).full.load(std::memory_order_acquire); }
 
   void put(std::uint64_t ticket, T&& value) {
-    fill(ticket, [&](T& place) { place = std::move(value); });
-  }
-  /// As put(), by a function that gets the empty (default-made) entry.
-  template <class Write>
-  void fill(std::uint64_t ticket, const Write& write) {
     entry& e = at(ticket);
-    write(e.value);
+    std::construct_at(&e.value, std::move(value));
     e.full.store(true, std::memory_order_relaxed);   // for the producer itself
   }
+  /// What take() would give.
+  const T& peek(std::uint64_t ticket) const noexcept { return at(ticket).value; }
   T take(std::uint64_t ticket) {
     entry& e = at(ticket);
-    T value = std::exchange(e.value, T{});
-    e.full.store(false);
+    T value = std::move(e.value);
+    std::destroy_at(&e.value);
+    // Not sequentially consistent, which would cost a locked instruction: who goes to sleep for want of room is woken
+    // through counters that are, and sees this store behind them.
+    e.full.store(false, std::memory_order_release);
     return value;
   }
 
  private:
   struct entry {
+    entry() noexcept {}
+    ~entry() {}   // the ring's destructor knows which are full
     std::atomic<bool> full{false};
-    T value{};
+    union {
+      T value;
+    };
   };
   entry& at(std::uint64_t ticket) noexcept { return entries_[ticket & mask_]; }
   const entry& at(std::uint64_t ticket) const noexcept { return entries_[ticket & mask_]; }

@@ -52,6 +52,7 @@ struct log_counts {
 namespace detail {
 
 /// Shared by the log and its thread, so that a hanging sink cannot outlive what it uses.
+template <class = void>
 class log_state {
  public:
   log_state(log_options options, std::vector<std::unique_ptr<sink>> sinks)
@@ -210,22 +211,24 @@ class log_state {
 
 }  // namespace detail
 
-class log {
+/// mr::log; a template only so that including it costs little.
+template <class = void>
+class basic_log {
  public:
   template <std::derived_from<sink>... S>
-  explicit log(log_options options, S... sinks) {
+  explicit basic_log(log_options options, S... sinks) {
     if (options.queue_rows == 0)
       throw setup_error("log_options::queue_rows is 0", "Let at least one row wait; the default is 1024");
     std::vector<std::unique_ptr<sink>> all;
     (all.push_back(std::make_unique<S>(std::move(sinks))), ...);
-    state_ = std::make_shared<detail::log_state>(std::move(options), std::move(all));
+    state_ = std::make_shared<detail::log_state<>>(std::move(options), std::move(all));
     start();
   }
   template <std::derived_from<sink>... S>
-  explicit log(S... sinks) : log(log_options{}, std::move(sinks)...) {}
-  log(const log&) = delete;
-  log& operator=(const log&) = delete;
-  ~log() { close(); }
+  explicit basic_log(S... sinks) : basic_log(log_options{}, std::move(sinks)...) {}
+  basic_log(const basic_log&) = delete;
+  basic_log& operator=(const basic_log&) = delete;
+  ~basic_log() { close(); }
 
   /// Takes the row; in a full queue the rows of the lowest steps make room. False only after close().
   bool push(row r) { return state_->put(r, true); }
@@ -267,8 +270,9 @@ class log {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  std::shared_ptr<detail::log_state> state_;
+  std::shared_ptr<detail::log_state<>> state_;
   std::thread writer_;
 };
+using log = basic_log<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

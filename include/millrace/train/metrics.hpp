@@ -54,14 +54,16 @@ struct log_point {
   std::optional<std::uint64_t> epoch{};
 };
 
-class metrics {
+/// mr::metrics; a template only so that including it costs little.
+template <class = void>
+class basic_metrics {
  public:
-  explicit metrics(metrics_options options = {}) : options_(std::move(options)), since_(options_.now()) {
+  explicit basic_metrics(metrics_options options = {}) : options_(std::move(options)), since_(options_.now()) {
     if (options_.every == 0)
       throw setup_error("metrics_options::every is 0", "Give the number of steps between two rows, at least 1");
     if (options_.device) options_.device->claim();
   }
-  metrics(metrics&&) = default;
+  basic_metrics(basic_metrics&&) = default;
 
   mean_metric mean(std::string_view name) { return mean_metric(named(name, kind::mean)); }
   accuracy_metric accuracy(std::string_view name, accuracy_options options = {}) {
@@ -308,5 +310,6 @@ class metrics {
   log_point last_{};
   std::uint64_t steps_since_ = 0, log_skipped_ = 0;
 };
+using metrics = basic_metrics<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,228 @@
+// small: records of 2 KB from plain tar to the batch, by an index and without one, against reads and copies alone
+//
+// 131,072 samples of a 2,048-byte "bin" and a "cls" in 16 shards, in the page cache. Counted is the CPU time of the
+// whole process in the steady state: a warm-up is run before, in which buffers are taken and checksums are learned, so
+// that every counted sample has its checksums checked. The floors read the same bytes and copy them to a batch, and do
+// nothing else.
+#include "harness.hpp"
+#include "tar_sets.hpp"
+#include "threads.hpp"
+
+#include <millrace/millrace.hpp>
+#include <millrace/run/indexed_shards.hpp>
+#include <millrace/run/lane_cursor.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t payload_bytes = 2048, batch_rows = 256, window = 8192;
+constexpr std::uint64_t seed = 7;
+
+struct example {
+  mr::bytes data;
+  std::int32_t label;
+};
+example prepare(const mr::record& r) { return {r["bin"], mr::integer<std::int32_t>(r["cls"])}; }
+
+/// The same by way of an array that owns its elements.
+struct array_example {
+  mr::tensor<std::uint8_t, 1> data;
+  std::int32_t label;
+};
+array_example prepare_array(const mr::record& r) {
+  return {mr::array<std::uint8_t, 1>(r["bin"]), mr::integer<std::int32_t>(r["cls"])};
+}
+
+/// What was delivered, in any order: a byte of each page, and the labels.
+struct checksum {
+  std::uint64_t bytes = 0, labels = 0;
+  friend bool operator==(const checksum&, const checksum&) = default;
+};
+
+struct outcome {
+  double ns = 0;   // of CPU for a sample
+  std::map<std::string, double> thread_ns{};
+  checksum sum{};
+};
+
+struct task {
+  const bench::tar_set& set;
+  std::uint64_t epochs;
+};
+
+template <class Example = example, class Source, class Prepare>
+outcome run_session(const task& t, const Source& source, const Prepare& map_to) {
+  mr::session run{source | mr::shuffle({.window = window}) | mr::map(map_to) |
+                      mr::batch<&Example::data, &Example::label>({.size = batch_rows}),
+                  {.epochs = mr::endless,
+                   .threads = 1,
+                   .read_ahead_bytes = std::size_t{24} << 20,   // full from the warm-up on, as in pipeline.cpp
+                   .announce = false}};
+  const std::uint64_t batches = t.set.samples / batch_rows;
+  for (std::uint64_t i = 0; i < batches; ++i) static_cast<void>(run.next());
+  outcome made;
+  auto threads = bench::threads_now();
+  const bench::clocks before = bench::now();
+  for (std::uint64_t i = 0; i < t.epochs * batches; ++i) {
+    const auto b = run.next();
+    const auto bytes = b.template get<&Example::data>().host();
+    const auto labels = b.template get<&Example::label>().host();
+    for (std::size_t row = 0; row < b.size(); ++row) {
+      made.sum.bytes += bytes.data()[row * payload_bytes];
+      made.sum.labels += static_cast<std::uint64_t>(labels.data()[row]);
+    }
+  }
+  const auto samples = static_cast<double>(t.epochs * t.set.samples);
+  made.ns = 1e9 * (bench::now() - before).cpu_s / samples;
+  for (const auto& [id, now] : bench::threads_now())
+    made.thread_ns[id == getpid() ? "trainer" : now.name == "millrace-read" ? "I/O threads" : "worker"] +=
+        static_cast<double>(now.cpu_ns - threads[id].cpu_ns) / samples;
+  return made;
+}
+
+/// Of a shard: where its payloads lie.
+std::vector<mr::shard_index> indexes_of(const bench::tar_set& set) {
+  std::vector<mr::shard_index> all;
+  mr::block_pool pool;
+  for (const auto& shard : set.shards) {
+    mr::file_source source(shard);
+    all.push_back(mr::scan_shard(source, pool));
+  }
+  return all;
+}
+
+/// In the plan's order, a read and a copy for each sample.
+double floor_by_samples(const task& t, const std::vector<mr::shard_index>& indexes) {
+  std::vector<std::unique_ptr<mr::file_source>> files;
+  for (const auto& shard : t.set.shards) files.push_back(std::make_unique<mr::file_source>(shard));
+  const mr::lane_plan plan({.seed = seed, .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
+                            .window = window, .global_batch = batch_rows});
+  std::vector<mr::located_sample> order;
+  for (mr::lane_cursor cursor(plan); const auto next = cursor.next();) order.push_back(next->sample);
+  std::vector<std::byte> rows(4 * batch_rows * payload_bytes), room(4 * payload_bytes);
+  std::size_t row = 0;
+  const bench::clocks before = bench::now();
+  for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
+    for (const auto& s : order) {
+      const mr::shard_index& index = indexes[s.part];
+      const auto sample = index.sample(static_cast<std::uint32_t>(s.index));
+      const auto first = index.member(sample.first_member), last = index.member(sample.end_member - 1);
+      const std::size_t size = last.offset_bytes + last.size_bytes - first.offset_bytes;
+      read_fully(*files[s.part], first.offset_bytes, {room.data(), size});
+      std::memcpy(rows.data() + row * payload_bytes, room.data(), payload_bytes);
+      row = (row + 1) % (4 * batch_rows);
+    }
+  return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
+}
+
+/// In the order of the shards, 256 KiB at a time.
+double floor_by_stretches(const task& t, const std::vector<mr::shard_index>& indexes) {
+  std::vector<std::byte> rows(4 * batch_rows * payload_bytes), room(std::size_t{256} << 10);
+  std::size_t row = 0;
+  const bench::clocks before = bench::now();
+  for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
+    for (std::size_t shard = 0; shard < indexes.size(); ++shard) {
+      const mr::shard_index& index = indexes[shard];
+      mr::file_source file(t.set.shards[shard]);
+      std::uint64_t begin = 0, end = 0;   // of what is in the room
+      for (std::uint32_t i = 0; i < index.samples(); ++i) {
+        const auto bin = index.member(index.sample(i).first_member);
+        if (bin.offset_bytes + bin.size_bytes > end) {
+          begin = bin.offset_bytes;
+          end = begin + read_fully(file, begin, room);
+        }
+        std::memcpy(rows.data() + row * payload_bytes, room.data() + (bin.offset_bytes - begin), payload_bytes);
+        row = (row + 1) % (4 * batch_rows);
+      }
+    }
+  return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * t.set.samples);
+}
+
+/// The checksums of a sample in the cache.
+double floor_of_checksums() {
+  const std::vector<std::byte> payload(payload_bytes, std::byte{5}), label(3, std::byte{'5'});
+  constexpr std::size_t times = 1'000'000;
+  std::uint32_t sum = 0;
+  const bench::clocks before = bench::now();
+  for (std::size_t i = 0; i < times; ++i) sum ^= mr::crc32c(payload, sum) ^ mr::crc32c(label, sum);
+  const double ns = 1e9 * (bench::now() - before).cpu_s / static_cast<double>(times);
+  if (sum == 1) std::printf("never\n");   // it is looked at
+  return ns;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::run_guarded([&] {
+    bench::harness run(argc, argv, "small");
+    const auto set = bench::make_tar_set({.name = "small", .shards = 16, .samples = 8192, .payload_bytes = 2048});
+    const task t{.set = set, .epochs = run.quick() ? 4U : 8U};
+    const auto indexes = indexes_of(set);
+
+    struct series {
+      std::vector<double> ns{};
+      std::map<std::string, std::vector<double>> thread_ns{};
+      void add(const outcome& o) {
+        ns.push_back(o.ns);
+        for (const auto& [name, each] : o.thread_ns) thread_ns[name].push_back(each);
+      }
+    };
+    series indexed, arrays, plain;
+    std::vector<double> by_samples, by_stretches, checksums;
+    checksum indexed_sum, plain_sum;
+    for (int round = 0; round < (run.quick() ? 5 : 9); ++round) {
+      if (run.wants("index")) {
+        const outcome o = run_session(t, mr::indexed_shards(set.folder, {.seed = seed}), prepare);
+        indexed.add(o);
+        indexed_sum = o.sum;
+      }
+      if (run.wants("array"))
+        arrays.add(run_session<array_example>(t, mr::indexed_shards(set.folder, {.seed = seed}), prepare_array));
+      if (run.wants("plain")) {
+        const outcome o = run_session({.set = set, .epochs = 1}, mr::shards(set.folder, {.seed = seed}), prepare);
+        plain.add(o);
+        plain_sum = {t.epochs * o.sum.bytes, t.epochs * o.sum.labels};
+      }
+      if (run.wants("floor")) {
+        by_samples.push_back(floor_by_samples(t, indexes));
+        by_stretches.push_back(floor_by_stretches(t, indexes));
+        checksums.push_back(floor_of_checksums());
+      }
+    }
+    std::printf("\n2,048-byte records and labels, batch %zu, window %zu, one worker (CPU ns per sample)\n", batch_rows,
+                window);
+    const auto show = [](const char* what, const series& s) {
+      if (s.ns.empty()) return;
+      std::printf("  %-28s %s", what, bench::spread(s.ns, "%.0f").c_str());
+      for (const auto& [name, ns] : s.thread_ns) std::printf("; %s %.0f", name.c_str(), bench::median(ns));
+      std::printf("\n");
+    };
+    show("by an index, shuffled:", indexed);
+    show("the same, arrays:", arrays);
+    show("without one, shuffled:", plain);
+    show("floor, a read a sample:", {by_samples, {}});
+    show("floor, 256 KiB a read:", {by_stretches, {}});
+    show("checksums, in the cache:", {checksums, {}});
+    if (!indexed.ns.empty() && !plain.ns.empty() && !(indexed_sum == plain_sum))
+      throw mr::setup_error("with an index and without one other samples were delivered", "One of them is wrong");
+    const auto per_second = [](const series& s) { return 1e9 / bench::median(s.ns); };
+    if (!indexed.ns.empty())
+      run.result("small_indexed", per_second(indexed), "samples/cpu-s", bench::at_least(1'000'000));
+    if (!arrays.ns.empty()) run.result("small_indexed_arrays", per_second(arrays), "samples/cpu-s");
+    if (!plain.ns.empty()) run.result("small_plain", per_second(plain), "samples/cpu-s", bench::at_least(150'000));
+    if (!by_samples.empty()) {
+      run.result("small_floor_read_each", bench::median(by_samples), "ns/sample");
+      run.result("small_floor_read_256KiB", bench::median(by_stretches), "ns/sample");
+      run.result("small_checksums", bench::median(checksums), "ns/sample");
+    }
+    return run.finish();
+  });
+}

@@ -1,0 +1,296 @@
+// Shards to shards whose pictures decode faster: progressive and arithmetic JPEGs become baseline, without a loss.
+//
+//   repack 'in/train-{000..146}.tar' 'out/train-%03d.tar'                        # the same pixels, to the last bit
+//   repack 'in/train-{000..146}.tar' 'out/small-%03d.tar' --short-side 256       # smaller pictures; this is a loss
+//
+// Every shard becomes one, with the same samples in the same order. Fields that end in jpg or jpeg are repacked (see
+// millrace/image/jpeg_transcoder.hpp: what was baseline gets smaller or stays, what was progressive grows by some per
+// cent), and their coefficients compared after writing. All others stay as they are, byte for byte. Output is plain
+// tar, also of compressed shards; what is in no sample (dot files, links, names without a dot) is left out and counted.
+// An interrupted run, called again, keeps the shards that are finished and ends with the same bytes as one that was
+// not; so does any number of threads. A picture that is damaged, or no JPEG, stops the run behind the shards before it;
+// with --keep-damaged it is named and kept as it is. In memory are at most two samples for each thread and two more,
+// and what one picture takes for each thread: twice its coefficients, of two bytes each.
+#include "command_line.hpp"
+#include "repack_picture.hpp"
+#include "repack_progress.hpp"
+
+#include <millrace/io/shard_list.hpp>
+#include <millrace/io/shard_reader.hpp>
+#include <millrace/io/shard_writer.hpp>
+#include <millrace/sync/machine.hpp>
+
+#include <tbb/parallel_pipeline.h>
+#include <tbb/task_arena.h>
+
+#include <chrono>
+#include <limits>
+#include <optional>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr auto usage_text =
+    "usage: repack SHARDS PATTERN [--restarts-per-row N] [--keep-damaged] [--threads N]\n"
+    "              [--max-side PIXELS] [--short-side PIXELS] [--quality N] [--first-number N]\n"
+    "SHARDS are a file, a folder or a pattern, as 'in/a-{000..007}.tar'; PATTERN names the new ones: 'out/a-%03d.tar'";
+
+struct counts {
+  std::uint64_t samples = 0, pictures = 0, progressive = 0, arithmetic = 0, shrunk = 0, damaged = 0;
+  std::uint64_t bytes_before = 0, bytes_after = 0;   // of pictures
+
+  void add(const counts& more) {
+    samples += more.samples;
+    pictures += more.pictures;
+    progressive += more.progressive;
+    arithmetic += more.arithmetic;
+    shrunk += more.shrunk;
+    damaged += more.damaged;
+    bytes_before += more.bytes_before;
+    bytes_after += more.bytes_after;
+  }
+};
+
+/// A sample on its way, or what went wrong in its place.
+struct job {
+  std::size_t shard = 0;
+  mr::record sample{};
+  std::vector<std::vector<std::byte>> pictures{};   // for each field; empty: it stays as it is
+  std::vector<std::string> kept{};                  // why, of damaged ones
+  counts of_it{};
+  std::exception_ptr failure{};
+};
+using job_pointer = std::shared_ptr<job>;
+
+class reader {
+ public:
+  reader(const std::vector<std::string>& shards, const repack_progress& progress)
+      : shards_(shards), progress_(progress) {}
+
+  /// None at the end, and behind a failure.
+  job_pointer next() {
+    if (failed_) return nullptr;
+    auto made = std::make_shared<job>();
+    try {
+      while (!shard_ || !take(*made)) {
+        if (shard_) ++at_;
+        shard_.reset();
+        while (at_ < shards_.size() && progress_.finished(at_)) ++at_;
+        if (at_ == shards_.size()) return nullptr;
+        shard_.emplace(std::make_unique<mr::file_source>(shards_[at_]), pool_);
+      }
+    } catch (...) {
+      made->failure = mr::located_exception({.stage = "repack", .shard = shards_[at_]});
+      failed_ = true;
+    }
+    made->shard = at_;
+    return made;
+  }
+
+  const mr::tally& passed_over() const { return passed_over_; }
+
+ private:
+  bool take(job& made) {
+    if (auto sample = shard_->next()) {
+      made.sample = std::move(*sample);
+      return true;
+    }
+    if (shard_->counters().samples == 0)
+      throw mr::data_error("the shard has no samples, and would become none",
+                           "Leave it out", {.stage = "repack", .shard = shards_[at_]});
+    shard_->report(passed_over_);
+    return false;
+  }
+
+  const std::vector<std::string>& shards_;
+  const repack_progress& progress_;
+  mr::block_pool pool_;
+  std::optional<mr::shard_reader> shard_;
+  std::size_t at_ = 0;
+  mr::tally passed_over_;
+  bool failed_ = false;
+};
+
+bool holds_a_picture(const mr::bytes& field) { return field.name().ends_with("jpg") || field.name().ends_with("jpeg"); }
+
+void repack_field(job& work, const mr::bytes& field, const repack_options& options, bool keep_damaged) {
+  auto& c = work.of_it;
+  ++c.pictures;
+  c.bytes_before += field.size();
+  try {
+    auto made = repack_picture(field, options);
+    c.progressive += made.before.progressive;
+    c.arithmetic += made.before.arithmetic;
+    c.shrunk += made.shrunk;
+    c.bytes_after += made.file.size();
+    work.pictures.back() = std::move(made.file);
+  } catch (mr::data_error& problem) {
+    if (!keep_damaged) throw;
+    problem.locate(work.sample.where());
+    work.kept.push_back(problem.what());
+    ++c.damaged;
+    c.bytes_after += field.size();
+  }
+}
+
+class writer {
+ public:
+  writer(mr::shard_writer_options options, std::size_t shards, std::size_t finished)
+      : options_(std::move(options)), shards_(shards), finished_(finished) {}
+
+  void write(const job& done) {
+    if (shard_ && done.shard != at_) finish();
+    if (done.failure) std::rethrow_exception(done.failure);
+    if (!shard_) {
+      at_ = done.shard;
+      auto one = options_;
+      one.first_number += at_;
+      shard_.emplace(one);
+    }
+    fields_.clear();
+    for (std::size_t i = 0; i < done.sample.field_count(); ++i) {
+      const mr::bytes field = done.sample.field(i);   // its name and its bytes lie in the record
+      const auto& picture = done.pictures[i];
+      fields_.emplace_back(field.name(), picture.empty() ? std::span<const std::byte>(field) : picture);
+    }
+    try {
+      shard_->write(done.sample.key(), fields_);
+    } catch (mr::error& problem) {
+      problem.locate(done.sample.where());
+      throw;
+    }
+    for (const auto& why : done.kept)
+      std::fprintf(stderr, "%skept as it is: %s\n", on_terminal_ ? "\n" : "", why.c_str());
+    all_.add(done.of_it);
+    if (++all_.samples % (on_terminal_ ? 100 : 10'000) == 0) show();
+  }
+
+  /// Completes the last shard.
+  counts close() {
+    if (shard_) finish();
+    show();
+    if (on_terminal_) std::fputc('\n', stderr);
+    return all_;
+  }
+
+ private:
+  void finish() {
+    shard_->close();
+    shard_.reset();
+    ++finished_;
+  }
+
+  void show() const {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    std::fprintf(stderr, "%s%zu of %zu shards, %llu samples, %.0f samples/s%s", on_terminal_ ? "\r" : "", finished_,
+                 shards_, static_cast<unsigned long long>(all_.samples), static_cast<double>(all_.samples) / seconds,
+                 on_terminal_ ? "" : "\n");
+  }
+
+  mr::shard_writer_options options_;
+  std::size_t shards_, finished_;
+  std::optional<mr::shard_writer> shard_;
+  std::size_t at_ = 0;
+  std::vector<mr::named_bytes> fields_;
+  counts all_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  bool on_terminal_ = ::isatty(STDERR_FILENO) == 1;
+};
+
+struct settings {
+  repack_options picture{};
+  mr::shard_writer_options shards{};
+  bool keep_damaged = false;
+  unsigned threads = 1;
+};
+
+settings read_settings(command_line& args) {
+  settings s;
+  s.picture.max_side = args.number("--max-side", s.picture.max_side);
+  s.picture.short_side = args.number("--short-side", s.picture.short_side);
+  s.picture.quality = args.number("--quality", s.picture.quality);
+  s.picture.restarts_per_row = args.number("--restarts-per-row", s.picture.restarts_per_row);
+  s.keep_damaged = args.flag("--keep-damaged");
+  s.threads = args.number("--threads", mr::usable_cores());
+  s.shards.first_number = args.number("--first-number", s.shards.first_number);
+  s.shards.max_samples = s.shards.max_bytes = std::numeric_limits<std::uint64_t>::max();
+  if (s.picture.quality < 1 || s.picture.quality > 100) args.refuse("--quality is a number from 1 to 100");
+  if (s.threads < 1 || s.threads > 1024) args.refuse("--threads is a number from 1 to 1024");
+  return s;
+}
+
+repack_task task_of(const settings& s, std::vector<std::string> inputs) {
+  repack_task task{.inputs = std::move(inputs), .list = s.shards.pattern + ".repack",
+                   .options = "max side " + std::to_string(s.picture.max_side) + ", short side " +
+                              std::to_string(s.picture.short_side) + ", quality " + std::to_string(s.picture.quality) +
+                              ", restarts per row " + std::to_string(s.picture.restarts_per_row) + ", first number " +
+                              std::to_string(s.shards.first_number)};
+  const mr::shard_writer names(s.shards);
+  for (std::size_t i = 0; i < task.inputs.size(); ++i)
+    task.outputs.push_back(names.path_of(s.shards.first_number + i));
+  return task;
+}
+
+/// Samples are read and written one at a time, in order, and repacked by all threads in between.
+void run_pipeline(reader& from, writer& to, const settings& s) {
+  using tbb::filter_mode;
+  const auto read = [&](tbb::flow_control& control) {
+    auto made = from.next();
+    if (!made) control.stop();
+    return made;
+  };
+  const auto work = [&](job_pointer made) {
+    try {
+      for (const mr::bytes& field : made->sample.fields()) {
+        made->pictures.emplace_back();
+        if (holds_a_picture(field)) repack_field(*made, field, s.picture, s.keep_damaged);
+      }
+    } catch (...) {
+      made->failure = mr::located_exception(made->sample.where());
+    }
+    return made;
+  };
+  const auto write = [&](const job_pointer& made) { to.write(*made); };
+  tbb::task_arena arena(static_cast<int>(s.threads));
+  arena.execute([&] {
+    tbb::parallel_pipeline(2 * s.threads + 2,
+                           tbb::make_filter<void, job_pointer>(filter_mode::serial_in_order, read) &
+                               tbb::make_filter<job_pointer, job_pointer>(filter_mode::parallel, work) &
+                               tbb::make_filter<job_pointer, void>(filter_mode::serial_in_order, write));
+  });
+}
+
+void repack(command_line& args) {
+  settings s = read_settings(args);
+  const auto names = args.rest();
+  if (names.size() != 2) args.refuse("expected the shards to read and a pattern for those to write");
+  s.shards.pattern = names[1];
+  const repack_task task = task_of(s, mr::list_shards(names[0]));
+  const repack_progress progress(task);
+
+  reader from(task.inputs, progress);
+  writer to(s.shards, task.inputs.size(), progress.count());
+  run_pipeline(from, to, s);
+  const counts all = to.close();
+
+  const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  const auto megabytes = [](std::uint64_t bytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) * 1e-6);
+    return std::string(text);
+  };
+  const std::string line =
+      number(all.samples) + " samples in " + number(task.inputs.size() - progress.count()) + " shards, " +
+      number(progress.count()) + " shards were finished; " + number(all.pictures) + " pictures, " +
+      megabytes(all.bytes_before) + " to " + megabytes(all.bytes_after) + "; of them " + number(all.progressive) +
+      " progressive, " + number(all.arithmetic) + " arithmetic, " + number(all.shrunk) + " made smaller, " +
+      number(all.damaged) + " damaged and kept";
+  std::printf("%s\n", line.c_str());
+  for (const auto& [what, times] : from.passed_over().counts())
+    std::printf("%s: %llu\n", what, static_cast<unsigned long long>(times));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run_program({argc, argv, usage_text}, repack); }

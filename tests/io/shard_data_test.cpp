@@ -1,0 +1,157 @@
+// Many shards as one list of samples: by stretches or one by one the same records and the same errors.
+#include <millrace/io/shard_data.hpp>
+#include <millrace/io/shard_writer.hpp>
+
+#include "tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace mr = millrace;
+using namespace tar_test;
+
+namespace {
+
+constexpr std::size_t shards = 3, samples_per_shard = 500;
+
+std::vector<std::string> write_shards(const temporary_folder& f) {
+  mr::shard_writer writer({.pattern = f / "s-%d.tar", .max_samples = samples_per_shard});
+  for (std::size_t i = 0; i < shards * samples_per_shard; ++i)
+    writer.write("k" + std::to_string(i), {{"txt", std::string(i % 900, static_cast<char>('a' + i % 26))},
+                                           {"cls", std::to_string(i)}});
+  writer.close();
+  std::vector<std::string> names;
+  for (std::size_t s = 0; s < shards; ++s) names.push_back(f / ("s-" + std::to_string(s) + ".tar"));
+  return names;
+}
+
+/// All samples, each near its place, in lists of 100.
+std::vector<std::vector<mr::located_sample>> shuffled() {
+  std::vector<mr::located_sample> all;
+  for (std::size_t i = 0; i < shards * samples_per_shard; ++i)
+    all.push_back({i / samples_per_shard, i % samples_per_shard});
+  mr::draw random({.seed = 3});
+  for (std::size_t i = all.size(); i-- > 1;) std::swap(all[i], all[i - std::min<std::size_t>(i, random.below(300))]);
+  std::vector<std::vector<mr::located_sample>> lists;
+  for (std::size_t at = 0; at < all.size(); at += 100) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(at);
+    lists.emplace_back(first, first + 100);
+  }
+  return lists;
+}
+
+std::size_t expect_a_shuffle(mr::shard_data& data) {
+  return data.expect({.window = 300, .lanes = 1, .most_held_bytes = std::size_t{8} << 20});
+}
+
+/// Reads everything; the message of the first error, or nothing.
+std::string read_all(mr::shard_data& data) {
+  for (const auto& wanted : shuffled()) {
+    std::vector<mr::record> records(wanted.size());
+    std::exception_ptr failure;
+    const std::size_t good = data.read(wanted, records, failure);
+    for (std::size_t i = 0; i < good; ++i) {
+      const std::size_t number = wanted[i].part * samples_per_shard + wanted[i].index;
+      CHECK(records[i].key() == "k" + std::to_string(number));
+      CHECK(records[i]["cls"].text() == std::to_string(number));
+      CHECK(records[i]["txt"].size() == number % 900);
+    }
+    if (good == wanted.size()) continue;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const mr::error& e) {
+      return "sample " + std::to_string(good) + " of the list: " + e.what();
+    }
+  }
+  return {};
+}
+
+void change_byte(const std::string& path, std::streamoff at) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(at);
+  const char old = static_cast<char>(file.get());
+  file.seekp(at);
+  file.put(static_cast<char>(old ^ 4));
+}
+
+/// Changes a byte and leaves the time as it was, as a bad disk would.
+void damage(const std::string& path, std::streamoff at) {
+  const auto time = std::filesystem::last_write_time(path);
+  change_byte(path, at);
+  std::filesystem::last_write_time(path, time);
+}
+
+}  // namespace
+
+TEST_CASE("by stretches or one by one, the records are the same, epoch after epoch") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  mr::shard_data one_by_one(names), by_stretches(names);
+  CHECK(expect_a_shuffle(by_stretches) > 0);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    CHECK(read_all(one_by_one) == "");
+    CHECK(read_all(by_stretches) == "");
+  }
+}
+
+TEST_CASE("nothing is held without a shuffle, of large samples, or beyond what may be") {
+  const temporary_folder f;
+  mr::shard_data data(write_shards(f));
+  CHECK(data.expect({.window = 0, .lanes = 48, .most_held_bytes = std::size_t{1} << 30}) == 0);
+  CHECK(data.expect({.window = 300, .lanes = 48, .most_held_bytes = 1'000'000}) == 0);
+  CHECK(data.expect({.window = ~std::uint64_t{0}, .lanes = 1, .most_held_bytes = std::size_t{1} << 20}) == 0);
+  mr::shard_writer writer({.pattern = f / "large-%d.tar"});
+  for (int i = 0; i < 4; ++i) writer.write("k" + std::to_string(i), {{"bin", std::string(40'000, 'x')}});
+  writer.close();
+  mr::shard_data large({f / "large-0.tar"});
+  CHECK(large.expect({.window = 300, .lanes = 1, .most_held_bytes = std::size_t{1} << 30}) == 0);
+}
+
+TEST_CASE("a payload that has changed is the error of its sample alone, in the same words either way") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  std::uint64_t at = 0;
+  {
+    mr::shard_data learns(names);
+    CHECK(read_all(learns) == "");
+    at = learns.place_of({1, 250}).offset_bytes + 512;   // behind the header of its first field
+  }
+  damage(names[1], static_cast<std::streamoff>(at));
+  mr::shard_data one_by_one(names), by_stretches(names);
+  expect_a_shuffle(by_stretches);
+  const std::string told = read_all(one_by_one);
+  CHECK(told.find("CRC-32C") != std::string::npos);
+  CHECK(told.find("k750") != std::string::npos);
+  CHECK(read_all(by_stretches) == told);
+}
+
+TEST_CASE("at the start no more than heads are read, and columns that are damaged are made again later") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  { mr::shard_data makes(names); }
+  for (const auto& name : names) change_byte(mr::index_path(name), 2'000);
+  mr::shard_data data(names);
+  CHECK(mr::summarise_index(mr::index_path(names[0]), mr::identify_shard(names[0])).state ==
+        mr::index_file_state::good);
+  CHECK(mr::load_index(mr::index_path(names[0]), mr::identify_shard(names[0])).state ==
+        mr::index_file_state::damaged);
+  CHECK(read_all(data) == "");
+  CHECK(mr::load_index(mr::index_path(names[0]), mr::identify_shard(names[0])).state == mr::index_file_state::good);
+}
+
+TEST_CASE("a shard that is replaced after the start is refused when its turn comes") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  { mr::shard_data makes(names); }
+  mr::shard_data data(names);
+  mr::shard_writer writer({.pattern = f / "other-%d.tar"});
+  writer.write("other", {{"cls", "1"}});
+  writer.close();
+  std::filesystem::rename(f / "other-0.tar", names[2]);
+  const std::string told = read_all(data);
+  CHECK(told.find("changed since this program has started") != std::string::npos);
+  CHECK(told.find("s-2.tar") != std::string::npos);
+}
