@@ -18,8 +18,9 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-/// `extent` counts the chroma samples of the whole axis.
-inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
+/// `extent` counts the chroma samples of the whole axis. A template only so that including it costs little.
+template <class = void>
+void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
   into.clear();
   const std::size_t last = extent - 1;
   std::vector<std::uint32_t> sums((luma.max_count() + 1) / 2 + 3);

@@ -35,12 +35,14 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-class picture {
+/// mr::picture; a template only so that including it costs little.
+template <class = void>
+class basic_picture {
  public:
   using element = std::uint8_t;
 
   /// Reads the header; see jpeg().
-  explicit picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {
+  explicit basic_picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {
     try {
       header_ = read_jpeg_header(data_);
       check_size();
@@ -62,8 +64,8 @@ class picture {
   const bytes& data() const noexcept { return data_; }
 
   /// Keeps a box, in pixels of the picture so far. data_error if it does not lie inside.
-  picture crop(const crop_box& box) const& { return picture(*this).crop(box); }
-  picture crop(const crop_box& box) && {
+  basic_picture crop(const crop_box& box) const& { return basic_picture(*this).crop(box); }
+  basic_picture crop(const crop_box& box) && {
     const bool inside = box.width > 0 && box.height > 0 && box.left <= width() && box.width <= width() - box.left &&
                         box.top <= height() && box.height <= height() - box.top;
     if (!inside)
@@ -76,19 +78,21 @@ class picture {
   }
 
   /// The box of this size in the middle (an odd rest is split as torchvision does). data_error if it is larger.
-  picture center_crop(std::size_t height, std::size_t width) const& {
-    return picture(*this).center_crop(height, width);
+  basic_picture center_crop(std::size_t height, std::size_t width) const& {
+    return basic_picture(*this).center_crop(height, width);
   }
-  picture center_crop(std::size_t height, std::size_t width) && {
+  basic_picture center_crop(std::size_t height, std::size_t width) && {
     return std::move(*this).crop({.left = middle(this->width(), width), .top = middle(this->height(), height),
                                   .width = width, .height = height});
   }
-  picture center_crop(std::size_t side) const& { return picture(*this).center_crop(side, side); }
-  picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
+  basic_picture center_crop(std::size_t side) const& { return basic_picture(*this).center_crop(side, side); }
+  basic_picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
 
   /// Makes it this size, antialiased, whatever that does to the aspect ratio.
-  picture resize(std::size_t height, std::size_t width) const& { return picture(*this).resize(height, width); }
-  picture resize(std::size_t height, std::size_t width) && {
+  basic_picture resize(std::size_t height, std::size_t width) const& {
+    return basic_picture(*this).resize(height, width);
+  }
+  basic_picture resize(std::size_t height, std::size_t width) && {
     constexpr auto most = static_cast<std::size_t>(plan_axis::max_length);
     if (height < 1 || width < 1 || height > most || width > most)
       throw setup_error("a picture cannot be resized to " + size_text(width, height),
@@ -99,8 +103,8 @@ class picture {
   }
 
   /// Makes the shorter side `side` and keeps the aspect ratio; the longer side is rounded down, as in torchvision.
-  picture resize_shorter(std::size_t side) const& { return picture(*this).resize_shorter(side); }
-  picture resize_shorter(std::size_t side) && {
+  basic_picture resize_shorter(std::size_t side) const& { return basic_picture(*this).resize_shorter(side); }
+  basic_picture resize_shorter(std::size_t side) && {
     const std::size_t h = height(), w = width();
     const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; the product stays small
     return w <= h ? std::move(*this).resize(limited * h / w, limited)
@@ -108,30 +112,30 @@ class picture {
   }
 
   /// A random box of torchvision's rule, resized.
-  picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) const& {
-    return picture(*this).random_resized_crop(side, random, options);
+  basic_picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) const& {
+    return basic_picture(*this).random_resized_crop(side, random, options);
   }
-  picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) && {
+  basic_picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) && {
     return std::move(*this).random_resized_crop({.width = side, .height = side}, random, options);
   }
-  picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) const& {
-    return picture(*this).random_resized_crop(size, random, options);
+  basic_picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) const& {
+    return basic_picture(*this).random_resized_crop(size, random, options);
   }
-  picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) && {
+  basic_picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) && {
     const crop_box box = draw_crop({.width = width(), .height = height()}, random, options);
     return std::move(*this).crop(box).resize(size.height, size.width);
   }
 
   /// Mirrors left and right.
-  picture flip() const& { return picture(*this).flip(); }
-  picture flip() && {
+  basic_picture flip() const& { return basic_picture(*this).flip(); }
+  basic_picture flip() && {
     across().flip();
     return std::move(*this);
   }
-  picture random_flip(draw& random, double probability = 0.5) const& {
-    return picture(*this).random_flip(random, probability);
+  basic_picture random_flip(draw& random, double probability = 0.5) const& {
+    return basic_picture(*this).random_flip(random, probability);
   }
-  picture random_flip(draw& random, double probability = 0.5) && {
+  basic_picture random_flip(draw& random, double probability = 0.5) && {
     return random.chance(probability) ? std::move(*this).flip() : std::move(*this);
   }
 
@@ -140,8 +144,8 @@ class picture {
 
   /// How many pictures a batch renders at once. Two leave the longer one's end alone; eight were no faster than four.
   static constexpr std::size_t together = 4;
-  static void render_together(std::span<const picture* const> pictures, std::span<const std::span<std::uint8_t>> rows,
-                              scratch& s) {
+  static void render_together(std::span<const basic_picture* const> pictures,
+                              std::span<const std::span<std::uint8_t>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;
     for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(rows[i], true);
     s.get<detail::picture_renderer>().render(std::span(jobs).first(pictures.size()), s);
@@ -228,11 +232,14 @@ class picture {
   plan_axis columns_, rows_;   // of what is stored
   bool transposed_ = false;    // stored rows are seen as columns
 };
+using picture = basic_picture<>;
 
 /// A plan of the whole picture in `data`: reads the header only (well under 1.5 us).
-inline picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
+template <class = void>
+picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
 
 /// What the pictures rendered with this scratch have shown so far.
-inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_renderer>().counts(); }
+template <class = void>
+jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_renderer>().counts(); }
 
 }  // namespace millrace::inline MILLRACE_ABI

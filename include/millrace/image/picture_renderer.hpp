@@ -40,7 +40,9 @@ struct picture_job {
   bool cold = false;        ///< they will not be read soon
 };
 
-class picture_renderer {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_picture_renderer {
  public:
   static constexpr std::size_t most_together = 8;
 
@@ -143,5 +145,6 @@ class picture_renderer {
   plane_resizer resizer_;
   std::uint64_t own_pictures_ = 0;
 };
+using picture_renderer = basic_picture_renderer<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

@@ -23,7 +23,9 @@ namespace millrace::inline MILLRACE_ABI::detail {
 
 constexpr unsigned difference_index_bits = 9;
 
-struct component_tables {
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_component_tables {
   alignas(64) coefficient_table dc, ac;
   alignas(64) skip_table dc_skip, ac_skip;
   alignas(64) std::array<coefficient_entry, std::size_t{1} << difference_index_bits> difference;   // DC alone
@@ -61,8 +63,11 @@ struct component_tables {
     std::fill(at, difference.data() + difference.size(), unpacked(slow_entry));
   }
 };
+using component_tables = basic_component_tables<>;
 
-class component_table_store {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_component_table_store {
  public:
   std::shared_ptr<const component_tables> get(code_bytes dc, code_bytes ac) {
     const auto known = std::find_if(kept_.begin(), kept_.end(), [&](const kept& k) { return k.is(dc, ac); });
@@ -101,5 +106,6 @@ class component_table_store {
 
   std::vector<kept> kept_;
 };
+using component_table_store = basic_component_table_store<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

@@ -94,9 +94,11 @@ struct scan_header {
 };
 
 /// One pass over the segments; each member function reads the payload of one kind.
-class scan_header_reader {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_scan_header_reader {
  public:
-  scan_header_reader(std::span<const std::uint8_t> file, scan_header& header) : file_(file), header_(header) {}
+  basic_scan_header_reader(std::span<const std::uint8_t> file, scan_header& header) : file_(file), header_(header) {}
 
   jpeg_refusal read() {
     using enum jpeg_refusal;
@@ -247,6 +249,7 @@ class scan_header_reader {
   bool jfif_ = false;
   int adobe_transform_ = -1;
 };
+using scan_header_reader = basic_scan_header_reader<>;
 
 inline jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_header& header) {
   header = {};

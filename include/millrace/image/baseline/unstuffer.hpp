@@ -25,8 +25,9 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-/// Memory that grows, and is written before it is read.
-class byte_memory {
+/// Memory that grows, and is written before it is read. A template only so that including it costs little.
+template <class = void>
+class basic_byte_memory {
  public:
   static constexpr std::size_t alignment = 64;
 
@@ -46,8 +47,11 @@ class byte_memory {
   std::unique_ptr<std::uint8_t[]> memory_;
   std::size_t size_bytes_ = 0;
 };
+using byte_memory = basic_byte_memory<>;
 
-class unstuffer {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_unstuffer {
  public:
   static constexpr std::size_t slack_bytes = std::size_t{24} << 10;
 
@@ -128,5 +132,6 @@ class unstuffer {
   std::uint8_t* to_ = nullptr;
   bool ended_ = false, at_marker_ = false;
 };
+using unstuffer = basic_unstuffer<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail
