@@ -153,7 +153,8 @@ struct example {
 };
 
 example prepare(const mr::record& r, mr::draw& random) {
-  return {mr::jpeg(r["jpg"]).random_resized_crop(16, random).random_flip(random),
+  const auto quality = random.chance(0.5) ? mr::picture_quality::exact : mr::picture_quality::fast;
+  return {mr::jpeg(r["jpg"], {.quality = quality}).random_resized_crop(16, random).random_flip(random),
           mr::integer<std::int32_t>(r["cls"])};
 }
 

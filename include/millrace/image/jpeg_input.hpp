@@ -100,7 +100,9 @@ class basic_jpeg_input {
     int max_scans;
   };
 
-  static basic_jpeg_input& self(j_common_ptr info) noexcept { return *static_cast<basic_jpeg_input*>(info->client_data); }
+  static basic_jpeg_input& self(j_common_ptr info) noexcept {
+    return *static_cast<basic_jpeg_input*>(info->client_data);
+  }
 
   [[noreturn]] static void leave(j_common_ptr info) {
     basic_jpeg_input& d = self(info);

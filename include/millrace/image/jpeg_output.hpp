@@ -44,7 +44,9 @@ class basic_jpeg_output {
   std::jmp_buf escape_{};
 
  private:
-  static basic_jpeg_output& self(j_common_ptr info) noexcept { return *static_cast<basic_jpeg_output*>(info->client_data); }
+  static basic_jpeg_output& self(j_common_ptr info) noexcept {
+    return *static_cast<basic_jpeg_output*>(info->client_data);
+  }
 
   [[noreturn]] static void leave(j_common_ptr info) {
     basic_jpeg_output& output = self(info);
