@@ -8,9 +8,9 @@
 
 #ifdef __x86_64__
 
+#include <millrace/image/avx2_intrinsics.hpp>
 #include <millrace/image/row_kernels.hpp>
 
-#include <immintrin.h>
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
@@ -23,9 +23,11 @@
 namespace millrace::inline MILLRACE_ABI::detail {
 
 /// Three vectors of 32 bytes, R, G and B of 32 pixels, to 96 interleaved bytes.
-class avx2_interleaver {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_avx2_interleaver {
  public:
-  avx2_interleaver() noexcept {
+  basic_avx2_interleaver() noexcept {
     for (unsigned c = 0; c < 3; ++c) {
       order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.order[c]));
       mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.mask[c]));
@@ -73,10 +75,14 @@ class avx2_interleaver {
 
   __m256i order_[3], mask_[3];
 };
+using avx2_interleaver = basic_avx2_interleaver<>;
 
-inline constexpr avx2_interleaver::byte_tables avx2_interleaver::tables{};
+template <class T>
+constexpr typename basic_avx2_interleaver<T>::byte_tables basic_avx2_interleaver<T>::tables{};
 
-struct avx2_rows {
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_avx2_rows {
   static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
     switch (t.count) {
       case 1: return rgb<1>(t, to);
@@ -215,6 +221,7 @@ struct avx2_rows {
     }
   }
 };
+using avx2_rows = basic_avx2_rows<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail
 

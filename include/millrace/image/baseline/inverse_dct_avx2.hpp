@@ -18,7 +18,9 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-class avx2_inverse_dct {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_avx2_inverse_dct {
  public:
   static bool usable() noexcept { return __builtin_cpu_supports("avx2") != 0; }
 
@@ -152,6 +154,7 @@ class avx2_inverse_dct {
     avx2::store_high(to.samples + (row + 4) * to.stride_bytes, both);
   }
 };
+using avx2_inverse_dct = basic_avx2_inverse_dct<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail
 
