@@ -20,7 +20,9 @@
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
+#ifndef __CUDACC__   // nvcc knows the line above, but not this one
 #pragma GCC optimize("O3", "no-tree-slp-vectorize")
+#endif
 #endif
 
 namespace millrace::inline MILLRACE_ABI::detail {

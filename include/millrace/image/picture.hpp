@@ -82,7 +82,8 @@ class basic_picture {
     return basic_picture(*this).center_crop(height, width);
   }
   basic_picture center_crop(std::size_t height, std::size_t width) && {
-    return std::move(*this).crop({.left = middle(this->width(), width), .top = middle(this->height(), height),
+    const auto now = shape();
+    return std::move(*this).crop({.left = middle(now[1], width), .top = middle(now[0], height),
                                   .width = width, .height = height});
   }
   basic_picture center_crop(std::size_t side) const& { return basic_picture(*this).center_crop(side, side); }

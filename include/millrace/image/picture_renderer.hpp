@@ -19,6 +19,7 @@
 #include <millrace/image/plane_resizer.hpp>
 #include <millrace/image/source_box.hpp>
 #include <millrace/item/bytes.hpp>
+#include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
 
 #include <array>
