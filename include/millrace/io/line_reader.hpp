@@ -7,8 +7,8 @@
 // is known by content: gzip, bzip2, xz, zstd, lz4. An empty file has no lines.
 // Errors: data_error naming file, line and offset for text that is no UTF-8, for a line that is too long, and for a
 // damaged or cut-off stream; the whole lines before it are delivered first, and every further call throws the same.
-// Memory: a block for about 64 KiB of text, copied once; nothing is allocated once sizes repeat. Threads: one at a time;
-// the pool outlives the reader.
+// Memory: a block for about 64 KiB of text, copied once; nothing is allocated once sizes repeat. Threads: one at a
+// time; the pool outlives the reader.
 #pragma once
 
 #include <millrace/base/utf8.hpp>
@@ -190,7 +190,8 @@ class basic_line_reader {
                     where(bad.number, offset_bytes_ + good)));
   }
 
-  data_error too_long(std::uint64_t number, std::size_t size, std::uint64_t offset_bytes, const char* or_more = "") const {
+  data_error too_long(std::uint64_t number, std::size_t size, std::uint64_t offset_bytes,
+                      const char* or_more = "") const {
     return data_error("line " + std::to_string(number) + " has " + or_more + std::to_string(size) +
                           " bytes (expected: at most " + std::to_string(options_.max_line_bytes) + ")",
                       "Raise max_line_bytes if that is right; else this is no file of lines",
