@@ -12,4 +12,5 @@
 #include <millrace/stages/expand.hpp>
 #include <millrace/stages/from.hpp>
 #include <millrace/stages/map.hpp>
+#include <millrace/stages/pack.hpp>
 #include <millrace/stages/shuffle.hpp>

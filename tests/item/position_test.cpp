@@ -161,8 +161,8 @@ TEST_CASE("what the checksum lets pass is still looked at") {
   CHECK(with(" seed=7", " seed=7 seed=7") ==
         "'epoch=' is missing in front of ' seed=7 epoch=3 position=640000 lanes=48'");
   CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is no number of that field");
-  CHECK(with("version=1", "version=3") ==
-        "this resume point is of version 3, and only versions 1 and 2 are known here");
+  CHECK(with("version=1", "version=4") ==
+        "this resume point is of version 4, and only versions 1 to 3 are known here");
   CHECK(refusal_of(text + " ") == "more follows its checksum");
   CHECK(refusal_of(text + "\n\n") == "more follows its checksum");
   CHECK(refusal_of(std::string(100'000, 'x')) == "it does not begin with 'millrace'");

@@ -29,9 +29,9 @@ inline constexpr bool is_filter = false;
 template <class Keep>
 inline constexpr bool is_filter<filter_stage<Keep>> = true;
 template <class Stage>
-inline constexpr bool is_expand = false;
-template <class C>
-inline constexpr bool is_expand<expand_stage<C>> = true;
+inline constexpr bool is_expand = requires { &Stage::expanding; };
+template <class Stage>
+inline constexpr bool is_packing = requires { requires holds_a_number<decltype(Stage::expanding)>; };
 template <class Stage>
 inline constexpr bool is_batch = false;
 template <auto... Members>
@@ -54,11 +54,19 @@ constexpr replay_start replay_start_of_stage() {
   }
 }
 
+/// Rows that a packing stage makes are counted one by one behind it.
+template <class... Stages>
+constexpr bool only_maps_before_batch() {
+  return !(is_filter<Stages> || ...) && !(is_expand<Stages> || ...) && !(std::is_same_v<Stages, shuffle_stage> || ...);
+}
+
 /// The latest place at which a flow of these stages can be entered.
 template <class Now, class Stage, class... Rest>
 constexpr replay_start replay_start_of(const std::tuple<Stage, Rest...>*) {
   constexpr replay_start here = replay_start_of_stage<Now, Stage>();
-  if constexpr (is_batch<Stage> || sizeof...(Rest) == 0) {
+  if constexpr (is_packing<Stage> && only_maps_before_batch<Rest...>()) {
+    return replay_start::sample;
+  } else if constexpr (is_batch<Stage> || sizeof...(Rest) == 0) {
     return here;
   } else {
     const std::tuple<Rest...>* const rest = nullptr;
@@ -122,10 +130,12 @@ class assembly {
     } else if constexpr (detail::is_expand<First>) {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
-      else
+      else {
+        if constexpr (detail::is_packing<First>) stage.expanding.set_held(options_.borders.held);
         return add_serial<In, Now>(std::move(maps), begun, here,
                                    stateful_expanding<Now, decltype(stage.expanding)>(std::move(stage.expanding)),
                                    std::move(rest));
+      }
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
       const plan order({.seed = options_.seed, .parts = 1, .shuffled = true, .window = stage.options.window});
       return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),

@@ -53,6 +53,7 @@ struct replayed_run_options {
   std::uint64_t epochs = 1, epoch_batches = 0;
   replay_start from = replay_start::sample;
   bool one_row = true;            ///< for each sample
+  bool packs = false;             ///< a stage holds what one number says (stages/pack.hpp)
   millrace::ranks ranks{};
   std::size_t most_lanes = 48;
 };
@@ -102,6 +103,7 @@ class replayed_run {
   batch_borders borders() const {
     return {.first_step = start_.step,
             .skipped_rows = start_.replay.rows,
+            .held = start_.replay.held,
             .epoch_batches = options_.epoch_batches,
             .end_step = end_step(options_),
             .log = log_.get()};
@@ -181,7 +183,7 @@ class replayed_run {
 
   position start_of_run() const {
     const options& o = options_;
-    const position now{.version = position::replay_version,
+    const position now{.version = o.packs ? position::packing_version : position::replay_version,
                        .seed = o.order.seed,
                        .lanes = static_cast<std::uint32_t>(lanes_),
                        .window = o.order.shuffled ? o.order.window : 0,

@@ -78,6 +78,10 @@ template <class First, class... Rest>
 constexpr bool has_one_row_per_sample(const std::tuple<First, Rest...>&) {
   return (one_row_per_sample<Rest> && ...) && (one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
 }
+template <class... Stages>
+constexpr bool has_packing(const std::tuple<Stages...>&) {
+  return (is_packing<Stages> || ...);
+}
 /// A sample has to be a row for positions to be known beforehand.
 template <class Stages>
 void check_rows(const Stages& stages) {
@@ -121,6 +125,7 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
                                                                .epoch_batches = planned.epoch_batches,
                                                                .from = replay_start_of_flow<Flow>(),
                                                                .one_row = has_one_row_per_sample(flow.stages),
+                                                               .packs = has_packing(flow.stages),
                                                                .ranks = o.session.ranks,
                                                                .most_lanes = most_lanes<Source>(o.session.lanes)});
   }
