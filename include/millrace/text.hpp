@@ -5,6 +5,7 @@
 #include <millrace/device/to_device.hpp>
 #include <millrace/io/lines.hpp>
 #include <millrace/io/shards.hpp>
+#include <millrace/io/token_files.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/feed.hpp>
 #include <millrace/run/session.hpp>

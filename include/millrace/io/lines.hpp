@@ -15,8 +15,6 @@
 #include <millrace/io/line_reader.hpp>
 #include <millrace/io/shard_list.hpp>
 
-#include <concepts>
-
 namespace millrace::inline MILLRACE_ABI {
 
 struct lines_options {
@@ -71,12 +69,8 @@ class lines_source {
 /// `names` is one pattern, or a list.
 template <class Names>
 auto lines(const Names& names, const lines_options& options = {}) {
-  const auto list = [&names] {
-    if constexpr (std::convertible_to<const Names&, std::string_view>)
-      return list_shards(std::string_view(names), detail::texts_of_a_folder);
-    else return list_shards(names);
-  };
-  return flow<line, lines_source>{{}, lines_source(list(), options), options.seed};
+  return flow<line, lines_source>{
+      {}, lines_source(detail::list_files(names, detail::texts_of_a_folder), options), options.seed};
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

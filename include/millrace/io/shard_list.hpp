@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -197,5 +198,16 @@ inline std::vector<std::string> list_shards(const char* pattern) { return list_s
 inline std::vector<std::string> list_shards(const std::string& pattern) {
   return list_shards(std::string_view(pattern));
 }
+
+namespace detail {
+
+/// One pattern, or a list; of a folder, what the rule takes.
+template <class Names>
+std::vector<std::string> list_files(const Names& names, const folder_rule& rule) {
+  if constexpr (std::is_convertible_v<const Names&, std::string_view>) return list_shards(std::string_view(names), rule);
+  else return list_shards(names);
+}
+
+}  // namespace detail
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/item/packed.hpp>
 #include <millrace/stages/expand.hpp>
 
 #include <algorithm>
@@ -27,17 +28,6 @@
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
-
-/// A row. `segments` and `positions` are empty unless asked for, else as long as `ids`.
-struct packed {
-  std::vector<std::uint32_t> ids{};
-  std::vector<std::uint32_t> segments{};
-  std::vector<std::uint32_t> positions{};
-
-  std::size_t held_bytes() const noexcept {
-    return sizeof(packed) + (ids.size() + segments.size() + positions.size()) * sizeof(std::uint32_t);
-  }
-};
 
 struct pack_options {
   std::size_t length = 1024;                   ///< tokens in a row
