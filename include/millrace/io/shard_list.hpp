@@ -204,7 +204,8 @@ namespace detail {
 /// One pattern, or a list; of a folder, what the rule takes.
 template <class Names>
 std::vector<std::string> list_files(const Names& names, const folder_rule& rule) {
-  if constexpr (std::is_convertible_v<const Names&, std::string_view>) return list_shards(std::string_view(names), rule);
+  if constexpr (std::is_convertible_v<const Names&, std::string_view>)
+    return list_shards(std::string_view(names), rule);
   else return list_shards(names);
 }
 
