@@ -29,6 +29,9 @@ packages_for() {
     # Debian 12 and later keep them apart from clang itself; apt-cache knows the name once its lists are there.
     clang_runtime
   fi
+  if [ "$1" = bench ]; then
+    echo libsentencepiece-dev zlib1g-dev
+  fi
 }
 
 missing_packages() {

@@ -90,7 +90,7 @@ void for_each_field(Position& p, const Visit& visit) {
   visit(position_field{.name = "drop_last", .most = 1}, p.drop_last);
   visit(position_field{.name = "data", .hexadecimal = true}, p.data_set);
   visit(position_field{.name = "digest", .hexadecimal = true}, p.digest);
-  if (p.version == Position::known_version) return;
+  if (p.version != Position::replay_version && p.version != Position::packing_version) return;
   visit(position_field{.name = "step"}, p.step);
   visit(position_field{.name = "pass"}, p.replay.pass);
   visit(position_field{.name = "place"}, p.replay.place);

@@ -151,6 +151,7 @@ class assembly {
                                 Rest rest) {
     using chain_type = chain<In, Maps...>;
     using segment = parallel_segment<chain_type, Expanding>;
+    behind_another_ = true;
     auto& after = next<typename segment::output, typename segment::output>(std::tuple<>{}, here, here, std::move(rest));
     const seats s = seats_for(maps);
     return keep(std::make_unique<segment>(
@@ -161,6 +162,7 @@ class assembly {
 
   template <class In, class Now, class... Maps, class Stage, class Rest>
   sample_sink<In>& add_serial(std::tuple<Maps...> maps, chain_place begun, chain_place here, Stage stage, Rest rest) {
+    behind_another_ = true;
     auto& after = next<typename Stage::output, typename Stage::output>(std::tuple<>{}, here, here, std::move(rest));
     using segment = serial_segment<Now, Stage>;
     auto& serial =
@@ -192,13 +194,16 @@ class assembly {
                                                             .drop_last = o.drop_last,
                                                             .seats = s.count,
                                                             .workers = s.workers,
-                                                            .ring_capacity = std::max<std::size_t>(2 * o.size, 4096),
+                                                            .ring_capacity = std::max(2 * o.size, most_waiting_rows()),
                                                             .batches = batches_,
                                                             .borders = options_.borders}));
     layout_ = &made.layout();
     last_ = &made;
     return made.entrance();
   }
+
+  /// Behind another segment items may be as large as they like, and nobody counts their bytes.
+  std::size_t most_waiting_rows() const noexcept { return behind_another_ ? 256 : 4096; }
 
   struct seats {
     std::size_t count;
@@ -231,6 +236,7 @@ class assembly {
   // Declared before the segments, whose pumps submit to them: destroyed after them.
   std::vector<std::unique_ptr<thread_executor>> own_threads_;
   std::vector<std::unique_ptr<component>> segments_;   // the last one first
+  bool behind_another_ = false;   // the segment that is being made
   final_segment* last_ = nullptr;
   const Columns* layout_ = nullptr;
 };
