@@ -1,8 +1,8 @@
 // text: lines of plain and compressed files, and a whole text pipeline against its tokenizer alone
 //
 // Text is made of the words of Debian's licences: lines of 1 KB, the same in each run, in the page cache. Reading is
-// counted in CPU time of its thread, the pipeline (lines, SentencePiece, pack, batch) in that of the whole process after
-// a warm-up pass. gz is compared with zlib's own gzread() over the same file, the tokens with tokenising the same lines
+// counted in CPU time of its thread, the pipeline (lines, SentencePiece, pack, batch) in that of the whole process
+// after a warm-up. gz is compared with zlib's own gzread() over the same file, the tokens with tokenising the same lines
 // from memory. Memory is what the process holds (resident), from the first tenth of the batches to the last.
 #include "harness.hpp"
 
@@ -166,7 +166,10 @@ int measure(bench::harness& run) {
     lines.resize(lines.size() / 4);
     // A small read-ahead, so that it is full from the warm-up on.
     mr::session all{flow_of(c, tokenizer),
-                    {.epochs = mr::endless, .threads = 1, .read_ahead_bytes = std::size_t{24} << 20, .announce = false}};
+                    {.epochs = mr::endless,
+                     .threads = 1,
+                     .read_ahead_bytes = std::size_t{24} << 20,
+                     .announce = false}};
     const std::uint64_t batches = run.quick() ? 20 : 60;
     take_batches(all, 4 * batches);   // the first tenth of all
     settle();

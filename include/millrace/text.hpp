@@ -15,3 +15,4 @@
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/pack.hpp>
 #include <millrace/stages/shuffle.hpp>
+#include <millrace/stages/take.hpp>

@@ -15,6 +15,7 @@
 #include <millrace/run/serial_stages.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/shuffle.hpp>
+#include <millrace/stages/take.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -39,12 +40,13 @@ inline constexpr bool is_batch<batch_stage<Members...>> = true;
 
 template <class Stage>
 inline constexpr bool one_row_per_sample =
-    !is_filter<Stage> && !is_expand<Stage> && !std::is_same_v<Stage, shuffle_stage>;
+    !is_filter<Stage> && !is_expand<Stage> && !std::is_same_v<Stage, shuffle_stage> &&
+    !std::is_same_v<Stage, take_stage>;
 
 /// Where items of type Now meet a stage that holds nothing back, or one that is empty at the end of a pass, or neither.
 template <class Now, class Stage>
 constexpr replay_start replay_start_of_stage() {
-  if constexpr (std::is_same_v<Stage, shuffle_stage>) {
+  if constexpr (std::is_same_v<Stage, shuffle_stage> || std::is_same_v<Stage, take_stage>) {
     return replay_start::pass;
   } else if constexpr (is_expand<Stage>) {
     if constexpr (Stage::template parallel<Now>) return replay_start::sample;
@@ -57,7 +59,8 @@ constexpr replay_start replay_start_of_stage() {
 /// Rows that a packing stage makes are counted one by one behind it.
 template <class... Stages>
 constexpr bool only_maps_before_batch() {
-  return !(is_filter<Stages> || ...) && !(is_expand<Stages> || ...) && !(std::is_same_v<Stages, shuffle_stage> || ...);
+  return !(is_filter<Stages> || ...) && !(is_expand<Stages> || ...) &&
+         !(std::is_same_v<Stages, shuffle_stage> || ...) && !(std::is_same_v<Stages, take_stage> || ...);
 }
 
 /// The latest place at which a flow of these stages can be entered.
@@ -127,6 +130,10 @@ class assembly {
                            std::move(rest));
     } else if constexpr (detail::is_filter<First>) {
       return add_parallel<In>(std::move(maps), begun, here, stage.template as_expanding<Now>(), std::move(rest));
+    } else if constexpr (std::is_same_v<First, take_stage>) {
+      return add_serial<In, Now>(
+          std::move(maps), begun, here,
+          stateful_expanding<Now, detail::taking<Now>>(stage.template as_expanding<Now>().expanding), std::move(rest));
     } else if constexpr (detail::is_expand<First>) {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));

@@ -53,6 +53,8 @@ struct replayed_run_options {
   std::uint64_t epochs = 1, epoch_batches = 0;
   replay_start from = replay_start::sample;
   bool one_row = true;            ///< for each sample
+  std::uint64_t take = ~std::uint64_t{0};   ///< samples of each pass
+  bool takes = false;             ///< there is a take, there or later
   bool packs = false;             ///< a stage holds what one number says (stages/pack.hpp)
   millrace::ranks ranks{};
   std::size_t most_lanes = 48;
@@ -97,6 +99,7 @@ class replayed_run {
     o.first_part = static_cast<std::size_t>(r.part);
     o.first_sample = r.first;
     o.first_place = r.place;
+    o.take = options_.take;
     if (from_ == replay_start::sample) o.log = log_.get();
     return std::make_unique<intake<Source>>(source, order_, o, next);
   }
@@ -159,6 +162,9 @@ class replayed_run {
                             " ranks would get from one pass",
                         "Set session_options::epoch_batches, or use indexed_shards() of "
                         "millrace/run/indexed_shards.hpp, which needs plain tar shards");
+    if (r.world_size > 1 && o.takes)
+      throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
+                        "Leave out take(), or run one rank");
     const std::size_t lanes = lanes_of(o);
     if (lanes % r.world_size != 0)
       throw setup_error(std::to_string(r.world_size) + " ranks do not divide the " + std::to_string(lanes) +
