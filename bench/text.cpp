@@ -2,8 +2,8 @@
 //
 // Text is made of the words of Debian's licences: lines of 1 KB, the same in each run, in the page cache. Reading is
 // counted in CPU time of its thread, the pipeline (lines, SentencePiece, pack, batch) in that of the whole process
-// after a warm-up. gz is compared with zlib's own gzread() over the same file, the tokens with tokenising the same lines
-// from memory. Memory is what the process holds (resident), from the first tenth of the batches to the last.
+// after a warm-up. gz is compared with zlib's own gzread() over the same file, the tokens with tokenising the same
+// lines from memory. Memory is what the process holds (resident), from the first tenth of the batches to the last.
 #include "harness.hpp"
 
 #include <millrace/adapt/sentencepiece.hpp>
