@@ -202,3 +202,23 @@ TEST_CASE("a resume point of rows of another length is refused") {
   CHECK_THROWS_WITH_AS(run_rows(flow_of(c, 6, 13, 3), options), doctest::Contains("tokens in a row of 13"),
                        mr::data_error);
 }
+
+TEST_CASE("rows say what was held when their sample came, even where that became several documents") {
+  mr::stateful_expanding<std::vector<std::uint32_t>, mr::detail::packing> stage(mr::pack({.length = 4}).expanding);
+  std::vector<mr::sample<mr::packed>> rows;
+  const auto push = [&](std::uint64_t place, std::vector<std::uint32_t> document) {
+    mr::sample<std::vector<std::uint32_t>> s;
+    s.item = std::move(document);
+    s.place = place;
+    stage.push(std::move(s), rows);
+  };
+  push(5, {1, 2, 3});
+  push(6, {4, 5, 6});
+  push(6, {7, 8});
+  push(7, {9, 10, 11, 12, 13, 14, 15, 16});
+  REQUIRE(rows.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(rows[i].place == (i < 2 ? 6 : 7));
+    CHECK(rows[i].held == (i < 2 ? 3 : 0));
+  }
+}
