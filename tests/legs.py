@@ -19,8 +19,8 @@ from checks import COMPILERS, JOBS, ROOT, WARNINGS, launcher, library_flags
 BUILD = ROOT / "build"
 STEP_LIMIT_SECONDS = 900
 PROGRESS_SECONDS = 10
-THREADED_UNITS = """cuda_contract cuda_run device device_cuda examples fake_cuda io item resume run stages sync text train
-                    train_cuda""".split()
+THREADED_UNITS = """cuda_contract cuda_run device device_cuda examples fake_cuda io item resume run stages sync text
+                    train train_cuda""".split()
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
 
