@@ -19,8 +19,8 @@ from checks import COMPILERS, JOBS, ROOT, WARNINGS, launcher, library_flags
 BUILD = ROOT / "build"
 STEP_LIMIT_SECONDS = 900
 PROGRESS_SECONDS = 10
-THREADED_UNITS = """cuda_contract cuda_run device device_cuda examples fake_cuda io item resume run stages sync train
-                    train_cuda""".split()
+THREADED_UNITS = """cuda_contract cuda_run device device_cuda examples fake_cuda io item resume run stages sync text
+                    train train_cuda""".split()
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
 
@@ -246,6 +246,16 @@ def install(leg):
             leg.expect(f"a consumer through {how}", None)
         except StepFailed as problem:
             leg.expect(f"a consumer through {how}", str(problem))
+    flags = leg.run("ask for the flags of text alone", ["pkg-config", "--cflags", "--libs", "millrace-text"],
+                    PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
+    try:
+        leg.run("build a consumer of text alone", ["g++", *WARNINGS, consumer / "text_consumer.cpp", *flags, "-o",
+                                                   consumer / "text"])
+        leg.run("run it", [consumer / "text"])
+        linked = leg.run("what it is linked to", ["ldd", consumer / "text"])
+        leg.expect("a consumer of text alone, without libjpeg", linked if "jpeg" in linked else None)
+    except StepFailed as problem:
+        leg.expect("a consumer of text alone, without libjpeg", str(problem))
     if not (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
         return leg.skip("a consumer through pkg-config, with CUDA", "the CUDA toolkit is not there")
     flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],

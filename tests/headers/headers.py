@@ -38,6 +38,7 @@ None Bool Status Success Always Never Above Below Unsorted Complex KeyPress Curs
 small near far interface ERROR IN OUT OPTIONAL DELETE CONST VOID THIS PURE uuid cdecl pascal hyper
 unix linux
 """.split()
+OTHER_INCLUDE = re.compile(r"^#include <((?!millrace/)[\w/]+\.h(?:pp)?)>", re.MULTILINE)
 TBB_INCLUDE = re.compile(r"^\s*#\s*include\s*(<(?:tbb|oneapi)/[^>]+>)", re.MULTILINE)
 HOSTILE = "".join(f"#undef {name.partition('(')[0]}\n#define {name} leaked macro\n" for name in LEAKED_MACROS)
 
@@ -51,13 +52,23 @@ def syntax_check(compiler, text, *more):
     return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def adapted_headers(header):
+    """What an opt-in header includes of the library that it adapts to."""
+    return OTHER_INCLUDE.findall((INCLUDE / header).read_text()) if header.startswith("millrace/adapt/") else []
+
+
+def compiles(text):
+    return syntax_check("g++", text).returncode == 0
+
+
 def check_each(report, headers, passes):
     in_umbrella = reached_text(f"#include <{UMBRELLA}>\n", INCLUDE)
 
     def check(job):
         header, compiler, flags = job
         plain = f"#include <{header}>\n" * 2
-        text, texts = HOSTILE + plain, []
+        # Another library's own headers need not bear those macros.
+        text, texts = "".join(f"#include <{name}>\n" for name in adapted_headers(header)) + HOSTILE + plain, []
         tbb = sorted(set(TBB_INCLUDE.findall("\n".join(reached_text(plain, INCLUDE).values()))))
         if tbb:
             # oneTBB itself breaks on the `I` of <complex.h>. With that macro too it has to come first, so that the
@@ -162,6 +173,10 @@ def check_costs(report):
 def main():
     report = Report()
     headers = sorted(str(path.relative_to(INCLUDE)) for path in (INCLUDE / "millrace").rglob("*.hpp"))
+    for header in [header for header in headers if header.startswith("millrace/adapt/")]:
+        if lacking := [name for name in adapted_headers(header) if not compiles(f"#include <{name}>\n")]:
+            report.skip(header, f"there is no <{lacking[0]}>")
+            headers.remove(header)
     if not headers:
         report.add("headers", "there is no header under include/millrace")
     passes = RememberedPasses()

@@ -102,6 +102,19 @@ TEST_CASE("without an index the text says where reading begins again, below 300 
   CHECK(message_of([&] { mr::check_same(without_index, other); }).ends_with(" was any and is rank 1 of 4"));
 }
 
+TEST_CASE("a run that packs says how many tokens the first row has before that") {
+  mr::position packing = without_index;
+  packing.version = mr::position::packing_version;
+  packing.replay.held = 2'048;
+  const std::string text = mr::to_text(packing);
+  CHECK(text.find("version=3 ") != std::string::npos);
+  CHECK(text.find(" rank=0 held=2048 crc32c=") != std::string::npos);
+  CHECK(text.size() < 300);
+  CHECK(mr::parse_position(text) == packing);
+  CHECK(message_of([&] { mr::check_same(packing, without_index); }).find("3 (without an index, packing)") !=
+        std::string::npos);
+}
+
 TEST_CASE("the longest text is below 300 bytes") {
   const std::uint64_t most = ~std::uint64_t{0};
   const mr::position p{.version = ~std::uint32_t{0}, .seed = most, .epoch = most, .next_position = most,
@@ -161,8 +174,8 @@ TEST_CASE("what the checksum lets pass is still looked at") {
   CHECK(with(" seed=7", " seed=7 seed=7") ==
         "'epoch=' is missing in front of ' seed=7 epoch=3 position=640000 lanes=48'");
   CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is no number of that field");
-  CHECK(with("version=1", "version=3") ==
-        "this resume point is of version 3, and only versions 1 and 2 are known here");
+  CHECK(with("version=1", "version=4") ==
+        "this resume point is of version 4, and only versions 1 to 3 are known here");
   CHECK(refusal_of(text + " ") == "more follows its checksum");
   CHECK(refusal_of(text + "\n\n") == "more follows its checksum");
   CHECK(refusal_of(std::string(100'000, 'x')) == "it does not begin with 'millrace'");

@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,12 +33,20 @@ namespace millrace::inline MILLRACE_ABI {
 
 namespace detail {
 
+/// Which files of a folder are taken.
+struct folder_rule {
+  bool (*takes)(std::string_view name) noexcept;
+  const char* sentence;   ///< what their names end in
+};
+
 inline bool names_a_shard(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 7> endings{".tar",     ".tar.gz", ".tgz",    ".tar.zst",
                                                     ".tar.bz2", ".tar.xz", ".tar.lz4"};
   return !name.empty() && name.front() != '.' &&
          std::any_of(endings.begin(), endings.end(), [name](std::string_view end) { return name.ends_with(end); });
 }
+inline constexpr folder_rule shards_of_a_folder{
+    names_a_shard, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
 
 /// The path behind "file:"; other text as it is. setup_error for any other scheme, and for commands.
 inline std::string_view local_path(std::string_view location) {
@@ -94,7 +103,7 @@ inline std::vector<std::string> glob_matches(const std::string& pattern) {
   return paths;
 }
 
-inline std::vector<std::string> shards_in(const std::string& folder) {
+inline std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule) {
   const auto close = [](DIR* opened) { ::closedir(opened); };
   const std::unique_ptr<DIR, decltype(close)> open_folder(::opendir(folder.c_str()), close);
   if (!open_folder)
@@ -105,13 +114,13 @@ inline std::vector<std::string> shards_in(const std::string& folder) {
     errno = 0;
     const dirent* item = ::readdir(open_folder.get());
     if (!item) break;
-    if (names_a_shard(item->d_name)) paths.push_back(folder + (folder.ends_with('/') ? "" : "/") + item->d_name);
+    if (rule.takes(item->d_name)) paths.push_back(folder + (folder.ends_with('/') ? "" : "/") + item->d_name);
   }
   if (errno != 0)
     throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno), "Check its storage");
   if (paths.empty())
     throw setup_error("the folder '" + printable(folder) + "' has no shards",
-                      "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4");
+                      rule.sentence);
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -138,6 +147,11 @@ inline void check_readable(std::span<const std::string> paths) {
                     "Check the paths; relative paths begin at the working directory of the program");
 }
 
+inline std::uint64_t size_of_file(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 }  // namespace detail
 
 /// The shards that a list of names, taken literally, names.
@@ -154,7 +168,8 @@ inline std::vector<std::string> list_shards(const std::vector<std::string>& name
 }
 
 /// The shards that a pattern names.
-inline std::vector<std::string> list_shards(std::string_view pattern) {
+inline std::vector<std::string> list_shards(std::string_view pattern,
+                                            const detail::folder_rule& rule = detail::shards_of_a_folder) {
   std::vector<std::string> paths;
   const auto append = [&paths](std::vector<std::string> more) {
     for (auto& path : more) paths.push_back(std::move(path));
@@ -170,7 +185,7 @@ inline std::vector<std::string> list_shards(std::string_view pattern) {
       const std::string path(detail::local_path(expanded));
       const bool is_glob = path.find_first_of("*?[") != std::string::npos && !detail::exists(path);
       for (auto& match : is_glob ? detail::glob_matches(path) : std::vector<std::string>{path}) {
-        if (detail::is_folder(match)) append(detail::shards_in(match));
+        if (detail::is_folder(match)) append(detail::shards_in(match, rule));
         else paths.push_back(std::move(match));
       }
     }
@@ -183,5 +198,17 @@ inline std::vector<std::string> list_shards(const char* pattern) { return list_s
 inline std::vector<std::string> list_shards(const std::string& pattern) {
   return list_shards(std::string_view(pattern));
 }
+
+namespace detail {
+
+/// One pattern, or a list; of a folder, what the rule takes.
+template <class Names>
+std::vector<std::string> list_files(const Names& names, const folder_rule& rule) {
+  if constexpr (std::is_convertible_v<const Names&, std::string_view>)
+    return list_shards(std::string_view(names), rule);
+  else return list_shards(names);
+}
+
+}  // namespace detail
 
 }  // namespace millrace::inline MILLRACE_ABI

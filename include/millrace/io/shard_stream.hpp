@@ -1,4 +1,4 @@
-// The tar bytes of a shard, chunk by chunk: straight from the source, or through one decompressor.
+// The bytes of a shard or text file, chunk by chunk: straight from the source, or through one decompressor.
 //
 //   detail::shard_stream stream(source, pool);
 //   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) ...
@@ -31,9 +31,17 @@ class shard_stream {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
 
-  shard_stream(byte_source& source, block_pool& pool) : source_(&source), block_(pool.take(chunk_bytes)) {
+  /// What is read: for messages.
+  struct content {
+    const char* stage = "tar";
+    bool may_be_empty = false;
+  };
+
+  shard_stream(byte_source& source, block_pool& pool) : shard_stream(source, pool, content{}) {}
+  shard_stream(byte_source& source, block_pool& pool, content what)
+      : source_(&source), content_(what), block_(pool.take(chunk_bytes)) {
     const auto start = read_source();
-    if (start.empty())
+    if (start.empty() && !what.may_be_empty)
       throw data_error("the shard is empty: expected a tar archive, which has at least 1024 bytes",
                        "Copy or download it again", where(0));
     if (const compression* method = compression_of(start)) open_decompressor(*method);
@@ -83,11 +91,16 @@ class shard_stream {
         {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
     }};
     const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-    // A tar member may be called "BZh...": the mark of a tar header decides.
+    // A tar member may be called "BZh...", and a text begin so: the mark of a tar header decides, and what follows the
+    // digit in a bzip2 stream (its first block, or its end).
     if (text.size() >= 512 && text.substr(257, 5) == "ustar") return nullptr;
     const auto found = std::find_if(known.begin(), known.end(),
                                     [text](const compression& c) { return text.starts_with(c.magic); });
-    return found == known.end() ? nullptr : &*found;
+    if (found == known.end()) return nullptr;
+    if (found->name == "bzip2" && text.size() >= 10 && text.substr(4, 6) != "1AY&SY" &&
+        text.substr(4, 6) != "\x17\x72\x45\x38\x50\x90"sv)
+      return nullptr;
+    return &*found;
   }
 
   void open_decompressor(const compression& method) {
@@ -170,10 +183,11 @@ class shard_stream {
   }
 
   place where(std::uint64_t offset_bytes) const {
-    return {.stage = "tar", .shard = std::string(source_->name()), .key = {}, .offset_bytes = offset_bytes};
+    return {.stage = content_.stage, .shard = std::string(source_->name()), .key = {}, .offset_bytes = offset_bytes};
   }
 
   byte_source* source_;
+  content content_;
   block_ref block_;
   std::span<const std::byte> peeked_;   // read to find out the compression, not yet used
   std::uint64_t source_read_bytes_ = 0;

@@ -40,9 +40,7 @@ class shards_source {
   std::size_t parts() const noexcept { return names_.size(); }
   const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
   std::uint64_t part_bytes(std::size_t part) const noexcept {
-    struct ::stat status {};
-    return detail::posix_files::stat_path(names_[part].c_str(), status) == 0
-               ? static_cast<std::uint64_t>(status.st_size) : 0;
+    return detail::size_of_file(names_[part]);
   }
   shard_reader open(std::size_t part, std::uint64_t) const {
     return {std::make_unique<file_source>(names_[part]), *pool_, reader_options_};

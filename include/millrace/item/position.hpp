@@ -8,7 +8,8 @@
 // data, digest and checksum hexadecimal. `crc32c` is the CRC-32C of all that stands in front of it, so a damaged text
 // is refused, however it was damaged. The number of ranks, of workers, and what was read ahead are not in it: they may
 // change. Everything that the order depends on is, and may not. Version 1 is the order of an index; version 2, that of
-// a source without one, says besides where reading has to begin again. All ranks have the same text but for its digest:
+// a source without one, says besides where reading has to begin again; version 3, that of such a source whose samples
+// are packed into rows, how many tokens its first row has before that. All ranks have the same text but for its digest:
 // each has that of what it was given itself. They add up (wrapping) to the digest of the run: sum them before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 // Nothing refuses a text whose digest was not summed; then the digests of the resumed run mean nothing.
@@ -35,6 +36,7 @@ struct replay_point {
   std::uint64_t rows = 0;    ///< from that sample on, which were delivered or dropped already
   std::uint64_t part = 0;    ///< the first that is opened, in the pass's order of parts
   std::uint64_t first = 0;   ///< samples of the pass in the parts before it
+  std::uint64_t held = 0;    ///< tokens that packing has in its row when the sample at `place` comes
 
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
@@ -43,6 +45,7 @@ struct position {
   /// Of the text and of the order that it stands for: a build that orders otherwise has another.
   static constexpr std::uint32_t known_version = 1;
   static constexpr std::uint32_t replay_version = 2;
+  static constexpr std::uint32_t packing_version = 3;
 
   std::uint32_t version = known_version;
   std::uint64_t seed = 0;
@@ -87,7 +90,7 @@ void for_each_field(Position& p, const Visit& visit) {
   visit(position_field{.name = "drop_last", .most = 1}, p.drop_last);
   visit(position_field{.name = "data", .hexadecimal = true}, p.data_set);
   visit(position_field{.name = "digest", .hexadecimal = true}, p.digest);
-  if (p.version != Position::replay_version) return;
+  if (p.version != Position::replay_version && p.version != Position::packing_version) return;
   visit(position_field{.name = "step"}, p.step);
   visit(position_field{.name = "pass"}, p.replay.pass);
   visit(position_field{.name = "place"}, p.replay.place);
@@ -96,6 +99,7 @@ void for_each_field(Position& p, const Visit& visit) {
   visit(position_field{.name = "first"}, p.replay.first);
   visit(position_field{.name = "ranks", .most = narrow}, p.ranks);
   visit(position_field{.name = "rank", .most = narrow}, p.rank);
+  if (p.version == Position::packing_version) visit(position_field{.name = "held"}, p.replay.held);
 }
 
 inline constexpr std::string_view position_mark = "millrace";
@@ -180,10 +184,10 @@ inline position parse_position(std::string_view text) {
   position p;
   detail::for_each_field(p, [&]<class T>(const detail::position_field& field, T& member) {
     member = static_cast<T>(reader.take(field));
-    if (p.version != position::known_version && p.version != position::replay_version)
+    if (p.version < position::known_version || p.version > position::packing_version)
       throw data_error("this resume point is of version " + std::to_string(p.version) + ", and only versions " +
-                           std::to_string(position::known_version) + " and " +
-                           std::to_string(position::replay_version) + " are known here",
+                           std::to_string(position::known_version) + " to " +
+                           std::to_string(position::packing_version) + " are known here",
                        "Resume with the release of Millrace that wrote it");
   });
   reader.take_checksum();
@@ -206,7 +210,9 @@ inline void check_same(const position& from, const position& current) {
   };
   const auto window_of = [](const position& p) { return p.window == 0 ? "none" : std::to_string(p.window); };
   const auto order_of = [](const position& p) {
-    return std::to_string(p.version) + (p.version == position::replay_version ? " (without an index)" : "");
+    return std::to_string(p.version) + (p.version == position::replay_version    ? " (without an index)"
+                                        : p.version == position::packing_version ? " (without an index, packing)"
+                                                                                 : "");
   };
   const auto ranks_of = [](const position& p) {
     return p.ranks == 0 ? "any" : "rank " + std::to_string(p.rank) + " of " + std::to_string(p.ranks);

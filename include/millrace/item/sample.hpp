@@ -64,6 +64,7 @@ struct sample {
   std::uint64_t id = 0;
   std::uint64_t digest = 0;   ///< what it adds to the digest of the run, if it has one
   std::uint64_t place = 0;    ///< of the source's sample, in the order of its pass; what it is made into keeps it
+  std::uint64_t held = 0;     ///< what a packing stage behind the source held when that sample came to it
   record origin{};
   std::exception_ptr error{};
 

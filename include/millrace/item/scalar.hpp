@@ -11,6 +11,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/utf8.hpp>
 #include <millrace/item/record.hpp>
 
 #include <charconv>
@@ -117,31 +118,6 @@ inline decimal scan_decimal(std::string_view text) noexcept {
     magnitude -= c != '_';
   }
   return {.valid = true, .below_one = (exponent_negative ? magnitude - exponent : magnitude + exponent) <= 0};
-}
-
-/// Whether `text` is well-formed UTF-8 (The Unicode Standard 15, table 3-7): no overlong forms, no surrogates.
-inline bool is_utf8(std::string_view text) noexcept {
-  for (std::size_t at = 0; at < text.size();) {
-    const auto byte = [&](std::size_t i) -> unsigned {
-      return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
-    };
-    const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
-    const unsigned first = byte(0), second = byte(1);
-    if (first < 0x80) {
-      ++at;
-    } else if (first >= 0xc2 && first <= 0xdf && follows(1)) {
-      at += 2;
-    } else if (first >= 0xe0 && first <= 0xef && follows(1) && follows(2) && (first != 0xe0 || second >= 0xa0) &&
-               (first != 0xed || second <= 0x9f)) {
-      at += 3;
-    } else if (first >= 0xf0 && first <= 0xf4 && follows(1) && follows(2) && follows(3) &&
-               (first != 0xf0 || second >= 0x90) && (first != 0xf4 || second <= 0x8f)) {
-      at += 4;
-    } else {
-      return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace detail

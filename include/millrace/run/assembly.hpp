@@ -15,6 +15,7 @@
 #include <millrace/run/serial_stages.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/shuffle.hpp>
+#include <millrace/stages/take.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -29,9 +30,9 @@ inline constexpr bool is_filter = false;
 template <class Keep>
 inline constexpr bool is_filter<filter_stage<Keep>> = true;
 template <class Stage>
-inline constexpr bool is_expand = false;
-template <class C>
-inline constexpr bool is_expand<expand_stage<C>> = true;
+inline constexpr bool is_expand = requires { &Stage::expanding; };
+template <class Stage>
+inline constexpr bool is_packing = requires { requires holds_a_number<decltype(Stage::expanding)>; };
 template <class Stage>
 inline constexpr bool is_batch = false;
 template <auto... Members>
@@ -39,12 +40,13 @@ inline constexpr bool is_batch<batch_stage<Members...>> = true;
 
 template <class Stage>
 inline constexpr bool one_row_per_sample =
-    !is_filter<Stage> && !is_expand<Stage> && !std::is_same_v<Stage, shuffle_stage>;
+    !is_filter<Stage> && !is_expand<Stage> && !std::is_same_v<Stage, shuffle_stage> &&
+    !std::is_same_v<Stage, take_stage>;
 
 /// Where items of type Now meet a stage that holds nothing back, or one that is empty at the end of a pass, or neither.
 template <class Now, class Stage>
 constexpr replay_start replay_start_of_stage() {
-  if constexpr (std::is_same_v<Stage, shuffle_stage>) {
+  if constexpr (std::is_same_v<Stage, shuffle_stage> || std::is_same_v<Stage, take_stage>) {
     return replay_start::pass;
   } else if constexpr (is_expand<Stage>) {
     if constexpr (Stage::template parallel<Now>) return replay_start::sample;
@@ -54,11 +56,20 @@ constexpr replay_start replay_start_of_stage() {
   }
 }
 
+/// Rows that a packing stage makes are counted one by one behind it.
+template <class... Stages>
+constexpr bool only_maps_before_batch() {
+  return !(is_filter<Stages> || ...) && !(is_expand<Stages> || ...) &&
+         !(std::is_same_v<Stages, shuffle_stage> || ...) && !(std::is_same_v<Stages, take_stage> || ...);
+}
+
 /// The latest place at which a flow of these stages can be entered.
 template <class Now, class Stage, class... Rest>
 constexpr replay_start replay_start_of(const std::tuple<Stage, Rest...>*) {
   constexpr replay_start here = replay_start_of_stage<Now, Stage>();
-  if constexpr (is_batch<Stage> || sizeof...(Rest) == 0) {
+  if constexpr (is_packing<Stage> && only_maps_before_batch<Rest...>()) {
+    return replay_start::sample;
+  } else if constexpr (is_batch<Stage> || sizeof...(Rest) == 0) {
     return here;
   } else {
     const std::tuple<Rest...>* const rest = nullptr;
@@ -119,13 +130,19 @@ class assembly {
                            std::move(rest));
     } else if constexpr (detail::is_filter<First>) {
       return add_parallel<In>(std::move(maps), begun, here, stage.template as_expanding<Now>(), std::move(rest));
+    } else if constexpr (std::is_same_v<First, take_stage>) {
+      return add_serial<In, Now>(
+          std::move(maps), begun, here,
+          stateful_expanding<Now, detail::taking<Now>>(stage.template as_expanding<Now>().expanding), std::move(rest));
     } else if constexpr (detail::is_expand<First>) {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
-      else
+      else {
+        if constexpr (detail::is_packing<First>) stage.expanding.set_held(options_.borders.held);
         return add_serial<In, Now>(std::move(maps), begun, here,
                                    stateful_expanding<Now, decltype(stage.expanding)>(std::move(stage.expanding)),
                                    std::move(rest));
+      }
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
       const plan order({.seed = options_.seed, .parts = 1, .shuffled = true, .window = stage.options.window});
       return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),
@@ -141,6 +158,7 @@ class assembly {
                                 Rest rest) {
     using chain_type = chain<In, Maps...>;
     using segment = parallel_segment<chain_type, Expanding>;
+    behind_another_ = true;
     auto& after = next<typename segment::output, typename segment::output>(std::tuple<>{}, here, here, std::move(rest));
     const seats s = seats_for(maps);
     return keep(std::make_unique<segment>(
@@ -151,6 +169,7 @@ class assembly {
 
   template <class In, class Now, class... Maps, class Stage, class Rest>
   sample_sink<In>& add_serial(std::tuple<Maps...> maps, chain_place begun, chain_place here, Stage stage, Rest rest) {
+    behind_another_ = true;
     auto& after = next<typename Stage::output, typename Stage::output>(std::tuple<>{}, here, here, std::move(rest));
     using segment = serial_segment<Now, Stage>;
     auto& serial =
@@ -182,13 +201,16 @@ class assembly {
                                                             .drop_last = o.drop_last,
                                                             .seats = s.count,
                                                             .workers = s.workers,
-                                                            .ring_capacity = std::max<std::size_t>(2 * o.size, 4096),
+                                                            .ring_capacity = std::max(2 * o.size, most_waiting_rows()),
                                                             .batches = batches_,
                                                             .borders = options_.borders}));
     layout_ = &made.layout();
     last_ = &made;
     return made.entrance();
   }
+
+  /// Behind another segment items may be as large as they like, and nobody counts their bytes.
+  std::size_t most_waiting_rows() const noexcept { return behind_another_ ? 256 : 4096; }
 
   struct seats {
     std::size_t count;
@@ -221,6 +243,7 @@ class assembly {
   // Declared before the segments, whose pumps submit to them: destroyed after them.
   std::vector<std::unique_ptr<thread_executor>> own_threads_;
   std::vector<std::unique_ptr<component>> segments_;   // the last one first
+  bool behind_another_ = false;   // the segment that is being made
   final_segment* last_ = nullptr;
   const Columns* layout_ = nullptr;
 };

@@ -31,7 +31,7 @@ class session<Flow>::engine {
     if (plan_.settings().parts == 0) throw setup_error("the source has no parts to read", "Give it at least one shard");
     prefetch_ = detail::find_stage<prefetch_stage>(flow.stages).value_or(prefetch_stage{}).options.batches;
 
-    auto& first = parts_.template build<source_item>(detail::skip_leading_shuffle(std::move(flow.stages)));
+    auto& first = parts_.template build<source_item>(detail::skip_planned_stages(std::move(flow.stages)));
     const std::size_t read_ahead =
         options.read_ahead_bytes > 0 ? options.read_ahead_bytes : std::min(std::size_t{256} << 20, budget_bytes() / 4);
     read_ahead_bytes_ = read_ahead;

@@ -29,6 +29,7 @@ struct intake_options {
   std::size_t first_part = 0;                              ///< of that epoch
   std::uint64_t first_sample = 0, first_place = 0;         ///< as in part_order_options
   replay_log* log = nullptr;
+  std::uint64_t take = ~std::uint64_t{0};                  ///< samples of each epoch
 };
 
 template <class Source>
@@ -43,7 +44,7 @@ class intake final : public source_reading<Source>, public room_listener {
         order_(order,
                {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
                 .first_part = o.first_part, .first_sample = o.first_sample, .first_place = o.first_place,
-                .log = o.log},
+                .log = o.log, .take = o.take},
                next) {
     next.set_listener(this);
   }

@@ -47,6 +47,7 @@ struct open_part {
   bool done = false;
   bool reader_waits = false;   // until more may be read ahead
   bool in_hand = false;        // some thread reads it now
+  bool cut = false;            // nothing more of it is wanted
 };
 
 struct part_order_options {
@@ -57,6 +58,7 @@ struct part_order_options {
   std::uint64_t first_sample = 0;               ///< how many are in those
   std::uint64_t first_place = 0;                ///< in the order of that epoch; samples before it are dropped
   replay_log* log = nullptr;                    ///< told where each part begins
+  std::uint64_t take = ~std::uint64_t{0};       ///< samples of each epoch, in its order; what lies behind is not wanted
   bool joined = false;                          ///< epochs follow each other without a border, in one endless sequence
 };
 
@@ -114,6 +116,7 @@ class part_order {
     opened->ordinal = plan_->as_listed() ? at_ : epoch_parts_[at_];
     opened->turn = at_;
     opened->begun = false;
+    opened->cut = false;
     opened->last_of_epoch = ++at_ == (plan_->as_listed() ? plan_->settings().parts : epoch_parts_.size());
     if (opened->last_of_epoch) {
       at_ = 0;
@@ -124,10 +127,14 @@ class part_order {
   }
 
   void append(part& to, std::vector<sample<item>>& samples) {
+    if (to.cut) {
+      end(to, nullptr);
+      return;
+    }
     // Without a shuffle, what is its turn already need not queue.
     const bool at_once = !finished_ && !plan_->jitters() && &to == front();
     for (auto& s : samples) {
-      if (at_once && to.samples.empty() && next_->has_room()) {
+      if (at_once && to.samples.empty() && place_ < options_.take && next_->has_room()) {
         count_sample_of(to);
         give(std::move(s));
       } else {
@@ -139,7 +146,7 @@ class part_order {
   /// No more samples come from it; with an error, it takes the place of the next one.
   void end(part& ended, std::exception_ptr error) {
     ended.done = true;
-    ended.error = std::move(error);
+    if (!ended.cut) ended.error = std::move(error);
     if constexpr (requires { ended.open->report(*counts_); })
       if (ended.open && counts_) ended.open->report(*counts_);
     ended.open.reset();
@@ -149,7 +156,9 @@ class part_order {
   bool pass_on() {
     bool moved = false;
     while ((room_ = next_->has_room()) && !finished_) {
-      if (jitter_.ready()) {
+      if (place_ >= options_.take && !parts_.empty() && !parts_.front()->cut) {
+        cut_pass();
+      } else if (jitter_.ready()) {
         give(jitter_.pop());
       } else if (!advance_front()) {
         break;
@@ -202,6 +211,24 @@ class part_order {
     epoch_samples_ = place_ = first_place_ = 0;
     close_front();
     return true;
+  }
+
+  /// The part whose turn it is, and those behind it in its pass, give nothing any more; no other is opened.
+  void cut_pass() {
+    const std::uint64_t epoch = parts_.front()->epoch;
+    jitter_.clear();
+    part* last = nullptr;
+    for (const auto& p : parts_) {
+      if (p->epoch != epoch) break;
+      for (last = p.get(); !p->samples.empty();) queued_bytes_ -= held_bytes_of(*p->samples.pop().item);
+      p->cut = true;
+      p->error = nullptr;
+    }
+    if (!std::exchange(last->last_of_epoch, true)) {
+      at_ = 0;
+      ++epoch_;
+    }
+    news_ = true;
   }
 
   /// False after many passes without a sample: there will be none.

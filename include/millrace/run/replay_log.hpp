@@ -37,6 +37,7 @@ class replay_log {
     std::uint64_t rows_of_place = 0;     ///< made of that sample
     std::uint64_t rows_of_pass = 0;
     std::uint64_t rows_of_run = 0;
+    std::uint64_t held = 0;              ///< by a packing stage when that sample came
     bool ends_pass = false;              ///< nothing of its pass follows
   };
 
@@ -57,12 +58,13 @@ class replay_log {
     const std::lock_guard lock(mutex_);
     const batch_end b = batches_.pop();
     if (from_ == replay_start::run) return {.rows = b.rows_of_run};
-    if (in_lanes_) return {.place = b.place, .rows = b.rows_of_place};
+    if (in_lanes_) return {.place = b.place, .rows = b.rows_of_place, .held = b.held};
     if (b.ends_pass) return {.pass = b.pass + 1};
     if (from_ == replay_start::pass) return {.pass = b.pass, .rows = b.rows_of_pass};
     forget_parts_before(b.pass, plan_.first_needed_for(b.place));
     const part_begin& needed = parts_[0];
-    return {.pass = b.pass, .place = b.place, .rows = b.rows_of_place, .part = needed.part, .first = needed.first};
+    return {.pass = b.pass, .place = b.place, .rows = b.rows_of_place, .part = needed.part, .first = needed.first,
+            .held = b.held};
   }
 
  private:

@@ -53,6 +53,9 @@ struct replayed_run_options {
   std::uint64_t epochs = 1, epoch_batches = 0;
   replay_start from = replay_start::sample;
   bool one_row = true;            ///< for each sample
+  std::uint64_t take = ~std::uint64_t{0};   ///< samples of each pass
+  bool takes = false;             ///< there is a take, there or later
+  bool packs = false;             ///< a stage holds what one number says (stages/pack.hpp)
   millrace::ranks ranks{};
   std::size_t most_lanes = 48;
 };
@@ -96,12 +99,14 @@ class replayed_run {
     o.first_part = static_cast<std::size_t>(r.part);
     o.first_sample = r.first;
     o.first_place = r.place;
+    o.take = options_.take;
     if (from_ == replay_start::sample) o.log = log_.get();
     return std::make_unique<intake<Source>>(source, order_, o, next);
   }
   batch_borders borders() const {
     return {.first_step = start_.step,
             .skipped_rows = start_.replay.rows,
+            .held = start_.replay.held,
             .epoch_batches = options_.epoch_batches,
             .end_step = end_step(options_),
             .log = log_.get()};
@@ -157,6 +162,9 @@ class replayed_run {
                             " ranks would get from one pass",
                         "Set session_options::epoch_batches, or use indexed_shards() of "
                         "millrace/run/indexed_shards.hpp, which needs plain tar shards");
+    if (r.world_size > 1 && o.takes)
+      throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
+                        "Leave out take(), or run one rank");
     const std::size_t lanes = lanes_of(o);
     if (lanes % r.world_size != 0)
       throw setup_error(std::to_string(r.world_size) + " ranks do not divide the " + std::to_string(lanes) +
@@ -181,7 +189,7 @@ class replayed_run {
 
   position start_of_run() const {
     const options& o = options_;
-    const position now{.version = position::replay_version,
+    const position now{.version = o.packs ? position::packing_version : position::replay_version,
                        .seed = o.order.seed,
                        .lanes = static_cast<std::uint32_t>(lanes_),
                        .window = o.order.shuffled ? o.order.window : 0,

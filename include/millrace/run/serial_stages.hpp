@@ -20,7 +20,11 @@ class stateful_expanding {
   explicit stateful_expanding(C stage) : stage_(std::move(stage)) {}
 
   void push(sample<In> s, std::vector<sample<output>>& out) {
-    last_ = {.epoch = s.epoch, .pass = s.pass, .id = s.id, .place = s.place, .origin = s.origin};
+    std::uint64_t held = s.held;
+    if constexpr (detail::holds_a_number<C>)
+      held = !begun_ || s.place != last_.place || s.epoch != last_.epoch ? stage_.held() : last_.held;
+    begun_ = true;
+    last_ = {.epoch = s.epoch, .pass = s.pass, .id = s.id, .place = s.place, .held = held, .origin = s.origin};
     children_ = 0;
     outputs_.clear();
     detail::bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
@@ -51,6 +55,7 @@ class stateful_expanding {
       s.epoch = last_.epoch;
       s.pass = last_.pass;
       s.place = last_.place;
+      s.held = last_.held;
       s.id = child_id(last_.id, children_++);
       s.origin = last_.origin;
     }
@@ -58,6 +63,7 @@ class stateful_expanding {
 
   C stage_;
   sample<In> last_;   // where the outputs come from; its item is gone
+  bool begun_ = false;
   std::uint64_t children_ = 0;
   std::vector<output> outputs_;
 };

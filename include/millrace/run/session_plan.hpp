@@ -38,17 +38,21 @@ constexpr std::size_t most_lanes(std::size_t wanted) {
   else return wanted;
 }
 
-/// The stages without a shuffle right after the source, which is a matter of the plan.
-template <class First, class... Rest>
-auto skip_leading_shuffle(std::tuple<First, Rest...> stages) {
-  if constexpr (std::is_same_v<First, shuffle_stage>)
+template <class Skipped, class First, class... Rest>
+auto skip_stage(std::tuple<First, Rest...> stages) {
+  if constexpr (std::is_same_v<First, Skipped>)
     return std::apply([](auto&, auto&... rest) { return std::tuple(std::move(rest)...); }, stages);
   else return stages;
+}
+/// The stages without a shuffle right after the source and a take behind that, which are matters of the plan.
+template <class... Stages>
+auto skip_planned_stages(std::tuple<Stages...> stages) {
+  return skip_stage<take_stage>(skip_stage<shuffle_stage>(std::move(stages)));
 }
 
 template <class Flow>
 constexpr replay_start replay_start_of_flow() {
-  using stages = decltype(skip_leading_shuffle(std::declval<Flow>().stages));
+  using stages = decltype(skip_planned_stages(std::declval<Flow>().stages));
   if constexpr (begins_at_pass_0<typename Flow::source_type>) return replay_start::run;
   else return replay_start_of<typename Flow::source_type::item>(static_cast<const stages*>(nullptr));
 }
@@ -66,6 +70,15 @@ std::size_t leading_window(const std::tuple<Stages...>& stages) {
   else return 0;
 }
 
+/// Samples of each pass that a take right after the source, or after its shuffle, leaves.
+template <class... Stages>
+std::uint64_t leading_take(const std::tuple<Stages...>& stages) {
+  const auto behind_shuffle = skip_stage<shuffle_stage>(stages);
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(std::get<0>(behind_shuffle))>, take_stage>)
+    return std::get<0>(behind_shuffle).count;
+  else return endless;
+}
+
 template <class Stage>
 void take_batch_options(const Stage& stage, planned_run_options& o) {
   if constexpr (is_batch<Stage>) {
@@ -78,12 +91,20 @@ template <class First, class... Rest>
 constexpr bool has_one_row_per_sample(const std::tuple<First, Rest...>&) {
   return (one_row_per_sample<Rest> && ...) && (one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
 }
+template <class... Stages>
+constexpr bool has_packing(const std::tuple<Stages...>&) {
+  return (is_packing<Stages> || ...);
+}
+template <class... Stages>
+constexpr bool has_take(const std::tuple<Stages...>&) {
+  return (std::is_same_v<Stages, take_stage> || ...);
+}
 /// A sample has to be a row for positions to be known beforehand.
 template <class Stages>
 void check_rows(const Stages& stages) {
   if (!has_one_row_per_sample(stages))
-    throw setup_error("an indexed source has one row for each sample, and expand, filter or a later shuffle would "
-                      "change that",
+    throw setup_error("an indexed source has one row for each sample, and expand, filter, take or a later shuffle "
+                      "would change that",
                       "Use shards(), or leave out that stage");
 }
 
@@ -121,6 +142,9 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
                                                                .epoch_batches = planned.epoch_batches,
                                                                .from = replay_start_of_flow<Flow>(),
                                                                .one_row = has_one_row_per_sample(flow.stages),
+                                                               .take = leading_take(flow.stages),
+                                                               .takes = has_take(flow.stages),
+                                                               .packs = has_packing(flow.stages),
                                                                .ranks = o.session.ranks,
                                                                .most_lanes = most_lanes<Source>(o.session.lanes)});
   }

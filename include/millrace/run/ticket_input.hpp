@@ -23,6 +23,7 @@ namespace millrace::inline MILLRACE_ABI {
 struct batch_borders {
   std::uint64_t first_step = 0;        ///< batches of the run before the session's first
   std::uint64_t skipped_rows = 0;      ///< rows before that, which a replay makes again
+  std::uint64_t held = 0;              ///< by a packing stage in front of the sample that a replay begins with
   std::uint64_t epoch_batches = 0;     ///< 0: an epoch is a pass through the source
   std::uint64_t end_step = slots::unknown;   ///< the run ends in front of that batch
   replay_log* log = nullptr;           ///< told of each batch
@@ -134,6 +135,7 @@ class ticket_input final : public sample_sink<T> {
     if (s.place != row_.place || s.epoch != row_.pass) row_.rows_of_place = 0;
     row_.place = s.place;
     row_.pass = s.epoch;
+    row_.held = s.held;
     ++row_.rows_of_place;
     ++row_.rows_of_pass;
     return ++row_.rows_of_run > options_.borders.skipped_rows;

@@ -15,6 +15,18 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+namespace detail {
+
+/// A stage whose state between two inputs can be had again from one number, as far as it matters for what comes behind
+/// the first output from then on. `held()` says it, `set_held()` goes there.
+template <class C>
+concept holds_a_number = requires(C& c, const C& same, std::uint64_t number) {
+  { same.held() } -> std::same_as<std::uint64_t>;
+  c.set_held(number);
+};
+
+}  // namespace detail
+
 template <class C>
 struct expand_stage : stage_tag {
   C expanding;

@@ -1,0 +1,56 @@
+// SentencePiece as the tokenizer of a flow. Opt-in: needs SentencePiece (libsentencepiece-dev).
+//
+//   #include <millrace/adapt/sentencepiece.hpp>                         // link with -lsentencepiece
+//   const mr::sentencepiece tokenizer("corpus.model");                  // setup_error if it cannot be read
+//   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenizer)
+//             | mr::pack({.length = 2049, .separator = tokenizer.end_of_text()}) | ...
+//
+// Makes std::vector<std::uint32_t> of UTF-8 text. Errors: data_error for what SentencePiece refuses. Threads: copies
+// share one model, which any number of threads may use at once.
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sentencepiece_processor.h>
+
+namespace millrace::inline MILLRACE_ABI {
+
+class sentencepiece {
+ public:
+  explicit sentencepiece(const std::string& model_file) {
+    auto model = std::make_shared<::sentencepiece::SentencePieceProcessor>();
+    const auto status = model->Load(model_file);
+    if (!status.ok())
+      throw setup_error("SentencePiece cannot use the model '" + printable(model_file) + "': " + status.ToString(),
+                        "Give a .model file that spm_train wrote");
+    model_ = std::move(model);
+  }
+
+  std::vector<std::uint32_t> operator()(std::string_view text) const {
+    std::vector<int> ids;
+    const auto status = model_->Encode(text, &ids);
+    if (!status.ok())
+      throw data_error("SentencePiece cannot encode the text: " + status.ToString(), "Look at the text");
+    return {ids.begin(), ids.end()};
+  }
+  std::string decode(const std::vector<std::uint32_t>& tokens) const {
+    return model_->DecodeIds(std::vector<int>(tokens.begin(), tokens.end()));
+  }
+
+  std::size_t vocabulary_size() const { return static_cast<std::size_t>(model_->GetPieceSize()); }
+  /// The model's end of sentence; where it has none, its unknown piece.
+  std::uint32_t end_of_text() const {
+    return static_cast<std::uint32_t>(model_->eos_id() >= 0 ? model_->eos_id() : model_->unk_id());
+  }
+
+ private:
+  std::shared_ptr<const ::sentencepiece::SentencePieceProcessor> model_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,57 @@
+// take: so many items of each pass through the source, the first ones.
+//
+//   mr::lines("huge.txt.gz") | mr::take(1'000) | ...                              // reads no further than it has to
+//   mr::shards("train-{000..146}.tar") | mr::shuffle() | mr::take(10'000) | ...   // other ones in each epoch
+//   ... | mr::filter(is_long) | mr::take(500) | ...                               // the first 500 that are long
+//
+// Right behind a source, or its shuffle, it ends the pass there: what is broken further on does not matter. Anywhere
+// else the rest of the pass is read and dropped, and a resumed run reads the pass again from its beginning.
+// Errors: setup_error for 0; for an indexed source, and for several ranks, whose passes are counted otherwise.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/stages/expand.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// The same thing as an expanding stage.
+template <class In>
+struct taking {
+  using output = In;
+  std::uint64_t count;
+  std::uint64_t taken = 0;
+
+  std::size_t max_outputs(const In&) const { return 1; }
+  void push(In item, auto& emit) {
+    if (taken == count) return;
+    ++taken;
+    emit(std::move(item));
+  }
+  void finish(auto&) { taken = 0; }
+};
+
+}  // namespace detail
+
+struct take_stage : stage_tag {
+  std::uint64_t count;
+
+  template <class In>
+  static constexpr bool fits = true;
+  template <class In>
+  using out = In;
+  template <class In>
+  static constexpr void explain() {}
+  template <class In>
+  expand_stage<detail::taking<In>> as_expanding() const {
+    return {{}, {.count = count}};
+  }
+};
+
+inline take_stage take(std::uint64_t count) {
+  if (count == 0) throw setup_error("take(0) leaves nothing of the source", "Take at least one item");
+  return {{}, count};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

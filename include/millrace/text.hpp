@@ -1,0 +1,18 @@
+// Everything about text: lines of files, packing into rows of tokens, and running it. An umbrella: includes only. It
+// needs oneTBB and libarchive, and no libjpeg.
+#pragma once
+
+#include <millrace/device/to_device.hpp>
+#include <millrace/io/lines.hpp>
+#include <millrace/io/shards.hpp>
+#include <millrace/io/token_files.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/run/feed.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/stages/batch.hpp>
+#include <millrace/stages/expand.hpp>
+#include <millrace/stages/from.hpp>
+#include <millrace/stages/map.hpp>
+#include <millrace/stages/pack.hpp>
+#include <millrace/stages/shuffle.hpp>
+#include <millrace/stages/take.hpp>

@@ -1,0 +1,66 @@
+#include <millrace/base/utf8.hpp>
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+using millrace::detail::utf8_prefix_bytes;
+
+namespace {
+
+/// Table 3-7 of the Unicode Standard, byte by byte.
+std::size_t slow_prefix(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+  const auto in = [&](std::size_t at, unsigned from, unsigned to) { return byte(at) >= from && byte(at) <= to; };
+  const auto follows = [&](std::size_t at) { return in(at, 0x80, 0xbf); };
+  for (std::size_t at = 0;;) {
+    if (at >= text.size()) return text.size();
+    if (byte(at) < 0x80) at += 1;
+    else if (in(at, 0xc2, 0xdf) && follows(at + 1)) at += 2;
+    else if (byte(at) == 0xe0 && in(at + 1, 0xa0, 0xbf) && follows(at + 2)) at += 3;
+    else if ((in(at, 0xe1, 0xec) || in(at, 0xee, 0xef)) && follows(at + 1) && follows(at + 2)) at += 3;
+    else if (byte(at) == 0xed && in(at + 1, 0x80, 0x9f) && follows(at + 2)) at += 3;
+    else if (byte(at) == 0xf0 && in(at + 1, 0x90, 0xbf) && follows(at + 2) && follows(at + 3)) at += 4;
+    else if (in(at, 0xf1, 0xf3) && follows(at + 1) && follows(at + 2) && follows(at + 3)) at += 4;
+    else if (byte(at) == 0xf4 && in(at + 1, 0x80, 0x8f) && follows(at + 2) && follows(at + 3)) at += 4;
+    else return at;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("all pairs of bytes, with what may follow them, at every distance from the end") {
+  std::size_t differ = 0;
+  for (unsigned first = 0; first < 256; ++first)
+    for (unsigned second = 0; second < 256; ++second)
+      for (const unsigned third : {0x00U, 0x41U, 0x7fU, 0x80U, 0xbfU, 0xc0U, 0xffU})
+        for (const unsigned fourth : {0x41U, 0x80U, 0xbfU, 0xc2U})
+          for (const std::size_t length : {1U, 2U, 3U, 4U}) {
+            const char bytes[4] = {static_cast<char>(first), static_cast<char>(second), static_cast<char>(third),
+                                   static_cast<char>(fourth)};
+            const std::string_view text(bytes, length);
+            differ += utf8_prefix_bytes(text) != slow_prefix(text);
+          }
+  CHECK(differ == 0);
+}
+
+TEST_CASE("one bad byte anywhere in texts of many lengths, ASCII or not") {
+  std::mt19937 random(7);
+  const std::vector<std::string> characters{"a", "b", "\n", "\xc3\xa9", "\xe4\xb8\xad", "\xf0\x9f\x98\x80",
+                                            "\xed\x9f\xbf"};
+  for (std::size_t length = 0; length < 120; ++length)
+    for (const std::size_t kinds : {std::size_t{1}, std::size_t{3}, characters.size()}) {
+      std::string text;
+      while (text.size() < length) text += characters[random() % kinds];
+      CHECK(utf8_prefix_bytes(text) == text.size());
+      for (int i = 0; i < 20 && !text.empty(); ++i) {
+        std::string damaged = text;
+        damaged[random() % text.size()] = static_cast<char>(random());
+        CHECK(utf8_prefix_bytes(damaged) == slow_prefix(damaged));
+        damaged.resize(random() % damaged.size());
+        CHECK(utf8_prefix_bytes(damaged) == slow_prefix(damaged));
+      }
+    }
+}
