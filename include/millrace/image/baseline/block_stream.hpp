@@ -60,9 +60,11 @@ struct block_slot {
 };
 
 /// Every entry is slow, whether it is read as one of coefficients or of skipped symbols.
-class stop_table {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_stop_table {
  public:
-  stop_table() noexcept {
+  basic_stop_table() noexcept {
     constexpr std::uint8_t entry[2] = {0, slow_advance};
     for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = entry[i % 2];
   }
@@ -71,6 +73,7 @@ class stop_table {
  private:
   alignas(64) std::array<std::uint8_t, sizeof(coefficient_table)> bytes_;
 };
+using stop_table = basic_stop_table<>;
 static_assert(sizeof(skip_table) <= sizeof(coefficient_table));
 
 inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
@@ -79,7 +82,9 @@ inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
   return __builtin_bswap64(bytes) << (bit & 7);
 }
 
-struct block_stream {
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_block_stream {
   std::uintptr_t bit = 0;         // of the next symbol
   unsigned k = 0;                 // the coefficient that comes next; 0: the block's DC difference
   bool store = false;             // or skip
@@ -151,6 +156,7 @@ struct block_stream {
     return static_cast<std::int16_t>(extended(static_cast<unsigned>(window << length >> (64 - size)), size));
   }
 };
+using block_stream = basic_block_stream<>;
 
 /// What a loop holds in registers of a stream.
 struct live_stream {

@@ -153,7 +153,8 @@ class basic_table_writer {
 using table_writer = basic_table_writer<>;
 
 /// For an AC coefficient.
-inline void build_ac_table(coefficient_table& table, const huffman_code& ac, const second_symbols& second) {
+template <class = void>
+void build_ac_table(coefficient_table& table, const huffman_code& ac, const second_symbols& second) {
   table_writer write(table, second);
   ac.for_each([&](unsigned length, unsigned byte) {
     if (length > coefficient_index_bits) return;
@@ -165,7 +166,8 @@ inline void build_ac_table(coefficient_table& table, const huffman_code& ac, con
 }
 
 /// For a DC difference, and the AC symbol that follows it.
-inline void build_dc_table(coefficient_table& table, const huffman_code& dc, const second_symbols& second) {
+template <class = void>
+void build_dc_table(coefficient_table& table, const huffman_code& dc, const second_symbols& second) {
   table_writer write(table, second);
   dc.for_each([&](unsigned length, unsigned size) {
     if (length > coefficient_index_bits) return;

@@ -25,8 +25,9 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-/// What the processor has; all choices give the same planes.
-struct plane_tools {
+/// What the processor has; all choices give the same planes. A template only so that including it costs little.
+template <class = void>
+struct basic_plane_tools {
   block_loops loops = block_loops::portable();
   bool (*inverse_dct)(const std::int16_t*, const dequantiser&, sample_target) noexcept = inverse_dct_pair;
   stop_table stop{};
@@ -38,6 +39,7 @@ struct plane_tools {
 #endif
   }
 };
+using plane_tools = basic_plane_tools<>;
 
 /// A template only so that including it costs little.
 template <class = void>

@@ -44,7 +44,8 @@ struct mcu_region {
   }
 };
 
-inline jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, byte_memory& memory) {
+template <class = void>
+jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, byte_memory& memory) {
   jpeg_planes p;
   const auto& luma = h.component[0];
   p.components = h.components;

@@ -251,7 +251,8 @@ class basic_scan_header_reader {
 };
 using scan_header_reader = basic_scan_header_reader<>;
 
-inline jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_header& header) {
+template <class = void>
+jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_header& header) {
   header = {};
   return scan_header_reader({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()}, header).read();
 }
@@ -259,7 +260,8 @@ inline jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_heade
 }  // namespace detail
 
 /// What the header alone says of who decodes a file; damage in its data may still leave it to libjpeg.
-inline jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
+template <class = void>
+jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
   detail::scan_header header;
   return detail::read_scan_header(file, header);
 }

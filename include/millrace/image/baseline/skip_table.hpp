@@ -80,12 +80,14 @@ constexpr skip_entry unpacked_skip(std::uint16_t word) noexcept {
   return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8)};
 }
 
-inline void build_ac_skip_table(skip_table& table, const skippable_symbols& ac_words) {
+template <class = void>
+void build_ac_skip_table(skip_table& table, const skippable_symbols& ac_words) {
   std::transform(ac_words.of(skip_index_bits), ac_words.of(skip_index_bits) + skip_entries, table.begin(),
                  unpacked_skip);
 }
 
-inline void build_dc_skip_table(skip_table& table, const huffman_code& dc, const skippable_symbols& ac_words) {
+template <class = void>
+void build_dc_skip_table(skip_table& table, const huffman_code& dc, const skippable_symbols& ac_words) {
   std::array<std::uint16_t, skip_entries> words{};
   std::uint16_t* at = words.data();
   dc.for_each([&](unsigned length, unsigned size) {
