@@ -57,6 +57,7 @@ struct picture_tools {
 class picture {
  public:
   using element = std::uint8_t;
+  static constexpr const char* rendering = "decode";   ///< in reports
 
   /// Reads the header; see jpeg().
   explicit picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {

@@ -120,6 +120,12 @@ class basic_copying_delivery final : public delivery {
     return leased_locked();
   }
 
+  std::size_t ready() const override {
+    const std::lock_guard lock(mutex_);
+    return host_.ready() + static_cast<std::size_t>(std::count_if(
+                               ring_.begin(), ring_.end(), [](const auto& s) { return s.now == state::ready; }));
+  }
+
   void start() override {
     if (!options_.threaded) return;
     stager_ = std::thread([this] { queue_copies(); });

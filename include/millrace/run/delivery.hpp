@@ -44,6 +44,8 @@ class delivery : public component {
   /// Slots that a lease may hold, and how many do.
   virtual std::size_t lease_slots() const noexcept = 0;
   virtual std::size_t leased() const noexcept = 0;
+  /// Batches that wait to be taken, on the host or on the device.
+  virtual std::size_t ready() const { return host_.ready(); }
 
   doorbell& bell() noexcept { return host_.bell(); }
   slots& host_slots() noexcept { return host_; }

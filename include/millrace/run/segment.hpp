@@ -8,6 +8,7 @@
 
 #include <millrace/item/sample.hpp>
 #include <millrace/item/tally.hpp>
+#include <millrace/report/flow_figures.hpp>
 
 #include <cstdint>
 
@@ -56,6 +57,8 @@ class component {
   virtual ~component() = default;
   /// Before start(): where to count what is worth knowing.
   virtual void count_into(tally&) noexcept {}
+  /// Its stages, and whatever else it knows, as they are by then. Any thread, after start().
+  virtual void add_to(flow_figures&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
   /// Starts its threads, if it has any.
   virtual void start() = 0;
   /// Without threads: does a bit of work on the caller; false if there was none to do.

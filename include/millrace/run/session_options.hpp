@@ -44,7 +44,7 @@ struct source_count {
 struct run_stats {
   std::uint64_t batches = 0, samples = 0;   ///< delivered
   std::uint64_t wait_ns = 0;                ///< the trainer waited in next()
-  std::uint64_t step_ns = 0;                ///< the trainer was elsewhere, between two calls of next()
+  std::uint64_t step_ns = 0;                ///< from a batch to the next call of next(); not between epochs
   std::uint64_t first_batch_ns = 0;         ///< from the start to the first batch; not in wait_ns
   std::uint64_t worker_busy_ns = 0;         ///< of all workers of the last segment together
   std::uint64_t dropped_last = 0;           ///< samples that epochs left out at their ends; 0 where not known
