@@ -106,6 +106,7 @@ class batch_segment final : public pump_work, public component, public final_seg
     }
     f.stages.push_back(std::move(s));
   }
+  void add_to(timeline& t, std::uint64_t start_ns) const override { pump_->add_spans(t, "work", start_ns); }
   void start() override {}
   bool advance() override { return pump_->advance(); }
   void stop() noexcept override { pump_->stop(); }

@@ -161,7 +161,12 @@ class session<Flow>::engine {
     return f;
   }
   flow_figures figures_after_warm_up() const { return warm_ups_.without(figures()); }
-  std::vector<delivered_batch> deliveries() const { return times_.deliveries(); }
+  timeline events() const {
+    timeline t;
+    for (const component* c : components_) c->add_to(t, times_.started_ns());
+    times_.add_to(t);
+    return t;
+  }
   std::size_t slots() const noexcept { return delivery_->lease_slots(); }
   const planned& planned_order() const noexcept { return *planned_; }
   const std::string& description() const noexcept { return description_; }

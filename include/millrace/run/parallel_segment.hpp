@@ -115,6 +115,9 @@ class parallel_segment final : public pump_work, public component, public room_l
       s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
     f.stages.push_back(std::move(s));
   }
+  void add_to(timeline& t, std::uint64_t start_ns) const override {
+    pump_->add_spans(t, expands ? "expand" : "map", start_ns);
+  }
   void start() override { pump_->set_limit(results_.size()); }
   bool advance() override { return pump_->advance(); }
   void stop() noexcept override { pump_->stop(); }

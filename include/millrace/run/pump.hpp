@@ -90,7 +90,7 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     times.begin(steady_now_ns());
     work_->run(0, first, count);
     const std::uint64_t now = steady_now_ns();
-    times.worked(now, count);
+    times.worked(now, count, batch_of(first));
     times.leave(now, what_is_missing());
     return true;
   }
@@ -114,6 +114,11 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     return f;
   }
 
+  void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const {
+    for (std::size_t i = 0; i < seats_.size(); ++i)
+      t.add_spans(name + " " + std::to_string(i), name.c_str(), seats_[i].times->spans(), start_ns);
+  }
+
   void run_on_seat(std::size_t index) noexcept override {
     seat& s = seats_[index];
     const std::uint64_t start = steady_now_ns();
@@ -125,7 +130,7 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
       if (count == 0) break;
       work_->run(index, first, count);
       now = steady_now_ns();
-      adapt(s, s.times->worked(now, count), count);
+      adapt(s, s.times->worked(now, count, batch_of(first)), count);
       // Other sessions and the user's own TBB work get their turn.
       if (now - start > turn_ns) {
         s.times->end_of_stay();
@@ -161,6 +166,9 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     }
   }
 
+  std::uint64_t batch_of(std::uint64_t ticket) const noexcept {
+    return options_.group > 1 ? ticket / options_.group : timeline_span::no_batch;
+  }
   /// Why nothing can be claimed.
   seat_times::waits_for what_is_missing() const noexcept {
     return limit_.load() < available_.load() ? seat_times::waits_for::room : seat_times::waits_for::input;

@@ -1,7 +1,7 @@
 // What one worker's seat did with its time: worked, waited for input, waited for room.
 //
 //   times.begin(now);                                   // the seat is taken; says what its worker may look at
-//   times.worked({.until = now, .items = 32});          // since begin() or the call before
+//   times.worked(now, 32, batch);                       // so many items, since begin() or the call before
 //   times.leave(now, seat_times::waits_for::input);     // until somebody takes it again
 //   times.add_to(stage, now);                           // anyone, any time
 //
@@ -13,6 +13,7 @@
 #include <millrace/base/clock.hpp>
 #include <millrace/report/flow_figures.hpp>
 #include <millrace/sync/histogram.hpp>
+#include <millrace/sync/span_ring.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -31,8 +32,9 @@ class seat_times {
     if ((stays_++ & 7) == 0) cpu_at_ns_ = static_cast<std::uint64_t>(read_clock_ns(CLOCK_THREAD_CPUTIME_ID));
   }
   /// Returns the time that it took.
-  std::uint64_t worked(std::uint64_t until_ns, std::size_t items) noexcept {
+  std::uint64_t worked(std::uint64_t until_ns, std::size_t items, std::uint64_t batch) noexcept {
     const std::uint64_t spent = until_ns - at_ns_;
+    spans_.record({at_ns_, until_ns, batch});
     at_ns_ = until_ns;
     stay_ns_ += spent;
     add(busy_ns_, spent);
@@ -54,6 +56,7 @@ class seat_times {
     add(measured_ns_, stay_ns_);
   }
 
+  std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
   std::uint64_t busy_ns() const noexcept { return busy_ns_.load(std::memory_order_relaxed); }
 
   void add_to(stage_figures& s, std::uint64_t now_ns) const noexcept {
@@ -82,6 +85,7 @@ class seat_times {
   std::atomic<std::uint64_t> measured_cpu_ns_{0}, measured_ns_{0};
   std::atomic<waits_for> waiting_for_{waits_for::input};
   own_histogram service_ns_;
+  span_ring spans_;
   // Of the worker only.
   std::uint64_t at_ns_ = 0, stay_ns_ = 0, cpu_at_ns_ = 0, stays_ = 0;
 };

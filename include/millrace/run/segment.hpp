@@ -9,6 +9,7 @@
 #include <millrace/item/sample.hpp>
 #include <millrace/item/tally.hpp>
 #include <millrace/report/flow_figures.hpp>
+#include <millrace/report/timeline.hpp>
 
 #include <cstdint>
 
@@ -59,6 +60,8 @@ class component {
   virtual void count_into(tally&) noexcept {}
   /// Its stages, and whatever else it knows, as they are by then. Any thread, after start().
   virtual void add_to(flow_figures&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
+  /// The last that its threads did. Any thread, after start().
+  virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
   /// Starts its threads, if it has any.
   virtual void start() = 0;
   /// Without threads: does a bit of work on the caller; false if there was none to do.

@@ -136,8 +136,8 @@ class session {
   /// rings were being filled. Any thread, any time; some tens of microseconds.
   flow_figures figures() const { return engine_->figures(); }
   flow_figures figures_after_warm_up() const { return engine_->figures_after_warm_up(); }
-  /// When the last batches came, for a report.
-  std::vector<delivered_batch> deliveries() const { return engine_->deliveries(); }
+  /// What happened when, as far as it is kept: the last 2048 batches, and what each thread did at the end.
+  timeline events() const { return engine_->events(); }
   /// What was announced at start.
   const std::string& description() const { return engine_->description(); }
 

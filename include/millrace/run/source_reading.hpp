@@ -44,6 +44,11 @@ class source_reading : public reading {
                     .bytes = bytes_read()});
   }
 
+  void add_to(timeline& t, std::uint64_t start_ns) const override {
+    const auto lanes = meter().spans();
+    for (std::size_t i = 0; i < lanes.size(); ++i) t.add_spans("read " + std::to_string(i), "read", lanes[i], start_ns);
+  }
+
  protected:
   using part = open_part<Source>;
 
@@ -75,7 +80,7 @@ class source_reading : public reading {
   void read_chunk(part& from, chunk& read, std::size_t most) {
     const std::uint64_t start = steady_now_ns();
     std::optional<read_meter::running> all;   // of a source that does not say more
-    if constexpr (!metered) all.emplace(chunks_);
+    if constexpr (!metered) all.emplace(chunks_, start);
     const trace_range reading([&] { return "read/" + name_of(from); });
     try {
       if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
@@ -105,10 +110,14 @@ class source_reading : public reading {
       read.error = located_exception(at);
       read.more = false;
     }
-    if (all) all->brought(read.bytes);
+    const std::uint64_t end = steady_now_ns();
+    if (all) {
+      all->brought(read.bytes);
+      all->end(end);
+    }
     bytes_read_.fetch_add(read.bytes, std::memory_order_relaxed);
     samples_read_.fetch_add(read.samples.size(), std::memory_order_relaxed);
-    busy_ns_.fetch_add(steady_now_ns() - start, std::memory_order_relaxed);
+    busy_ns_.fetch_add(end - start, std::memory_order_relaxed);
   }
 
   const Source* const source_;

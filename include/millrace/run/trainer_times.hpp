@@ -57,7 +57,7 @@ class trainer_times {
     }
     const std::lock_guard lock(mutex_);
     const delivered_batch here{static_cast<std::int64_t>(now_ns - started_ns_), wait, 0, full.ready_slots,
-                               full.read_ahead_bytes};
+                               full.read_ahead_bytes, batches_};
     if (kept_.size() < kept_batches) kept_.push_back(here);   // room was reserved
     else kept_[batches_ % kept_batches] = here;
     ++batches_;
@@ -94,6 +94,19 @@ class trainer_times {
                         static_cast<double>(f.host_slots + f.device_slots)});
     f.queues.push_back({"read ahead", "MB", 1e-6 * static_cast<double>(read_ahead_sum_) / n,
                         1e-6 * static_cast<double>(f.read_ahead_bytes)});
+  }
+
+  /// The trainer's track, and the stores as it found them.
+  void add_to(timeline& t) const {
+    t.deliveries = deliveries();
+    const std::uint32_t track = t.add_track("trainer");
+    for (const delivered_batch& d : t.deliveries) {
+      const auto wait = static_cast<std::int64_t>(d.wait_ns), step = static_cast<std::int64_t>(d.step_ns);
+      t.spans.push_back({track, "wait", d.at_ns - wait, d.at_ns, d.number});
+      if (step > 0) t.spans.push_back({track, "step", d.at_ns, d.at_ns + step, d.number});
+      t.counters.push_back({"ready batches", d.at_ns, static_cast<double>(d.ready_slots)});
+      t.counters.push_back({"read ahead (MB)", d.at_ns, 1e-6 * static_cast<double>(d.read_ahead_bytes)});
+    }
   }
 
   /// The last ones, in order.

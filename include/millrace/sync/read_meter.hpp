@@ -12,8 +12,11 @@
 #include <millrace/base/clock.hpp>
 #include <millrace/sync/distribution.hpp>
 #include <millrace/sync/read_levels.hpp>
+#include <millrace/sync/span_ring.hpp>
 
+#include <bit>
 #include <mutex>
+#include <utility>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -36,10 +39,15 @@ class read_meter {
 
   class running {
    public:
-    explicit running(read_meter& meter) noexcept : meter_(&meter), start_(meter.begin()) {}
+    explicit running(read_meter& meter) noexcept : running(meter, now_ns()) {}
+    /// Where somebody has looked at the clock already.
+    running(read_meter& meter, std::uint64_t at_ns) noexcept : meter_(&meter), start_(meter.begin(at_ns)) {}
     running(const running&) = delete;
     running& operator=(const running&) = delete;
-    ~running() { meter_->end(start_, bytes_); }
+    ~running() {
+      if (meter_) end(now_ns());
+    }
+    void end(std::uint64_t at_ns) noexcept { std::exchange(meter_, nullptr)->end(start_, {at_ns, bytes_}); }
     std::size_t brought(std::size_t bytes) noexcept {
       bytes_ += bytes;
       return bytes;
@@ -49,6 +57,7 @@ class read_meter {
     friend class read_meter;
     struct moment {
       std::uint64_t at_ns, summed_ns;
+      unsigned lane;   // the lowest that no other read under way has
     };
     read_meter* meter_;
     moment start_;
@@ -57,33 +66,52 @@ class read_meter {
 
   figures snapshot() const noexcept {
     const std::lock_guard lock(mutex_);
-    pass();
+    pass(now_ns());
     return now_;
   }
 
- private:
-  running::moment begin() noexcept {
-    const std::lock_guard lock(mutex_);
-    pass();
-    ++outstanding_;
-    return {at_ns_, now_.busy_ns};
+  /// The last reads, side by side: in each list they follow each other.
+  std::vector<std::vector<span_ring::span>> spans() const {
+    std::vector<std::vector<span_ring::span>> all;
+    for (const span_ring& lane : spans_) all.push_back(lane.snapshot());
+    while (!all.empty() && all.back().empty()) all.pop_back();
+    return all;
   }
-  void end(const running::moment& start, std::size_t bytes) noexcept {
+
+ private:
+  running::moment begin(std::uint64_t now) noexcept {
     const std::lock_guard lock(mutex_);
-    pass();
+    pass(now);
+    ++outstanding_;
+    const auto lane = static_cast<unsigned>(std::min(std::countr_one(lanes_), 63));
+    lanes_ |= std::uint64_t{1} << lane;
+    return {at_ns_, now_.busy_ns, lane};
+  }
+  struct ending {
+    std::uint64_t at_ns;
+    std::size_t bytes;
+  };
+  void end(const running::moment& start, const ending& e) noexcept {
+    const std::lock_guard lock(mutex_);
+    pass(e.at_ns);
     --outstanding_;
+    lanes_ &= ~(std::uint64_t{1} << start.lane);
+    if (start.lane < spans_.size()) spans_[start.lane].record({start.at_ns, at_ns_});
     const std::uint64_t took = std::max<std::uint64_t>(at_ns_ - start.at_ns, 1);
     const std::uint64_t mean = (now_.busy_ns - start.summed_ns + took / 2) / took;
     now_.levels.add(std::max<std::size_t>(1, static_cast<std::size_t>(mean)),
-                    {.reads = 1, .read_ns = took, .bytes = bytes});
+                    {.reads = 1, .read_ns = took, .bytes = e.bytes});
     now_.service_ns.add(took);
-    now_.bytes += bytes;
+    now_.bytes += e.bytes;
   }
 
-  void pass() const noexcept {
-    const auto now = static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC));
-    if (at_ns_ != 0) now_.levels.add(outstanding_, {.ns = now - at_ns_});
-    if (at_ns_ != 0) now_.busy_ns += (now - at_ns_) * outstanding_;
+  static std::uint64_t now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
+  void pass(std::uint64_t now) const noexcept {
+    if (now <= at_ns_) return;   // somebody who looked later came first
+    if (at_ns_ != 0 && outstanding_ > 0) {
+      now_.levels.add(outstanding_, {.ns = now - at_ns_});
+      now_.busy_ns += (now - at_ns_) * outstanding_;
+    }
     at_ns_ = now;
   }
 
@@ -91,6 +119,8 @@ class read_meter {
   mutable figures now_{};
   mutable std::uint64_t at_ns_ = 0;
   std::size_t outstanding_ = 0;
+  std::uint64_t lanes_ = 0;   // bits: taken
+  std::array<span_ring, 8> spans_{};
 };
 
 }  // namespace millrace::inline MILLRACE_ABI
