@@ -1,6 +1,6 @@
 // bound: what limits a training on these shards, by ablations and by the live figures, and which settings to use
 //
-//   sh bench/run.sh bound --data 'shards-{000..009}.tar' --step 0.02        # all options: bench/parts/bound_settings.hpp
+//   sh bench/run.sh bound --data 'shards-{000..009}.tar' --step 0.02      # all options: bench/parts/bound_settings.hpp
 //
 // The same training runs with one part after another taken out (bench/parts/bound_variants.hpp), interleaved, so that a
 // change of the machine's load hits all alike. Then the run itself is judged by the figures it keeps, and both answers
@@ -80,12 +80,14 @@ struct sweeps {
 sweeps sweep(bench::bound_runs& runs, const bench::bound_settings& s) {
   sweeps found;
   std::vector<unsigned> workers;
-  for (unsigned w = 1; w <= std::max(s.workers, mr::usable_cores()); w = w < 4 ? w + 1 : w * 3 / 2) workers.push_back(w);
+  for (unsigned w = 1; w <= std::max(s.workers, mr::usable_cores()); w = w < 4 ? w + 1 : w * 3 / 2)
+    workers.push_back(w);
   std::map<unsigned, std::vector<double>> by_workers;
   std::map<std::size_t, std::vector<double>> by_depth;
   for (unsigned round = 0; round < std::min(s.rounds, 2U); ++round) {
     for (const unsigned w : workers) by_workers[w].push_back(runs.run_with(w, s.prefetch).samples_per_s);
-    for (const std::size_t depth : {1U, 2U, 4U, 8U}) by_depth[depth].push_back(runs.run_with(s.workers, depth).samples_per_s);
+    for (const std::size_t depth : {1U, 2U, 4U, 8U})
+      by_depth[depth].push_back(runs.run_with(s.workers, depth).samples_per_s);
   }
   std::printf("\nsamples per second over workers (prefetch %zu)\n", s.prefetch);
   for (const auto& [w, all] : by_workers) {
@@ -101,7 +103,7 @@ sweeps sweep(bench::bound_runs& runs, const bench::bound_settings& s) {
 }
 
 int measure(int argc, char** argv) {
-  command_line args(argc, argv, "usage: bound [--data SHARDS] [--step SECONDS] ..., all in bench/parts/bound_settings.hpp");
+  command_line args(argc, argv, "usage: bound [--data SHARDS] [--step SECONDS] ...: bench/parts/bound_settings.hpp");
   std::vector<char*> common{argv[0]};   // of all benchmarks
   const std::string json = args.text("--json", "");
   std::string words[] = {"--quick", "--json", json};
@@ -138,7 +140,8 @@ int measure(int argc, char** argv) {
   std::printf("  reading alone %s MB/s\n", bench::spread(raw_speed, "%.0f").c_str());
   print_stalls(run, rates, real, s.batch);
 
-  const double copy_s = static_cast<double>(s.batch) * (1 / rate_of(rates, "h2d+step") - 1 / rate_of(rates, "step-only"));
+  const double copy_s =
+      static_cast<double>(s.batch) * (1 / rate_of(rates, "h2d+step") - 1 / rate_of(rates, "step-only"));
   const bench::ablation_verdict ablated = bench::judge_ablations(
       {.step = rate_of(rates, "step-only"),
        .transfer = static_cast<double>(s.batch) / std::max(copy_s, 1e-9),

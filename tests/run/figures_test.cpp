@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 namespace mr = millrace;
@@ -47,13 +48,14 @@ struct slow {
 };
 
 /// 800 samples in batches of 16, with two workers and two I/O threads.
-auto slow_session(const slow& s) {
+auto slow_session(const slow& s, const mr::device& device = mr::host_device(), mr::stall_watch watch = {}) {
   auto flow = mr::from(slow_numbers{s.read}) | mr::map([work = s.work](std::int32_t n) {
                 if (work.count() > 0) std::this_thread::sleep_for(work);
                 return row{n};
               }) |
-              mr::batch<&row::label>({.size = 16});
-  return mr::session{std::move(flow), {.epochs = s.epochs, .threads = 2, .io_threads = 2, .announce = false}};
+              mr::batch<&row::label>({.size = 16}) | mr::to_device({.device = device});
+  return mr::session{std::move(flow), {.epochs = s.epochs, .threads = 2, .io_threads = 2, .announce = false,
+                                       .stalls = std::move(watch)}};
 }
 
 mr::flow_figures figures_of(const slow& s) {
@@ -157,11 +159,45 @@ TEST_CASE("between the epochs of a loop the clock stands") {
   CHECK(f.share(*f.find(mr::stage_kind::work), f.find(mr::stage_kind::work)->blocked_ns) < 0.9);
 }
 
+TEST_CASE("a run that stands still says who waits for whom, once for each stall, and goes on") {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  const mr::stall_watch watch{.after_ns = 150'000'000, .tell = [&](const std::string& text) {
+                                const std::lock_guard lock(mutex);
+                                told.push_back(text);
+                              }};
+  const auto heard = [&] {
+    const std::lock_guard lock(mutex);
+    return told;
+  };
+  {
+    auto run = slow_session({.work = microseconds(250'000)}, mr::host_device(), watch);
+    static_cast<void>(run.next());   // 16 samples on two workers: 2 s
+  }
+  const auto of_work = heard();
+  REQUIRE(!of_work.empty());
+  CHECK(of_work[0].starts_with("millrace: no batch for 0."));
+  CHECK(of_work[0].find("\ntrainer: ") != std::string::npos);
+  CHECK(of_work[0].find("workers: 2 of 2 at work, the longest for ") != std::string::npos);
+  CHECK(of_work[0].find(" at sample ") != std::string::npos);
+  CHECK(of_work[0].find("\nread: no read under way") != std::string::npos);
+  told.clear();
+  auto run = slow_session({.epochs = 2}, mr::host_device(), watch);
+  std::uint64_t batches = 0;
+  for (std::uint64_t e = 0; e < 2; ++e) {
+    for (auto& b : run.epoch(e))
+      if (b && ++batches == 10) std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    if (e == 0) std::this_thread::sleep_for(std::chrono::milliseconds(400));   // validation: nobody is late
+  }
+  CHECK(batches == 100);
+  const auto of_step = heard();
+  std::size_t away = 0;
+  for (const auto& text : of_step) away += text.find("trainer: away with batch 9 since 0.") != std::string::npos;
+  CHECK(away == 1);
+}
+
 TEST_CASE("copies have a stage of their own") {
-  auto run = mr::session{mr::from(slow_numbers{}) | mr::map([](std::int32_t n) { return row{n}; }) |
-                             mr::batch<&row::label>({.size = 16}) |
-                             mr::to_device({.device = mr::copying_device({.latency_ns = 3'000'000})}),
-                         {.threads = 2, .io_threads = 2, .announce = false}};
+  auto run = slow_session({}, mr::copying_device({.latency_ns = 3'000'000}));
   for (auto& b : run) static_cast<void>(b);
   const mr::flow_figures f = run.figures_after_warm_up();
   const mr::stage_figures* const copy = f.find(mr::stage_kind::copy);

@@ -17,13 +17,13 @@ class metered_file final : public byte_source {
 
   std::string_view name() const noexcept override { return file_.name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
-    read_meter::running read(*meter_);
+    read_meter::running read(*meter_, file_.name());
     return read.brought(file_.read_at(offset_bytes, room));
   }
 
  private:
   static file_source opened(const std::string& path, read_meter& meter) {
-    const read_meter::running read(meter);
+    const read_meter::running read(meter, path);
     return file_source(path);
   }
 

@@ -55,8 +55,8 @@ struct timeline {
     return static_cast<std::uint32_t>(tracks.size() - 1);
   }
   /// A thread's last spans, on a track of its own.
-  void add_spans(std::string track_name, const char* what, const std::vector<span_ring::span>& of, std::uint64_t start) {
-    const std::uint32_t track = add_track(std::move(track_name));
+  void add_spans(std::string name, const char* what, const std::vector<span_ring::span>& of, std::uint64_t start) {
+    const std::uint32_t track = add_track(std::move(name));
     const auto since_start = [start](std::uint64_t at) { return static_cast<std::int64_t>(at - start); };
     for (const span_ring::span& s : of)
       if (s.start_ns >= start) spans.push_back({track, what, since_start(s.start_ns), since_start(s.end_ns), s.number});

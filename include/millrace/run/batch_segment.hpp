@@ -107,6 +107,7 @@ class batch_segment final : public pump_work, public component, public final_seg
     f.stages.push_back(std::move(s));
   }
   void add_to(timeline& t, std::uint64_t start_ns) const override { pump_->add_spans(t, "work", start_ns); }
+  std::string waits(std::uint64_t now_ns) const override { return "workers: " + pump_->waits(now_ns); }
   void start() override {}
   bool advance() override { return pump_->advance(); }
   void stop() noexcept override { pump_->stop(); }

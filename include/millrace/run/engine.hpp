@@ -5,6 +5,7 @@
 #include <millrace/run/copying_delivery.hpp>
 #include <millrace/run/run_figures.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/run/stall_watcher.hpp>
 #include <millrace/run/trainer_times.hpp>
 #include <millrace/sync/trace_range.hpp>
 
@@ -161,6 +162,17 @@ class session<Flow>::engine {
     return f;
   }
   flow_figures figures_after_warm_up() const { return warm_ups_.without(figures()); }
+  /// Who waits for whom just now, a line each, the trainer first.
+  std::string waits() const {
+    const std::uint64_t now = steady_now_ns();
+    const trainer_times::state trainer = times_.now();
+    const std::string age = detail::seconds_text(now - std::min(now, trainer.since_ns));
+    std::string text = trainer.waits ? "trainer: waits in next() for batch " : "trainer: away with batch ";
+    text += std::to_string(trainer.batches - (trainer.waits || trainer.batches == 0 ? 0 : 1)) + " since " + age;
+    for (std::size_t i = components_.size(); i-- > 0;)
+      if (const std::string line = components_[i]->waits(now); !line.empty()) text += "\n" + line;
+    return text;
+  }
   timeline events() const {
     timeline t;
     for (const component* c : components_) c->add_to(t, times_.started_ns());
@@ -261,6 +273,8 @@ class session<Flow>::engine {
     delivery_->set_listener(parts_last_);
     parts_last_->open_slots();
     announce();
+    if (options_.stalls.after_ns > 0)
+      watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); });
   }
 
   void wait_for_first_sample() {
@@ -342,6 +356,7 @@ class session<Flow>::engine {
   void shut_down() noexcept {
     if (down_) return;
     down_ = true;
+    watcher_.reset();
     for (component* c : components_) c->stop();
     delivery_->host_slots().stop();
     for (component* c : components_) c->join();
@@ -378,6 +393,7 @@ class session<Flow>::engine {
   std::atomic<std::uint64_t> delivered_{0}, samples_{0};
   trainer_times times_;
   warm_up_figures warm_ups_;
+  std::unique_ptr<stall_watcher> watcher_;
   const process_figures at_start_ = process_figures::now();
 };
 

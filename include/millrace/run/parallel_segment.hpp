@@ -118,6 +118,9 @@ class parallel_segment final : public pump_work, public component, public room_l
   void add_to(timeline& t, std::uint64_t start_ns) const override {
     pump_->add_spans(t, expands ? "expand" : "map", start_ns);
   }
+  std::string waits(std::uint64_t now_ns) const override {
+    return (expands ? "expand: " : "map: ") + pump_->waits(now_ns);
+  }
   void start() override { pump_->set_limit(results_.size()); }
   bool advance() override { return pump_->advance(); }
   void stop() noexcept override { pump_->stop(); }

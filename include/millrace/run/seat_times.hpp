@@ -15,6 +15,8 @@
 #include <millrace/sync/histogram.hpp>
 #include <millrace/sync/span_ring.hpp>
 
+#include <pthread.h>
+
 namespace millrace::inline MILLRACE_ABI {
 
 class seat_times {
@@ -27,15 +29,18 @@ class seat_times {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
     idle_since_ns_.store(0, std::memory_order_release);
     if (since != 0) add(waiting_for_ == waits_for::room ? blocked_ns_ : starved_ns_, now_ns - std::min(since, now_ns));
-    at_ns_ = now_ns;
+    at_ns_.store(now_ns, std::memory_order_relaxed);
+    thread_.store((std::uint64_t)::pthread_self(), std::memory_order_relaxed);
     stay_ns_ = 0;
     if ((stays_++ & 7) == 0) cpu_at_ns_ = static_cast<std::uint64_t>(read_clock_ns(CLOCK_THREAD_CPUTIME_ID));
   }
+  /// What the worker is at from now on.
+  void claim(std::uint64_t ticket) noexcept { ticket_.store(ticket, std::memory_order_relaxed); }
   /// Returns the time that it took.
   std::uint64_t worked(std::uint64_t until_ns, std::size_t items, std::uint64_t batch) noexcept {
-    const std::uint64_t spent = until_ns - at_ns_;
-    spans_.record({at_ns_, until_ns, batch});
-    at_ns_ = until_ns;
+    const std::uint64_t since = at_ns_.load(std::memory_order_relaxed), spent = until_ns - since;
+    spans_.record({since, until_ns, batch});
+    at_ns_.store(until_ns, std::memory_order_relaxed);
     stay_ns_ += spent;
     add(busy_ns_, spent);
     add(items_, items);
@@ -56,6 +61,16 @@ class seat_times {
     add(measured_ns_, stay_ns_);
   }
 
+  struct state {
+    bool works = false;
+    waits_for what = waits_for::input;                ///< of one that does not work
+    std::uint64_t since_ns = 0, ticket = 0, thread = 0;
+  };
+  state now() const noexcept {
+    const std::uint64_t idle_since = idle_since_ns_.load(std::memory_order_acquire);
+    const bool works = idle_since == 0;
+    return {works, waiting_for_, works ? at_ns_.load() : idle_since, ticket_.load(), thread_.load()};
+  }
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
   std::uint64_t busy_ns() const noexcept { return busy_ns_.load(std::memory_order_relaxed); }
 
@@ -83,11 +98,12 @@ class seat_times {
   std::atomic<std::uint64_t> busy_ns_{0}, starved_ns_{0}, blocked_ns_{0}, items_{0};
   std::atomic<std::uint64_t> idle_since_ns_{0};   // 0: somebody works
   std::atomic<std::uint64_t> measured_cpu_ns_{0}, measured_ns_{0};
+  std::atomic<std::uint64_t> at_ns_{0}, ticket_{0}, thread_{0};
   std::atomic<waits_for> waiting_for_{waits_for::input};
   own_histogram service_ns_;
   span_ring spans_;
   // Of the worker only.
-  std::uint64_t at_ns_ = 0, stay_ns_ = 0, cpu_at_ns_ = 0, stays_ = 0;
+  std::uint64_t stay_ns_ = 0, cpu_at_ns_ = 0, stays_ = 0;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

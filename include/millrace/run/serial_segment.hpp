@@ -49,6 +49,14 @@ class serial_segment final : public component, public room_listener, public tick
       s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
     f.stages.push_back(std::move(s));
   }
+  std::string waits(std::uint64_t now_ns) const override {
+    const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
+    std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(taken_.load());
+    if (since != 0)
+      text += (asleep_for_room_ ? ", waits for room since " : ", waits for input since ") +
+              detail::seconds_text(now_ns - std::min(now_ns, since));
+    return text;
+  }
   void start() override {
     started_ns_ = steady_now_ns();
     if (options_.threaded) thread_ = std::thread([this] { work(); });

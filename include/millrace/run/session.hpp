@@ -136,6 +136,8 @@ class session {
   /// rings were being filled. Any thread, any time; some tens of microseconds.
   flow_figures figures() const { return engine_->figures(); }
   flow_figures figures_after_warm_up() const { return engine_->figures_after_warm_up(); }
+  /// Who waits for whom just now, a line for each stage, as session_options::stalls has it told.
+  std::string waits() const { return engine_->waits(); }
   /// What happened when, as far as it is kept: the last 2048 batches, and what each thread did at the end.
   timeline events() const { return engine_->events(); }
   /// What was announced at start.

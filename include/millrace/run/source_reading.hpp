@@ -44,6 +44,10 @@ class source_reading : public reading {
                     .bytes = bytes_read()});
   }
 
+  std::string waits(std::uint64_t now_ns) const override {
+    return "read: " + meter().waits(now_ns) + "; " + std::to_string(this->read_ahead_bytes() / 1'000'000) +
+           " MB wait for workers";
+  }
   void add_to(timeline& t, std::uint64_t start_ns) const override {
     const auto lanes = meter().spans();
     for (std::size_t i = 0; i < lanes.size(); ++i) t.add_spans("read " + std::to_string(i), "read", lanes[i], start_ns);

@@ -23,6 +23,16 @@ class trainer_times {
   enum class kind : std::uint8_t { batch, pause, end };
   static constexpr std::size_t kept_batches = 2048;
 
+  struct state {
+    bool watched = false;    ///< not between epochs, nor at the end
+    bool waits = false;      ///< in next(); else away
+    std::uint64_t since_ns = 0, batches = 0;
+  };
+  state now() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+
   /// The stores, as a call of next() found them.
   struct stores {
     std::size_t ready_slots = 0, read_ahead_bytes = 0;
@@ -30,23 +40,31 @@ class trainer_times {
 
   void start(std::uint64_t now_ns) {
     started_ns_ = now_ns;
+    state_ = {.watched = true, .since_ns = now_ns};
     kept_.reserve(kept_batches);
   }
 
   void call(std::uint64_t now_ns) noexcept {
     called_ns_ = now_ns;
     if (const std::uint64_t since = paused_since_ns_.exchange(0); since != 0) add(paused_ns_, now_ns - since);
-    if (left_ns_ == 0) return;
-    const std::uint64_t step = now_ns - std::exchange(left_ns_, 0);
-    add(step_ns_, step);
-    steps_.record(step);
+    const std::uint64_t left = std::exchange(left_ns_, 0), step = left != 0 ? now_ns - left : 0;
+    if (left != 0) {
+      add(step_ns_, step);
+      steps_.record(step);
+    }
     const std::lock_guard lock(mutex_);
-    if (batches_ > 0) kept_[(batches_ - 1) % kept_batches].step_ns = step;
+    // Since the last batch: whoever waits was waited for before.
+    state_ = {.watched = true, .waits = true, .since_ns = now_ns, .batches = batches_};
+    if (left != 0 && batches_ > 0) kept_[(batches_ - 1) % kept_batches].step_ns = step;
   }
   void answer(std::uint64_t now_ns, kind what, const stores& full) noexcept {
     if (what == kind::end) ended_ns_.store(now_ns, std::memory_order_relaxed);
     if (what == kind::pause) paused_since_ns_.store(now_ns, std::memory_order_relaxed);
-    if (what != kind::batch) return;
+    if (what != kind::batch) {
+      const std::lock_guard lock(mutex_);
+      state_.watched = false;
+      return;
+    }
     left_ns_ = now_ns;
     const std::uint64_t wait = now_ns - called_ns_;
     if (first_batch_ns_.load(std::memory_order_relaxed) == 0) {
@@ -61,6 +79,7 @@ class trainer_times {
     if (kept_.size() < kept_batches) kept_.push_back(here);   // room was reserved
     else kept_[batches_ % kept_batches] = here;
     ++batches_;
+    state_ = {.watched = true, .since_ns = now_ns, .batches = batches_};
     ready_sum_ += full.ready_slots;
     read_ahead_sum_ += full.read_ahead_bytes;
   }
@@ -129,6 +148,7 @@ class trainer_times {
   std::atomic<std::uint64_t> paused_ns_{0}, paused_since_ns_{0}, ended_ns_{0};
   own_histogram waits_, steps_;
   mutable std::mutex mutex_;
+  state state_{};
   std::vector<delivered_batch> kept_;
   std::uint64_t batches_ = 0, ready_sum_ = 0, read_ahead_sum_ = 0;
 };

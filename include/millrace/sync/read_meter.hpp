@@ -16,9 +16,20 @@
 
 #include <bit>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// "31.2 s"
+inline std::string seconds_text(std::uint64_t ns) {
+  return std::to_string(ns / 1'000'000'000) + "." + std::to_string(ns / 100'000'000 % 10) + " s";
+}
+
+}  // namespace detail
 
 class read_meter {
  public:
@@ -39,9 +50,11 @@ class read_meter {
 
   class running {
    public:
-    explicit running(read_meter& meter) noexcept : running(meter, now_ns()) {}
+    /// `of` says what is read, and lives as long as the read.
+    explicit running(read_meter& meter, std::string_view of = {}) noexcept
+        : meter_(&meter), start_(meter.begin(now_ns(), of)) {}
     /// Where somebody has looked at the clock already.
-    running(read_meter& meter, std::uint64_t at_ns) noexcept : meter_(&meter), start_(meter.begin(at_ns)) {}
+    running(read_meter& meter, std::uint64_t at_ns) noexcept : meter_(&meter), start_(meter.begin(at_ns, {})) {}
     running(const running&) = delete;
     running& operator=(const running&) = delete;
     ~running() {
@@ -70,6 +83,18 @@ class read_meter {
     return now_;
   }
 
+  /// "2 reads under way, the longest for 31.2 s: train-000012.tar"
+  std::string waits(std::uint64_t now) const {
+    const std::lock_guard lock(mutex_);
+    if (outstanding_ == 0) return "no read under way";
+    const named_start* oldest = nullptr;
+    for (unsigned lane = 0; lane < under_way_.size(); ++lane)
+      if ((lanes_ >> lane & 1) != 0 && (!oldest || under_way_[lane].at_ns < oldest->at_ns)) oldest = &under_way_[lane];
+    std::string text = std::to_string(outstanding_) + (outstanding_ == 1 ? " read" : " reads") +
+                       " under way, the longest for " + detail::seconds_text(now - std::min(now, oldest->at_ns));
+    if (!oldest->of.empty()) text += ": " + std::string(oldest->of);
+    return text;
+  }
   /// The last reads, side by side: in each list they follow each other.
   std::vector<std::vector<span_ring::span>> spans() const {
     std::vector<std::vector<span_ring::span>> all;
@@ -79,12 +104,13 @@ class read_meter {
   }
 
  private:
-  running::moment begin(std::uint64_t now) noexcept {
+  running::moment begin(std::uint64_t now, std::string_view of) noexcept {
     const std::lock_guard lock(mutex_);
     pass(now);
     ++outstanding_;
     const auto lane = static_cast<unsigned>(std::min(std::countr_one(lanes_), 63));
     lanes_ |= std::uint64_t{1} << lane;
+    under_way_[lane] = {at_ns_, of};
     return {at_ns_, now_.busy_ns, lane};
   }
   struct ending {
@@ -120,6 +146,11 @@ class read_meter {
   mutable std::uint64_t at_ns_ = 0;
   std::size_t outstanding_ = 0;
   std::uint64_t lanes_ = 0;   // bits: taken
+  struct named_start {
+    std::uint64_t at_ns = 0;
+    std::string_view of{};
+  };
+  std::array<named_start, 64> under_way_{};
   std::array<span_ring, 8> spans_{};
 };
 
