@@ -4,8 +4,8 @@
 //   auto flow = bench::throttled_shards(names, {.bytes_per_second = 200e6, .latency_ns = 5'000'000}) | mr::map(prepare)
 //
 // All shards share one pipe: a read of n bytes holds it for n / bytes_per_second. Latency comes on top, of each read
-// for itself, give or take `jitter` of it. `cold` drops a shard from the page cache when it is opened (posix_fadvise, which
-// needs no root and leaves alone what others hold). Errors and threads: as mr::shards().
+// for itself, give or take `jitter` of it. `cold` drops a shard from the page cache when it is opened (posix_fadvise,
+// which needs no root and leaves alone what others hold). Errors and threads: as mr::shards().
 #pragma once
 
 #include <millrace/base/random.hpp>
