@@ -1,6 +1,7 @@
 // What a planned run says of its mixing, before it begins and while it goes on.
 #include "indexed_runs.hpp"
 
+#include <fstream>
 #include <map>
 
 namespace mr = millrace;
@@ -32,6 +33,16 @@ double mean_share(const std::vector<rows>& batches) {
     sum += most / static_cast<double>(batch.size());
   }
   return sum / static_cast<double>(batches.size());
+}
+
+/// What this process has read so far.
+std::uint64_t read_bytes_so_far() {
+  std::ifstream counters("/proc/self/io");
+  std::string name;
+  std::uint64_t bytes = 0;
+  counters >> name >> bytes;
+  REQUIRE(name == "rchar:");
+  return bytes;
 }
 
 }  // namespace
@@ -95,4 +106,23 @@ TEST_CASE("a session's mixing figures are those of the batches that it delivered
     CHECK(f.ideal_share < f.expected_share * 1.1);
     CHECK(f.ideal_share > 0.4);
   }
+}
+
+TEST_CASE("of small samples each byte is read once, whatever the shuffle") {
+  const temporary_folder folder;
+  mr::shard_writer shards({.pattern = folder / "s-%d.tar", .max_samples = 2048});
+  constexpr int samples = 5 * 2048;
+  for (int i = 0; i < samples; ++i)
+    shards.write("k" + std::to_string(i), {{"bin", std::string(2048, 'x')}, {"cls", std::to_string(i)}});
+  shards.close();
+  std::uint64_t size_bytes = 0;
+  for (const auto& shard : std::filesystem::directory_iterator(folder.path())) size_bytes += shard.file_size();
+  auto options = quiet(1);
+  options.lanes = 8;
+  mr::session session{flow(folder.path(), {.window = 2048, .global_batch = 64}), options};
+  const std::uint64_t before = read_bytes_so_far();
+  std::size_t rows = 0;
+  for (auto& b : session) rows += b.size();
+  CHECK(rows == samples);
+  CHECK(read_bytes_so_far() - before < size_bytes + size_bytes / 10);
 }

@@ -100,7 +100,8 @@ class shard_data {
     if (order.window <= 1 || samples == 0 || bytes_ / samples > largest_small_bytes) return 0;
     // A stretch is here from when its first sample may come until its last one has, and lanes begin and end within one.
     const std::uint64_t window = std::min(order.window, samples);
-    const std::uint64_t held = window * (bytes_ / samples) + 3 * order.lanes * stretch_bytes;
+    // Twice that: blocks are up to a quarter larger than what lies in them, and threads overtake each other.
+    const std::uint64_t held = 2 * (window * (bytes_ / samples) + 3 * order.lanes * stretch_bytes);
     if (held > order.most_held_bytes) return 0;
     stretches_.emplace(detail::stretch_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
     return static_cast<std::size_t>(held);

@@ -91,6 +91,10 @@ class record {
   /// Bytes of memory that this record keeps: its share of the block.
   std::size_t held_bytes() const noexcept { return block_ ? held_bytes_ : 0; }
 
+  /// For those who will soon ask for the checksums of a record that was read long ago.
+  void prefetch_checksums() const noexcept {
+    if (head_) __builtin_prefetch(&head_->checksums);
+  }
   /// For small records that were read long ago: asks the processor for the memory that looking up fields will touch,
   /// and, once that has had time to come, for the beginning of the fields.
   [[gnu::always_inline]] void prefetch_head() const noexcept {

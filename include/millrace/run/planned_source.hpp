@@ -138,6 +138,7 @@ class planned_source {
 
     std::optional<item> next() {
       if (at_ == 0 && !wanted_.empty()) read();
+      if (at_ + prefetched < good_) records_[at_ + prefetched].prefetch_checksums();
       if (at_ < good_) return std::move(records_[at_++]);
       if (failure_) std::rethrow_exception(failure_);
       return std::nullopt;
@@ -156,6 +157,8 @@ class planned_source {
     }
 
    private:
+    static constexpr std::size_t prefetched = 16;   // stamp() looks at records that may lie in memory for long
+
     void read() {
       std::vector<located_sample> places;
       places.reserve(wanted_.size());
