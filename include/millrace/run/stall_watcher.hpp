@@ -13,8 +13,7 @@
 #include <millrace/sync/machine.hpp>
 #include <millrace/sync/read_meter.hpp>
 
-#include <chrono>
-#include <condition_variable>
+#include <condition_variable>   // and the durations that its wait_for takes
 #include <mutex>
 #include <thread>
 
