@@ -230,8 +230,8 @@ class basic_copying_delivery final : public delivery {
       const std::lock_guard lock(mutex_);
       if (!target.meta.error) target.meta.error = lost_;
     }
+    const std::uint64_t queued_ns = copy_times::now_ns();
     bool failed = false;
-    const std::uint64_t queued = copy_times::now_ns();
     try {
       if (!target.meta.error) {
         for (std::size_t i = 0; i < target.release_events; ++i) backend_->copy_waits_for(*target.released[i]);
@@ -242,7 +242,7 @@ class basic_copying_delivery final : public delivery {
       target.meta.error = lose_device();
       failed = true;
     }
-    in_flight_.push_back({&target, from.slot, failed, queued, from.batch});
+    in_flight_.push_back({&target, from.slot, failed, queued_ns, from.batch});
     {
       const std::lock_guard lock(mutex_);
       target.now = state::ready;
