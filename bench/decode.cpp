@@ -1,8 +1,10 @@
-// decode: JPEG bytes to planes on one core, by the own decoder and by libjpeg-turbo
+// decode: JPEG bytes to planes, and to rows of a batch, on one core, by the own decoder and by libjpeg-turbo
 //
 // Crops are random resized crops of photographs, with two pixels of margin. libjpeg-turbo decodes the crop alone to
 // RGBX rows that are thrown away, which is its fastest way (crop and skip), and to raw planes down to the crop's last
-// row. All variants take turns on the same pictures; counted is the CPU time of this thread.
+// row. Rendering is all from the header to 224 x 224 pixels, exact, in a row that is not in the cache: by the library,
+// so many pictures at once, and by the plain way: all of the picture by libjpeg-turbo, then an antialiased resize of
+// the crop in floats. All variants take turns on the same pictures; counted is the CPU time of this thread.
 #include "harness.hpp"
 #include "photo_sets.hpp"
 
@@ -10,6 +12,8 @@
 #include <millrace/millrace.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <functional>
 #include <memory>
 
@@ -17,9 +21,12 @@ namespace mr = millrace;
 
 namespace {
 
+constexpr std::size_t side = 224, row_bytes = side * side * 3;
+
 struct crop_task {
   mr::bytes file;
   mr::jpeg_planes_request ask;
+  mr::crop_box box;
 };
 
 std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_t most) {
@@ -29,10 +36,11 @@ std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_t most)
     mr::shard_reader reader(std::make_unique<mr::file_source>(name), pool);
     while (auto record = reader.next()) {
       if (tasks.size() == most) return tasks;
-      crop_task t{(*record)["jpg"], {}};
+      crop_task t{(*record)["jpg"], {}, {}};
       const auto header = mr::read_jpeg_header(t.file);
       mr::draw random({.seed = 3, .sample = tasks.size()});
       const auto box = mr::draw_crop({.width = header.width, .height = header.height}, random);
+      t.box = box;
       constexpr std::size_t margin = 2;
       t.ask = {.bytes = t.file, .left = box.left - std::min(box.left, margin),
                .top = box.top - std::min(box.top, margin), .right = box.left + box.width + margin,
@@ -69,6 +77,21 @@ class turbo {
     jpeg_abort_decompress(&info_);
   }
 
+  /// All of it, to RGB.
+  const mr::image& whole(std::span<const std::byte> file) {
+    open({.bytes = file});
+    info_.out_color_space = JCS_RGB;
+    jpeg_start_decompress(&info_);
+    if (pixels_.shape() != std::array<std::size_t, 3>{info_.output_height, info_.output_width, 3})
+      pixels_ = mr::image({info_.output_height, info_.output_width, 3});
+    while (info_.output_scanline < info_.output_height) {
+      JSAMPROW row = &pixels_(info_.output_scanline, 0, 0);
+      jpeg_read_scanlines(&info_, &row, 1);
+    }
+    jpeg_finish_decompress(&info_);
+    return pixels_;
+  }
+
   void planes(const mr::jpeg_planes_request& ask) {
     open(ask);
     info_.raw_data_out = 1;
@@ -94,7 +117,97 @@ class turbo {
   jpeg_decompress_struct info_{};
   jpeg_error_mgr messages_{};
   std::vector<JSAMPLE> row_;
+  mr::image pixels_;
 };
+
+/// The triangle of Pillow's "antialias", in floats, as one would write it down: columns first, then rows.
+class plain_resize {
+ public:
+  void run(const mr::image& from, const mr::crop_box& box, std::uint8_t* to) {
+    build(box.width, across_);
+    build(box.height, down_);
+    lines_.assign(box.height * side * 3, 0.0F);
+    for (std::size_t y = 0; y < box.height; ++y)
+      for (std::size_t o = 0; o < side; ++o)
+        for (std::size_t k = 0; k < across_[o].weights.size(); ++k)
+          for (std::size_t c = 0; c < 3; ++c)
+            lines_[(y * side + o) * 3 + c] +=
+                across_[o].weights[k] * from(box.top + y, box.left + across_[o].first + k, c);
+    for (std::size_t o = 0; o < side; ++o) {
+      row_.assign(side * 3, 0.5F);
+      for (std::size_t k = 0; k < down_[o].weights.size(); ++k) {
+        const float weight = down_[o].weights[k];
+        const float* line = lines_.data() + (down_[o].first + k) * side * 3;
+        for (std::size_t x = 0; x < side * 3; ++x) row_[x] += weight * line[x];
+      }
+      for (std::size_t x = 0; x < side * 3; ++x) to[o * side * 3 + x] = static_cast<std::uint8_t>(row_[x]);
+    }
+  }
+
+ private:
+  struct taps {
+    std::size_t first = 0;
+    std::vector<float> weights{};
+  };
+
+  static void build(std::size_t length, std::vector<taps>& all) {
+    all.resize(side);
+    const float scale = static_cast<float>(length) / side, reach = std::max(scale, 1.0F);
+    for (std::size_t o = 0; o < side; ++o) {
+      const float centre = (static_cast<float>(o) + 0.5F) * scale;
+      const auto first = static_cast<std::size_t>(std::max(0.0F, centre - reach));
+      const std::size_t end = std::min(length, static_cast<std::size_t>(centre + reach) + 1);
+      all[o].first = first;
+      all[o].weights.clear();
+      float sum = 0;
+      for (std::size_t i = first; i < end; ++i) {
+        const float weight = 1 - std::abs(static_cast<float>(i) + 0.5F - centre) / reach;
+        all[o].weights.push_back(std::max(weight, 0.0F));
+        sum += all[o].weights.back();
+      }
+      for (auto& w : all[o].weights) w /= sum;
+    }
+  }
+
+  std::vector<taps> across_, down_;
+  std::vector<float> lines_, row_;
+};
+
+/// Rows that have left the caches when they are written again.
+class cold_rows {
+ public:
+  std::span<std::uint8_t> next() noexcept {
+    at_ = (at_ + 1) % count;
+    return {memory_.get() + 256 + at_ * row_bytes - reinterpret_cast<std::uintptr_t>(memory_.get()) % 256, row_bytes};
+  }
+
+ private:
+  static constexpr std::size_t count = 1'024;
+  std::unique_ptr<std::uint8_t[]> memory_ = std::make_unique<std::uint8_t[]>(count * row_bytes + 256);
+  std::size_t at_ = 0;
+};
+
+mr::picture planned(const crop_task& t, const mr::jpeg_options& options) {
+  return mr::jpeg(t.file, options).crop(t.box).resize(side, side);
+}
+
+/// `group` pictures at once, from their headers on.
+void render_all(const std::vector<crop_task>& tasks, std::size_t group, const mr::jpeg_options& options,
+                cold_rows& ring, mr::scratch& s) {
+  std::vector<mr::picture> pictures;
+  std::array<const mr::picture*, mr::picture::together> items;
+  std::array<std::span<std::uint8_t>, mr::picture::together> rows;
+  pictures.reserve(group);
+  for (std::size_t i = 0; i + group <= tasks.size(); i += group) {
+    pictures.clear();
+    for (std::size_t k = 0; k < group; ++k) {
+      items[k] = &pictures.emplace_back(planned(tasks[i + k], options));
+      rows[k] = ring.next();
+    }
+    if (group == 1) pictures[0].render(rows[0], s);
+    else mr::picture::render_together(std::span(items).first(group), std::span(rows).first(group), s);
+  }
+}
 
 struct variant {
   const char* name;
@@ -109,6 +222,9 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   for (const auto& t : tasks) asked.push_back(t.ask);
   mr::jpeg_plane_decoder own, portable(mr::jpeg_plane_decoder::code::portable);
   turbo libjpeg;
+  plain_resize plain;
+  cold_rows ring;
+  mr::scratch memory;
   std::size_t refused = 0;
   const auto in_pairs = [&](mr::jpeg_plane_decoder& decoder) {
     for (std::size_t i = 0; i + 1 < asked.size(); i += 2)
@@ -120,7 +236,19 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
       {"own, alone", [&] { for (const auto& ask : asked) refused += !own.decode(ask); }},
       {"own, pairs", [&] { in_pairs(own); }},
       {"own, two of a list", [&] { own.decode_each(asked, [&](std::size_t, const auto& r) { refused += !r; }); }},
-      {"own, portable code, pairs", [&] { in_pairs(portable); }}};
+      {"own, portable code, pairs", [&] { in_pairs(portable); }},
+      {"rendered, plain way", [&] {
+         for (const auto& t : tasks) plain.run(libjpeg.whole(t.file), t.box, ring.next().data());
+       }},
+      {"rendered, libjpeg-turbo's region", [&] {
+         render_all(tasks, 1, {.decoder = mr::picture_decoder::libjpeg}, ring, memory);
+       }},
+      {"rendered, alone", [&] { render_all(tasks, 1, {}, ring, memory); }},
+      {"rendered, 2 at once", [&] { render_all(tasks, 2, {}, ring, memory); }},
+      {"rendered, as a batch does", [&] { render_all(tasks, mr::picture::together, {}, ring, memory); }},
+      {"rendered, fast, as a batch does", [&] {
+         render_all(tasks, mr::picture::together, {.quality = mr::picture_quality::fast}, ring, memory);
+       }}};
   for (int round = 0; round < (run.quick() ? 4 : 8); ++round)
     for (auto& v : variants) {
       const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
@@ -139,6 +267,14 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   run.result(set_name + ": own alone, times libjpeg-turbo's region", times_as_fast(2), "x");
   run.result(set_name + ": own pairs, times libjpeg-turbo's region", times_as_fast(3), "x");
   run.result(set_name + ": own list, times libjpeg-turbo's region", times_as_fast(4), "x");
+  const auto ratio = [&](std::size_t of, std::size_t to) {
+    return bench::median(variants[of].us) / bench::median(variants[to].us);
+  };
+  const bool large = set_name == "L";
+  run.result(set_name + ": rendered as a batch does, times libjpeg-turbo's region alone", ratio(0, 10), "x",
+             bench::at_least(2.1));
+  run.result(set_name + ": rendered as a batch does, times the plain way", ratio(6, 10), "x",
+             bench::at_least(large ? 4.4 : 5.0));
   run.result(set_name + ": refused by the own decoder", static_cast<double>(refused), "pictures", bench::at_most(0));
 }
 

@@ -35,11 +35,11 @@ struct variant {
   const char* name;
 };
 constexpr variant variants[] = {
-    {resize_way::reference, "reference_rows_u8"}, {resize_way::exact_rows, "exact_rows_u8"},
-    {resize_way::exact_u8, "exact_u8"},           {resize_way::exact_u8_cold, "exact_u8_cold"},
-    {resize_way::exact_f32, "exact_f32"},         {resize_way::exact_f32_cold, "exact_f32_cold"},
-    {resize_way::exact_f16, "exact_f16"},         {resize_way::exact_bf16, "exact_bf16"},
-    {resize_way::fast_u8, "fast_u8"},             {resize_way::fast_u8_cold, "fast_u8_cold"},
+    {resize_way::exact_rows, "exact_rows_u8"}, {resize_way::exact_u8, "exact_u8"},
+    {resize_way::exact_u8_cold, "exact_u8_cold"}, {resize_way::exact_f32, "exact_f32"},
+    {resize_way::exact_f32_cold, "exact_f32_cold"}, {resize_way::exact_f16, "exact_f16"},
+    {resize_way::exact_bf16, "exact_bf16"}, {resize_way::fast_u8, "fast_u8"},
+    {resize_way::fast_u8_cold, "fast_u8_cold"},
 };
 constexpr std::size_t variant_count = std::size(variants);
 

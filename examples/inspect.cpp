@@ -1,16 +1,20 @@
 // What is in these shards: a line for each, and a total. Reads the headers of JPEG files, decodes nothing.
 //
 //   inspect 'train-{000..007}.tar' val/
-//   train-000.tar: 300 samples, 2.0 MB, fields cls jpg; images 80x91 .. 138x140 .. 200x200; ok
+//   train-000.tar: 300 samples, 2.0 MB, fields cls jpg; images 80x91 .. 138x140 .. 200x200, 2 left to libjpeg
+//   (progressive or arithmetic 2); ok
 //
-// Image sizes are those with the least, the median and the most pixels. A damaged shard is counted as far as it can be
+// Image sizes are those with the least, the median and the most pixels. What is left to libjpeg takes several times as
+// long as what the own decoder knows; damage may leave more to it. A damaged shard is counted as far as it can be
 // read, then the next one is looked at; the exit status is 1 if anything was damaged.
 #include "command_line.hpp"
 
+#include <millrace/image/baseline/scan_header.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/io/shard_list.hpp>
 #include <millrace/io/shard_reader.hpp>
 
+#include <map>
 #include <set>
 
 namespace mr = millrace;
@@ -21,6 +25,7 @@ struct contents {
   std::uint64_t samples = 0, bytes = 0, bad_images = 0;
   std::set<std::string, std::less<>> fields{};
   std::vector<mr::jpeg_header> images{};
+  std::map<mr::jpeg_refusal, std::uint64_t> refused{};   // by the own decoder
   std::string damage{};   // the first
 
   void note(const mr::error& problem) {
@@ -32,6 +37,7 @@ struct contents {
     bad_images += other.bad_images;
     fields.insert(other.fields.begin(), other.fields.end());
     images.insert(images.end(), other.images.begin(), other.images.end());
+    for (const auto& [why, times] : other.refused) refused[why] += times;
   }
 };
 
@@ -43,6 +49,7 @@ void look_at(const mr::record& sample, contents& found) {
     if (!field.name().ends_with("jpg") && !field.name().ends_with("jpeg")) continue;
     try {
       found.images.push_back(mr::read_jpeg_header(field));
+      if (const auto why = mr::refusal_of_header(field); why != mr::jpeg_refusal::none) ++found.refused[why];
     } catch (mr::error& problem) {
       ++found.bad_images;
       problem.locate(sample.where());
@@ -74,6 +81,15 @@ std::string describe(contents& c) {
     const auto size = [](const mr::jpeg_header& h) { return std::to_string(h.width) + "x" + std::to_string(h.height); };
     line += "; images " + size(c.images.front()) + " .. " + size(c.images[c.images.size() / 2]) + " .. " +
             size(c.images.back());
+  }
+  if (!c.refused.empty()) {
+    std::uint64_t sum = 0;
+    std::string reasons;
+    for (const auto& [why, times] : c.refused) {
+      sum += times;
+      reasons += (reasons.empty() ? "" : ", ") + std::string(to_string(why)) + " " + std::to_string(times);
+    }
+    line += ", " + std::to_string(sum) + " left to libjpeg (" + reasons + ")";
   }
   if (c.bad_images > 0) line += ", " + std::to_string(c.bad_images) + " bad";
   return line;

@@ -3,10 +3,8 @@
 #include "resize_loops.hpp"
 
 #include <millrace/image/plane_resizer.hpp>
-#include <millrace/image/resize.hpp>
 
 #include <cstring>
-#include <span>
 #include <string_view>
 
 #define MILLRACE_BENCH_TEXT_OF(x) #x
@@ -30,10 +28,6 @@ class build final : public resize_build {
     plan.rows.resize(static_cast<std::int64_t>(c.side));
     plan.columns.resize(static_cast<std::int64_t>(c.side));
     if (c.flipped) plan.columns.flip();
-    if (way == resize_way::reference) {
-      reference_.start(plan, std::span(static_cast<std::uint8_t*>(c.out), 3 * c.side * c.side));
-      return feed(reference_, c);
-    }
     using type = mr::pixel_type;
     mr::plane_resize job{.plan = plan, .target = {.data = c.out}};
     job.fast = way == resize_way::fast_u8 || way == resize_way::fast_u8_cold;
@@ -69,7 +63,6 @@ class build final : public resize_build {
     }
   }
 
-  mr::resizer reference_;
   mr::plane_resizer resizer_;
 };
 

@@ -1,4 +1,4 @@
-// The library's resizers as one compiler made them, at plain -O2: see resize_loops.cpp beside it.
+// The library's resizer as one compiler made them, at plain -O2: see resize_loops.cpp beside it.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,7 @@ struct resize_call {
 };
 
 enum class resize_way {
-  reference,     ///< image/resize.hpp, RGBX rows
-  exact_rows,    ///< plane_resizer, RGBX rows
+  exact_rows,    ///< from RGBX rows
   exact_u8, exact_u8_cold, exact_f32, exact_f32_cold, exact_f16, exact_bf16,
   fast_u8, fast_u8_cold,
 };

@@ -162,7 +162,7 @@ TEST_CASE("a resizer that has made other pictures makes the same bits") {
   }
 }
 
-TEST_CASE("composed chroma weights are never negative, sum to one and stay inside the picture") {
+TEST_CASE("composed chroma weights are those of upsampling and then resizing, and stay inside the picture") {
   mr::draw d({.seed = 4});
   mr::detail::tap_table luma, chroma;
   for (int i = 0; i < 300; ++i) {
@@ -176,10 +176,20 @@ TEST_CASE("composed chroma weights are never negative, sum to one and stay insid
     mr::detail::compose_chroma(luma, extent, chroma);
     REQUIRE(chroma.outputs() == luma.outputs());
     for (std::size_t o = 0; o < chroma.outputs(); ++o) {
-      int sum = 0;
+      // Each luma pixel gives 3/4 to the sample that it lies on and 1/4 to the nearest other one.
+      std::vector<int> fourfold(extent + 1, 0);
+      const auto give = [&](std::size_t to, int weight) { fourfold[std::min(to, extent - 1)] += weight; };
+      for (std::size_t k = 0; k < luma.count(o); ++k) {
+        const std::size_t x = luma.first(o) + k, other = x % 2 == 1 ? x / 2 + 1 : x == 0 ? 0 : x / 2 - 1;
+        give(x / 2, 3 * luma.weights(o)[k]);
+        give(other, luma.weights(o)[k]);
+      }
+      int sum = 0, expected = 0;
       for (std::size_t k = 0; k < chroma.count(o); ++k) {
         REQUIRE(chroma.weights(o)[k] >= 0);
         sum += chroma.weights(o)[k];
+        expected += fourfold[chroma.first(o) + k];
+        REQUIRE(sum == (expected + 2) / 4);
       }
       REQUIRE(sum == 1 << mr::detail::tap_table::weight_bits);
       REQUIRE(chroma.end(o) <= extent);

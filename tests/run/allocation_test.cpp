@@ -153,7 +153,8 @@ struct example {
 };
 
 example prepare(const mr::record& r, mr::draw& random) {
-  return {mr::jpeg(r["jpg"]).random_resized_crop(16, random).random_flip(random),
+  const auto quality = random.chance(0.5) ? mr::picture_quality::exact : mr::picture_quality::fast;
+  return {mr::jpeg(r["jpg"], {.quality = quality}).random_resized_crop(16, random).random_flip(random),
           mr::integer<std::int32_t>(r["cls"])};
 }
 
@@ -275,7 +276,7 @@ TEST_CASE("the steady state allocates nothing per sample, apart from what libjpe
       backtrace_symbols_fd(first_of_ours.data(), first_depth.load(), 2);
     CHECK(seen.first[ours] <= late_growth);
     CHECK(seen.second[ours] <= late_growth);
-    CHECK(seen.second[libjpeg] > 2 * counted_batches * batch_rows);
+    CHECK(seen.second[libjpeg] > 2 * counted_batches * batch_rows / 12);   // one in twelve is progressive
   }
 }
 

@@ -205,8 +205,12 @@ TEST_CASE("what is passed over or accepted is counted") {
                     quiet(threads)};
     for (auto& b : run) CHECK(b.size() == 5);
     std::map<std::string, std::uint64_t> counts;
-    for (const auto& c : run.stats().counts) counts[c.what] = c.times;
-    CHECK(counts.size() == 2);
+    std::uint64_t decoded = 0;   // by whom depends on the processor
+    for (const auto& c : run.stats().counts) {
+      counts[c.what] = c.times;
+      if (std::string_view(c.what).starts_with("JPEGs by ")) decoded += c.times;
+    }
+    CHECK(decoded == 10);
     CHECK(counts["damaged JPEGs accepted"] == 5);
     CHECK(counts["dot files passed over"] == 5);
   }

@@ -7,12 +7,12 @@
 
 #ifdef __x86_64__
 
+#include <millrace/image/avx2_intrinsics.hpp>
 #include <millrace/image/column_kernels_avx2.hpp>
 #include <millrace/image/fancy_upsampling_avx2.hpp>
 #include <millrace/image/pixel_target.hpp>
 #include <millrace/image/row_kernels_avx2.hpp>
 
-#include <immintrin.h>
 #include <type_traits>
 
 #ifdef __clang__
@@ -20,12 +20,16 @@
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
+#ifndef __CUDACC__   // nvcc knows the line above, but not this one
 #pragma GCC optimize("O3", "no-tree-slp-vectorize")
+#endif
 #endif
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-struct avx2_numbers {
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_avx2_numbers {
   template <class T>
   static void write(const std::uint8_t* from, std::size_t count, T* to, const number_scale& s) noexcept {
     const __m256 scale = _mm256_set1_ps(s.scale), bias = _mm256_set1_ps(s.bias);
@@ -90,6 +94,7 @@ struct avx2_numbers {
     return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
   }
 };
+using avx2_numbers = basic_avx2_numbers<>;
 
 struct avx2_plane_kernels {
   using upsampling = avx2_upsampling;

@@ -28,15 +28,6 @@ struct plane_resize {
   pixel_target target{};
 };
 
-/// Rows [top, bottom) and columns [left, right) of the stored picture.
-struct plane_box {
-  std::size_t left = 0, top = 0, right = 0, bottom = 0;
-};
-
-struct plane_size {
-  std::size_t width = 0, height = 0;
-};
-
 template <class Kernels>
 class basic_plane_resizer {
  public:
@@ -55,14 +46,7 @@ class basic_plane_resizer {
     streams_ = job.target.cold && !job.plan.transposed && is_aligned();
   }
 
-  /// What the planes have to hold: all that is used, and the pixel around it that upsampling looks at.
-  plane_box source(const plane_size& image) const noexcept {
-    const auto before = [](std::size_t x) { return x == 0 ? x : x - 1; };
-    return {.left = before(columns_.source_begin()), .top = before(rows_.source_begin()),
-            .right = std::min(columns_.source_end() + 1, image.width),
-            .bottom = std::min(rows_.source_end() + 1, image.height)};
-  }
-
+  /// The planes hold source_box() of the plan.
   void render(const jpeg_planes& planes) {
     if (planes.components == 1) render_gray(planes);
     else if (job_.fast) render_fast(planes);

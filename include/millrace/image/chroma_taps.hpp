@@ -14,33 +14,30 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-/// `extent` counts the chroma samples of the whole axis.
-inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
+/// `extent` counts the chroma samples of the whole axis. A template only so that including it costs little.
+template <class = void>
+void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
   into.clear();
   const std::size_t last = extent - 1;
-  std::vector<std::uint32_t> sums((luma.max_count() + 1) / 2 + 3);
   for (std::size_t o = 0; o < luma.outputs(); ++o) {
     const std::size_t begin = luma.first(o), end = luma.end(o);
     const std::size_t first = begin == 0 ? 0 : std::min((begin - 1) / 2, last);
     const std::size_t count = std::min(end / 2, last) - first + 1;
-    std::uint32_t* const into_sums = sums.data();
-    for (std::size_t k = 0; k < count; ++k) into_sums[k] = 0;
-    for (std::size_t x = begin; x < end; ++x) {
-      const auto weight = static_cast<std::uint32_t>(luma.weights(o)[x - begin]);
-      const std::size_t own = x / 2, other = x == 0 ? 0 : (x - 1) / 2 + x % 2;
-      into_sums[std::min(own, last) - first] += 3 * weight;
-      into_sums[std::min(other, last) - first] += weight;
-    }
+    const std::int16_t* const of_luma = luma.weights(o);
+    const auto at = [&](std::size_t x) {   // 0 beyond either end: below, the difference wraps around
+      return x - begin < end - begin ? static_cast<std::uint32_t>(of_luma[x - begin]) : 0U;
+    };
     std::int16_t* const weights = into.append(first, count);
     std::uint32_t running = 0, before = 0;
-    for (std::size_t k = 0; k < count; ++k) {
-      running += into_sums[k];
+    for (std::size_t k = first; k < first + count; ++k) {
+      running += at(2 * k - 1) + 3 * (at(2 * k) + at(2 * k + 1)) + at(2 * k + 2);
+      if (k == 0) running += at(0);
+      if (k == last) running += at(2 * last + 1);
       const std::uint32_t upto = (running + 2) / 4;
-      weights[k] = static_cast<std::int16_t>(upto - before);
+      weights[k - first] = static_cast<std::int16_t>(upto - before);
       before = upto;
     }
   }

@@ -17,23 +17,27 @@
 
 #ifdef __x86_64__
 
+#include <millrace/image/avx2_intrinsics.hpp>
 #include <millrace/image/column_kernels.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <immintrin.h>
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
+#ifndef __CUDACC__   // nvcc knows the line above, but not this one
 #pragma GCC optimize("O3", "no-tree-slp-vectorize")
+#endif
 #endif
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-class avx2_columns {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_avx2_columns {
  public:
   void build(const column_plan& plan) {
     outputs_ = plan.taps.outputs();
@@ -286,6 +290,7 @@ class avx2_columns {
   std::vector<std::size_t> first_;
   std::vector<std::int16_t> weights_;
 };
+using avx2_columns = basic_avx2_columns<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail
 

@@ -54,6 +54,7 @@ constexpr std::uint64_t integer_sqrt(unsigned_128 value) noexcept {
 }
 
 /// 2^(2^-k) for k = 1..32, each the square root of the one before, with 62 fraction bits.
+template <class = void>
 constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
   std::array<std::uint64_t, 32> steps{};
   std::uint64_t value = std::uint64_t{2} << 62;
@@ -62,12 +63,13 @@ constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
 }();
 
 /// 2^x for x with 32 fraction bits, |x| < 16; the result has 32 fraction bits too.
+template <class = void>
 constexpr std::uint64_t fixed_exp2(std::int64_t x) noexcept {
   const auto whole = static_cast<int>(x >> 32);
   std::uint64_t value = std::uint64_t{1} << 62;
   for (int k = 0; k < 32; ++k)
     if ((x >> (31 - k)) & 1)
-      value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps[static_cast<std::size_t>(k)] >> 62);
+      value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps<>[static_cast<std::size_t>(k)] >> 62);
   return value >> (30 - whole);
 }
 
@@ -94,12 +96,13 @@ constexpr std::int64_t fixed_between(draw& random, std::int64_t low, std::int64_
 }
 
 /// Options of a random crop in fixed point, checked.
-struct fixed_crop_options {
+template <class = void>
+struct basic_fixed_crop_options {
   std::int64_t scale_min, scale_max;           // 32 fraction bits
   std::uint64_t ratio_min, ratio_max;          // likewise
   std::int64_t log_ratio_min, log_ratio_max;   // base 2, likewise
 
-  explicit constexpr fixed_crop_options(const random_crop_options& o)
+  explicit constexpr basic_fixed_crop_options(const random_crop_options& o)
       : scale_min(0), scale_max(0), ratio_min(0), ratio_max(0), log_ratio_min(0), log_ratio_max(0) {
     if (!(o.scale_min > 0 && o.scale_min <= o.scale_max && o.scale_max <= 1))
       throw setup_error("the scale of a random crop is " + std::to_string(o.scale_min) + " to " +
@@ -117,6 +120,7 @@ struct fixed_crop_options {
     log_ratio_max = fixed_log2(ratio_max);
   }
 };
+using fixed_crop_options = basic_fixed_crop_options<>;
 
 /// Side length of a box: the square root of area * ratio, both with 32 fraction bits, to nearest.
 constexpr std::uint64_t side_of(std::uint64_t area, std::uint64_t ratio) noexcept {
@@ -135,7 +139,8 @@ constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexc
 }  // namespace detail
 
 /// A random crop of a picture of the given size (1..65535 each way).
-inline crop_box draw_crop(picture_size size, draw& random, const random_crop_options& options = {}) {
+template <class = void>
+crop_box draw_crop(picture_size size, draw& random, const random_crop_options& options = {}) {
   const detail::fixed_crop_options o(options);
   const std::uint64_t width = size.width, height = size.height;
   for (int attempt = 0; attempt < 10; ++attempt) {

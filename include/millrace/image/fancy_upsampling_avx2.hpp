@@ -9,22 +9,26 @@
 
 #ifdef __x86_64__
 
+#include <millrace/image/avx2_intrinsics.hpp>
 #include <millrace/image/cpu_features.hpp>
 #include <millrace/image/fancy_upsampling.hpp>
 
-#include <immintrin.h>
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
+#ifndef __CUDACC__   // nvcc knows the line above, but not this one
 #pragma GCC optimize("O3", "no-tree-slp-vectorize")
+#endif
 #endif
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-struct avx2_upsampling {
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_avx2_upsampling {
   static void sum_rows(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count,
                        std::int16_t* sums) noexcept {
     for (std::size_t i = 0; i < count; i += 16) {
@@ -116,6 +120,7 @@ struct avx2_upsampling {
             _mm256_add_epi16(_mm256_add_epi16(y, u), _mm256_mulhrs_epi16(u, _mm256_set1_epi16(25'297)))};
   }
 };
+using avx2_upsampling = basic_avx2_upsampling<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail
 

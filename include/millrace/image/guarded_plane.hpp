@@ -16,7 +16,9 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-class guarded_plane {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_guarded_plane {
  public:
   static constexpr std::size_t slack_bytes = 64;
 
@@ -45,5 +47,6 @@ class guarded_plane {
   std::size_t first_copy_ = 0, copy_stride_ = 0;
   std::vector<std::uint8_t> copied_;
 };
+using guarded_plane = basic_guarded_plane<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

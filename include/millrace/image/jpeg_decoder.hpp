@@ -25,13 +25,15 @@ struct decode_region {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
 
-class jpeg_decoder : private detail::jpeg_input {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_jpeg_decoder : private detail::jpeg_input {
  public:
-  jpeg_decoder() : jpeg_input("; accept_damaged takes what can be decoded of it") {}
+  basic_jpeg_decoder() : detail::jpeg_input("; accept_damaged takes what can be decoded of it") {}
 
   /// Reads the header and chooses `eighths` / 8 of the size (1, 2, 4 or 8). `data` is good until decode() returns.
   void open(std::span<const std::byte> data, const jpeg_limits& limits, unsigned eighths = 8) {
-    jpeg_input::open(data, limits);
+    detail::jpeg_input::open(data, limits);
     info_.out_color_space = info_.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
     info_.dct_method = JDCT_ISLOW;
     info_.do_fancy_upsampling = 1;
@@ -60,7 +62,7 @@ class jpeg_decoder : private detail::jpeg_input {
     abandon();
   }
 
-  using jpeg_input::abandon;
+  using detail::jpeg_input::abandon;
 
   const jpeg_counts& counts() const noexcept { return counts_; }
 
@@ -82,9 +84,12 @@ class jpeg_decoder : private detail::jpeg_input {
     if (setjmp(escape_) != 0) return false;
     jpeg_start_decompress(&info_);
     if (!can_crop()) return true;
-    // One pixel of margin on each side: fancy upsampling looks at its neighbours.
-    const std::size_t from = region.left == 0 ? 0 : region.left - 1;
-    const std::size_t to = std::min<std::size_t>(region.right + 1, info_.output_width);
+    // One pixel of margin on each side: fancy upsampling looks at its neighbours. And never as little as one sample of
+    // chroma, for which libjpeg would repeat samples, though not in the whole picture.
+    constexpr std::size_t least_width = 8;
+    const std::size_t before = region.left == 0 ? 0 : region.left - 1;
+    const std::size_t to = std::min<std::size_t>(std::max(region.right + 1, before + least_width), info_.output_width);
+    const std::size_t from = std::min(before, to - std::min(to, least_width));
     auto offset = static_cast<JDIMENSION>(from);
     auto width = static_cast<JDIMENSION>(to - from);
     if (width < info_.output_width) jpeg_crop_scanline(&info_, &offset, &width);
@@ -122,5 +127,6 @@ class jpeg_decoder : private detail::jpeg_input {
 
   std::size_t left_ = 0;
 };
+using jpeg_decoder = basic_jpeg_decoder<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

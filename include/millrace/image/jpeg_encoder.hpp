@@ -35,7 +35,9 @@ struct jpeg_encode_options {
 
 namespace detail {
 
-class jpeg_compressor : private jpeg_output {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_jpeg_compressor : private jpeg_output {
  public:
   std::vector<std::byte> encode(const image& pixels, const jpeg_encode_options& options) {
     if (!compress(pixels.data(), pixels.shape(), options))
@@ -74,11 +76,13 @@ class jpeg_compressor : private jpeg_output {
     return true;
   }
 };
+using jpeg_compressor = basic_jpeg_compressor<>;
 
 }  // namespace detail
 
 /// Encodes `pixels`.
-inline std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options = {}) {
+template <class = void>
+std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options = {}) {
   const auto& shape = pixels.shape();
   if ((shape[2] != 1 && shape[2] != 3) || shape[0] < 1 || shape[1] < 1 || shape[0] > 65'500 || shape[1] > 65'500)
     throw setup_error("a picture of shape " + to_string(shape) + " cannot be a JPEG",

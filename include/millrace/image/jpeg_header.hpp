@@ -30,7 +30,8 @@ struct jpeg_header {
 namespace detail {
 
 /// Names what a file that is no JPEG begins like; empty if nothing is known.
-inline std::string_view sniff_format(std::span<const std::byte> data) noexcept {
+template <class = void>
+std::string_view sniff_format(std::span<const std::byte> data) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
   const auto at = [text](std::size_t offset, std::string_view mark) {
     return text.size() >= offset + mark.size() && text.substr(offset, mark.size()) == mark;
@@ -87,11 +88,13 @@ inline int exif_orientation(std::span<const std::byte> segment) noexcept {
   return 0;
 }
 
-[[noreturn]] inline void throw_bad_jpeg(std::string message, std::string hint) {
+template <class = void>
+[[noreturn]] void throw_bad_jpeg(std::string message, std::string hint) {
   throw data_error(std::move(message), std::move(hint), {.stage = "jpeg"});
 }
 
-[[noreturn]] inline void throw_not_a_jpeg(std::span<const std::byte> data) {
+template <class = void>
+[[noreturn]] void throw_not_a_jpeg(std::span<const std::byte> data) {
   constexpr auto hint = "Name the field that holds the JPEG; other formats have to be decoded by a stage of your own";
   if (data.empty()) throw_bad_jpeg("a JPEG was expected, but there are 0 bytes", hint);
   if (const auto format = sniff_format(data); !format.empty())
@@ -105,8 +108,9 @@ inline int exif_orientation(std::span<const std::byte> segment) noexcept {
   throw_bad_jpeg("a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes with" + start, hint);
 }
 
-inline void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
-                              jpeg_header& header) {
+template <class = void>
+void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
+                       jpeg_header& header) {
   constexpr auto reencode = "Convert the file to an 8-bit baseline or progressive JPEG";
   const bool lossy = marker <= 0xc2 || marker == 0xc9 || marker == 0xca;
   if (!lossy) throw_bad_jpeg("the JPEG is lossless or hierarchical, which is not supported", reencode);
@@ -130,7 +134,8 @@ inline void read_frame_header(const byte_reader& read, std::size_t at, std::size
 }  // namespace detail
 
 /// Walks the markers up to the frame header; `orientation` is filled from an EXIF segment before it.
-inline jpeg_header read_jpeg_header(std::span<const std::byte> data) {
+template <class = void>
+jpeg_header read_jpeg_header(std::span<const std::byte> data) {
   const detail::byte_reader read{data.data(), false};
   if (data.size() < 3 || read.u16(0) != 0xffd8 || read.u8(2) != 0xff) detail::throw_not_a_jpeg(data);
   constexpr auto damaged = "The file is damaged: fetch it again, or leave the sample out";

@@ -45,22 +45,24 @@ struct jpeg_counts {
 
 namespace detail {
 
-class jpeg_input {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_jpeg_input {
  public:
-  jpeg_input(const jpeg_input&) = delete;
-  jpeg_input& operator=(const jpeg_input&) = delete;
+  basic_jpeg_input(const basic_jpeg_input&) = delete;
+  basic_jpeg_input& operator=(const basic_jpeg_input&) = delete;
 
   /// Drops a picture that was opened and will not be decoded.
   void abandon() noexcept { jpeg_abort_decompress(&info_); }
 
  protected:
   /// What to do about damage goes into errors, beside fetching the file again; a literal.
-  explicit jpeg_input(const char* damage_hint) : damage_hint_(damage_hint) {
+  explicit basic_jpeg_input(const char* damage_hint) : damage_hint_(damage_hint) {
     if (create()) return;
     jpeg_destroy_decompress(&info_);
     throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});
   }
-  ~jpeg_input() { jpeg_destroy_decompress(&info_); }
+  ~basic_jpeg_input() { jpeg_destroy_decompress(&info_); }
 
   void open(std::span<const std::byte> data, const jpeg_limits& limits) {
     limits_ = limits;
@@ -98,10 +100,12 @@ class jpeg_input {
     int max_scans;
   };
 
-  static jpeg_input& self(j_common_ptr info) noexcept { return *static_cast<jpeg_input*>(info->client_data); }
+  static basic_jpeg_input& self(j_common_ptr info) noexcept {
+    return *static_cast<basic_jpeg_input*>(info->client_data);
+  }
 
   [[noreturn]] static void leave(j_common_ptr info) {
-    jpeg_input& d = self(info);
+    basic_jpeg_input& d = self(info);
     d.code_ = info->err->msg_code;
     info->err->format_message(info, d.text_);
     std::longjmp(d.escape_, 1);
@@ -109,7 +113,7 @@ class jpeg_input {
 
   static void on_message(j_common_ptr info, int level) {
     if (level >= 0) return;
-    jpeg_input& d = self(info);
+    basic_jpeg_input& d = self(info);
     ++d.counts_.warnings;
     switch (info->err->msg_code) {
       case JWRN_ARITH_BAD_CODE:
@@ -127,7 +131,7 @@ class jpeg_input {
   }
 
   static void on_progress(j_common_ptr info) {
-    jpeg_input& d = self(info);
+    basic_jpeg_input& d = self(info);
     if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= d.progress_.max_scans) return;
     d.code_ = too_many_scans;
     std::longjmp(d.escape_, 1);
@@ -165,6 +169,7 @@ class jpeg_input {
   char text_[JMSG_LENGTH_MAX] = {};
   jpeg_limits limits_;
 };
+using jpeg_input = basic_jpeg_input<>;
 
 }  // namespace detail
 }  // namespace millrace::inline MILLRACE_ABI

@@ -20,18 +20,20 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-class jpeg_output {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_jpeg_output {
  public:
-  jpeg_output(const jpeg_output&) = delete;
-  jpeg_output& operator=(const jpeg_output&) = delete;
+  basic_jpeg_output(const basic_jpeg_output&) = delete;
+  basic_jpeg_output& operator=(const basic_jpeg_output&) = delete;
 
  protected:
-  jpeg_output() {
+  basic_jpeg_output() {
     if (create()) return;
     jpeg_destroy_compress(&info_);
     throw io_error("libjpeg could not be started: " + printable(text_), "Free memory", {.stage = "jpeg"});
   }
-  ~jpeg_output() { jpeg_destroy_compress(&info_); }
+  ~basic_jpeg_output() { jpeg_destroy_compress(&info_); }
 
   std::string text() const { return printable(text_); }
 
@@ -42,10 +44,12 @@ class jpeg_output {
   std::jmp_buf escape_{};
 
  private:
-  static jpeg_output& self(j_common_ptr info) noexcept { return *static_cast<jpeg_output*>(info->client_data); }
+  static basic_jpeg_output& self(j_common_ptr info) noexcept {
+    return *static_cast<basic_jpeg_output*>(info->client_data);
+  }
 
   [[noreturn]] static void leave(j_common_ptr info) {
-    jpeg_output& output = self(info);
+    basic_jpeg_output& output = self(info);
     info->err->format_message(info, output.text_);
     std::longjmp(output.escape_, 1);
   }
@@ -101,5 +105,6 @@ class jpeg_output {
   char text_[JMSG_LENGTH_MAX] = {};
   std::vector<std::byte> file_;
 };
+using jpeg_output = basic_jpeg_output<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

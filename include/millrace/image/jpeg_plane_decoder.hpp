@@ -20,12 +20,14 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-class jpeg_plane_decoder {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_jpeg_plane_decoder {
  public:
   enum class code { best, portable };
 
   /// `portable`: for tests; the planes are the same.
-  explicit jpeg_plane_decoder(code choice = code::best) {
+  explicit basic_jpeg_plane_decoder(code choice = code::best) {
     if (choice == code::best) tools_.take_best();
   }
 
@@ -95,11 +97,14 @@ class jpeg_plane_decoder {
   detail::component_table_store store_;
   std::array<detail::plane_job, 2> jobs_;
 };
+using jpeg_plane_decoder = basic_jpeg_plane_decoder<>;
 
-inline jpeg_planes_result decode_planes(const jpeg_planes_request& ask, scratch& s) {
+template <class = void>
+jpeg_planes_result decode_planes(const jpeg_planes_request& ask, scratch& s) {
   return s.get<jpeg_plane_decoder>().decode(ask);
 }
-inline std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,
+template <class = void>
+std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,
                                                        scratch& s) {
   return s.get<jpeg_plane_decoder>().decode(a, b);
 }

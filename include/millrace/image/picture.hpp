@@ -10,8 +10,10 @@
 // the result needs are decoded, and one antialiased bilinear resize writes the result, flipped, where it belongs.
 // `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias); taps of a resize
 // end at the crop before it and reach beyond the crop after it. `fast` may decode at 1/8, 2/8 or 4/8 of the size while
-// that still covers the target (mean error well under one level, single pixels at sharp edges more). A resize of a
-// resize is one resize from the source. Damage below the crop is not seen, because decoding stops there.
+// that still covers the target, and resizes chroma before colours are made of it (plane_resizer.hpp; mean error well
+// under one level, single pixels at sharp edges more). A resize of a resize is one resize from the source. Damage below
+// the crop is not seen, because decoding stops there. A batch renders several pictures at once, for they are decoded
+// faster so; no bit depends on it, nor, in `exact`, on which decoder does it (picture_renderer.hpp).
 //
 // Errors: jpeg() throws data_error for what is no JPEG or exceeds max_pixels, render() for damage; both name shard and
 // key. setup_error for impossible sizes. Threads: a picture is a value and keeps the block of its bytes.
@@ -21,9 +23,9 @@
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
 #include <millrace/image/crop_draw.hpp>
-#include <millrace/image/jpeg_decoder.hpp>
 #include <millrace/image/jpeg_header.hpp>
-#include <millrace/image/resize.hpp>
+#include <millrace/image/jpeg_options.hpp>
+#include <millrace/image/picture_renderer.hpp>
 
 #include <array>
 #include <cstdint>
@@ -33,34 +35,15 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-enum class picture_quality : std::uint8_t { exact, fast };
-
-struct jpeg_options {
-  picture_quality quality = picture_quality::exact;
-  bool apply_orientation = false;                         ///< turn the picture as its EXIF tag says
-  bool accept_damaged = false;                            ///< take what there is of a cut or corrupt file, and count it
-  int max_scans = 100;                                    ///< of a progressive JPEG
-  std::uint64_t max_pixels = 178'956'970;                 ///< width * height, as in Pillow
-  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< that libjpeg may take for one picture
-};
-
-namespace detail {
-
-/// What a worker keeps from picture to picture.
-struct picture_tools {
-  jpeg_decoder decoder;
-  resizer resize;
-};
-
-}  // namespace detail
-
-class picture {
+/// mr::picture; a template only so that including it costs little.
+template <class = void>
+class basic_picture {
  public:
   using element = std::uint8_t;
   static constexpr const char* rendering = "decode";   ///< in reports
 
   /// Reads the header; see jpeg().
-  explicit picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {
+  explicit basic_picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {
     try {
       header_ = read_jpeg_header(data_);
       check_size();
@@ -82,8 +65,8 @@ class picture {
   const bytes& data() const noexcept { return data_; }
 
   /// Keeps a box, in pixels of the picture so far. data_error if it does not lie inside.
-  picture crop(const crop_box& box) const& { return picture(*this).crop(box); }
-  picture crop(const crop_box& box) && {
+  basic_picture crop(const crop_box& box) const& { return basic_picture(*this).crop(box); }
+  basic_picture crop(const crop_box& box) && {
     const bool inside = box.width > 0 && box.height > 0 && box.left <= width() && box.width <= width() - box.left &&
                         box.top <= height() && box.height <= height() - box.top;
     if (!inside)
@@ -96,19 +79,22 @@ class picture {
   }
 
   /// The box of this size in the middle (an odd rest is split as torchvision does). data_error if it is larger.
-  picture center_crop(std::size_t height, std::size_t width) const& {
-    return picture(*this).center_crop(height, width);
+  basic_picture center_crop(std::size_t height, std::size_t width) const& {
+    return basic_picture(*this).center_crop(height, width);
   }
-  picture center_crop(std::size_t height, std::size_t width) && {
-    return std::move(*this).crop({.left = middle(this->width(), width), .top = middle(this->height(), height),
+  basic_picture center_crop(std::size_t height, std::size_t width) && {
+    const auto now = shape();
+    return std::move(*this).crop({.left = middle(now[1], width), .top = middle(now[0], height),
                                   .width = width, .height = height});
   }
-  picture center_crop(std::size_t side) const& { return picture(*this).center_crop(side, side); }
-  picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
+  basic_picture center_crop(std::size_t side) const& { return basic_picture(*this).center_crop(side, side); }
+  basic_picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
 
   /// Makes it this size, antialiased, whatever that does to the aspect ratio.
-  picture resize(std::size_t height, std::size_t width) const& { return picture(*this).resize(height, width); }
-  picture resize(std::size_t height, std::size_t width) && {
+  basic_picture resize(std::size_t height, std::size_t width) const& {
+    return basic_picture(*this).resize(height, width);
+  }
+  basic_picture resize(std::size_t height, std::size_t width) && {
     constexpr auto most = static_cast<std::size_t>(plan_axis::max_length);
     if (height < 1 || width < 1 || height > most || width > most)
       throw setup_error("a picture cannot be resized to " + size_text(width, height),
@@ -119,8 +105,8 @@ class picture {
   }
 
   /// Makes the shorter side `side` and keeps the aspect ratio; the longer side is rounded down, as in torchvision.
-  picture resize_shorter(std::size_t side) const& { return picture(*this).resize_shorter(side); }
-  picture resize_shorter(std::size_t side) && {
+  basic_picture resize_shorter(std::size_t side) const& { return basic_picture(*this).resize_shorter(side); }
+  basic_picture resize_shorter(std::size_t side) && {
     const std::size_t h = height(), w = width();
     const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; the product stays small
     return w <= h ? std::move(*this).resize(limited * h / w, limited)
@@ -128,55 +114,49 @@ class picture {
   }
 
   /// A random box of torchvision's rule, resized.
-  picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) const& {
-    return picture(*this).random_resized_crop(side, random, options);
+  basic_picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) const& {
+    return basic_picture(*this).random_resized_crop(side, random, options);
   }
-  picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) && {
+  basic_picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) && {
     return std::move(*this).random_resized_crop({.width = side, .height = side}, random, options);
   }
-  picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) const& {
-    return picture(*this).random_resized_crop(size, random, options);
+  basic_picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) const& {
+    return basic_picture(*this).random_resized_crop(size, random, options);
   }
-  picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) && {
+  basic_picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) && {
     const crop_box box = draw_crop({.width = width(), .height = height()}, random, options);
     return std::move(*this).crop(box).resize(size.height, size.width);
   }
 
   /// Mirrors left and right.
-  picture flip() const& { return picture(*this).flip(); }
-  picture flip() && {
+  basic_picture flip() const& { return basic_picture(*this).flip(); }
+  basic_picture flip() && {
     across().flip();
     return std::move(*this);
   }
-  picture random_flip(draw& random, double probability = 0.5) const& {
-    return picture(*this).random_flip(random, probability);
+  basic_picture random_flip(draw& random, double probability = 0.5) const& {
+    return basic_picture(*this).random_flip(random, probability);
   }
-  picture random_flip(draw& random, double probability = 0.5) && {
+  basic_picture random_flip(draw& random, double probability = 0.5) && {
     return random.chance(probability) ? std::move(*this).flip() : std::move(*this);
   }
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend on the file and the plan alone.
-  void render(std::span<std::uint8_t> row, scratch& s) const {
-    if (row.size() != height() * width() * 3)
-      throw setup_error("a picture of shape " + to_string(shape()) + " cannot be rendered into " +
-                            std::to_string(row.size()) + " bytes", "Give it height * width * 3 bytes", where());
-    auto& tools = s.get<detail::picture_tools>();
-    const jpeg_counts before = tools.decoder.counts();
-    try {
-      decode(row, tools);
-      const jpeg_counts& now = tools.decoder.counts();
-      if (now.progressive != before.progressive) s.count("progressive JPEGs");
-      if (now.damaged != before.damaged) s.count("damaged JPEGs accepted");
-    } catch (error& e) {
-      e.locate(place_of(data_));
-      throw;
-    }
+  void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(row, true), s); }
+
+  /// How many pictures a batch renders at once. Two leave the longer one's end alone; eight were no faster than four.
+  static constexpr std::size_t together = 4;
+  static void render_together(std::span<const basic_picture* const> pictures,
+                              std::span<const std::span<std::uint8_t>> rows, scratch& s) {
+    std::array<detail::picture_job, together> jobs;
+    for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(rows[i], true);
+    s.get<detail::picture_renderer>().render(std::span(jobs).first(pictures.size()), s);
   }
 
   /// The pixels, owned: [height, width, 3].
   image pixels(scratch& s) const {
     image made(shape());
-    render(made.span(), s);
+    render_alone(job_for(made.span(), false), s);
     return made;
   }
   image pixels() const {
@@ -225,7 +205,7 @@ class picture {
 
   /// The least size that still covers both targets.
   unsigned eighths() const noexcept {
-    if (options_.quality == picture_quality::exact) return 8;
+    if (options_.quality == picture_quality::exact || options_.decoder == picture_decoder::own) return 8;
     for (const unsigned part : {1U, 2U, 4U}) {
       const auto covers = [part](const plan_axis& a) { return a.length * part >= a.target * a.denominator * 8; };
       if (covers(columns_) && covers(rows_)) return part;
@@ -233,21 +213,19 @@ class picture {
     return 8;
   }
 
-  void decode(std::span<std::uint8_t> row, detail::picture_tools& tools) const {
-    const unsigned part = eighths();
-    auto& resize = tools.resize;
-    if (part == 8) resize.start({.rows = rows_, .columns = columns_, .transposed = transposed_}, row);
-    else resize.start({.rows = rows_.scaled(part), .columns = columns_.scaled(part), .transposed = transposed_}, row);
-    tools.decoder.open(data_, {.max_scans = options_.max_scans, .max_memory_bytes = options_.max_memory_bytes,
-                               .accept_damaged = options_.accept_damaged}, part);
-    if (tools.decoder.stored_width() != header_.width || tools.decoder.stored_height() != header_.height ||
-        tools.decoder.components() != header_.components) {
-      tools.decoder.abandon();
-      throw data_error("the JPEG has two frame headers that differ", "Fetch the file again, or leave the sample out",
-                       {.stage = "jpeg"});
-    }
-    tools.decoder.decode({.left = resize.columns().source_begin(), .top = resize.rows().source_begin(),
-                          .right = resize.columns().source_end(), .bottom = resize.rows().source_end()}, resize);
+  detail::picture_job job_for(std::span<std::uint8_t> row, bool cold) const {
+    if (row.size() != height() * width() * 3)
+      throw setup_error("a picture of shape " + to_string(shape()) + " cannot be rendered into " +
+                            std::to_string(row.size()) + " bytes", "Give it height * width * 3 bytes", where());
+    detail::picture_job job{.data = &data_, .options = &options_, .header = &header_, .eighths = eighths(),
+                            .pixels = row.data(), .cold = cold};
+    job.plan = {.rows = rows_, .columns = columns_, .transposed = transposed_};
+    if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
+    return job;
+  }
+
+  static void render_alone(const detail::picture_job& job, scratch& s) {
+    s.get<detail::picture_renderer>().render({&job, 1}, s);
   }
 
   bytes data_;
@@ -256,11 +234,14 @@ class picture {
   plan_axis columns_, rows_;   // of what is stored
   bool transposed_ = false;    // stored rows are seen as columns
 };
+using picture = basic_picture<>;
 
 /// A plan of the whole picture in `data`: reads the header only (well under 1.5 us).
-inline picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
+template <class = void>
+picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
 
 /// What the pictures rendered with this scratch have shown so far.
-inline const jpeg_counts& jpeg_counts_of(scratch& s) { return s.get<detail::picture_tools>().decoder.counts(); }
+template <class = void>
+jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_renderer>().counts(); }
 
 }  // namespace millrace::inline MILLRACE_ABI

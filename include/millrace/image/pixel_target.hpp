@@ -33,7 +33,9 @@ struct number_scale {
   bool streams = false;   ///< past the cache; the place is then aligned to 32 bytes, and so is its end
 };
 
-struct portable_numbers {
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_portable_numbers {
   template <class T>
   static void write(const std::uint8_t* from, std::size_t count, T* to, const number_scale& s) noexcept {
     for (std::size_t i = 0; i < count; ++i)
@@ -49,5 +51,6 @@ struct portable_numbers {
   /// After the last streaming store, before anybody else may read.
   static void finish_streaming() noexcept {}
 };
+using portable_numbers = basic_portable_numbers<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

@@ -2,8 +2,7 @@
 //
 //   mr::detail::plane_resizer r;                                             // kept from picture to picture
 //   r.start({.plan = {.rows = y, .columns = x}, .target = {.data = row, .cold = true}});
-//   const mr::detail::plane_box box = r.source({.width = 500, .height = 375});   // what the decoder has to give
-//   r.render(planes);                                                        // planes of at least that box
+//   r.render(planes);                           // planes of at least source_box(plan, image), see source_box.hpp
 //   r.set_source(left, width); while (r.wants_rows()) { fill(r.next_row()); r.commit_row(); }   // or: RGBX rows
 //
 // exact: libjpeg's own RGB, then the resize; within one level of the same in real numbers, and of Pillow. fast: planes
@@ -22,12 +21,11 @@ namespace millrace::inline MILLRACE_ABI::detail {
 
 #ifdef __x86_64__
 
-class plane_resizer {
+/// A template only so that including it costs little.
+template <class = void>
+class chosen_plane_resizer {
  public:
   void start(const plane_resize& job) { vectors_ ? fast_.start(job) : plain_.start(job); }
-  plane_box source(const plane_size& image) const noexcept {
-    return vectors_ ? fast_.source(image) : plain_.source(image);
-  }
   const tap_table& rows() const noexcept { return vectors_ ? fast_.rows() : plain_.rows(); }
   const tap_table& columns() const noexcept { return vectors_ ? fast_.columns() : plain_.columns(); }
   void render(const jpeg_planes& planes) { vectors_ ? fast_.render(planes) : plain_.render(planes); }
@@ -44,6 +42,7 @@ class plane_resizer {
   basic_plane_resizer<avx2_plane_kernels> fast_;
   basic_plane_resizer<portable_plane_kernels> plain_;
 };
+using plane_resizer = chosen_plane_resizer<>;
 
 #else
 

@@ -8,24 +8,44 @@
 
 #ifdef __x86_64__
 
+#include <millrace/image/avx2_intrinsics.hpp>
 #include <millrace/image/row_kernels.hpp>
 
-#include <immintrin.h>
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
+#ifndef __CUDACC__   // nvcc knows the line above, but not this one
 #pragma GCC optimize("O3", "no-tree-slp-vectorize")
+#endif
 #endif
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
+/// Pixel p of channel c belongs to byte (3 p + c) mod 16 of some block of 16: one shuffle for each channel, then
+/// blends by masks of period 3.
+template <class = void>
+struct basic_avx2_interleaving {
+  alignas(32) std::uint8_t order[3][32], mask[3][32];
+  constexpr basic_avx2_interleaving() : order(), mask() {
+    for (unsigned c = 0; c < 3; ++c)
+      for (unsigned p = 0; p < 16; ++p) {
+        const unsigned at = (3 * p + c) % 16;
+        order[c][at] = order[c][at + 16] = static_cast<std::uint8_t>(p);
+        mask[c][p] = mask[c][p + 16] = p % 3 == c ? 0xff : 0;
+      }
+  }
+};
+using avx2_interleaving = basic_avx2_interleaving<>;
+
 /// Three vectors of 32 bytes, R, G and B of 32 pixels, to 96 interleaved bytes.
-class avx2_interleaver {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_avx2_interleaver {
  public:
-  avx2_interleaver() noexcept {
+  basic_avx2_interleaver() noexcept {
     for (unsigned c = 0; c < 3; ++c) {
       order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.order[c]));
       mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.mask[c]));
@@ -56,27 +76,15 @@ class avx2_interleaver {
   }
 
  private:
-  /// Pixel p of channel c belongs to byte (3 p + c) mod 16 of some block of 16: one shuffle for each channel, then
-  /// blends by masks of period 3.
-  struct byte_tables {
-    alignas(32) std::uint8_t order[3][32], mask[3][32];
-    constexpr byte_tables() : order(), mask() {
-      for (unsigned c = 0; c < 3; ++c)
-        for (unsigned p = 0; p < 16; ++p) {
-          const unsigned at = (3 * p + c) % 16;
-          order[c][at] = order[c][at + 16] = static_cast<std::uint8_t>(p);
-          mask[c][p] = mask[c][p + 16] = p % 3 == c ? 0xff : 0;
-        }
-    }
-  };
-  static const byte_tables tables;
+  static constexpr avx2_interleaving tables{};
 
   __m256i order_[3], mask_[3];
 };
+using avx2_interleaver = basic_avx2_interleaver<>;
 
-inline constexpr avx2_interleaver::byte_tables avx2_interleaver::tables{};
-
-struct avx2_rows {
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_avx2_rows {
   static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
     switch (t.count) {
       case 1: return rgb<1>(t, to);
@@ -215,6 +223,7 @@ struct avx2_rows {
     }
   }
 };
+using avx2_rows = basic_avx2_rows<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail
 

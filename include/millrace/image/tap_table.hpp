@@ -22,7 +22,9 @@
 namespace millrace::inline MILLRACE_ABI {
 namespace detail {
 
-class tap_table {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_tap_table {
  public:
   static constexpr int weight_bits = 14;
 
@@ -115,6 +117,7 @@ class tap_table {
   std::size_t max_count_ = 0;
   std::uint64_t divisor_ = 0, reciprocal_ = 0;   // many outputs have the same sum
 };
+using tap_table = basic_tap_table<>;
 
 }  // namespace detail
 }  // namespace millrace::inline MILLRACE_ABI

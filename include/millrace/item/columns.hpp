@@ -8,7 +8,7 @@
 // (an image, a tensor); anything with `using element`, shape() and render(std::span<element> row) or
 // render(row, scratch&). A type that renders several rows better than one also has `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
-// scratch&)`; the bits of a row must not depend on its partners.
+// scratch&)`, which is called with 2 to that many; the bits of a row must not depend on its partners.
 // Shapes are fixed by the first item of a run: another shape later is a data_error that names both.
 #pragma once
 
@@ -284,20 +284,21 @@ class columns {
     const auto row = [&](std::size_t i) {
       return std::span<element>(column + (first + i) * place.row_elements, place.row_elements);
     };
-    std::size_t i = 0;
     if constexpr (detail::renders_together<type>) {
-      constexpr std::size_t group = type::together;
-      for (; i + group <= items.size(); i += group) {
-        std::array<const type*, group> members;
-        std::array<std::span<element>, group> rows;
-        for (std::size_t j = 0; j < group; ++j) {
-          members[j] = &(items[i + j]->*M);
-          rows[j] = row(i + j);
+      std::array<const type*, type::together> members;
+      std::array<std::span<element>, type::together> rows;
+      for (std::size_t begin = 0; begin < items.size(); begin += type::together) {
+        const std::size_t count = std::min<std::size_t>(type::together, items.size() - begin);
+        for (std::size_t j = 0; j < count; ++j) {
+          members[j] = &(items[begin + j]->*M);
+          rows[j] = row(begin + j);
         }
-        type::render_together(members, rows, s);
+        if (count == 1) traits::render(*members[0], rows[0], s);
+        else type::render_together(std::span(members).first(count), std::span(rows).first(count), s);
       }
+    } else {
+      for (std::size_t i = 0; i < items.size(); ++i) traits::render(items[i]->*M, row(i), s);
     }
-    for (; i < items.size(); ++i) traits::render(items[i]->*M, row(i), s);
   }
 
   template <auto M>

@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <memory>
+#include <set>
 #include <vector>
 
 namespace mr = millrace;
@@ -168,4 +170,24 @@ TEST_CASE("tables are found again by their bytes, and stay whole when they leave
   large_difference[0] = 1;
   large_difference[16] = 16;
   CHECK(!store.get(large_difference, ac));
+}
+
+TEST_CASE("tables in memory that held others are those in fresh memory, and no memory is asked for") {
+  mr::draw d({.seed = 8});
+  detail::component_table_store store;
+  std::set<const void*> places;
+  for (int i = 0; i < 200; ++i) {
+    const auto dc = slow::random_code(d, false), ac = slow::random_code(d, true);
+    const auto got = store.get(dc, ac);
+    REQUIRE(got);
+    places.insert(got.get());
+    const auto fresh = std::make_shared<detail::component_tables>();
+    REQUIRE(fresh->build(dc, ac));
+    CHECK(std::memcmp(&got->dc, &fresh->dc, sizeof fresh->dc) == 0);
+    CHECK(std::memcmp(&got->ac, &fresh->ac, sizeof fresh->ac) == 0);
+    CHECK(std::memcmp(&got->dc_skip, &fresh->dc_skip, sizeof fresh->dc_skip) == 0);
+    CHECK(std::memcmp(&got->ac_skip, &fresh->ac_skip, sizeof fresh->ac_skip) == 0);
+    CHECK(std::memcmp(&got->difference, &fresh->difference, sizeof fresh->difference) == 0);
+  }
+  CHECK(places.size() == 16);
 }

@@ -28,6 +28,8 @@ MILLRACE_AVX2 words load(const std::int16_t* from) noexcept {   // of 32 aligned
 }
 MILLRACE_AVX2 words words_of(int value) noexcept { return words{} + static_cast<std::int16_t>(value); }
 MILLRACE_AVX2 quads quads_of(int value) noexcept { return quads{} + value; }
+/// A cast of what depends on a template's parameter is one too many for nvcc.
+MILLRACE_AVX2 quads as_quads(words a) noexcept { return reinterpret_cast<quads>(a); }
 /// (first, second) eight times.
 MILLRACE_AVX2 words pair_of(int first, int second) noexcept {
   return reinterpret_cast<words>(quads_of(static_cast<int>((first & 0xffff) | static_cast<unsigned>(second) << 16)));

@@ -68,10 +68,11 @@ struct ac_symbol {
 };
 
 /// Entries of an AC symbol within a window of any length up to 10 bits: of window `bits`, entry i is of(bits)[i]. An
-/// entry that takes no bits means that no symbol fits.
-class second_symbols {
+/// entry that takes no bits means that no symbol fits. A template only so that including it costs little.
+template <class = void>
+class basic_second_symbols {
  public:
-  explicit second_symbols(const huffman_code& ac) {
+  explicit basic_second_symbols(const huffman_code& ac) {
     words_.fill(packed({}));
     for (unsigned window = 1; window < coefficient_index_bits; ++window) fill(window, ac);
   }
@@ -98,11 +99,13 @@ class second_symbols {
 
   std::array<std::uint64_t, coefficient_entries> words_;
 };
+using second_symbols = basic_second_symbols<>;
 
-/// Writes a table from its first entry to its last.
-class table_writer {
+/// Writes a table from its first entry to its last. A template only so that including it costs little.
+template <class = void>
+class basic_table_writer {
  public:
-  table_writer(coefficient_table& table, const second_symbols& second) : at_(table.data()), second_(second) {}
+  basic_table_writer(coefficient_table& table, const second_symbols& second) : at_(table.data()), second_(second) {}
 
   /// All entries whose index begins with a word of `length` bits, of a symbol with `size` magnitude bits.
   void add(unsigned length, unsigned size, unsigned advance) {
@@ -147,6 +150,7 @@ class table_writer {
   coefficient_entry* at_;
   const second_symbols& second_;
 };
+using table_writer = basic_table_writer<>;
 
 /// For an AC coefficient.
 inline void build_ac_table(coefficient_table& table, const huffman_code& ac, const second_symbols& second) {

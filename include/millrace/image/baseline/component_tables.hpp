@@ -5,7 +5,8 @@
 //   tables->ac[window >> 53]
 //
 // Most files share the codes of T.81 annex K: found by comparing bytes. Others are built in some microseconds.
-// Lifetime: a job holds a share of its tables, so one that leaves the store stays whole for as long as it is used.
+// Lifetime: a job holds a share of its tables, so one that leaves the store stays whole for as long as it is used; the
+// memory of others is taken again.
 // Threads: one store per worker.
 #pragma once
 
@@ -16,14 +17,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
 constexpr unsigned difference_index_bits = 9;
 
-struct component_tables {
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_component_tables {
   alignas(64) coefficient_table dc, ac;
   alignas(64) skip_table dc_skip, ac_skip;
   alignas(64) std::array<coefficient_entry, std::size_t{1} << difference_index_bits> difference;   // DC alone
@@ -61,8 +63,11 @@ struct component_tables {
     std::fill(at, difference.data() + difference.size(), unpacked(slow_entry));
   }
 };
+using component_tables = basic_component_tables<>;
 
-class component_table_store {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_component_table_store {
  public:
   std::shared_ptr<const component_tables> get(code_bytes dc, code_bytes ac) {
     const auto known = std::find_if(kept_.begin(), kept_.end(), [&](const kept& k) { return k.is(dc, ac); });
@@ -70,14 +75,16 @@ class component_table_store {
       std::rotate(kept_.begin(), known, known + 1);   // the last used ones first
       return kept_.front().tables;
     }
-    auto made = std::make_shared<component_tables>();
-    if (!made->build(dc, ac)) return nullptr;
-    if (kept_.size() == most_) kept_.pop_back();
-    kept fresh{{}, dc.size(), made};
-    fresh.key.assign(dc.begin(), dc.end());
-    fresh.key.insert(fresh.key.end(), ac.begin(), ac.end());
-    kept_.insert(kept_.begin(), std::move(fresh));
-    return made;
+    if (kept_.size() < most_) kept_.emplace_back();
+    kept& oldest = kept_.back();   // files with codes of their own would otherwise allocate for each picture
+    oldest.key.clear();
+    if (oldest.tables.use_count() != 1) oldest.tables = std::make_shared<component_tables>();
+    if (!oldest.tables->build(dc, ac)) return nullptr;
+    oldest.dc_bytes = dc.size();
+    oldest.key.assign(dc.begin(), dc.end());
+    oldest.key.insert(oldest.key.end(), ac.begin(), ac.end());
+    std::rotate(kept_.begin(), kept_.end() - 1, kept_.end());
+    return kept_.front().tables;
   }
 
   std::size_t size() const noexcept { return kept_.size(); }
@@ -86,9 +93,9 @@ class component_table_store {
   static constexpr std::size_t most_ = 16;   // 52 KiB each
 
   struct kept {
-    std::vector<std::uint8_t> key;
-    std::size_t dc_bytes;
-    std::shared_ptr<const component_tables> tables;
+    std::vector<std::uint8_t> key{};   // empty: of nothing
+    std::size_t dc_bytes = 0;
+    std::shared_ptr<component_tables> tables{};
 
     bool is(code_bytes dc, code_bytes ac) const {
       return dc_bytes == dc.size() && key.size() == dc.size() + ac.size() &&
@@ -99,5 +106,6 @@ class component_table_store {
 
   std::vector<kept> kept_;
 };
+using component_table_store = basic_component_table_store<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

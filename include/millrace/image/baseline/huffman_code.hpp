@@ -16,7 +16,9 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-class huffman_code {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_huffman_code {
  public:
   /// False, as libjpeg refuses it, for a code that has more words of some length than there are.
   bool assign(code_bytes bytes) noexcept {
@@ -62,6 +64,7 @@ class huffman_code {
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};
 };
+using huffman_code = basic_huffman_code<>;
 
 /// The number that `size` magnitude bits stand for: T.81, figure F.12.
 constexpr int extended(unsigned bits, unsigned size) noexcept {

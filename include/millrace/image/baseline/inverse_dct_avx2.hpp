@@ -18,7 +18,9 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-class avx2_inverse_dct {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_avx2_inverse_dct {
  public:
   static bool usable() noexcept { return __builtin_cpu_supports("avx2") != 0; }
 
@@ -55,7 +57,7 @@ class avx2_inverse_dct {
          low_pairs(row[3], row[7]), 1 << 10);
     pass(high, high_pairs(row[0], row[4]), high_pairs(row[2], row[6]), high_pairs(row[1], row[5]),
          high_pairs(row[3], row[7]), 1 << 10);
-    quads pairs[8] = {joined<11>(low[i], high[i])...};   // columns (0, 4), (1, 5), (2, 6), (3, 7) of a row
+    quads pairs[8] = {as_quads(joined<11>(low[i], high[i]))...};   // columns (0, 4), (1, 5), (2, 6), (3, 7) of a row
     transpose(pairs);
     transpose(pairs + 4);
     // 128 and the rounding half in the scale of the DC term, to which they are added: 4112 * 8192 = 128.5 * 2^18.
@@ -65,7 +67,7 @@ class avx2_inverse_dct {
     pass(high, reinterpret_cast<words>(pairs[4]) + centre, reinterpret_cast<words>(pairs[6]),
          reinterpret_cast<words>(pairs[5]), reinterpret_cast<words>(pairs[7]), 0);
     // Rows 0, 4, 1, 5, 2, 6, 3, 7 of both blocks.
-    const words column[8] = {reinterpret_cast<words>(joined<18>(low[i], high[i]))...};
+    const words column[8] = {joined<18>(low[i], high[i])...};
     words beyond = words_of(0);
     ((beyond |= column[i] + words_of(-least_sample - 128)), ...);
     write(column, to);
@@ -86,10 +88,9 @@ class avx2_inverse_dct {
 
   /// Without the `bits` bits of fraction: words of `even` and words of `odd` by turns.
   template <int bits>
-  [[gnu::target("avx2"), gnu::always_inline]] static inline quads joined(quads even, quads odd) noexcept {
+  [[gnu::target("avx2"), gnu::always_inline]] static inline words joined(quads even, quads odd) noexcept {
     const quads shifted = bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16);
-    return reinterpret_cast<quads>(avx2::alternate(reinterpret_cast<words>(even >> bits),
-                                                   reinterpret_cast<words>(shifted)));
+    return avx2::alternate(reinterpret_cast<words>(even >> bits), reinterpret_cast<words>(shifted));
   }
 
   /// inverse_dct_1d of each column; the arguments are its inputs, two by two.
@@ -152,6 +153,7 @@ class avx2_inverse_dct {
     avx2::store_high(to.samples + (row + 4) * to.stride_bytes, both);
   }
 };
+using avx2_inverse_dct = basic_avx2_inverse_dct<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail
 

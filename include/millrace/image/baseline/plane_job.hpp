@@ -39,7 +39,9 @@ struct plane_tools {
   }
 };
 
-class plane_job {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_plane_job {
  public:
   void begin(const jpeg_planes_request& ask, component_table_store& store, const plane_tools& tools) {
     result_ = {};
@@ -208,5 +210,6 @@ class plane_job {
   bool finished_ = true;
   jpeg_planes_result result_;
 };
+using plane_job = basic_plane_job<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

@@ -17,13 +17,17 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 namespace millrace::inline MILLRACE_ABI {
 
-/// Why the own decoder does not decode a picture. The first ones are of files that are nothing it knows; the last are
-/// found while decoding, and mean that libjpeg has to decide between pixels, a warning and an error.
+/// Why the own decoder does not decode a picture. The first ones are of pictures that it is not given, the next of
+/// files that are nothing it knows; the last are found while decoding, and mean that libjpeg has to decide between
+/// pixels, a warning and an error.
 enum class jpeg_refusal : std::uint8_t {
   none,
+  not_asked,         ///< libjpeg was asked for
+  scaled,            ///< wanted at a fraction of its size, which the own decoder does not do
   machine,           ///< a processor that the decoder is not written for
   not_a_jpeg,        ///< no JPEG, or cut short within its header
   process,           ///< progressive, arithmetic, lossless, hierarchical
@@ -38,24 +42,35 @@ enum class jpeg_refusal : std::uint8_t {
   wild_values        ///< coefficients beyond what pixels can give: decoders differ in how they overflow
 };
 
-/// For reports: "decoded by libjpeg: progressive or arithmetic".
-constexpr const char* to_string(jpeg_refusal why) noexcept {
+namespace detail {
+
+/// Under which such pictures are counted.
+constexpr const char* count_name(jpeg_refusal why) noexcept {
   switch (why) {
-    case jpeg_refusal::none: return "none";
-    case jpeg_refusal::machine: return "processor";
-    case jpeg_refusal::not_a_jpeg: return "no JPEG";
-    case jpeg_refusal::process: return "progressive or arithmetic";
-    case jpeg_refusal::precision: return "precision";
-    case jpeg_refusal::components: return "components";
-    case jpeg_refusal::sampling: return "sampling";
-    case jpeg_refusal::several_scans: return "several scans";
-    case jpeg_refusal::colours: return "colour space";
-    case jpeg_refusal::unusual_header: return "unusual header";
-    case jpeg_refusal::tables: return "tables";
-    case jpeg_refusal::damaged: return "damaged";
-    case jpeg_refusal::wild_values: return "wild values";
+    case jpeg_refusal::none: return "JPEGs by libjpeg: none";
+    case jpeg_refusal::not_asked: return "JPEGs by libjpeg: as asked";
+    case jpeg_refusal::scaled: return "JPEGs by libjpeg: decoded smaller";
+    case jpeg_refusal::machine: return "JPEGs by libjpeg: processor";
+    case jpeg_refusal::not_a_jpeg: return "JPEGs by libjpeg: no JPEG";
+    case jpeg_refusal::process: return "JPEGs by libjpeg: progressive or arithmetic";
+    case jpeg_refusal::precision: return "JPEGs by libjpeg: precision";
+    case jpeg_refusal::components: return "JPEGs by libjpeg: components";
+    case jpeg_refusal::sampling: return "JPEGs by libjpeg: sampling";
+    case jpeg_refusal::several_scans: return "JPEGs by libjpeg: several scans";
+    case jpeg_refusal::colours: return "JPEGs by libjpeg: colour space";
+    case jpeg_refusal::unusual_header: return "JPEGs by libjpeg: unusual header";
+    case jpeg_refusal::tables: return "JPEGs by libjpeg: tables";
+    case jpeg_refusal::damaged: return "JPEGs by libjpeg: damaged";
+    case jpeg_refusal::wild_values: return "JPEGs by libjpeg: wild values";
   }
-  return "unknown";
+  return "JPEGs by libjpeg: unknown";
+}
+
+}  // namespace detail
+
+/// The reason alone, for messages.
+constexpr const char* to_string(jpeg_refusal why) noexcept {
+  return detail::count_name(why) + std::string_view("JPEGs by libjpeg: ").size();
 }
 
 namespace detail {
@@ -79,9 +94,11 @@ struct scan_header {
 };
 
 /// One pass over the segments; each member function reads the payload of one kind.
-class scan_header_reader {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_scan_header_reader {
  public:
-  scan_header_reader(std::span<const std::uint8_t> file, scan_header& header) : file_(file), header_(header) {}
+  basic_scan_header_reader(std::span<const std::uint8_t> file, scan_header& header) : file_(file), header_(header) {}
 
   jpeg_refusal read() {
     using enum jpeg_refusal;
@@ -232,6 +249,7 @@ class scan_header_reader {
   bool jfif_ = false;
   int adobe_transform_ = -1;
 };
+using scan_header_reader = basic_scan_header_reader<>;
 
 inline jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_header& header) {
   header = {};
@@ -239,4 +257,11 @@ inline jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_heade
 }
 
 }  // namespace detail
+
+/// What the header alone says of who decodes a file; damage in its data may still leave it to libjpeg.
+inline jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
+  detail::scan_header header;
+  return detail::read_scan_header(file, header);
+}
+
 }  // namespace millrace::inline MILLRACE_ABI

@@ -28,7 +28,9 @@ struct block_pair {
   const std::int16_t* coefficients;
 };
 
-class segment_slots {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_segment_slots {
  public:
   using tables_of_components = std::array<std::shared_ptr<const component_tables>, 3>;
 
@@ -111,5 +113,6 @@ class segment_slots {
   std::array<block_slot, skipped_blocks + 1> skipped_{};
   alignas(64) std::array<std::int16_t, stored_blocks / 2 * pair_coefficients> coefficients_{};
 };
+using segment_slots = basic_segment_slots<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

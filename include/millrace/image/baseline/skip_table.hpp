@@ -44,9 +44,11 @@ inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t 
 }
 
 /// What windows of 0 to 12 bits hold: of window `bits`, entry i is of(bits)[i]; 0 if that is not a whole code word.
-class skippable_symbols {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_skippable_symbols {
  public:
-  explicit skippable_symbols(const huffman_code& ac) {
+  explicit basic_skippable_symbols(const huffman_code& ac) {
     words_.fill(0);
     for (unsigned window = 1; window <= skip_index_bits; ++window) fill(window, ac);
   }
@@ -71,6 +73,7 @@ class skippable_symbols {
 
   std::array<std::uint16_t, 2 * skip_entries> words_;
 };
+using skippable_symbols = basic_skippable_symbols<>;
 
 constexpr skip_entry unpacked_skip(std::uint16_t word) noexcept {
   if ((word & 255) == 0) return {0, slow_advance};

@@ -12,6 +12,7 @@
 
 #include <millrace/base/version.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,16 +25,19 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-/// Memory that grows, and is written before it is read.
-class byte_memory {
+/// Memory that grows, and is written before it is read. A template only so that including it costs little.
+template <class = void>
+class basic_byte_memory {
  public:
   static constexpr std::size_t alignment = 64;
 
   std::uint8_t* at_least(std::size_t bytes) {
     if (bytes > size_bytes_) {
+      const std::size_t grown = std::max(bytes, size_bytes_ + size_bytes_ / 2);   // or random crops grow it for long
       memory_.reset();
-      memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(bytes + alignment);
-      size_bytes_ = bytes;
+      size_bytes_ = 0;
+      memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(grown + alignment);
+      size_bytes_ = grown;
     }
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
     return memory_.get() + (alignment - address % alignment) % alignment;
@@ -43,8 +47,11 @@ class byte_memory {
   std::unique_ptr<std::uint8_t[]> memory_;
   std::size_t size_bytes_ = 0;
 };
+using byte_memory = basic_byte_memory<>;
 
-class unstuffer {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_unstuffer {
  public:
   static constexpr std::size_t slack_bytes = std::size_t{24} << 10;
 
@@ -125,5 +132,6 @@ class unstuffer {
   std::uint8_t* to_ = nullptr;
   bool ended_ = false, at_marker_ = false;
 };
+using unstuffer = basic_unstuffer<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

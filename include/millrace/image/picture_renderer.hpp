@@ -1,0 +1,151 @@
+// Renders planned pictures into their rows: chooses who decodes each, decodes, resizes. What a worker keeps for it.
+//
+//   auto& renderer = scratch.get<mr::detail::picture_renderer>();
+//   const mr::detail::picture_job job{.data = &bytes, .options = &o, .header = &h, .plan = plan, .pixels = row};
+//   renderer.render({&job, 1}, scratch);                    // or up to most_together of them, which is faster
+//
+// The own decoder takes what it knows, two files at a time, and its planes are resized as soon as they are complete.
+// Whatever it refuses is decoded by libjpeg from the start, which alone decides between pixels, warning and error. So
+// that both see the same damage, the own decoder is asked for every row of MCUs that libjpeg would read for the crop.
+// An exact picture's bits are the same from both; a fast one's depend on whether the own decoder knows the file, never
+// on the processor. Pixels: [rows, columns, 3] u8. Errors: data_error of one of the pictures, located; which of the
+// others have been rendered then is not said. Threads: one at a time.
+#pragma once
+
+#include <millrace/image/jpeg_decoder.hpp>
+#include <millrace/image/jpeg_header.hpp>
+#include <millrace/image/jpeg_options.hpp>
+#include <millrace/image/jpeg_plane_decoder.hpp>
+#include <millrace/image/plane_resizer.hpp>
+#include <millrace/image/source_box.hpp>
+#include <millrace/item/bytes.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/item/scratch.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// One picture; all that it points to outlives the call.
+struct picture_job {
+  const bytes* data = nullptr;
+  const jpeg_options* options = nullptr;
+  const jpeg_header* header = nullptr;
+  resize_plan plan{};       ///< in pixels of the picture as it is decoded
+  unsigned eighths = 8;     ///< of the stored size, that it is decoded at
+  std::uint8_t* pixels = nullptr;
+  bool cold = false;        ///< they will not be read soon
+};
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_picture_renderer {
+ public:
+  static constexpr std::size_t most_together = 8;
+
+  void render(std::span<const picture_job> jobs, scratch& s) {
+    std::array<jpeg_refusal, most_together> refusal;
+    const jpeg_counts before = libjpeg_.counts();
+    decode_own(jobs, refusal);
+    std::size_t own = 0;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (refusal[i] == jpeg_refusal::none) ++own;
+      else decode_other(jobs[i], refusal[i]);
+    }
+    // Only now: after an error the same pictures may come again.
+    own_pictures_ += own;
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      s.count(refusal[i] != jpeg_refusal::none ? count_name(refusal[i]) :
+              own > 1                          ? "JPEGs by the own decoder, several at once" :
+                                                 "JPEGs by the own decoder, alone");
+    const jpeg_counts now = libjpeg_.counts();
+    for (auto n = before.progressive; n < now.progressive; ++n) s.count("progressive JPEGs");
+    for (auto n = before.damaged; n < now.damaged; ++n) s.count("damaged JPEGs accepted");
+  }
+
+  jpeg_counts counts() const noexcept {
+    jpeg_counts all = libjpeg_.counts();
+    all.pictures += own_pictures_;
+    return all;
+  }
+
+ private:
+  /// Of the libjpeg path: why the own decoder is not even asked.
+  jpeg_refusal unasked(const picture_job& job) const noexcept {
+    if (job.options->decoder == picture_decoder::libjpeg) return jpeg_refusal::not_asked;
+    if (job.eighths != 8) return jpeg_refusal::scaled;
+    // A fast picture's bits depend on who decodes it, and must not depend on the processor.
+    const bool for_speed = job.options->decoder == picture_decoder::automatic &&
+                           job.options->quality == picture_quality::exact;
+    return for_speed && !jpeg_plane_decoder::has_fast_code() ? jpeg_refusal::machine : jpeg_refusal::none;
+  }
+
+  static jpeg_planes_request request_of(const picture_job& job) noexcept {
+    const plane_box box = source_box(job.plan, {.width = job.header->width, .height = job.header->height});
+    // libjpeg upsamples chroma by pairs of rows and looks at the row below each pair. Asking for more than it reads
+    // may send a file to it in vain; asking for less would hide damage that it sees.
+    return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1};
+  }
+
+  void start(const picture_job& job) {
+    resizer_.start({.plan = job.plan, .fast = job.options->quality == picture_quality::fast,
+                    .target = {.data = job.pixels, .cold = job.cold}});
+  }
+
+  void decode_own(std::span<const picture_job> jobs, std::span<jpeg_refusal> refusal) {
+    std::array<jpeg_planes_request, most_together> asked;
+    std::array<std::size_t, most_together> index;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      refusal[i] = unasked(jobs[i]);
+      if (refusal[i] != jpeg_refusal::none) continue;
+      asked[count] = request_of(jobs[i]);
+      index[count++] = i;
+    }
+    planes_.decode_each(std::span(asked).first(count), [&](std::size_t n, const jpeg_planes_result& got) {
+      const picture_job& job = jobs[index[n]];
+      refusal[index[n]] = got.refusal;
+      if (!got) return;
+      start(job);
+      resizer_.render(got.planes);
+    });
+  }
+
+  void decode_other(const picture_job& job, jpeg_refusal why) {
+    try {
+      if (job.options->decoder == picture_decoder::own)
+        throw data_error(std::string("the own decoder was asked for, and does not decode this JPEG: ") + to_string(why),
+                         "Leave the choice of the decoder to the library", {.stage = "jpeg"});
+      by_libjpeg(job);
+    } catch (error& e) {
+      e.locate(place_of(*job.data));
+      throw;
+    }
+  }
+
+  void by_libjpeg(const picture_job& job) {
+    start(job);
+    libjpeg_.open(*job.data, {.max_scans = job.options->max_scans, .max_memory_bytes = job.options->max_memory_bytes,
+                              .accept_damaged = job.options->accept_damaged}, job.eighths);
+    if (libjpeg_.stored_width() != job.header->width || libjpeg_.stored_height() != job.header->height ||
+        libjpeg_.components() != job.header->components) {
+      libjpeg_.abandon();
+      throw data_error("the JPEG has two frame headers that differ", "Fetch the file again, or leave the sample out",
+                       {.stage = "jpeg"});
+    }
+    libjpeg_.decode({.left = resizer_.columns().source_begin(), .top = resizer_.rows().source_begin(),
+                     .right = resizer_.columns().source_end(), .bottom = resizer_.rows().source_end()}, resizer_);
+  }
+
+  jpeg_plane_decoder planes_;
+  jpeg_decoder libjpeg_;
+  plane_resizer resizer_;
+  std::uint64_t own_pictures_ = 0;
+};
+using picture_renderer = basic_picture_renderer<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
