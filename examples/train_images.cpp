@@ -4,8 +4,10 @@
 //   train_images --data 'my-{000..009}.tar' --val my-val.tar         # your own shards: fields jpg (or jpeg) and cls
 //   train_images --device host                                       # where a GPU would be taken; kernels: the GPU's
 //                                                                    # kernels on the host, slow, for a check
+//   train_images --report                                            # at the end: what limited the training
 //
-// Progress goes to stderr, files to WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far).
+// Progress goes to stderr, files to WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far), and
+// report.html, .txt, .json and .trace.json where they are asked for.
 #include "command_line.hpp"
 #include "gpu_metrics.hpp"
 #include "learner.hpp"
@@ -13,6 +15,7 @@
 
 #include <millrace/device/copying.hpp>
 #include <millrace/millrace.hpp>
+#include <millrace/report.hpp>
 
 #include <cmath>
 
@@ -46,6 +49,7 @@ struct settings {
   mr::device device = mr::host_device();
   bool kernels = false;   // where the device is the host: the GPU's kernels, one after the other
   bool rotate_labels = false;
+  bool report = false;
 };
 
 /// Linear warm-up, then half a cosine; `progress` goes from 0 to 1.
@@ -141,6 +145,7 @@ settings read_settings(command_line& args) {
   s.batch = args.number("--batch", s.batch);
   s.accumulate = args.number("--accumulate", s.accumulate);
   s.threads = args.number("--threads", s.threads);
+  s.report = args.flag("--report");
   choose_device(args, s);
   if (!args.rest().empty()) args.refuse("all arguments have a name");
   if (s.data.empty() != s.validation.empty()) args.refuse("--data and --val belong together");
@@ -221,6 +226,11 @@ void train(command_line& args) {
   }
   out.close();
 
+  if (s.report) {
+    const mr::run_report report = mr::report_of(training);
+    mr::write_reports(report, run + "/report");
+    std::printf("%sreport: %s/report.html\n", mr::text_report(report).c_str(), run.c_str());
+  }
   const mr::run_stats stats = training.stats();
   std::printf("log: %s/train.jsonl\nTensorBoard: %s\n", run.c_str(), events.c_str());
   std::printf("model: %s/best.bin (accuracy %.3f)\n", run.c_str(), best);
@@ -235,6 +245,6 @@ int main(int argc, char** argv) {
   return run_program({argc, argv,
                       "usage: train_images [--data SHARDS --val SHARDS [--classes N]] [--work FOLDER] [--epochs N] "
                       "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|copying|gpu|kernels] "
-                      "[--rotate-labels]"},
+                      "[--rotate-labels] [--report]"},
                      train);
 }

@@ -40,6 +40,7 @@ template <class = void>
 class basic_picture {
  public:
   using element = std::uint8_t;
+  static constexpr const char* rendering = "decode";   ///< in reports
 
   /// Reads the header; see jpeg().
   explicit basic_picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {

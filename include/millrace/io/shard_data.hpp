@@ -17,6 +17,7 @@
 
 #include <millrace/io/indexed_reader.hpp>
 #include <millrace/io/index_build.hpp>
+#include <millrace/io/metered_file.hpp>
 #include <millrace/io/stretch_cache.hpp>
 #include <millrace/item/sample.hpp>
 
@@ -89,6 +90,9 @@ class shard_data {
   /// Folders, times and payloads do not count.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
+  /// Of samples, not of indexes.
+  read_meter& reads() const noexcept { return reads_; }
+
   /// Before the first read(). Returns the bytes that will be held; 0 where each sample is read when its turn comes.
   std::size_t expect(const expected_order& order) {
     std::uint64_t samples = 0;
@@ -129,9 +133,9 @@ class shard_data {
   static constexpr std::size_t most_open = 128;
 
   struct open_shard {
-    open_shard(const std::string& name, shard_index& index, block_pool& pool, const indexed_reader_options& options)
-        : file(name), reader(file, index, pool, options) {}
-    file_source file;
+    open_shard(const shard_data& of, std::size_t part, block_pool& pool)
+        : file(of.names_[part], of.reads_), reader(file, of.index(part), pool, of.options_.reader) {}
+    metered_file file;
     indexed_reader reader;
   };
 
@@ -259,7 +263,7 @@ class shard_data {
         return std::move(idle_[part]);
       }
     }
-    return std::make_unique<open_shard>(names_[part], index(part), pool_, options_.reader);
+    return std::make_unique<open_shard>(*this, part, pool_);
   }
 
   /// One stays open for each shard, as long as there are not too many.
@@ -278,6 +282,7 @@ class shard_data {
   const std::vector<std::string> names_;
   const shard_data_options options_;
   block_pool pool_;
+  mutable read_meter reads_;
   mutable std::vector<shard> shards_;   // an index is loaded when it is first asked for
   std::vector<std::uint64_t> counts_;   // samples of each shard
   std::uint64_t bytes_ = 0, fingerprint_ = 0;

@@ -12,6 +12,7 @@
 
 #include <millrace/flow/flow.hpp>
 #include <millrace/item/record.hpp>
+#include <millrace/io/metered_file.hpp>
 #include <millrace/io/shard_list.hpp>
 #include <millrace/io/shard_reader.hpp>
 
@@ -35,7 +36,8 @@ class shards_source {
   shards_source(std::vector<std::string> names, const shards_options& options)
       : names_(std::move(names)),
         reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes},
-        pool_(std::make_shared<block_pool>()) {}
+        pool_(std::make_shared<block_pool>()),
+        reads_(std::make_shared<read_meter>()) {}
 
   std::size_t parts() const noexcept { return names_.size(); }
   const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
@@ -43,13 +45,16 @@ class shards_source {
     return detail::size_of_file(names_[part]);
   }
   shard_reader open(std::size_t part, std::uint64_t) const {
-    return {std::make_unique<file_source>(names_[part]), *pool_, reader_options_};
+    return {std::make_unique<metered_file>(names_[part], *reads_), *pool_, reader_options_};
   }
+  /// Of all that was opened here. What a source does not wait for storage is taken for unpacking.
+  read_meter& reads() const noexcept { return *reads_; }
 
  private:
   std::vector<std::string> names_;
   shard_reader_options reader_options_;
   std::shared_ptr<block_pool> pool_;
+  std::shared_ptr<read_meter> reads_;
 };
 
 /// `names` is whatever list_shards() takes: one pattern, or a list.

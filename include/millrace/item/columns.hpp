@@ -181,6 +181,16 @@ class columns {
     return most;
   }();
 
+  /// What rendering is called in reports: as one of the columns calls its own.
+  static constexpr const char* rendering = [] {
+    const char* name = "render";
+    const auto look = [&name]<class T>(std::type_identity<T>) {
+      if constexpr (requires { T::rendering; }) name = T::rendering;
+    };
+    (look(std::type_identity<detail::member_type<Members>>{}), ...);
+    return name;
+  }();
+
   /// Fixes all shapes from the first item.
   void fix_shapes(const item& first, std::size_t rows) {
     rows_ = rows;

@@ -12,7 +12,9 @@
 #include <millrace/report/run_report.hpp>
 #include <millrace/report/svg_plot.hpp>
 
+#include <map>
 #include <set>
+#include <string_view>
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
@@ -114,12 +116,20 @@ inline std::string scaling_chart(const run_report& r) {
   return p.take();
 }
 
-/// The first three batches of which the whole way is there; fewer if there are no more.
+/// The first three batches of which the whole way is there; fewer if there are no more. What threads did is kept for
+/// the last batches only, so those count of which most is known.
 inline std::vector<std::uint64_t> batches_to_show(const timeline& t) {
-  std::set<std::uint64_t> found;
-  for (const auto& s : t.spans)
-    if (s.batch != timeline_span::no_batch) found.insert(s.batch);
-  std::vector<std::uint64_t> shown(found.begin(), found.end());
+  std::map<std::uint64_t, std::set<std::string_view>> found;
+  std::size_t most = 0;
+  for (const auto& s : t.spans) {
+    if (s.batch == timeline_span::no_batch) continue;
+    auto& names = found[s.batch];
+    names.insert(s.name);
+    most = std::max(most, names.size());
+  }
+  std::vector<std::uint64_t> shown;
+  for (const auto& [batch, names] : found)
+    if (names.size() == most) shown.push_back(batch);
   // In front of the first ones something may be missing: the window cut them.
   const std::size_t skip = shown.size() > 8 ? 5 : 0;
   shown.erase(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(skip));

@@ -10,7 +10,7 @@
 // Models (ACM Computing Surveys 10, 1978): utilisation = throughput x demand, outstanding = rate x latency (Little).
 #pragma once
 
-#include <millrace/report/read_levels.hpp>
+#include <millrace/sync/read_levels.hpp>
 #include <millrace/sync/distribution.hpp>
 
 #include <optional>

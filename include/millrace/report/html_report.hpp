@@ -87,7 +87,10 @@ inline void add_stage_table(std::string& page, const run_report& r) {
     add_cell(page, limit);
     for (const std::uint64_t ns : {s.busy_ns, s.starved_ns, s.blocked_ns})
       add_cell(page, percent(r.figures.share(s, ns)));
-    for (const double share : {0.5, 0.95, 0.99}) add_cell(page, time_text(s.service_ns.quantile(share)));
+    for (const double share : {0.5, 0.95, 0.99}) {
+      const double ns = s.service_ns.quantile(share);
+      add_cell(page, ns > 0 ? time_text(ns) : "-");
+    }
     add_cell(page, stage_remark(r.figures, s), "words");
     page += "</tr>\n";
   }

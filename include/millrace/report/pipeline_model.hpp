@@ -23,7 +23,7 @@ struct pipeline_model {
   std::size_t samples_per_read = 1;
   double sample_bytes = 100'000;
   double batch_bytes = 0;      ///< of a copy
-  double contention = 0;       ///< of reads at the same time (report/read_levels.hpp)
+  double contention = 0;       ///< of reads at the same time (sync/read_levels.hpp)
   replayed read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> parts{};   ///< of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;     ///< measured after the warm-up

@@ -121,6 +121,8 @@ class flow_simulation {
     return times.at(random);
   }
   double bytes_of_read() const noexcept { return m_.sample_bytes * static_cast<double>(m_.samples_per_read); }
+  /// As many samples wait for workers at most, however small they are.
+  std::uint64_t most_ahead() const noexcept { return 16'384 + 2 * m_.host_slots * m_.batch_samples; }
   std::uint64_t limit() const noexcept { return (freed_ + m_.host_slots) * m_.batch_samples; }
   std::uint64_t ready_batches() const noexcept { return ready_ - (copy_stage_ != nowhere ? copied_ : handed_out_); }
 
@@ -183,7 +185,7 @@ class flow_simulation {
       ++head_;
       held_bytes_ -= m_.sample_bytes;
     }
-    while (!idle_readers_.empty() &&
+    while (!idle_readers_.empty() && next_read_ * m_.samples_per_read < head_ + most_ahead() &&
            (held_bytes_ + bytes_of_read() <= static_cast<double>(m_.read_ahead_bytes) ||
             (next_read_ * m_.samples_per_read == available_ && available_ == head_))) {
       reading_.push({progress_ + drawn(m_.read_ns, read_draws, next_read_), next_read_, idle_readers_.back(), now_,

@@ -74,7 +74,10 @@ inline std::string text_report(const run_report& r) {
     line += padded(limit, 10, true);
     for (const std::uint64_t ns : {s.busy_ns, s.starved_ns, s.blocked_ns})
       line += padded(percent(f.share(s, ns)), 8, true);
-    for (const double share : {0.5, 0.99}) line += padded(time_text(s.service_ns.quantile(share)), 10, true);
+    for (const double share : {0.5, 0.99}) {
+      const double ns = s.service_ns.quantile(share);
+      line += padded(ns > 0 ? time_text(ns) : "-", 10, true);
+    }
     if (const std::string remark = stage_remark(f, s); !remark.empty()) line += "  " + remark;
     out += line + "\n";
   }

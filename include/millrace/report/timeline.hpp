@@ -9,7 +9,7 @@
 // Errors: none. Threads: a value.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/sync/span_ring.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +41,7 @@ struct delivered_batch {
   std::uint64_t step_ns = 0;   ///< until the next call
   std::size_t ready_slots = 0;
   std::size_t read_ahead_bytes = 0;
+  std::uint64_t number = 0;   ///< of the batch
 };
 
 struct timeline {
@@ -52,6 +53,13 @@ struct timeline {
   std::uint32_t add_track(std::string name) {
     tracks.push_back(std::move(name));
     return static_cast<std::uint32_t>(tracks.size() - 1);
+  }
+  /// A thread's last spans, on a track of its own.
+  void add_spans(std::string name, const char* what, const std::vector<span_ring::span>& of, std::uint64_t start) {
+    const std::uint32_t track = add_track(std::move(name));
+    const auto since_start = [start](std::uint64_t at) { return static_cast<std::int64_t>(at - start); };
+    for (const span_ring::span& s : of)
+      if (s.start_ns >= start) spans.push_back({track, what, since_start(s.start_ns), since_start(s.end_ns), s.number});
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include <millrace/item/columns.hpp>
 #include <millrace/run/chain.hpp>
+#include <millrace/run/part_times.hpp>
 #include <millrace/run/pump.hpp>
 #include <millrace/run/ticket_input.hpp>
 #include <millrace/sync/trace_range.hpp>
@@ -48,6 +49,7 @@ class batch_segment final : public pump_work, public component, public final_seg
         input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches,
                 .borders = o.borders}),
         scratch_(o.seats),
+        parts_(o.seats),
         pump_(std::make_shared<pump>(*this, pump::options{.seats = o.seats, .together = together, .group = o.rows})) {
     pump_->attach(o.workers);
     input_.connect(*pump_);
@@ -83,8 +85,9 @@ class batch_segment final : public pump_work, public component, public final_seg
     const std::uint64_t batch = first / options_.rows;
     group_sums sums;
     fetch_ahead(first, count);
-    for (std::size_t done = 0; done < count; done += together)
-      render_group(scratch_[seat], {batch, first + done, std::min(together, count - done)}, sums);
+    part_times* look = Chain::maps > 0 && parts_[seat].next_claim() ? &parts_[seat] : nullptr;
+    for (std::size_t done = 0; done < count; done += together, look = nullptr)
+      render_group(scratch_[seat], {batch, first + done, std::min(together, count - done), look}, sums);
     input_.freed(count, sums.bytes);
     options_.batches->add_digest(batch, sums.digest);
     options_.batches->rows_done(batch, count);
@@ -95,6 +98,16 @@ class batch_segment final : public pump_work, public component, public final_seg
   void count_into(tally& counts) noexcept override {
     for (auto& s : scratch_) s.count_into(counts);
   }
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
+    stage_figures s = pump_->figures("workers", now_ns);
+    if constexpr (Chain::maps > 0) {
+      for (const part_times& p : parts_) p.add_to(s, "map", Columns::rendering);
+      part_times::divide(s);
+    }
+    f.stages.push_back(std::move(s));
+  }
+  void add_to(timeline& t, std::uint64_t start_ns) const override { pump_->add_spans(t, "work", start_ns); }
+  std::string waits(std::uint64_t now_ns) const override { return "workers: " + pump_->waits(now_ns); }
   void start() override {}
   bool advance() override { return pump_->advance(); }
   void stop() noexcept override { pump_->stop(); }
@@ -126,6 +139,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   struct group {
     std::uint64_t batch, first;
     std::size_t count;
+    part_times* look;   // null: nobody looks
   };
   struct group_sums {
     std::size_t bytes = 0;   // that the inputs held
@@ -151,7 +165,8 @@ class batch_segment final : public pump_work, public component, public final_seg
 
   /// Maps first, for the whole group; then the survivors are rendered together.
   void render_group(scratch& memory, const group& of, group_sums& sums) noexcept {
-    const auto [batch, first, count] = of;
+    const auto [batch, first, count, look] = of;
+    const std::uint64_t start = look ? steady_now_ns() : 0;
     std::array<std::optional<item>, together> items;
     std::array<current_ticket, together> contexts;
     for (std::size_t i = 0; i < count; ++i) {
@@ -164,6 +179,7 @@ class batch_segment final : public pump_work, public component, public final_seg
       sums.bytes += contexts[i].bytes;
       sums.digest += contexts[i].digest;
     }
+    const std::uint64_t mapped = look ? steady_now_ns() : 0;
     std::byte* const base = options_.batches->data(batch);
     for (std::size_t i = 0; i < count;) {
       // A run of survivors lies in consecutive rows.
@@ -176,6 +192,7 @@ class batch_segment final : public pump_work, public component, public final_seg
       if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
       i += n + 1;
     }
+    if (look) look->add(mapped - start, steady_now_ns() - mapped, count);
   }
 
   void prepare(scratch& memory, std::uint64_t batch, current_ticket& context, std::optional<item>& out) {
@@ -226,6 +243,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   Columns columns_;
   ticket_input<input> input_;
   std::vector<scratch> scratch_;
+  std::vector<part_times> parts_;   // by seat
   std::shared_ptr<pump> pump_;
   std::optional<item> first_item_;
   sample<input> first_;   // position 0 after probe(), which took its item

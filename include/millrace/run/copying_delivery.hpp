@@ -14,6 +14,7 @@
 // delivery.hpp says.
 #pragma once
 
+#include <millrace/run/copy_times.hpp>
 #include <millrace/run/delivery.hpp>
 #include <millrace/sync/fifo.hpp>
 #include <millrace/sync/trace_range.hpp>
@@ -120,7 +121,20 @@ class basic_copying_delivery final : public delivery {
     return leased_locked();
   }
 
+  std::size_t ready() const override {
+    const std::lock_guard lock(mutex_);
+    return host_.ready() + static_cast<std::size_t>(std::count_if(
+                               ring_.begin(), ring_.end(), [](const auto& s) { return s.now == state::ready; }));
+  }
+
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
+    times_.add_to(f, {.now_ns = now_ns, .batch_bytes = batch_bytes_});
+  }
+  void add_to(timeline& t, std::uint64_t start_ns) const override {
+    t.add_spans("copies", "copy", times_.spans(), start_ns);
+  }
   void start() override {
+    times_.start();
     if (!options_.threaded) return;
     stager_ = std::thread([this] { queue_copies(); });
     waiter_ = std::thread([this] { wait_for_copies(); });
@@ -153,6 +167,7 @@ class basic_copying_delivery final : public delivery {
     device_slot* target;
     std::size_t host_slot;
     bool failed;
+    std::uint64_t queued_ns, batch;
   };
 
   /// Oldest first. One thread adds, one takes away.
@@ -215,6 +230,7 @@ class basic_copying_delivery final : public delivery {
       const std::lock_guard lock(mutex_);
       if (!target.meta.error) target.meta.error = lost_;
     }
+    const std::uint64_t queued_ns = copy_times::now_ns();
     bool failed = false;
     try {
       if (!target.meta.error) {
@@ -226,7 +242,7 @@ class basic_copying_delivery final : public delivery {
       target.meta.error = lose_device();
       failed = true;
     }
-    in_flight_.push_back({&target, from.slot, failed});
+    in_flight_.push_back({&target, from.slot, failed, queued_ns, from.batch});
     {
       const std::lock_guard lock(mutex_);
       target.now = state::ready;
@@ -239,8 +255,9 @@ class basic_copying_delivery final : public delivery {
   bool finish_oldest() noexcept {
     const auto found = in_flight_.oldest();
     if (!found) return false;
-    const copy_under_way& oldest = *found;
+    const copy_under_way oldest = *found;
     if (!oldest.failed && try_to_wait(*oldest.target->copied)) free_host_slot(oldest.host_slot);
+    times_.copied({oldest.queued_ns, copy_times::now_ns(), oldest.batch});
     in_flight_.pop_oldest();
     bell().ring();
     return true;
@@ -301,6 +318,7 @@ class basic_copying_delivery final : public delivery {
     enter_thread("millrace-stager");
     while (!stopped_.load()) {
       if (submit_next()) continue;
+      const copy_times::idle idle(times_, host_.can_take(copied_until_));
       bell().wait([&] { return stopped_.load() || can_submit(); });
     }
   }
@@ -330,6 +348,7 @@ class basic_copying_delivery final : public delivery {
   slots::outcome end_reason_ = slots::outcome::end;
   std::exception_ptr lost_;   // why the device cannot be used any more
   copies_under_way in_flight_;
+  copy_times times_;
   std::atomic<bool> stopped_{false};
   std::thread stager_, waiter_;
 };

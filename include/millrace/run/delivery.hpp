@@ -44,6 +44,12 @@ class delivery : public component {
   /// Slots that a lease may hold, and how many do.
   virtual std::size_t lease_slots() const noexcept = 0;
   virtual std::size_t leased() const noexcept = 0;
+  std::string waits(std::uint64_t) const override {
+    return "slots: " + std::to_string(ready()) + " batches ready, " + std::to_string(leased()) + " of " +
+           std::to_string(lease_slots()) + " leased";
+  }
+  /// Batches that wait to be taken, on the host or on the device.
+  virtual std::size_t ready() const { return host_.ready(); }
 
   doorbell& bell() noexcept { return host_.bell(); }
   slots& host_slots() noexcept { return host_; }

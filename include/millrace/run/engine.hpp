@@ -3,7 +3,10 @@
 #pragma once
 
 #include <millrace/run/copying_delivery.hpp>
+#include <millrace/run/run_figures.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/run/stall_watcher.hpp>
+#include <millrace/run/trainer_times.hpp>
 #include <millrace/sync/trace_range.hpp>
 
 #include <unistd.h>
@@ -89,8 +92,8 @@ class session<Flow>::engine {
     if (error_) std::rethrow_exception(error_);
     if (pushed_back_) return std::move(pushed_back_);
     step_range_.end();
-    const std::uint64_t start = steady_now_ns();
-    if (left_at_ns_ != 0) step_ns_.fetch_add(start - left_at_ns_, std::memory_order_relaxed);
+    times_.call(steady_now_ns());
+    const trainer_times::stores full{delivery_->ready(), intake_->read_ahead_bytes()};
     slots::taken got;
     try {
       got = wait_for(next_batch_, stop_at_epoch);
@@ -99,11 +102,9 @@ class session<Flow>::engine {
     } catch (...) {
       fail(std::current_exception());
     }
-    left_at_ns_ = steady_now_ns();
-    if (delivered_.load(std::memory_order_relaxed) > 0)
-      wait_ns_.fetch_add(left_at_ns_ - start, std::memory_order_relaxed);
-    else first_batch_ns_.store(left_at_ns_ - started_ns_, std::memory_order_relaxed);
-
+    using kind = trainer_times::kind;
+    times_.answer(steady_now_ns(), got.what == slots::outcome::ready       ? kind::batch
+                                   : got.what == slots::outcome::epoch_end ? kind::pause : kind::end, full);
     if (got.what != slots::outcome::ready) {
       if (got.what == slots::outcome::end) end_of_run();
       return {};
@@ -116,6 +117,7 @@ class session<Flow>::engine {
     }
     delivered_.fetch_add(1, std::memory_order_relaxed);
     samples_.fetch_add(out.size(), std::memory_order_relaxed);
+    warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); });
     step_range_.start("batch", got.batch.batch);
     return out;
   }
@@ -124,9 +126,9 @@ class session<Flow>::engine {
     run_stats s;
     s.batches = delivered_.load(std::memory_order_relaxed);
     s.samples = samples_.load(std::memory_order_relaxed);
-    s.wait_ns = wait_ns_.load(std::memory_order_relaxed);
-    s.step_ns = step_ns_.load(std::memory_order_relaxed);
-    s.first_batch_ns = first_batch_ns_.load(std::memory_order_relaxed);
+    s.wait_ns = times_.wait_ns();
+    s.step_ns = times_.step_ns();
+    s.first_batch_ns = times_.first_batch_ns();
     s.worker_busy_ns = parts_last_->tickets().busy_ns();
     if constexpr (detail::plans_itself<source>) {
       s.digest = planned_->account().digest();
@@ -144,6 +146,38 @@ class session<Flow>::engine {
     if constexpr (requires { source_.delivered(*planned_, s.batches); })
       s.sources = source_.delivered(*planned_, s.batches);
     return s;
+  }
+  flow_figures figures() const {
+    flow_figures f;
+    const std::uint64_t now = times_.clock(steady_now_ns());
+    f.batches = delivered_.load(std::memory_order_relaxed);
+    f.samples = samples_.load(std::memory_order_relaxed);
+    f.batch_samples = batch_rows_;
+    f.host_slots = delivery_->host_slots().count();
+    f.device_slots = delivery_->backend().leases_host_slots() ? 0 : delivery_->lease_slots();
+    f.read_ahead_bytes = read_ahead_bytes_;
+    for (const component* c : components_) c->add_to(f, now);
+    times_.add_to(f, now);
+    complete(f, process_figures::now() - at_start_);
+    return f;
+  }
+  flow_figures figures_after_warm_up() const { return warm_ups_.without(figures()); }
+  /// Who waits for whom just now, a line each, the trainer first.
+  std::string waits() const {
+    const std::uint64_t now = steady_now_ns();
+    const trainer_times::state trainer = times_.now();
+    const std::string age = detail::seconds_text(now - std::min(now, trainer.since_ns));
+    std::string text = trainer.waits ? "trainer: waits in next() for batch " : "trainer: away with batch ";
+    text += std::to_string(trainer.batches - (trainer.waits || trainer.batches == 0 ? 0 : 1)) + " since " + age;
+    for (std::size_t i = components_.size(); i-- > 0;)
+      if (const std::string line = components_[i]->waits(now); !line.empty()) text += "\n" + line;
+    return text;
+  }
+  timeline events() const {
+    timeline t;
+    for (const component* c : components_) c->add_to(t, times_.started_ns());
+    times_.add_to(t);
+    return t;
   }
   std::size_t slots() const noexcept { return delivery_->lease_slots(); }
   const planned& planned_order() const noexcept { return *planned_; }
@@ -219,7 +253,7 @@ class session<Flow>::engine {
 
   /// Reads up to position 0, learns the shapes, allocates every slot, and only then lets the workers at them.
   void start() {
-    started_ns_ = steady_now_ns();
+    times_.start(steady_now_ns());
     parts_last_ = &parts_.last();
     layout_ = &parts_.layout();
     for (component* c : components_)
@@ -239,6 +273,8 @@ class session<Flow>::engine {
     delivery_->set_listener(parts_last_);
     parts_last_->open_slots();
     announce();
+    if (options_.stalls.after_ns > 0)
+      watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); });
   }
 
   void wait_for_first_sample() {
@@ -320,6 +356,7 @@ class session<Flow>::engine {
   void shut_down() noexcept {
     if (down_) return;
     down_ = true;
+    watcher_.reset();
     for (component* c : components_) c->stop();
     delivery_->host_slots().stop();
     for (component* c : components_) c->join();
@@ -349,12 +386,15 @@ class session<Flow>::engine {
   // Of the trainer's thread.
   batch current_, pushed_back_;
   std::uint64_t next_batch_ = 0;
-  std::uint64_t started_ns_ = 0, left_at_ns_ = 0;
   std::uint64_t last_epoch_ = endless;   // that a loop over one epoch delivered from
   std::exception_ptr error_;
   trace_span step_range_;   // from a delivery to the next call
 
-  std::atomic<std::uint64_t> delivered_{0}, samples_{0}, wait_ns_{0}, step_ns_{0}, first_batch_ns_{0};
+  std::atomic<std::uint64_t> delivered_{0}, samples_{0};
+  trainer_times times_;
+  warm_up_figures warm_ups_;
+  std::unique_ptr<stall_watcher> watcher_;
+  const process_figures at_start_ = process_figures::now();
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

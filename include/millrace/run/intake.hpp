@@ -81,6 +81,7 @@ class intake final : public source_reading<Source>, public room_listener {
   }
 
   std::size_t threads() const noexcept override { return threads_.size(); }
+  std::size_t read_ahead_bytes() const noexcept override { return read_ahead(); }
 
  private:
   using part = typename part_order<Source>::part;

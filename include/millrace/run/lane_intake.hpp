@@ -88,6 +88,11 @@ class lane_intake final : public source_reading<Source>, public room_listener {
       if (t.joinable()) t.join();
   }
   std::size_t threads() const noexcept override { return threads_.size(); }
+  std::size_t read_ahead_bytes() const noexcept override {
+    std::size_t sum = next_->held_bytes();
+    for (const auto& l : lanes_) sum += l->parts.queued_bytes();
+    return sum;
+  }
 
  private:
   using typename source_reading<Source>::part;

@@ -109,6 +109,18 @@ class parallel_segment final : public pump_work, public component, public room_l
   void count_into(tally& counts) noexcept override {
     for (auto& s : scratch_) s.count_into(counts);
   }
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
+    stage_figures s = pump_->figures(expands ? "expand" : "map", now_ns);
+    if (const std::uint64_t out = outputs_.load(std::memory_order_relaxed); expands && out > 0)
+      s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
+    f.stages.push_back(std::move(s));
+  }
+  void add_to(timeline& t, std::uint64_t start_ns) const override {
+    pump_->add_spans(t, expands ? "expand" : "map", start_ns);
+  }
+  std::string waits(std::uint64_t now_ns) const override {
+    return (expands ? "expand: " : "map: ") + pump_->waits(now_ns);
+  }
   void start() override { pump_->set_limit(results_.size()); }
   bool advance() override { return pump_->advance(); }
   void stop() noexcept override { pump_->stop(); }
@@ -175,6 +187,7 @@ class parallel_segment final : public pump_work, public component, public room_l
       s.place = r.source.place;
       s.origin = r.source.origin;
       next_->put(std::move(s));
+      outputs_.store(outputs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
     if (r.source.what == kind::item) return true;
     if (!next_->has_room()) return false;
@@ -196,6 +209,7 @@ class parallel_segment final : public pump_work, public component, public room_l
   std::shared_ptr<pump> pump_;
 
   std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> outputs_{0};   // committed
   // Touched by the committing thread only.
   std::uint64_t committed_ = 0;
   std::size_t emitted_ = 0;

@@ -19,6 +19,7 @@
 #include <millrace/run/segment.hpp>
 #include <millrace/sync/fifo.hpp>
 
+#include <atomic>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -97,8 +98,8 @@ class part_order {
       if (!p->done && !p->in_hand) return p.get();
     return nullptr;
   }
-  /// Of samples in the queues of all parts.
-  std::size_t queued_bytes() const noexcept { return queued_bytes_; }
+  /// Of samples in the queues of all parts. Any thread.
+  std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
   bool take_news() noexcept { return std::exchange(news_, false); }
 
   part* open_next() {
@@ -138,7 +139,7 @@ class part_order {
         count_sample_of(to);
         give(std::move(s));
       } else {
-        queued_bytes_ += held_bytes_of(*s.item);
+        queued_bytes_.store(queued_bytes() + held_bytes_of(*s.item), std::memory_order_relaxed);
         to.samples.push(std::move(s));
       }
     }
@@ -255,7 +256,7 @@ class part_order {
 
   void pass_on_from(part& first) {
     sample<item> s = first.samples.pop();
-    queued_bytes_ -= held_bytes_of(*s.item);
+    queued_bytes_.store(queued_bytes() - held_bytes_of(*s.item), std::memory_order_relaxed);
     count_sample_of(first);
     if (!plan_->jitters()) {
       give(std::move(s));
@@ -308,7 +309,7 @@ class part_order {
   jitter_order<item> jitter_;
   std::deque<std::unique_ptr<part>> parts_;   // in the order of the run
   std::vector<std::unique_ptr<part>> spare_parts_;
-  std::size_t queued_bytes_ = 0;
+  std::atomic<std::size_t> queued_bytes_{0};
   std::vector<std::size_t> epoch_parts_;   // empty if they come as listed: an endless epoch has no end of them
   std::uint64_t epoch_;   // of the part to be opened next
   std::size_t at_;        // its place in that epoch

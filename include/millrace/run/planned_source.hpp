@@ -16,6 +16,7 @@
 #include <millrace/item/record.hpp>
 #include <millrace/run/lane_cursor.hpp>
 #include <millrace/run/mixing.hpp>
+#include <millrace/sync/read_meter.hpp>
 
 #include <map>
 #include <memory>
@@ -56,6 +57,12 @@ class planned_source {
   {
     const std::lock_guard lock(shared_->mutex);
     return shared_->observed.figures();
+  }
+
+  read_meter& reads() const
+    requires requires(const Data& d) { d.reads(); }
+  {
+    return shared_->data->reads();
   }
 
   class reader;

@@ -16,14 +16,17 @@
 
 #include <millrace/base/clock.hpp>
 #include <millrace/run/executor.hpp>
+#include <millrace/run/seat_times.hpp>
 #include <millrace/run/segment.hpp>
 #include <millrace/sync/doorbell.hpp>
+#include <millrace/sync/read_meter.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -53,7 +56,11 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
   pump(pump_work& work, options o) : work_(&work), options_(o), seats_(o.seats) {
     most_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.seats), o.together, 32);
     most_at_once_ -= most_at_once_ % o.together;
-    for (auto& s : seats_) s.at_once = o.together;
+    const std::uint64_t now = steady_now_ns();
+    for (auto& s : seats_) {
+      s.at_once = o.together;
+      s.times = std::make_unique<seat_times>(now);
+    }
   }
 
   /// Without an executor nothing runs but advance().
@@ -81,7 +88,13 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     std::uint64_t first;
     const std::size_t count = claim(options_.together, first);
     if (count == 0) return false;
+    seat_times& times = *seats_[0].times;
+    times.begin(steady_now_ns());
+    times.claim(first);
     work_->run(0, first, count);
+    const std::uint64_t now = steady_now_ns();
+    times.worked(now, count, batch_of(first));
+    times.leave(now, what_is_missing());
     return true;
   }
 
@@ -95,8 +108,41 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
   /// Nanoseconds that the seats were taken and working, all together.
   std::uint64_t busy_ns() const noexcept {
     std::uint64_t sum = 0;
-    for (const auto& s : seats_) sum += s.busy_ns.load(std::memory_order_relaxed);
+    for (const auto& s : seats_) sum += s.times->busy_ns();
     return sum;
+  }
+  stage_figures figures(std::string name, std::uint64_t now_ns) const {
+    stage_figures f{.name = std::move(name), .kind = stage_kind::work, .seats = seats_.size()};
+    for (const auto& s : seats_) s.times->add_to(f, now_ns);
+    return f;
+  }
+
+  /// "1 of 4 at work, the longest for 31.2 s at sample 1580 (batch 6), thread 0x7f21c8d3a6c0; 3 wait for input"
+  std::string waits(std::uint64_t now_ns) const {
+    std::size_t working = 0, for_input = 0;
+    seat_times::state oldest{};
+    for (const auto& s : seats_) {
+      const seat_times::state one = s.times->now();
+      if (one.works && (working++ == 0 || one.since_ns < oldest.since_ns)) oldest = one;
+      else if (!one.works && one.what == seat_times::waits_for::input) ++for_input;
+    }
+    std::string text = std::to_string(working) + " of " + std::to_string(seats_.size()) + " at work";
+    if (working > 0) {
+      char thread[24];
+      std::snprintf(thread, sizeof thread, "0x%llx", static_cast<unsigned long long>(oldest.thread));
+      text += ", the longest for " + detail::seconds_text(now_ns - std::min(now_ns, oldest.since_ns)) + " at sample " +
+              std::to_string(oldest.ticket);
+      if (options_.group > 1) text += " (batch " + std::to_string(oldest.ticket / options_.group) + ")";
+      text += std::string(", thread ") + thread;
+    }
+    if (for_input > 0) text += "; " + std::to_string(for_input) + " wait for input";
+    const std::size_t for_room = seats_.size() - working - for_input;
+    if (for_room > 0) text += "; " + std::to_string(for_room) + " wait for room";
+    return text;
+  }
+  void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const {
+    for (std::size_t i = 0; i < seats_.size(); ++i)
+      t.add_spans(name + " " + std::to_string(i), name.c_str(), seats_[i].times->spans(), start_ns);
   }
 
   void run_on_seat(std::size_t index) noexcept override {
@@ -104,17 +150,22 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     const std::uint64_t start = steady_now_ns();
     std::uint64_t now = start;
     std::uint64_t first;
+    s.times->begin(start);
     while (!stopped_.load()) {
       const std::size_t count = claim(s.at_once, first);
       if (count == 0) break;
+      s.times->claim(first);
       work_->run(index, first, count);
-      const std::uint64_t before = now;
       now = steady_now_ns();
-      adapt(s, now - before, count);
-      s.busy_ns.store(s.busy_ns.load(std::memory_order_relaxed) + (now - before), std::memory_order_relaxed);
+      adapt(s, s.times->worked(now, count, batch_of(first)), count);
       // Other sessions and the user's own TBB work get their turn.
-      if (now - start > turn_ns && submit(index)) return;
+      if (now - start > turn_ns) {
+        s.times->end_of_stay();
+        if (submit(index)) return;
+        s.times->begin(now);
+      }
     }
+    s.times->leave(now, what_is_missing());
     leave(index);
     kick();
   }
@@ -125,8 +176,8 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
 
   struct alignas(64) seat {
     std::size_t at_once = 1;
-    std::atomic<std::uint64_t> busy_ns{0};
     bool taken = false;   // guarded by mutex_
+    std::unique_ptr<seat_times> times{};
   };
 
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept {
@@ -140,6 +191,14 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
         return static_cast<std::size_t>(count);
       }
     }
+  }
+
+  std::uint64_t batch_of(std::uint64_t ticket) const noexcept {
+    return options_.group > 1 ? ticket / options_.group : timeline_span::no_batch;
+  }
+  /// Why nothing can be claimed.
+  seat_times::waits_for what_is_missing() const noexcept {
+    return limit_.load() < available_.load() ? seat_times::waits_for::room : seat_times::waits_for::input;
   }
 
   /// Tickets from `head` on. One that likes company waits for it, unless its group ends: groups are always filled up.

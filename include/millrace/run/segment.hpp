@@ -8,6 +8,8 @@
 
 #include <millrace/item/sample.hpp>
 #include <millrace/item/tally.hpp>
+#include <millrace/report/flow_figures.hpp>
+#include <millrace/report/timeline.hpp>
 
 #include <cstdint>
 
@@ -56,6 +58,12 @@ class component {
   virtual ~component() = default;
   /// Before start(): where to count what is worth knowing.
   virtual void count_into(tally&) noexcept {}
+  /// Its stages, and whatever else it knows, as they are by then. Any thread, after start().
+  virtual void add_to(flow_figures&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
+  /// A line on who works and who waits for what, for when a run stands still. Any thread, after start().
+  virtual std::string waits(std::uint64_t now_ns) const { return static_cast<void>(now_ns), std::string(); }
+  /// The last that its threads did. Any thread, after start().
+  virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
   /// Starts its threads, if it has any.
   virtual void start() = 0;
   /// Without threads: does a bit of work on the caller; false if there was none to do.

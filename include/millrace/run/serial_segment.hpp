@@ -6,6 +6,7 @@
 // where `out` takes samples that wait here until the next segment has room. Errors and ends travel in order.
 #pragma once
 
+#include <millrace/run/pump.hpp>
 #include <millrace/run/ticket_input.hpp>
 #include <millrace/sync/doorbell.hpp>
 #include <millrace/sync/trace_range.hpp>
@@ -33,7 +34,31 @@ class serial_segment final : public component, public room_listener, public tick
 
   sample_sink<input>& entrance() noexcept { return input_; }
 
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
+    stage_figures s{.name = Stage::name, .kind = stage_kind::work};
+    // All of its thread's time but what it slept. Without a thread of its own nobody looks.
+    s.starved_ns = starved_ns_.load(std::memory_order_acquire);
+    s.blocked_ns = blocked_ns_.load(std::memory_order_acquire);
+    if (const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire); since != 0 && since < now_ns)
+      (asleep_for_room_ ? s.blocked_ns : s.starved_ns) += now_ns - since;
+    if (options_.threaded && started_ns_ != 0)
+      s.busy_ns = now_ns - started_ns_ - std::min(now_ns - started_ns_, s.starved_ns + s.blocked_ns);
+    s.items = taken_.load(std::memory_order_relaxed);
+    s.service_ns = service_ns_.snapshot();
+    if (const std::uint64_t out = outputs_.load(std::memory_order_relaxed); !Stage::one_for_one && out > 0)
+      s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
+    f.stages.push_back(std::move(s));
+  }
+  std::string waits(std::uint64_t now_ns) const override {
+    const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
+    std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(taken_.load());
+    if (since != 0)
+      text += (asleep_for_room_ ? ", waits for room since " : ", waits for input since ") +
+              detail::seconds_text(now_ns - std::min(now_ns, since));
+    return text;
+  }
   void start() override {
+    started_ns_ = steady_now_ns();
     if (options_.threaded) thread_ = std::thread([this] { work(); });
   }
 
@@ -52,7 +77,11 @@ class serial_segment final : public component, public room_listener, public tick
     sample<input> s = input_.take(ticket, bytes);
     taken_.store(ticket + 1);
     input_.freed(1, bytes);
+    const bool timed = ticket % 16 == 0;
+    const std::uint64_t start = timed ? steady_now_ns() : 0;
     run_stage(std::move(s));
+    if (timed) service_ns_.record(steady_now_ns() - start);
+    outputs_.store(outputs_.load(std::memory_order_relaxed) + waiting_.size(), std::memory_order_relaxed);
     return true;
   }
 
@@ -119,9 +148,16 @@ class serial_segment final : public component, public room_listener, public tick
     detail::name_worker_thread("millrace-serial");
     while (!stopped_.load()) {
       if (advance()) continue;
+      const bool for_room = at_ < waiting_.size();
+      const std::uint64_t since = steady_now_ns();
+      asleep_for_room_ = for_room;
+      asleep_since_ns_.store(since, std::memory_order_release);
       bell_.wait([&] {
-        return stopped_.load() || (at_ < waiting_.size() ? next_->has_room() : !ended_ && !nothing_available());
+        return stopped_.load() || (for_room ? next_->has_room() : !ended_ && !nothing_available());
       });
+      asleep_since_ns_.store(0, std::memory_order_release);
+      auto& slept = for_room ? blocked_ns_ : starved_ns_;
+      slept.store(slept.load(std::memory_order_relaxed) + steady_now_ns() - since, std::memory_order_release);
     }
   }
 
@@ -132,6 +168,10 @@ class serial_segment final : public component, public room_listener, public tick
   std::atomic<std::uint64_t> available_{0}, taken_{0};
   doorbell bell_;
   std::atomic<bool> stopped_{false};
+  std::uint64_t started_ns_ = 0;
+  std::atomic<std::uint64_t> asleep_since_ns_{0}, starved_ns_{0}, blocked_ns_{0}, outputs_{0};
+  std::atomic<bool> asleep_for_room_{false};
+  own_histogram service_ns_;
   std::thread thread_;
 
   // Of the stage's thread only.

@@ -16,6 +16,7 @@ class stateful_expanding {
  public:
   using output = typename C::output;
   static constexpr const char* name = "expand";
+  static constexpr bool one_for_one = false;
 
   explicit stateful_expanding(C stage) : stage_(std::move(stage)) {}
 
@@ -73,6 +74,7 @@ class shuffling {
  public:
   using output = T;
   static constexpr const char* name = "shuffle";
+  static constexpr bool one_for_one = true;
 
   explicit shuffling(const plan& order, std::size_t most_bytes)
       : plan_(std::make_unique<plan>(order)), order_(*plan_), most_bytes_(most_bytes) {}

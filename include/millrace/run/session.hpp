@@ -17,6 +17,7 @@
 #include <millrace/run/batch.hpp>
 #include <millrace/run/intake.hpp>
 #include <millrace/run/memory_budget.hpp>
+#include <millrace/report/timeline.hpp>
 #include <millrace/run/session_plan.hpp>
 
 #include <cstdio>
@@ -129,7 +130,16 @@ class session {
   {
     return engine_->planned_order().mixing();
   }
+  /// A few counters, at once.
   run_stats stats() const { return engine_->stats(); }
+  /// All that a report is made from (report/flow_figures.hpp), since the start; and without the first batches, whose
+  /// rings were being filled. Any thread, any time; some tens of microseconds.
+  flow_figures figures() const { return engine_->figures(); }
+  flow_figures figures_after_warm_up() const { return engine_->figures_after_warm_up(); }
+  /// Who waits for whom just now, a line for each stage, as session_options::stalls has it told.
+  std::string waits() const { return engine_->waits(); }
+  /// What happened when, as far as it is kept: the last 2048 batches, and what each thread did at the end.
+  timeline events() const { return engine_->events(); }
   /// What was announced at start.
   const std::string& description() const { return engine_->description(); }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace millrace::inline MILLRACE_ABI {
 inline constexpr int automatic = -1;
 /// Epochs, or batches of an epoch, without end.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
+
+/// Tells who waits for whom when a run stands still. It never ends anything.
+struct stall_watch {
+  std::uint64_t after_ns = 0;   ///< in next(), or in a step, for so long; 0: nobody watches
+  std::function<void(const std::string&)> tell{};   ///< on a thread of its own, once for each stall; none: to stderr
+};
 
 struct session_options {
   std::uint64_t epochs = 1;
@@ -32,6 +39,7 @@ struct session_options {
   std::string resume{};               ///< to_text(b.position()) of the last batch that counts; empty: from the start
   std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have; without an index
                                       ///< the greatest divisor of it that the number of parts (shards) allows
+  stall_watch stalls{};
 };
 
 /// Of one source of a mix.
@@ -44,7 +52,7 @@ struct source_count {
 struct run_stats {
   std::uint64_t batches = 0, samples = 0;   ///< delivered
   std::uint64_t wait_ns = 0;                ///< the trainer waited in next()
-  std::uint64_t step_ns = 0;                ///< the trainer was elsewhere, between two calls of next()
+  std::uint64_t step_ns = 0;                ///< from a batch to the next call of next(); not between epochs
   std::uint64_t first_batch_ns = 0;         ///< from the start to the first batch; not in wait_ns
   std::uint64_t worker_busy_ns = 0;         ///< of all workers of the last segment together
   std::uint64_t dropped_last = 0;           ///< samples that epochs left out at their ends; 0 where not known

@@ -10,6 +10,7 @@
 
 #include <millrace/run/part_order.hpp>
 #include <millrace/run/pump.hpp>
+#include <millrace/run/reading_figures.hpp>
 #include <millrace/sync/trace_range.hpp>
 
 #include <atomic>
@@ -25,6 +26,8 @@ class reading : public component {
   virtual std::uint64_t samples_read() const noexcept = 0;
   virtual std::uint64_t busy_ns() const noexcept = 0;
   virtual std::size_t threads() const noexcept = 0;
+  /// Held of samples that no worker has taken yet.
+  virtual std::size_t read_ahead_bytes() const noexcept = 0;
 };
 
 template <class Source>
@@ -35,6 +38,20 @@ class source_reading : public reading {
   std::uint64_t bytes_read() const noexcept override { return bytes_read_.load(std::memory_order_relaxed); }
   std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
   std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
+    add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = this->threads(),
+                    .spent_ns = now_ns - made_ns_, .busy_ns = busy_ns(), .samples = samples_read(),
+                    .bytes = bytes_read()});
+  }
+
+  std::string waits(std::uint64_t now_ns) const override {
+    return "read: " + meter().waits(now_ns) + "; " + std::to_string(this->read_ahead_bytes() / 1'000'000) +
+           " MB wait for workers";
+  }
+  void add_to(timeline& t, std::uint64_t start_ns) const override {
+    const auto lanes = meter().spans();
+    for (std::size_t i = 0; i < lanes.size(); ++i) t.add_spans("read " + std::to_string(i), "read", lanes[i], start_ns);
+  }
 
  protected:
   using part = open_part<Source>;
@@ -51,7 +68,8 @@ class source_reading : public reading {
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
   static constexpr std::uint64_t hungry_ns = 20'000;
 
-  source_reading(const Source& source, sample_sink<item>& next) : source_(&source), next_(&next) {}
+  source_reading(const Source& source, sample_sink<item>& next)
+      : source_(&source), next_(&next), made_ns_(steady_now_ns()), before_(meter().snapshot()) {}
 
   /// For profilers: the shard without its folders.
   std::string name_of(const part& from) const {
@@ -65,6 +83,8 @@ class source_reading : public reading {
 
   void read_chunk(part& from, chunk& read, std::size_t most) {
     const std::uint64_t start = steady_now_ns();
+    std::optional<read_meter::running> all;   // of a source that does not say more
+    if constexpr (!metered) all.emplace(chunks_, start);
     const trace_range reading([&] { return "read/" + name_of(from); });
     try {
       if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
@@ -94,9 +114,14 @@ class source_reading : public reading {
       read.error = located_exception(at);
       read.more = false;
     }
+    const std::uint64_t end = steady_now_ns();
+    if (all) {
+      all->brought(read.bytes);
+      all->end(end);
+    }
     bytes_read_.fetch_add(read.bytes, std::memory_order_relaxed);
     samples_read_.fetch_add(read.samples.size(), std::memory_order_relaxed);
-    busy_ns_.fetch_add(steady_now_ns() - start, std::memory_order_relaxed);
+    busy_ns_.fetch_add(end - start, std::memory_order_relaxed);
   }
 
   const Source* const source_;
@@ -104,6 +129,15 @@ class source_reading : public reading {
   std::atomic<bool> stopped_{false};
 
  private:
+  static constexpr bool metered = requires(const Source& s) { s.reads(); };
+  read_meter& meter() const noexcept {
+    if constexpr (metered) return source_->reads();
+    else return chunks_;
+  }
+
+  mutable read_meter chunks_;
+  const std::uint64_t made_ns_;
+  const read_meter::figures before_;
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0};
 };
 

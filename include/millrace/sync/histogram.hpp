@@ -23,9 +23,9 @@ namespace detail {
 template <bool shared>
 class basic_histogram {
  public:
-  void record(std::uint64_t value) noexcept {
-    add(counts_[distribution::bucket_of(value)], 1);
-    add(sum_, value);
+  void record(std::uint64_t value, std::uint64_t times = 1) noexcept {
+    add(counts_[distribution::bucket_of(value)], times);
+    add(sum_, value * times);
   }
 
   distribution snapshot() const noexcept {

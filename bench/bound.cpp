@@ -1,0 +1,181 @@
+// bound: what limits a training on these shards, by ablations and by the live figures, and which settings to use
+//
+//   sh bench/run.sh bound --data 'shards-{000..009}.tar' --step 0.02      # all options: bench/parts/bound_settings.hpp
+//
+// The same training runs with one part after another taken out (bench/parts/bound_variants.hpp), interleaved, so that a
+// change of the machine's load hits all alike. Then the run itself is judged by the figures it keeps, and both answers
+// are printed; where they differ, so is that.
+#include "harness.hpp"
+#include "parts/bound_variants.hpp"
+#include "parts/bound_verdict.hpp"
+#include "parts/emulated_accelerator.hpp"
+#ifdef MILLRACE_CUDA
+#include "parts/gpu_accelerator.hpp"
+#endif
+
+#include "../examples/shape_shards.hpp"
+
+#include <millrace/io/shard_list.hpp>
+#include <millrace/report.hpp>
+
+namespace mr = millrace;
+
+namespace {
+
+std::unique_ptr<bench::accelerator> find_accelerator() {
+#ifdef MILLRACE_CUDA
+  if (auto gpu = bench::gpu_accelerator::find()) return gpu;
+#endif
+  return std::make_unique<bench::emulated_accelerator>();
+}
+
+/// The user's, else photographs that other benchmarks made, else pictures of shapes.
+std::vector<std::string> find_data(const std::string& chosen) {
+  if (!chosen.empty()) return mr::list_shards(chosen);
+  const std::string photos = bench::data_folder() + "/photo-set-M";
+  if (std::filesystem::exists(photos + "/stamp")) return mr::list_shards(photos + "/{0..7}.tar");
+  return mr::list_shards(make_shape_shards({.folder = bench::data_folder() + "/shapes"}).train);
+}
+
+using all_rates = std::map<std::string, std::vector<double>>;
+
+double rate_of(const all_rates& rates, const std::string& name) { return bench::median(rates.at(name)); }
+
+/// Names as results have them.
+std::string plain(std::string name) {
+  for (char& c : name)
+    if (c == '-' || c == '+') c = '_';
+  return name;
+}
+
+void print_stalls(bench::harness& run, const all_rates& rates, const std::string& real, std::size_t batch) {
+  const auto ms = [&](const char* name) { return 1e3 * static_cast<double>(batch) / rate_of(rates, name); };
+  const double whole = 1e3 * static_cast<double>(batch) / rate_of(rates, real);
+  const auto stall = [&](const char* name, double longer, double shorter, const char* what) {
+    const double share = 100 * std::max(0.0, longer - shorter) / whole;
+    std::printf("  %-9s %6.1f %% of a step's %.1f ms: %s\n", name, share, whole, what);
+    run.result(std::string("stall_") + name, share, "%");
+  };
+  std::printf("\nstalls\n");
+  stall("transfer", ms("h2d+step"), ms("step-only"), "what a copy that waits would take (h2d+step - step-only)");
+  stall("prep", ms("ram"), ms("ready"), "decoding and transforming (ram - ready)");
+  stall("fetch", whole, ms("ram"), ("reading and unpacking (" + real + " - ram)").c_str());
+}
+
+/// The first setting whose rate is within 3 % of the best one's.
+template <class Setting>
+Setting knee_of(const std::vector<std::pair<Setting, double>>& points) {
+  double best = 0;
+  for (const auto& [setting, rate] : points) best = std::max(best, rate);
+  for (const auto& [setting, rate] : points)
+    if (rate >= 0.97 * best) return setting;
+  return points.back().first;
+}
+
+struct sweeps {
+  std::vector<std::pair<unsigned, double>> workers;
+  std::vector<std::pair<std::size_t, double>> depth;
+};
+
+sweeps sweep(bench::bound_runs& runs, const bench::bound_settings& s) {
+  sweeps found;
+  std::vector<unsigned> workers;
+  for (unsigned w = 1; w <= std::max(s.workers, mr::usable_cores()); w = w < 4 ? w + 1 : w * 3 / 2)
+    workers.push_back(w);
+  std::map<unsigned, std::vector<double>> by_workers;
+  std::map<std::size_t, std::vector<double>> by_depth;
+  for (unsigned round = 0; round < std::min(s.rounds, 2U); ++round) {
+    for (const unsigned w : workers) by_workers[w].push_back(runs.run_with(w, s.prefetch).samples_per_s);
+    for (const std::size_t depth : {1U, 2U, 4U, 8U})
+      by_depth[depth].push_back(runs.run_with(s.workers, depth).samples_per_s);
+  }
+  std::printf("\nsamples per second over workers (prefetch %zu)\n", s.prefetch);
+  for (const auto& [w, all] : by_workers) {
+    std::printf("  %3u  %s\n", w, bench::spread(all, "%.0f").c_str());
+    found.workers.emplace_back(w, bench::median(all));
+  }
+  std::printf("samples per second over prefetched batches (%u workers)\n", s.workers);
+  for (const auto& [depth, all] : by_depth) {
+    std::printf("  %3zu  %s\n", depth, bench::spread(all, "%.0f").c_str());
+    found.depth.emplace_back(depth, bench::median(all));
+  }
+  return found;
+}
+
+int measure(int argc, char** argv) {
+  command_line args(argc, argv, "usage: bound [--data SHARDS] [--step SECONDS] ...: bench/parts/bound_settings.hpp");
+  std::vector<char*> common{argv[0]};   // of all benchmarks
+  const std::string json = args.text("--json", "");
+  std::string words[] = {"--quick", "--json", json};
+  const bool quick = args.flag("--quick");
+  if (quick) common.push_back(words[0].data());
+  if (!json.empty()) common.insert(common.end(), {words[1].data(), words[2].data()});
+  const bench::bound_settings s = bench::read_bound_settings(args, quick);
+  if (!args.rest().empty()) args.refuse("all arguments have a name");
+
+  const auto chip = find_accelerator();
+  bench::harness run(static_cast<int>(common.size()), common.data(), "bound", {{"accelerator", chip->description()}});
+  bench::bound_runs runs(s, find_data(s.data), *chip);
+  const std::string real = s.storage.cold ? "cold" : "warm";
+  std::printf("data: %zu shards, %.0f kB a sample; step: %s, %.2f ms at batch %zu; %u workers, %u I/O threads\n",
+              runs.names().size(), 1e-3 * runs.sample_bytes(), s.step_name.c_str(), 1e3 * s.step_s, s.batch, s.workers,
+              s.io_threads);
+
+  all_rates rates;
+  std::map<std::string, bench::outcome> last;
+  std::vector<double> raw_speed;
+  for (unsigned round = 0; round < s.rounds; ++round) {
+    raw_speed.push_back(1e-6 * bench::raw_read_speed(runs.names(), runs.used(), s.io_threads, s.seconds / 2));
+    for (const std::string& name : bench::bound_runs::all()) {
+      bench::outcome o = runs.run(name);
+      rates[name].push_back(o.samples_per_s);
+      last[name] = std::move(o);
+    }
+  }
+  std::printf("\nablations (samples per second)\n");
+  for (const std::string& name : bench::bound_runs::all()) {
+    std::printf("  %-13s %s\n", name.c_str(), bench::spread(rates[name], "%.0f").c_str());
+    run.result(plain(name), rate_of(rates, name), "samples/s");
+  }
+  std::printf("  reading alone %s MB/s\n", bench::spread(raw_speed, "%.0f").c_str());
+  print_stalls(run, rates, real, s.batch);
+
+  const double copy_s =
+      static_cast<double>(s.batch) * (1 / rate_of(rates, "h2d+step") - 1 / rate_of(rates, "step-only"));
+  const bench::ablation_verdict ablated = bench::judge_ablations(
+      {.step = rate_of(rates, "step-only"),
+       .transfer = static_cast<double>(s.batch) / std::max(copy_s, 1e-9),
+       .cpu = rate_of(rates, "cpu-only"),
+       .io = rate_of(rates, "io-only"),
+       .raw_read = 1e6 * bench::median(raw_speed) / runs.sample_bytes()});
+  bench::outcome& live = last[real];
+  mr::run_report report = mr::report_of(live.figures, std::move(live.events));
+  const bool agreed = bench::agree(ablated, report.conclusion);
+  std::printf("\nby the ablations: %s\nby the live run:  %s%s\n\n%s", ablated.sentence().c_str(),
+              report.conclusion.sentence().c_str(), agreed ? "" : "   <- they differ",
+              mr::text_report(report).c_str());
+  run.result("verdicts_agree", agreed ? 1 : 0, "of_1");
+
+  const sweeps found = sweep(runs, s);
+  const unsigned workers = knee_of(found.workers);
+  const std::size_t depth = knee_of(found.depth);
+  std::printf("use: .threads = %u, prefetch({.batches = %zu})\n", workers, depth);
+  run.result("knee_workers", workers, "workers");
+  run.result("knee_prefetch", static_cast<double>(depth), "batches");
+  if (!s.html.empty()) {
+    report.scaling.clear();
+    for (const auto& [w, rate] : found.workers) report.scaling.push_back({w, rate});
+    report.title = "millrace bench bound";
+    report.facts.push_back({"ablations", ablated.sentence()});
+    for (const std::string& name : bench::bound_runs::all())
+      report.facts.push_back({name, bench::spread(rates[name], "%.0f") + " samples/s"});
+    std::ofstream(s.html) << mr::html_report(report);
+  }
+  return run.finish();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::run_guarded([&] { return measure(argc, argv); });
+}

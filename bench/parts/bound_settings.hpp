@@ -1,0 +1,102 @@
+// What `bench bound` may be told: the data, the step, the storage, the set-up.
+//
+//   --data 'shards-{000..009}.tar'   fields jpg (or jpeg) and cls; none: photographs, or shapes where there are none
+//   --step 0.02 | resnet50-h100 | unet3d-h100 | --step-from run.jsonl      seconds a batch
+//   --batch N --size PIXELS --workers N --io-threads N --prefetch N
+//   --bytes-per-second N --latency SECONDS --jitter SHARE --cold           the storage
+//   --seconds N --rounds N --html FILE [--quick] [--json FILE]
+//
+// Errors: setup_error for what does not fit. Source of the step times: MLPerf Storage v1.0, accelerator H100: ResNet-50
+// 400 samples in 0.224 s, 3D U-Net 7 samples in 0.323 s.
+#pragma once
+
+#include "throttled_shards.hpp"
+
+#include "../../examples/command_line.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+
+namespace bench {
+
+struct bound_settings {
+  std::string data{}, html{};
+  double step_s = 0;         ///< of a batch
+  std::string step_name{};
+  std::size_t batch = 64, side = 224, prefetch = 4;
+  unsigned workers = 1, io_threads = 4, rounds = 3;
+  double seconds = 2;        ///< of one run
+  throttle storage{};
+};
+
+inline double decimal(command_line& args, std::string_view name, double otherwise) {
+  const std::string text = args.text(name, "");
+  if (text.empty()) return otherwise;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size() || !(value >= 0))
+    args.refuse(std::string(name) + " is '" + millrace::printable(text) + "', expected a number, 0 or more");
+  return value;
+}
+
+/// The number behind `"name":` in a row of JSON lines; not a number where there is none.
+inline double number_in_row(const std::string& row, const std::string& name) {
+  const std::size_t at = row.find('"' + name + "\":");
+  return at == std::string::npos ? std::numeric_limits<double>::quiet_NaN()
+                                 : std::strtod(row.c_str() + at + name.size() + 3, nullptr);
+}
+
+/// Seconds a sample, without the waits, over the rows of a log that have both.
+inline double sample_seconds_of_log(const std::string& path) {
+  std::ifstream file(path);
+  double sum = 0;
+  int rows = 0;
+  for (std::string row; std::getline(file, row);) {
+    const double rate = number_in_row(row, "samples_per_s"), wait = number_in_row(row, "data_wait");
+    if (std::isnan(rate) || std::isnan(wait) || rate <= 0) continue;
+    sum += (1 - wait) / rate;
+    ++rows;
+  }
+  if (rows == 0)
+    throw millrace::setup_error("no row of " + millrace::printable(path) + " has samples_per_s and data_wait",
+                                "Give the train.jsonl of a run");
+  return sum / rows;
+}
+
+inline bound_settings read_bound_settings(command_line& args, bool quick) {
+  bound_settings s;
+  s.data = args.text("--data", "");
+  s.html = args.text("--html", "");
+  s.batch = args.number("--batch", s.batch);
+  s.side = args.number("--size", s.side);
+  s.prefetch = args.number("--prefetch", s.prefetch);
+  s.workers = args.number("--workers", std::max(1U, millrace::usable_cores() - 1));
+  s.io_threads = args.number("--io-threads", s.io_threads);
+  s.rounds = args.number("--rounds", quick ? 2U : s.rounds);
+  s.seconds = decimal(args, "--seconds", quick ? 0.7 : s.seconds);
+  s.storage = {.bytes_per_second = decimal(args, "--bytes-per-second", 0),
+               .latency_ns = static_cast<std::uint64_t>(1e9 * decimal(args, "--latency", 0)),
+               .jitter = decimal(args, "--jitter", 0),
+               .cold = args.flag("--cold")};
+  if (s.batch == 0 || s.side == 0 || s.prefetch == 0 || s.workers == 0 || s.io_threads == 0 || s.rounds == 0)
+    args.refuse("--batch, --size, --prefetch, --workers, --io-threads and --rounds are at least 1");
+  const std::string log = args.text("--step-from", "");
+  const std::string step = args.text("--step", log.empty() ? "resnet50-h100" : "");
+  const auto batch = static_cast<double>(s.batch);
+  s.step_name = log.empty() ? step : "as in " + log;
+  if (!log.empty() && !step.empty()) args.refuse("--step and --step-from exclude each other");
+  if (!log.empty()) s.step_s = batch * sample_seconds_of_log(log);
+  else if (step == "resnet50-h100") s.step_s = batch * 0.224 / 400;
+  else if (step == "unet3d-h100") s.step_s = batch * 0.323 / 7;
+  else {
+    char* end = nullptr;
+    s.step_s = std::strtod(step.c_str(), &end);
+    if (end != step.c_str() + step.size() || !(s.step_s >= 0))
+      args.refuse("--step is '" + millrace::printable(step) + "', expected seconds, resnet50-h100 or unet3d-h100");
+  }
+  return s;
+}
+
+}  // namespace bench

@@ -1,0 +1,36 @@
+// Writes a report in every form, beside each other.
+//
+//   mr::write_reports(mr::report_of(run), "runs/7/report");
+//   // runs/7/report.txt  report.json  report.html  report.trace.json (ui.perfetto.dev opens it)
+//
+// Errors: io_error naming the file and the reason; those written before it stay. Threads: any.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/report/chrome_trace.hpp>
+#include <millrace/report/html_report.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace millrace::inline MILLRACE_ABI {
+
+inline void write_reports(const run_report& r, const std::string& path_without_ending) {
+  const auto write = [&](const char* ending, const std::string& text) {
+    const std::string path = path_without_ending + ending;
+    std::FILE* const file = std::fopen(path.c_str(), "we");
+    const bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    const int reason = errno;
+    const bool closed = file && std::fclose(file) == 0;
+    if (!written || !closed)
+      throw io_error("cannot write the report " + printable(path) + ": " + std::strerror(written ? errno : reason),
+                     "Check the folder, its permissions and the space that is left");
+  };
+  write(".txt", text_report(r));
+  write(".json", json_report(r));
+  write(".html", html_report(r));
+  write(".trace.json", chrome_trace(r.events));
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,24 @@
+// The report of a session: its figures without the warm-up, when its batches came, and what it ran on.
+//
+//   mr::run_report r = mr::report_of(run);                  // at any time, of what was delivered so far
+//   std::fputs(mr::text_report(r).c_str(), stdout);
+//
+// Errors: none; with fewer than 5 batches there is no verdict, and it says so. Threads: any, while the session lives;
+// it takes some milliseconds, for the run is replayed with other workers.
+#pragma once
+
+#include <millrace/report/run_report.hpp>
+#include <millrace/run/session.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+template <class Flow>
+run_report report_of(const session<Flow>& run) {
+  run_report r = report_of(run.figures_after_warm_up(), run.events());
+  const std::string& text = run.description();
+  r.facts.push_back({"session", text.substr(text.find(' ') + 1)});
+  r.facts.push_back({"cores", std::to_string(usable_cores())});
+  return r;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

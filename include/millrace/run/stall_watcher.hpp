@@ -1,0 +1,83 @@
+// Looks whether batches still come, and tells who waits for whom when none does. It never ends anything.
+//
+//   stall_watcher watcher({.after_ns = 30'000'000'000}, times, [&] { return who_waits(); });
+//
+// A stall is told once; the next batch makes it ready for another. Between the epochs of a loop and at the run's end
+// nobody is late. Errors: what `tell` throws is dropped. Threads: one of its own, from construction to destruction,
+// which waits for a tell() that is under way.
+#pragma once
+
+#include <millrace/base/clock.hpp>
+#include <millrace/run/session_options.hpp>
+#include <millrace/run/trainer_times.hpp>
+#include <millrace/sync/machine.hpp>
+#include <millrace/sync/read_meter.hpp>
+
+#include <condition_variable>   // and the durations that its wait_for takes
+#include <mutex>
+#include <thread>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_stall_watcher {
+ public:
+  basic_stall_watcher(stall_watch watch, const trainer_times& trainer, std::function<std::string()> who_waits)
+      : watch_(std::move(watch)), trainer_(&trainer), who_waits_(std::move(who_waits)), thread_([this] { look(); }) {}
+  basic_stall_watcher(const basic_stall_watcher&) = delete;
+  basic_stall_watcher& operator=(const basic_stall_watcher&) = delete;
+  ~basic_stall_watcher() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void look() {
+    detail::name_this_thread("millrace-watch");
+    std::uint64_t told_of_ns = 0;
+    std::unique_lock lock(mutex_);
+    while (!over_) {
+      const trainer_times::state trainer = trainer_->now();
+      const auto now = static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC));
+      const std::uint64_t late_ns = now - std::min(now, trainer.since_ns);
+      std::uint64_t next_ns = watch_.after_ns;
+      if (trainer.watched && trainer.since_ns != told_of_ns) {
+        if (late_ns >= watch_.after_ns) {
+          told_of_ns = trainer.since_ns;
+          lock.unlock();
+          tell(late_ns);
+          lock.lock();
+        } else {
+          next_ns -= late_ns;
+        }
+      }
+      changed_.wait_for(lock, std::chrono::nanoseconds(next_ns), [&] { return over_; });
+    }
+  }
+
+  void tell(std::uint64_t late_ns) noexcept {
+    try {
+      const std::string text = "millrace: no batch for " + detail::seconds_text(late_ns) + "\n" + who_waits_() + "\n";
+      if (watch_.tell) watch_.tell(text);
+      else std::fputs(text.c_str(), stderr);
+    } catch (...) {
+      // Whoever is late anyway is not stopped by a report that fails.
+    }
+  }
+
+  const stall_watch watch_;
+  const trainer_times* const trainer_;
+  const std::function<std::string()> who_waits_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;   // last: it uses the others
+};
+using stall_watcher = basic_stall_watcher<>;
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,80 @@
+// What the system did to this process: held back by its quota, made to wait for a core, served from storage.
+//
+//   const mr::process_figures before = mr::process_figures::now();  ...
+//   const mr::process_figures spent = mr::process_figures::now() - before;
+//
+// Some microseconds for each thread of the process. Linux: cgroup v2's cpu.stat, /proc/self/task/*/schedstat and
+// /proc/self/io; what the system does not tell is 0, storage bytes nothing. Storage bytes are those of the whole
+// process, and not all network file systems count theirs. Errors: none. Threads: any.
+#pragma once
+
+#include <millrace/sync/machine.hpp>
+
+#include <optional>
+
+#if defined(__linux__)
+#include <dirent.h>
+#endif
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct process_figures {
+  std::uint64_t throttled_ns = 0;   ///< of the cgroup, or the one above it that was held back most
+  std::uint64_t run_delay_ns = 0;   ///< of all threads that live, together: ready to run and not run
+  std::optional<std::uint64_t> storage_bytes{};
+
+  /// A template only so that including it costs little.
+  template <class = void>
+  static process_figures now();
+
+  friend process_figures operator-(process_figures later, const process_figures& earlier) noexcept {
+    // Threads that ended took their delays with them.
+    later.throttled_ns -= std::min(later.throttled_ns, earlier.throttled_ns);
+    later.run_delay_ns -= std::min(later.run_delay_ns, earlier.run_delay_ns);
+    if (later.storage_bytes)
+      *later.storage_bytes -= std::min(*later.storage_bytes, earlier.storage_bytes.value_or(0));
+    return later;
+  }
+};
+
+namespace detail {
+
+/// The number behind a word that a line of a small file begins with: "throttled_usec 120", "read_bytes: 4096".
+template <class = void>
+std::optional<std::uint64_t> number_after(const std::string& path, const char* word) {
+  std::optional<std::uint64_t> found;
+  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+    char text[256];
+    const std::size_t length = std::strlen(word);
+    while (!found && std::fgets(text, sizeof text, file))
+      if (std::strncmp(text, word, length) == 0) found = std::strtoull(text + length, nullptr, 10);
+    std::fclose(file);
+  }
+  return found;
+}
+
+}  // namespace detail
+
+template <class>
+process_figures process_figures::now() {
+  process_figures f;
+#if defined(__linux__)
+  detail::for_each_cgroup([&](const std::string& folder) {
+    if (const auto us = detail::number_after(folder + "/cpu.stat", "throttled_usec "))
+      f.throttled_ns = std::max(f.throttled_ns, 1'000 * *us);
+  });
+  if (DIR* const folder = ::opendir("/proc/self/task")) {
+    while (const dirent* entry = ::readdir(folder)) {
+      if (entry->d_name[0] == '.') continue;
+      const std::string line = detail::first_line(std::string("/proc/self/task/") + entry->d_name + "/schedstat");
+      unsigned long long on_a_core = 0, delay = 0;
+      if (std::sscanf(line.c_str(), "%llu %llu", &on_a_core, &delay) == 2) f.run_delay_ns += delay;
+    }
+    ::closedir(folder);
+  }
+  f.storage_bytes = detail::number_after("/proc/self/io", "read_bytes: ");
+#endif
+  return f;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

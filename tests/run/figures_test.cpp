@@ -1,0 +1,251 @@
+#include <millrace/millrace.hpp>
+#include <millrace/device/copying.hpp>
+#include <millrace/report.hpp>
+
+#include "../io/tar_bytes.hpp"
+#include "../temporary_folder.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+namespace mr = millrace;
+
+namespace {
+
+struct row {
+  std::int32_t label;
+};
+
+using microseconds = std::chrono::microseconds;
+
+/// Numbers whose reads take a while.
+struct slow_numbers {
+  using item = std::int32_t;
+  microseconds read_time{0};
+
+  struct reader {
+    std::int32_t at, end;
+    microseconds read_time;
+    std::optional<item> next() {
+      if (read_time.count() > 0) std::this_thread::sleep_for(read_time);
+      return at < end ? std::optional(at++) : std::nullopt;
+    }
+  };
+  std::size_t parts() const { return 4; }
+  reader open(std::size_t part, std::uint64_t) const {
+    const auto first = static_cast<std::int32_t>(200 * part);
+    return {first, first + 200, read_time};
+  }
+};
+
+struct slow {
+  microseconds read{0}, work{0}, step{0};
+  std::uint64_t epochs = 1;
+};
+
+/// 800 samples in batches of 16, with two workers and two I/O threads.
+auto slow_session(const slow& s, const mr::device& device = mr::host_device(), mr::stall_watch watch = {}) {
+  auto flow = mr::from(slow_numbers{s.read}) | mr::map([work = s.work](std::int32_t n) {
+                if (work.count() > 0) std::this_thread::sleep_for(work);
+                return row{n};
+              }) |
+              mr::batch<&row::label>({.size = 16}) | mr::to_device({.device = device});
+  return mr::session{std::move(flow), {.epochs = s.epochs, .threads = 2, .io_threads = 2, .announce = false,
+                                       .stalls = std::move(watch)}};
+}
+
+mr::flow_figures figures_of(const slow& s) {
+  auto run = slow_session(s);
+  for (auto& b : run)
+    if (b && s.step.count() > 0) std::this_thread::sleep_for(s.step);
+  return run.figures_after_warm_up();
+}
+
+/// Some of every kind of time is nobody's: between a kick and the worker that it wakes.
+void check_sums(const mr::flow_figures& f) {
+  for (const mr::stage_figures& s : f.stages) {
+    if (s.kind == mr::stage_kind::unpack) continue;
+    CAPTURE(s.name);
+    const double counted = f.share(s, s.busy_ns) + f.share(s, s.starved_ns) + f.share(s, s.blocked_ns);
+    CHECK(counted > 0.7);
+    CHECK(counted < 1.1);
+    CHECK(s.cpu_ns <= s.busy_ns);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a real run's figures name the stage that sleeps longest") {
+  SUBCASE("the source") {
+    const auto f = figures_of({.read = microseconds(2000), .work = microseconds(200), .step = microseconds(1000)});
+    const mr::verdict v = mr::judge(f);
+    CHECK(v.what == mr::bound_by::io);
+    CHECK(v.where == "read");
+    CHECK(f.find(mr::stage_kind::read)->service_ns.count() > 0);
+    CHECK(f.reads_at_once.mean_outstanding() > 1.2);
+    check_sums(f);
+  }
+  SUBCASE("the workers: they compute little, so they wait or are starved") {
+    const auto f = figures_of({.read = microseconds(100), .work = microseconds(3000), .step = microseconds(1000)});
+    const mr::verdict v = mr::judge(f);
+    const bool worked = v.what == mr::bound_by::cpu || v.what == mr::bound_by::cpu_starved;
+    CHECK(worked);
+    CHECK(v.where == "map");
+    CHECK(f.find(mr::stage_kind::work)->service_ns.quantile(0.5) > 2.9e6);
+    CHECK(f.find(mr::stage_kind::work)->cpu_ns < f.find(mr::stage_kind::work)->busy_ns / 2);
+    check_sums(f);
+  }
+  SUBCASE("the step") {
+    const auto f = figures_of({.read = microseconds(50), .work = microseconds(100), .step = microseconds(12000)});
+    const mr::verdict v = mr::judge(f);
+    CHECK(v.what == mr::bound_by::consumer);
+    CHECK(f.data_wait_share() < 0.2);
+    CHECK(f.find(mr::stage_kind::work)->blocked_ns > f.find(mr::stage_kind::work)->starved_ns);
+    CHECK(f.queues.at(0).mean > 1);
+    check_sums(f);
+  }
+}
+
+TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes back") {
+  auto run = slow_session({.read = microseconds(50), .work = microseconds(200)});
+  std::atomic<bool> over{false};
+  std::atomic<int> taken{0};
+  std::thread looker([&] {
+    mr::flow_figures last = run.figures();
+    while (!over.load()) {
+      const mr::flow_figures now = run.figures();
+      ++taken;
+      REQUIRE(now.stages.size() == last.stages.size());
+      CHECK(now.samples >= last.samples);
+      for (std::size_t i = 0; i < now.stages.size(); ++i) {
+        CHECK(now.stages[i].busy_ns >= last.stages[i].busy_ns);
+        CHECK(now.stages[i].items >= last.stages[i].items);
+        CHECK(now.stages[i].service_ns.count() >= last.stages[i].service_ns.count());
+      }
+      last = now;
+    }
+  });
+  for (auto& b : run) static_cast<void>(b);
+  over.store(true);
+  looker.join();
+  CHECK(taken.load() > 0);
+  const mr::flow_figures f = run.figures();
+  CHECK(f.batches == 50);
+  CHECK(f.samples == 800);
+  CHECK(f.find(mr::stage_kind::work)->items == 800);
+  CHECK(f.find(mr::stage_kind::step)->service_ns.count() == 50);
+  CHECK(f.find(mr::stage_kind::read)->items == 800);
+  const mr::timeline t = run.events();
+  CHECK(t.deliveries.size() == 50);
+  CHECK(t.tracks.size() >= 4);
+}
+
+TEST_CASE("between the epochs of a loop the clock stands") {
+  auto run = slow_session({.work = microseconds(100), .epochs = 2});
+  const auto start = std::chrono::steady_clock::now();
+  for (std::uint64_t e = 0; e < 2; ++e) {
+    for (auto& b : run.epoch(e)) static_cast<void>(b);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - start;
+  const mr::flow_figures f = run.figures();
+  CHECK(f.wall_ns + 500'000'000 < static_cast<std::uint64_t>(all.count()));
+  CHECK(run.stats().step_ns < 200'000'000);
+  // What stands still for the validation is no reason for the workers to wait.
+  CHECK(f.share(*f.find(mr::stage_kind::work), f.find(mr::stage_kind::work)->blocked_ns) < 0.9);
+}
+
+TEST_CASE("a run that stands still says who waits for whom, once for each stall, and goes on") {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  const mr::stall_watch watch{.after_ns = 150'000'000, .tell = [&](const std::string& text) {
+                                const std::lock_guard lock(mutex);
+                                told.push_back(text);
+                              }};
+  const auto heard = [&] {
+    const std::lock_guard lock(mutex);
+    return told;
+  };
+  {
+    auto run = slow_session({.work = microseconds(250'000)}, mr::host_device(), watch);
+    static_cast<void>(run.next());   // 16 samples on two workers: 2 s
+  }
+  const auto of_work = heard();
+  REQUIRE(!of_work.empty());
+  CHECK(of_work[0].starts_with("millrace: no batch for 0."));
+  CHECK(of_work[0].find("\ntrainer: ") != std::string::npos);
+  CHECK(of_work[0].find("workers: 2 of 2 at work, the longest for ") != std::string::npos);
+  CHECK(of_work[0].find(" at sample ") != std::string::npos);
+  CHECK(of_work[0].find("\nread: no read under way") != std::string::npos);
+  told.clear();
+  auto run = slow_session({.epochs = 2}, mr::host_device(), watch);
+  std::uint64_t batches = 0;
+  for (std::uint64_t e = 0; e < 2; ++e) {
+    for (auto& b : run.epoch(e))
+      if (b && ++batches == 10) std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    if (e == 0) std::this_thread::sleep_for(std::chrono::milliseconds(400));   // validation: nobody is late
+  }
+  CHECK(batches == 100);
+  const auto of_step = heard();
+  std::size_t away = 0;
+  for (const auto& text : of_step) away += text.find("trainer: away with batch 9 since 0.") != std::string::npos;
+  CHECK(away == 1);
+}
+
+TEST_CASE("copies have a stage of their own") {
+  auto run = slow_session({}, mr::copying_device({.latency_ns = 3'000'000}));
+  for (auto& b : run) static_cast<void>(b);
+  const mr::flow_figures f = run.figures_after_warm_up();
+  const mr::stage_figures* const copy = f.find(mr::stage_kind::copy);
+  REQUIRE(copy);
+  CHECK(copy->bytes > 0);
+  CHECK(copy->service_ns.quantile(0.5) > 2.9e6);
+  CHECK(mr::judge(f).what == mr::bound_by::transfer);
+}
+
+TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bound in unpack, not I/O-bound") {
+  if (!tar_test::have("bzip2")) {
+    MESSAGE("skipped: no bzip2");
+    return;
+  }
+  const temporary_folder folder;
+  mr::shard_writer shards({.pattern = folder / "s-%d.tar", .max_samples = 12});
+  std::string payload(std::size_t{300} << 10, '\0');
+  mr::draw random({.seed = 1});
+  for (int i = 0; i < 48; ++i) {
+    for (char& c : payload) c = static_cast<char>('a' + random.below(20));
+    shards.write("k" + std::to_string(i), {{"txt", payload}, {"cls", std::to_string(i)}});
+  }
+  shards.close();
+  std::vector<std::string> names;
+  for (int i = 0; i < 4; ++i) {
+    const std::string plain = folder / ("s-" + std::to_string(i) + ".tar");
+    names.push_back(plain + ".bz2");
+    tar_test::save(names.back(), tar_test::through("bzip2 -c", tar_test::load(plain)));
+  }
+  auto run = mr::session{mr::shards(names) | mr::map([](const mr::record& r) {
+                           return row{mr::integer<std::int32_t>(r["cls"])};
+                         }) | mr::batch<&row::label>({.size = 2}),
+                         {.epochs = 2, .threads = 1, .io_threads = 2, .announce = false}};
+  for (auto& b : run) static_cast<void>(b);
+  const mr::run_report report = mr::report_of(run);
+  const mr::flow_figures& f = report.figures;
+  const mr::stage_figures *const read = f.find(mr::stage_kind::read), *const unpack = f.find(mr::stage_kind::unpack);
+  REQUIRE(read);
+  REQUIRE(unpack);
+  CHECK(unpack->busy_ns > 5 * read->busy_ns);
+  CHECK(unpack->bytes > read->bytes);   // what came out of what went in
+  CHECK(report.conclusion.what == mr::bound_by::cpu);
+  CHECK(report.conclusion.where == "unpack");
+  CHECK(report.conclusion.advice.find("Decompression") != std::string::npos);
+  const std::string text = mr::text_report(report);
+  CHECK(text.starts_with("VERDICT  CPU-bound in unpack"));
+  mr::write_reports(report, folder / "report");
+  for (const char* ending : {".txt", ".json", ".html", ".trace.json"})
+    CHECK(std::filesystem::file_size(folder / (std::string("report") + ending)) > 500);
+  CHECK_THROWS_AS(mr::write_reports(report, folder / "nowhere/report"), mr::io_error);
+}
