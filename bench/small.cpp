@@ -146,6 +146,56 @@ double floor_by_stretches(const task& t, const std::vector<mr::shard_index>& ind
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * t.set.samples);
 }
 
+/// In the plan's order, from stretches of 256 KiB that stay in memory until their last sample's turn has come, each
+/// payload with its checksum: what any reader does that holds a window of samples, and nothing else.
+double floor_by_window(const task& t, const std::vector<mr::shard_index>& indexes) {
+  constexpr std::uint32_t stretch_samples = 73;   // of 3,584 bytes each in the archive
+  constexpr std::size_t room_bytes = std::size_t{256} << 10;
+  struct stretch {
+    std::unique_ptr<std::byte[]> room{};
+    std::uint64_t begin = 0;
+    std::uint32_t left = 0;
+  };
+  std::vector<std::unique_ptr<mr::file_source>> files;
+  for (const auto& shard : t.set.shards) files.push_back(std::make_unique<mr::file_source>(shard));
+  const mr::lane_plan plan({.seed = seed, .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
+                            .window = window, .global_batch = batch_rows});
+  std::vector<mr::located_sample> order;
+  for (mr::lane_cursor cursor(plan); const auto next = cursor.next();) order.push_back(next->sample);
+  std::vector<std::vector<stretch>> held(indexes.size());
+  for (std::size_t i = 0; i < held.size(); ++i) held[i].resize(indexes[i].samples() / stretch_samples + 1);
+  std::vector<std::unique_ptr<std::byte[]>> spare;
+  std::vector<std::byte> rows(4 * batch_rows * payload_bytes);
+  std::size_t row = 0;
+  std::uint32_t checksums = 0;
+  const bench::clocks before = bench::now();
+  for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
+    for (const auto& s : order) {
+      const mr::shard_index& index = indexes[s.part];
+      const auto number = static_cast<std::uint32_t>(s.index);
+      const auto bin_of = [&](std::uint32_t sample) { return index.member(index.sample(sample).first_member); };
+      const std::uint32_t first = number / stretch_samples * stretch_samples;
+      stretch& from = held[s.part][number / stretch_samples];
+      if (from.left == 0) {
+        const std::uint32_t end = std::min(first + stretch_samples, index.samples());
+        if (spare.empty()) spare.push_back(std::make_unique<std::byte[]>(room_bytes));
+        from = {.room = std::move(spare.back()), .begin = bin_of(first).offset_bytes, .left = end - first};
+        spare.pop_back();
+        const auto last = index.member(index.sample(end - 1).end_member - 1);
+        const std::size_t size = last.offset_bytes + last.size_bytes - from.begin;
+        read_fully(*files[s.part], from.begin, {from.room.get(), size});
+        for (std::uint32_t i = first; i < end; ++i)
+          checksums ^= mr::crc32c({from.room.get() + (bin_of(i).offset_bytes - from.begin), payload_bytes});
+      }
+      std::memcpy(rows.data() + row * payload_bytes, from.room.get() + (bin_of(number).offset_bytes - from.begin),
+                  payload_bytes);
+      row = (row + 1) % (4 * batch_rows);
+      if (--from.left == 0) spare.push_back(std::move(from.room));
+    }
+  if (checksums == 1) std::printf("never\n");   // they are looked at
+  return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
+}
+
 /// The checksums of a sample in the cache.
 double floor_of_checksums() {
   const std::vector<std::byte> payload(payload_bytes, std::byte{5}), label(3, std::byte{'5'});
@@ -176,7 +226,7 @@ int main(int argc, char** argv) {
       }
     };
     series indexed, arrays, plain;
-    std::vector<double> by_samples, by_stretches, checksums;
+    std::vector<double> by_samples, by_stretches, by_window, checksums;
     checksum indexed_sum, plain_sum;
     for (int round = 0; round < (run.quick() ? 5 : 9); ++round) {
       if (run.wants("index")) {
@@ -194,6 +244,7 @@ int main(int argc, char** argv) {
       if (run.wants("floor")) {
         by_samples.push_back(floor_by_samples(t, indexes));
         by_stretches.push_back(floor_by_stretches(t, indexes));
+        by_window.push_back(floor_by_window(t, indexes));
         checksums.push_back(floor_of_checksums());
       }
     }
@@ -210,6 +261,7 @@ int main(int argc, char** argv) {
     show("without one, shuffled:", plain);
     show("floor, a read a sample:", {by_samples, {}});
     show("floor, 256 KiB a read:", {by_stretches, {}});
+    show("floor, window and checksums:", {by_window, {}});
     show("checksums, in the cache:", {checksums, {}});
     if (!indexed.ns.empty() && !plain.ns.empty() && !(indexed_sum == plain_sum))
       throw mr::setup_error("with an index and without one other samples were delivered", "One of them is wrong");
@@ -221,6 +273,7 @@ int main(int argc, char** argv) {
     if (!by_samples.empty()) {
       run.result("small_floor_read_each", bench::median(by_samples), "ns/sample");
       run.result("small_floor_read_256KiB", bench::median(by_stretches), "ns/sample");
+      run.result("small_floor_window", bench::median(by_window), "ns/sample");
       run.result("small_checksums", bench::median(checksums), "ns/sample");
     }
     return run.finish();

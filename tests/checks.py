@@ -24,6 +24,10 @@ OWN_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](millrace/[^>"]+)[>"]', re.MULT
 JOBS = os.cpu_count() or 2
 
 
+class StepFailed(Exception):
+    """A leg of tests/run.sh cannot go on; what happened is in its log."""
+
+
 class Report:
     """Counts what passed, failed and was skipped, and prints one line for each."""
 

@@ -14,7 +14,8 @@ import time
 
 from concurrent.futures import ThreadPoolExecutor, wait
 
-from checks import COMPILERS, JOBS, ROOT, WARNINGS, launcher, library_flags
+from checks import COMPILERS, JOBS, ROOT, WARNINGS, StepFailed, launcher, library_flags
+from install.consumers import install
 
 BUILD = ROOT / "build"
 STEP_LIMIT_SECONDS = 900
@@ -23,10 +24,6 @@ THREADED_UNITS = """cuda_contract cuda_run device device_cuda examples fake_cuda
                     train train_cuda""".split()
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
-
-
-class StepFailed(Exception):
-    """The leg cannot go on; what happened is in its log."""
 
 
 class Leg:
@@ -214,57 +211,6 @@ def unit(leg):
     leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Dexamples=enabled", "-Dbench=enabled", "-Doptimization=0",
                "-Ddebug=false"], CXX="g++")
     leg.run_tests()
-
-
-def install(leg):
-    """what is installed is complete, and a consumer builds through pkg-config and as a Meson subproject"""
-    folder = BUILD / "install"
-    prefix, consumer = folder / "prefix", folder / "consumer"
-    for old in (prefix, consumer):
-        shutil.rmtree(old, ignore_errors=True)
-    leg.build([f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled", "-Dbench=disabled"])
-    leg.run("install", ["meson", "install", "-C", folder])
-
-    ours = {str(path.relative_to(ROOT / "include")) for path in (ROOT / "include").rglob("*.*") if path.is_file()}
-    theirs = {str(path.relative_to(prefix / "include")) for path in (prefix / "include").rglob("*.*") if path.is_file()}
-    leg.expect("every header is installed", "\n".join(sorted(ours ^ theirs)))
-
-    shutil.copytree(ROOT / "tests" / "install", consumer)
-    pkg_config_path = str(prefix / "share" / "pkgconfig")
-    consume = {"pkg-config": [], "a Meson subproject": ["--force-fallback-for=millrace"]}
-    for how, options in consume.items():
-        build = consumer / how.replace(" ", "_")
-        if options:
-            # Only what a clone would hold: no build folder of ours.
-            shutil.copytree(ROOT, consumer / "subprojects" / "millrace",
-                            ignore=shutil.ignore_patterns("build*", ".git", ".cache"))
-        try:
-            leg.run(f"configure a consumer through {how}", ["meson", "setup", *options, build, consumer],
-                    PKG_CONFIG_PATH="" if options else pkg_config_path)
-            leg.run("build it", ["ninja", "-C", build])
-            leg.run("run it", [build / "consumer"])
-            leg.expect(f"a consumer through {how}", None)
-        except StepFailed as problem:
-            leg.expect(f"a consumer through {how}", str(problem))
-    flags = leg.run("ask for the flags of text alone", ["pkg-config", "--cflags", "--libs", "millrace-text"],
-                    PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
-    try:
-        leg.run("build a consumer of text alone", ["g++", *WARNINGS, consumer / "text_consumer.cpp", *flags, "-o",
-                                                   consumer / "text"])
-        leg.run("run it", [consumer / "text"])
-        linked = leg.run("what it is linked to", ["ldd", consumer / "text"])
-        leg.expect("a consumer of text alone, without libjpeg", linked if "jpeg" in linked else None)
-    except StepFailed as problem:
-        leg.expect("a consumer of text alone, without libjpeg", str(problem))
-    if not (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
-        return leg.skip("a consumer through pkg-config, with CUDA", "the CUDA toolkit is not there")
-    flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
-                    PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
-    program = consumer / "with_cuda"
-    leg.run("build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o", program])
-    libraries = ":".join(flag[2:] for flag in flags if flag.startswith("-L"))
-    leg.run("run it", [program], LD_LIBRARY_PATH=libraries)
-    leg.expect("a consumer through pkg-config, with CUDA", None)
 
 
 def digest(leg):
