@@ -12,7 +12,6 @@
 
 #include <millrace/item/half.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -39,7 +38,7 @@ struct basic_portable_numbers {
   template <class T>
   static void write(const std::uint8_t* from, std::size_t count, T* to, const number_scale& s) noexcept {
     for (std::size_t i = 0; i < count; ++i)
-      to[i] = to_element<T>(std::fma(static_cast<float>(from[i]), s.scale, s.bias));
+      to[i] = to_element<T>(__builtin_fmaf(static_cast<float>(from[i]), s.scale, s.bias));
   }
 
   /// RGBX pixels, as libjpeg gives them, to one line per channel.

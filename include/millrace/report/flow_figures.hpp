@@ -15,6 +15,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -127,8 +128,10 @@ inline void take_away(std::uint64_t& now, std::uint64_t before) noexcept { now -
 }  // namespace detail
 
 /// What came since `before`, which the same run said earlier. Settings, ceilings and means of queues are the later
-/// ones.
-inline flow_figures operator-(flow_figures now, const flow_figures& before) {
+/// ones. A template only so that including it costs little.
+template <class Figures>
+  requires std::is_same_v<Figures, flow_figures>
+Figures operator-(Figures now, const Figures& before) {
   using detail::take_away;
   take_away(now.wall_ns, before.wall_ns);
   take_away(now.batches, before.batches);

@@ -15,19 +15,21 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-class copy_times {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_copy_times {
  public:
   static std::uint64_t now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
 
   class idle {
    public:
-    idle(copy_times& of, bool for_room) noexcept : of_(&of), for_room_(for_room), since_ns_(now_ns()) {}
+    idle(basic_copy_times& of, bool for_room) noexcept : of_(&of), for_room_(for_room), since_ns_(now_ns()) {}
     idle(const idle&) = delete;
     idle& operator=(const idle&) = delete;
     ~idle() { (for_room_ ? of_->for_room_ns_ : of_->for_input_ns_).fetch_add(now_ns() - since_ns_ + 1); }
 
    private:
-    copy_times* of_;
+    basic_copy_times* of_;
     bool for_room_;
     std::uint64_t since_ns_;
   };
@@ -70,5 +72,6 @@ class copy_times {
   own_histogram service_ns_;
   span_ring spans_;
 };
+using copy_times = basic_copy_times<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

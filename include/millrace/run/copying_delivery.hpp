@@ -257,7 +257,9 @@ class basic_copying_delivery final : public delivery {
     if (!found) return false;
     const copy_under_way oldest = *found;
     if (!oldest.failed && try_to_wait(*oldest.target->copied)) free_host_slot(oldest.host_slot);
-    times_.copied({oldest.queued_ns, copy_times::now_ns(), oldest.batch});
+    // Not in the call's braces, which nvcc loses within a template.
+    const span_ring::span copy{oldest.queued_ns, copy_times::now_ns(), oldest.batch};
+    times_.copied(copy);
     in_flight_.pop_oldest();
     bell().ring();
     return true;

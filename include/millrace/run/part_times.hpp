@@ -13,7 +13,9 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-class alignas(64) part_times {
+/// A template only so that including it costs little.
+template <class = void>
+class alignas(64) basic_part_times {
  public:
   /// Of the next claim: whether to look at it.
   bool next_claim() noexcept { return (claims_++ & 7) == 0; }
@@ -43,5 +45,6 @@ class alignas(64) part_times {
   own_histogram maps_ns_, rendering_ns_;
   std::uint64_t claims_ = 0;   // of the worker only
 };
+using part_times = basic_part_times<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -19,11 +19,13 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-class seat_times {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_seat_times {
  public:
   enum class waits_for : std::uint8_t { input, room };
 
-  explicit seat_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
+  explicit basic_seat_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
 
   void begin(std::uint64_t now_ns) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
@@ -105,5 +107,6 @@ class seat_times {
   // Of the worker only.
   std::uint64_t stay_ns_ = 0, cpu_at_ns_ = 0, stays_ = 0;
 };
+using seat_times = basic_seat_times<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

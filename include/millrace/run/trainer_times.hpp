@@ -18,7 +18,9 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-class trainer_times {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_trainer_times {
  public:
   enum class kind : std::uint8_t { batch, pause, end };
   static constexpr std::size_t kept_batches = 2048;
@@ -152,5 +154,6 @@ class trainer_times {
   std::vector<delivered_batch> kept_;
   std::uint64_t batches_ = 0, ready_sum_ = 0, read_ahead_sum_ = 0;
 };
+using trainer_times = basic_trainer_times<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

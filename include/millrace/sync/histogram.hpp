@@ -43,7 +43,7 @@ class basic_histogram {
   }
 
   // On lines of their own: what another seat counts is never beside it.
-  alignas(64) std::array<std::atomic<std::uint64_t>, distribution::buckets> counts_{};
+  alignas(64) std::array<std::atomic<std::uint64_t>, distribution::buckets> counts_;   // atomics are born as 0
   std::atomic<std::uint64_t> sum_{0};
 };
 

@@ -25,13 +25,16 @@ namespace millrace::inline MILLRACE_ABI {
 namespace detail {
 
 /// "31.2 s"
-inline std::string seconds_text(std::uint64_t ns) {
+template <class = void>
+std::string seconds_text(std::uint64_t ns) {
   return std::to_string(ns / 1'000'000'000) + "." + std::to_string(ns / 100'000'000 % 10) + " s";
 }
 
 }  // namespace detail
 
-class read_meter {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_read_meter {
  public:
   struct figures {
     std::uint64_t busy_ns = 0;   ///< of all reads together, those under way too
@@ -51,10 +54,10 @@ class read_meter {
   class running {
    public:
     /// `of` says what is read, and lives as long as the read.
-    explicit running(read_meter& meter, std::string_view of = {}) noexcept
+    explicit running(basic_read_meter& meter, std::string_view of = {}) noexcept
         : meter_(&meter), start_(meter.begin(now_ns(), of)) {}
     /// Where somebody has looked at the clock already.
-    running(read_meter& meter, std::uint64_t at_ns) noexcept : meter_(&meter), start_(meter.begin(at_ns, {})) {}
+    running(basic_read_meter& meter, std::uint64_t at_ns) noexcept : meter_(&meter), start_(meter.begin(at_ns, {})) {}
     running(const running&) = delete;
     running& operator=(const running&) = delete;
     ~running() {
@@ -67,12 +70,12 @@ class read_meter {
     }
 
    private:
-    friend class read_meter;
+    friend class basic_read_meter;
     struct moment {
       std::uint64_t at_ns, summed_ns;
       unsigned lane;   // the lowest that no other read under way has
     };
-    read_meter* meter_;
+    basic_read_meter* meter_;
     moment start_;
     std::size_t bytes_ = 0;
   };
@@ -104,7 +107,7 @@ class read_meter {
   }
 
  private:
-  running::moment begin(std::uint64_t now, std::string_view of) noexcept {
+  typename running::moment begin(std::uint64_t now, std::string_view of) noexcept {
     const std::lock_guard lock(mutex_);
     pass(now);
     ++outstanding_;
@@ -117,7 +120,7 @@ class read_meter {
     std::uint64_t at_ns;
     std::size_t bytes;
   };
-  void end(const running::moment& start, const ending& e) noexcept {
+  void end(const typename running::moment& start, const ending& e) noexcept {
     const std::lock_guard lock(mutex_);
     pass(e.at_ns);
     --outstanding_;
@@ -150,8 +153,9 @@ class read_meter {
     std::uint64_t at_ns = 0;
     std::string_view of{};
   };
-  std::array<named_start, 64> under_way_{};
-  std::array<span_ring, 8> spans_{};
+  std::array<named_start, 64> under_way_;
+  std::array<span_ring, 8> spans_;
 };
+using read_meter = basic_read_meter<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -17,7 +17,9 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-class span_ring {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_span_ring {
  public:
   static constexpr std::size_t most = 512;
 
@@ -55,8 +57,9 @@ class span_ring {
   struct entry {
     std::atomic<std::uint64_t> start_ns{0}, end_ns{0}, number{0};
   };
-  std::array<entry, most> entries_{};
+  std::array<entry, most> entries_;
   std::atomic<std::uint64_t> count_{0};
 };
+using span_ring = basic_span_ring<>;
 
 }  // namespace millrace::inline MILLRACE_ABI
