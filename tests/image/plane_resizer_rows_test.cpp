@@ -6,6 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <numeric>
+
 namespace mr = millrace;
 
 namespace {
@@ -141,6 +147,66 @@ TEST_CASE("weights of every output sum to one, are never negative and stay insid
     }
   }
 }
+
+#ifdef __x86_64__
+namespace {
+
+/// Memory whose end is the end of what may be read.
+class guarded_pages {
+ public:
+  guarded_pages() {
+    all_ = ::mmap(nullptr, room_bytes + page_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(all_ != MAP_FAILED);
+    REQUIRE(::mprotect(static_cast<std::byte*>(all_) + room_bytes, page_bytes_, PROT_NONE) == 0);
+  }
+  guarded_pages(const guarded_pages&) = delete;
+  guarded_pages& operator=(const guarded_pages&) = delete;
+  ~guarded_pages() { ::munmap(all_, room_bytes + page_bytes_); }
+
+  template <class T>
+  T* last(std::size_t count) const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(all_) + room_bytes - count * sizeof(T));
+  }
+
+ private:
+  static constexpr std::size_t room_bytes = std::size_t{64} << 10;
+  const std::size_t page_bytes_ = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* all_ = nullptr;
+};
+
+template <class Columns>
+long sum_of_columns(const mr::detail::column_plan& plan, const void* row) {
+  Columns columns;
+  columns.build(plan);
+  std::vector<std::int16_t> out(4 * columns.padded());
+  const auto* bytes = static_cast<const std::uint8_t*>(row);
+  if (plan.wide) columns.run_wide({.row = static_cast<const std::int16_t*>(row), .out = out.data()});
+  else columns.run({.rows = {bytes, bytes, bytes, bytes}, .out = out.data(), .stride = columns.padded()});
+  return std::accumulate(out.begin(), out.end(), 0L);
+}
+
+}  // namespace
+
+TEST_CASE("vector kernels read no further than the slack behind a row, however much it is shrunk") {
+  if (!mr::detail::cpu_has_avx2()) return;
+  const guarded_pages pages;
+  mr::draw d({.seed = 4});
+  for (int i = 0; i < 2000; ++i) {
+    const auto width = static_cast<std::int64_t>(d.between(1, 3000));
+    const auto target = static_cast<std::int64_t>(d.between(1, 60));
+    mr::plan_axis axis(width);
+    axis.resize(target);
+    mr::detail::tap_table taps;
+    taps.build(axis);
+    const mr::detail::column_plan plan{.taps = taps, .flipped = d.chance(0.5), .wide = d.chance(0.5)};
+    const auto count = static_cast<std::size_t>(width) * (plan.wide ? 2 : 1);
+    std::uint8_t* row = pages.last<std::uint8_t>(count + mr::detail::guarded_plane::slack_bytes);
+    for (std::size_t k = 0; k < count; ++k) row[k] = static_cast<std::uint8_t>(plan.wide && k % 2 ? 0 : d.below(256));
+    REQUIRE(sum_of_columns<mr::detail::avx2_columns>(plan, row) ==
+            sum_of_columns<mr::detail::portable_columns>(plan, row));
+  }
+}
+#endif
 
 TEST_CASE("plain and vector kernels give the same bits") {
   mr::draw d({.seed = 3});

@@ -156,13 +156,17 @@ class basic_avx2_columns {
 
   void build_long(const column_plan& plan) {
     chunks_ = (plan.taps.max_count() + 15) / 16;
-    first_.resize(padded());
+    first_.assign(padded(), 0);
     weights_.assign(padded() * chunks_ * 16, 0);
-    for (std::size_t o = 0; o < padded(); ++o) {
-      first_[o] = o < outputs_ ? first_of(plan, o) : 0;
-      if (o >= outputs_) continue;
+    // An output with fewer taps than others, at the right edge, has them at the end of what is read for it: what lies
+    // to the right of the picture may not be readable so far.
+    const std::size_t width = plan.taps.source_end() - plan.origin;
+    const std::size_t last_first = width - std::min(width, 16 * chunks_);
+    for (std::size_t o = 0; o < outputs_; ++o) {
+      const std::size_t first = first_of(plan, o);
+      first_[o] = std::min(first, last_first);
       for_column_weights(plan.taps, source_of(plan, o), [&](std::size_t k, int weight) {
-        weights_[o * chunks_ * 16 + k] = static_cast<std::int16_t>(weight);
+        weights_[o * chunks_ * 16 + k + (first - first_[o])] = static_cast<std::int16_t>(weight);
       });
     }
   }
