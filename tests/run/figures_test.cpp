@@ -178,7 +178,7 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
   REQUIRE(!of_work.empty());
   CHECK(of_work[0].starts_with("millrace: no batch for 0."));
   CHECK(of_work[0].find("\ntrainer: ") != std::string::npos);
-  CHECK(of_work[0].find("workers: 2 of 2 at work, the longest for ") != std::string::npos);
+  CHECK(of_work[0].find(" of 2 at work, the longest for ") != std::string::npos);
   CHECK(of_work[0].find(" at sample ") != std::string::npos);
   CHECK(of_work[0].find("\nread: no read under way") != std::string::npos);
   told.clear();
