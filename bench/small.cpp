@@ -99,14 +99,25 @@ std::vector<mr::shard_index> indexes_of(const bench::tar_set& set) {
   return all;
 }
 
-/// In the plan's order, a read and a copy for each sample.
-double floor_by_samples(const task& t, const std::vector<mr::shard_index>& indexes) {
+std::vector<std::unique_ptr<mr::file_source>> files_of(const bench::tar_set& set) {
   std::vector<std::unique_ptr<mr::file_source>> files;
-  for (const auto& shard : t.set.shards) files.push_back(std::make_unique<mr::file_source>(shard));
+  for (const auto& shard : set.shards) files.push_back(std::make_unique<mr::file_source>(shard));
+  return files;
+}
+
+/// An epoch of the plan.
+std::vector<mr::located_sample> order_of(const std::vector<mr::shard_index>& indexes) {
   const mr::lane_plan plan({.seed = seed, .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
                             .window = window, .global_batch = batch_rows});
   std::vector<mr::located_sample> order;
   for (mr::lane_cursor cursor(plan); const auto next = cursor.next();) order.push_back(next->sample);
+  return order;
+}
+
+/// In the plan's order, a read and a copy for each sample.
+double floor_by_samples(const task& t, const std::vector<mr::shard_index>& indexes) {
+  const auto files = files_of(t.set);
+  const auto order = order_of(indexes);
   std::vector<std::byte> rows(4 * batch_rows * payload_bytes), room(4 * payload_bytes);
   std::size_t row = 0;
   const bench::clocks before = bench::now();
@@ -156,12 +167,8 @@ double floor_by_window(const task& t, const std::vector<mr::shard_index>& indexe
     std::uint64_t begin = 0;
     std::uint32_t left = 0;
   };
-  std::vector<std::unique_ptr<mr::file_source>> files;
-  for (const auto& shard : t.set.shards) files.push_back(std::make_unique<mr::file_source>(shard));
-  const mr::lane_plan plan({.seed = seed, .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
-                            .window = window, .global_batch = batch_rows});
-  std::vector<mr::located_sample> order;
-  for (mr::lane_cursor cursor(plan); const auto next = cursor.next();) order.push_back(next->sample);
+  const auto files = files_of(t.set);
+  const auto order = order_of(indexes);
   std::vector<std::vector<stretch>> held(indexes.size());
   for (std::size_t i = 0; i < held.size(); ++i) held[i].resize(indexes[i].samples() / stretch_samples + 1);
   std::vector<std::unique_ptr<std::byte[]>> spare;

@@ -19,4 +19,7 @@ inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
+/// Of the clock that nobody sets.
+inline std::uint64_t steady_now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
+
 }  // namespace millrace::inline MILLRACE_ABI

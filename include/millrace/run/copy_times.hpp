@@ -1,7 +1,7 @@
 // What the copies to a device did with their time: copied, had no batch, had no slot on the device.
 //
 //   { const copy_times::idle idle(times, /*for_room=*/true);  ... the stager sleeps ... }
-//   times.copied({queued, copy_times::now_ns(), batch});         // once it has arrived
+//   times.copied({queued, steady_now_ns(), batch});         // once it has arrived
 //
 // By the host's clock: a copy lasts from when it is queued, or the one before it has arrived, until it has arrived.
 // So on a GPU whose trainer runs ahead it lasts as long as the step that still uses its slot: what was measured there
@@ -19,14 +19,12 @@ namespace millrace::inline MILLRACE_ABI {
 template <class = void>
 class basic_copy_times {
  public:
-  static std::uint64_t now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
-
   class idle {
    public:
-    idle(basic_copy_times& of, bool for_room) noexcept : of_(&of), for_room_(for_room), since_ns_(now_ns()) {}
+    idle(basic_copy_times& of, bool for_room) noexcept : of_(&of), for_room_(for_room), since_ns_(steady_now_ns()) {}
     idle(const idle&) = delete;
     idle& operator=(const idle&) = delete;
-    ~idle() { (for_room_ ? of_->for_room_ns_ : of_->for_input_ns_).fetch_add(now_ns() - since_ns_ + 1); }
+    ~idle() { (for_room_ ? of_->for_room_ns_ : of_->for_input_ns_).fetch_add(steady_now_ns() - since_ns_ + 1); }
 
    private:
     basic_copy_times* of_;
@@ -34,7 +32,7 @@ class basic_copy_times {
     std::uint64_t since_ns_;
   };
 
-  void start() noexcept { started_ns_ = last_ns_ = now_ns(); }
+  void start() noexcept { started_ns_ = last_ns_ = steady_now_ns(); }
   void copied(const span_ring::span& s) noexcept {
     const std::uint64_t from = std::max(s.start_ns, last_ns_);
     const std::uint64_t spent = s.end_ns - std::min(from, s.end_ns);

@@ -230,7 +230,7 @@ class basic_copying_delivery final : public delivery {
       const std::lock_guard lock(mutex_);
       if (!target.meta.error) target.meta.error = lost_;
     }
-    const std::uint64_t queued_ns = copy_times::now_ns();
+    const std::uint64_t queued_ns = steady_now_ns();
     bool failed = false;
     try {
       if (!target.meta.error) {
@@ -258,7 +258,7 @@ class basic_copying_delivery final : public delivery {
     const copy_under_way oldest = *found;
     if (!oldest.failed && try_to_wait(*oldest.target->copied)) free_host_slot(oldest.host_slot);
     // Not in the call's braces, which nvcc loses within a template.
-    const span_ring::span copy{oldest.queued_ns, copy_times::now_ns(), oldest.batch};
+    const span_ring::span copy{oldest.queued_ns, steady_now_ns(), oldest.batch};
     times_.copied(copy);
     in_flight_.pop_oldest();
     bell().ring();

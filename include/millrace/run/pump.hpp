@@ -41,10 +41,6 @@ class pump_work {
   virtual void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
-inline std::uint64_t steady_now_ns() noexcept {
-  return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC));
-}
-
 class pump final : public worker_task, public ticket_gate, public std::enable_shared_from_this<pump> {
  public:
   struct options {

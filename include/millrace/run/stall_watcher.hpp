@@ -43,7 +43,7 @@ class basic_stall_watcher {
     std::unique_lock lock(mutex_);
     while (!over_) {
       const trainer_times::state trainer = trainer_->now();
-      const auto now = static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC));
+      const std::uint64_t now = steady_now_ns();
       const std::uint64_t late_ns = now - std::min(now, trainer.since_ns);
       std::uint64_t next_ns = watch_.after_ns;
       if (trainer.watched && trainer.since_ns != told_of_ns) {

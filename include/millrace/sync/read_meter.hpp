@@ -55,13 +55,13 @@ class basic_read_meter {
    public:
     /// `of` says what is read, and lives as long as the read.
     explicit running(basic_read_meter& meter, std::string_view of = {}) noexcept
-        : meter_(&meter), start_(meter.begin(now_ns(), of)) {}
+        : meter_(&meter), start_(meter.begin(steady_now_ns(), of)) {}
     /// Where somebody has looked at the clock already.
     running(basic_read_meter& meter, std::uint64_t at_ns) noexcept : meter_(&meter), start_(meter.begin(at_ns, {})) {}
     running(const running&) = delete;
     running& operator=(const running&) = delete;
     ~running() {
-      if (meter_) end(now_ns());
+      if (meter_) end(steady_now_ns());
     }
     void end(std::uint64_t at_ns) noexcept { std::exchange(meter_, nullptr)->end(start_, {at_ns, bytes_}); }
     std::size_t brought(std::size_t bytes) noexcept {
@@ -82,7 +82,7 @@ class basic_read_meter {
 
   figures snapshot() const noexcept {
     const std::lock_guard lock(mutex_);
-    pass(now_ns());
+    pass(steady_now_ns());
     return now_;
   }
 
@@ -134,7 +134,6 @@ class basic_read_meter {
     now_.bytes += e.bytes;
   }
 
-  static std::uint64_t now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
   void pass(std::uint64_t now) const noexcept {
     if (now <= at_ns_) return;   // somebody who looked later came first
     if (at_ns_ != 0 && outstanding_ > 0) {
