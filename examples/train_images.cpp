@@ -5,9 +5,10 @@
 //   train_images --device host                                       # where a GPU would be taken; kernels: the GPU's
 //                                                                    # kernels on the host, slow, for a check
 //   train_images --report                                            # at the end: what limited the training
+//   train_images --pictures                                          # what the network sees at each epoch's start
 //
 // Progress goes to stderr, files to WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far), and
-// report.html, .txt, .json and .trace.json where they are asked for.
+// report.html, .txt, .json, .trace.json and batch.png, with the same pictures in TensorBoard, where they are asked for.
 #include "command_line.hpp"
 #include "gpu_metrics.hpp"
 #include "learner.hpp"
@@ -16,6 +17,7 @@
 #include <millrace/device/copying.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/report.hpp>
+#include <millrace/train/picture_grid.hpp>
 
 #include <cmath>
 
@@ -50,6 +52,7 @@ struct settings {
   bool kernels = false;   // where the device is the host: the GPU's kernels, one after the other
   bool rotate_labels = false;
   bool report = false;
+  bool pictures = false;
 };
 
 /// Linear warm-up, then half a cosine; `progress` goes from 0 to 1.
@@ -146,6 +149,7 @@ settings read_settings(command_line& args) {
   s.accumulate = args.number("--accumulate", s.accumulate);
   s.threads = args.number("--threads", s.threads);
   s.report = args.flag("--report");
+  s.pictures = args.flag("--pictures");
   choose_device(args, s);
   if (!args.rest().empty()) args.refuse("all arguments have a name");
   if (s.data.empty() != s.validation.empty()) args.refuse("--data and --val belong together");
@@ -194,8 +198,13 @@ void train(command_line& args) {
 
   for (std::uint64_t epoch = 0; epoch < s.epochs; ++epoch) {
     const std::uint64_t start_ns = now_ns();
+    bool look = s.pictures;   // at the epoch's first batch
     for (auto& b : training.epoch(epoch)) {
       auto [pixels, labels] = b.columns();
+      if (std::exchange(look, false)) {
+        mr::save_grid(b, run + "/batch.png");
+        out.push({.step = updates, .epoch = epoch, .images = {mr::encode_grid(b, "augmented")}});
+      }
       // What a mix-up between columns would do: each picture gets the label of the one before it.
       if (s.rotate_labels) std::rotate(labels.host().begin(), labels.host().end() - 1, labels.host().end());
 
@@ -245,6 +254,6 @@ int main(int argc, char** argv) {
   return run_program({argc, argv,
                       "usage: train_images [--data SHARDS --val SHARDS [--classes N]] [--work FOLDER] [--epochs N] "
                       "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|copying|gpu|kernels] "
-                      "[--rotate-labels] [--report]"},
+                      "[--rotate-labels] [--report] [--pictures]"},
                      train);
 }

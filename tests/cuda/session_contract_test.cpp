@@ -294,6 +294,22 @@ TEST_CASE("session: an error of the data comes at its batch, after all before it
   CHECK(kept.right());
 }
 
+TEST_CASE("session: a view comes to the host as it is behind the work of the batch's stream") {
+  contract::start();
+  const contract::stream step;
+  mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 1}), quiet(2)};
+  run.next().release();
+  auto b = run.next();
+  const auto pixels = b.get<&example::pixels>();
+  const auto labels = b.to_host(b.get<&example::label>());
+  for (std::size_t i = 0; i < rows; ++i) CHECK(labels(i) == static_cast<std::int32_t>(rows + i));
+  CHECK(b.to_host(pixels)(1, 3) == made(rows + 1).pixels[3]);
+  ok(cudaMemsetAsync(pixels.data, 77, pixels.size_bytes(), step));
+  const auto copy = b.to_host(pixels);
+  CHECK(copy.shape() == pixels.shape);
+  CHECK(contract::all_are(copy.data(), copy.size(), 77));
+}
+
 TEST_CASE("session: the host is told that it cannot read a column, by its name") {
   contract::start();
   mr::session run{flow(160), quiet(2)};

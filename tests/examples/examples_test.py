@@ -12,6 +12,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import zlib
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 SUMMARY = re.compile(r"summary: accuracy=(\d\.\d{3}) images_per_second=(\d+) data_wait_share=(\d\.\d{3})")
@@ -35,6 +36,22 @@ def samples_of(shards):
                 fields[key][field] = tar.extractfile(member).read()
         for key, sample in fields.items():
             yield key, sample["jpg"], int(sample["cls"])
+
+
+def png_pixels(file):
+    """(width, height) and the bytes of all rows of an RGB picture without filters, as Python's zlib reads it."""
+    chunks, at = {}, 8
+    while at < len(file):
+        length = int.from_bytes(file[at:at + 4], "big")
+        name, data = file[at + 4:at + 8], file[at + 8:at + 8 + length]
+        if zlib.crc32(name + data) != int.from_bytes(file[at + 8 + length:at + 12 + length], "big"):
+            raise AssertionError(f"the chunk {name} has another checksum")
+        chunks[name], at = data, at + 12 + length
+    width, height = (int.from_bytes(chunks[b"IHDR"][i:i + 4], "big") for i in (0, 4))
+    rows, stride = zlib.decompress(chunks[b"IDAT"]), 3 * width + 1
+    if len(rows) != height * stride or any(rows[::stride]):
+        raise AssertionError("the rows are of another size or filtered")
+    return (width, height), b"".join(rows[i + 1:i + stride] for i in range(0, len(rows), stride))
 
 
 class Trained:
@@ -119,10 +136,17 @@ class Examples(unittest.TestCase):
 
     def test_workers_and_devices_do_not_change_the_training(self):
         reference = self.train("--epochs", 1)
-        for arguments in (["--threads", 0], ["--threads", 4], ["--device", "copying"]):
+        for arguments in (["--threads", 0], ["--threads", 4], ["--device", "copying", "--pictures"]):
             other = self.train("--epochs", 1, *arguments)
             self.assertEqual(other.series("loss"), reference.series("loss"))
             self.assertEqual(other.accuracy, reference.accuracy)
+        # What the last one was asked to show: 24 pictures of 32 x 32, five to a line; TensorBoard has them as a JPEG.
+        size, pixels = png_pixels((other.events.parent / "batch.png").read_bytes())
+        self.assertEqual(size, (5 * 34 - 2, 5 * 34 - 2))
+        self.assertGreater(len(set(pixels)), 200)
+        events = other.events.read_bytes()
+        self.assertLess(0, events.find(b"augmented"))
+        self.assertLess(events.find(b"augmented"), events.find(b"\xff\xd8\xff"))
         self.assertNotEqual(self.train("--epochs", 1, "--seed", 2).series("loss"), reference.series("loss"))
 
     def test_the_kernels_train_as_the_host_does(self):

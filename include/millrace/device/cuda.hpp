@@ -156,6 +156,13 @@ class cuda_backend final : public device_backend {
     const capture_tolerant now;
     check_cuda(cudaEventSynchronize(handle(mark)), "cudaEventSynchronize");
   }
+  void copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) override {
+    check_stream(after);
+    const current_device here(ordinal_);
+    const capture_tolerant now;   // another stream's capture is not ours to spoil
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, named_stream(after)), "cudaMemcpyAsync");
+    check_cuda(cudaStreamSynchronize(named_stream(after)), "cudaStreamSynchronize");
+  }
 
  private:
   struct event : device_event {

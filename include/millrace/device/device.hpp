@@ -5,10 +5,10 @@
 //   mr::to_device({.device = mr::best_device()})          // a GPU where there is one, else the host
 //
 // Words: a *stream* is a queue of work on the device; an *event* is a mark in a stream. What "waits" without further
-// word is the device's stream, never a thread; the only call that blocks its thread is wait(), made on a thread that
-// does nothing else. Threads: copy calls come from one stager thread, wait() from another; record() and
-// stream_waits_for() from whoever holds a batch; every thread calls enter_thread() first. Errors: io_error. Destructors
-// never throw.
+// word is the device's stream, never a thread. The calls that block their thread are wait(), made on a thread that does
+// nothing else, and copy_to_host(), which is not for the step's path. Threads: copy calls come from one stager thread,
+// wait() from another; record(), stream_waits_for() and copy_to_host() from whoever holds a batch; every thread calls
+// enter_thread() first. Errors: io_error. Destructors never throw.
 #pragma once
 
 #include <millrace/item/tensor_view.hpp>
@@ -61,6 +61,8 @@ class device_backend {
   virtual void stream_waits_for(stream_view stream, device_event& event) = 0;
   /// Blocks the calling thread until the event is reached.
   virtual void wait(device_event& event) = 0;
+  /// For looking at a batch: blocks until what is in the user's stream is through and the bytes are on the host.
+  virtual void copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) = 0;
 };
 
 /// A device as a value; cheap to copy. Memory handed out by it outlives every handle that is still in use.

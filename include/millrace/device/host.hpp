@@ -6,6 +6,7 @@
 
 #include <millrace/device/device.hpp>
 
+#include <cstring>
 #include <new>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -33,6 +34,9 @@ class host_backend : public device_backend {
   void record(device_event&, stream_view) override {}
   void stream_waits_for(stream_view, device_event&) override {}
   void wait(device_event&) override {}
+  void copy_to_host(void* to, const void* from, std::size_t bytes, stream_view) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
 };
 
 }  // namespace detail

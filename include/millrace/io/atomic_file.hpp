@@ -25,7 +25,9 @@ namespace millrace::inline MILLRACE_ABI::detail {
 template <class Files = posix_files>
 class atomic_file {
  public:
-  explicit atomic_file(std::string path, Files files = {}) : path_(std::move(path)), files_(std::move(files)) {
+  /// `stage`: who writes it, for errors.
+  explicit atomic_file(std::string path, Files files = {}, const char* stage = "write_shards")
+      : path_(std::move(path)), stage_(stage), files_(std::move(files)) {
     const std::size_t slash = path_.rfind('/');
     folder_ = slash == std::string::npos ? "" : path_.substr(0, slash + 1);
     const std::string start = folder_ + "." + path_.substr(folder_.size()) + "." + std::to_string(::getpid()) + "-";
@@ -103,10 +105,11 @@ class atomic_file {
     throw io_error(std::string(what) + " the file: " + reason_of(reason),
                    reason == ENOSPC || reason == EDQUOT ? "Free some space, or write somewhere else"
                                                         : "Check that the folder exists and may be written to",
-                   {.stage = "write_shards", .shard = path_});
+                   {.stage = stage_, .shard = path_});
   }
 
   std::string path_, folder_, temporary_;
+  const char* stage_;
   Files files_;
   int file_ = -1;
   std::vector<std::byte> buffer_;

@@ -68,6 +68,16 @@ class batch_of {
   /// All columns, as a tuple in the order of batch<...>.
   auto columns() const { return layout_.views(meta_.data, meta_.rows, from_->backend().memory()); }
 
+  /// A copy of a view of this batch in host memory, wherever the batch lies. To look at it: it waits for what its
+  /// stream has been given so far.
+  template <class T, std::size_t N>
+  tensor<std::remove_const_t<T>, N> to_host(const tensor_view<T, N>& view) const {
+    tensor<std::remove_const_t<T>, N> copy(view.shape);
+    if (view.memory == memory_kind::host) std::copy_n(view.data, view.size(), copy.data());
+    else from_->backend().copy_to_host(copy.data(), view.data, view.size_bytes(), stream());
+    return copy;
+  }
+
   std::size_t size() const noexcept { return meta_.rows; }       ///< rows; fewer in a short last batch, even none
   /// Rows that all ranks together have in this step: what a mean over the global batch divides by. Never 0.
   std::size_t global_size() const noexcept { return origin_.global_rows; }
@@ -77,6 +87,8 @@ class batch_of {
   /// Where a run that has this batch behind it goes on: to_text() of it is session_options::resume.
   const millrace::position& position() const noexcept { return origin_.next; }
   stream_view stream() const noexcept { return streams_[0]; }
+  /// Of the GPU that it lies on, as cudaSetDevice counts; -1 on the host.
+  int device_ordinal() const noexcept { return from_->backend().ordinal(); }
   /// Which of session::slots() pieces of memory it lies in; with to_device({.fixed_slots = true}) step() % slots().
   std::size_t slot() const noexcept { return meta_.slot; }
 

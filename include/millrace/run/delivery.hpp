@@ -53,7 +53,7 @@ class delivery : public component {
 
   doorbell& bell() noexcept { return host_.bell(); }
   slots& host_slots() noexcept { return host_; }
-  const device_backend& backend() const noexcept { return *backend_; }
+  device_backend& backend() const noexcept { return *backend_; }
 
   /// Who opens host slots again when one is freed; null once the workers are gone.
   void set_listener(room_listener* listener) noexcept {

@@ -1,0 +1,128 @@
+// Pixels to a PNG file in memory: exact, and uncompressed.
+//
+//   std::vector<std::byte> file = mr::encode_png(pixels);
+//
+// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is as large as the pixels: for pictures to
+// look at; a small file is what encode_jpeg() makes. Errors: setup_error for a shape that PNG cannot hold. Threads:
+// pure.
+// Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk, rows without a filter, in stored blocks of deflate (RFC
+// 1951, 3.2.4) within zlib's frame (RFC 1950).
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/item/tensor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_png_writer {
+ public:
+  std::vector<std::byte> write(const image& pixels) {
+    const auto [height, width, channels] = pixels.shape();
+    const std::size_t row_bytes = width * channels, raw_bytes = height * (row_bytes + 1);
+    const std::size_t blocks = (raw_bytes + most_stored - 1) / most_stored;
+    file_.reserve(raw_bytes + 5 * blocks + 100);
+    for (const char c : std::string_view("\x89PNG\r\n\x1a\n")) put(c);
+
+    begin_chunk("IHDR", 13);
+    put_u32(width);
+    put_u32(height);
+    for (const int byte : {8, channels == 3 ? 2 : 0, 0, 0, 0}) put(byte);   // depth, RGB or gray, the only methods
+    end_chunk();
+
+    begin_chunk("IDAT", 2 + 5 * blocks + raw_bytes + 4);
+    put(0x78);   // a window of 32 KiB, no dictionary; with the next byte a multiple of 31
+    put(0x01);
+    to_come_ = raw_bytes;
+    for (std::size_t y = 0; y < height; ++y) {
+      constexpr std::uint8_t no_filter = 0;
+      store({&no_filter, 1});
+      store(pixels.span().subspan(y * row_bytes, row_bytes));
+    }
+    put_u32(adler_high_ << 16 | adler_low_);
+    end_chunk();
+
+    begin_chunk("IEND", 0);
+    end_chunk();
+    return std::move(file_);
+  }
+
+ private:
+  static constexpr std::size_t most_stored = 65'535;   // bytes in a block
+
+  void put(int byte) { file_.push_back(static_cast<std::byte>(byte)); }
+  void put_u32(std::size_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) put(static_cast<int>(value >> shift & 255));
+  }
+  void begin_chunk(std::string_view name, std::size_t bytes) {
+    put_u32(bytes);
+    chunk_at_ = file_.size();
+    for (const char c : name) put(c);
+  }
+  void end_chunk() { put_u32(crc(std::span(file_).subspan(chunk_at_))); }
+
+  /// Into blocks, each of which says how long it is and whether it is the last.
+  void store(std::span<const std::uint8_t> bytes) {
+    for (const std::uint8_t byte : bytes) {
+      adler_low_ = (adler_low_ + byte) % 65'521;
+      adler_high_ = (adler_high_ + adler_low_) % 65'521;
+    }
+    while (!bytes.empty()) {
+      if (block_left_ == 0) {
+        block_left_ = std::min(to_come_, most_stored);
+        put(to_come_ == block_left_);
+        for (const std::size_t length : {block_left_, ~block_left_})
+          for (const int shift : {0, 8}) put(static_cast<int>(length >> shift & 255));
+      }
+      const std::size_t now = std::min(bytes.size(), block_left_);
+      const auto part = std::as_bytes(bytes.first(now));
+      file_.insert(file_.end(), part.begin(), part.end());
+      bytes = bytes.subspan(now);
+      block_left_ -= now;
+      to_come_ -= now;
+    }
+  }
+
+  /// CRC-32 as PNG has it: polynomial 0x04c11db7, reflected.
+  static std::uint32_t crc(std::span<const std::byte> bytes) {
+    std::uint32_t table[256];
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      table[i] = i;
+      for (int bit = 0; bit < 8; ++bit) table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320U : 0);
+    }
+    std::uint32_t state = 0xffffffffU;
+    for (const std::byte b : bytes) state = state >> 8 ^ table[(state ^ static_cast<std::uint32_t>(b)) & 255];
+    return ~state;
+  }
+
+  std::vector<std::byte> file_;
+  std::size_t chunk_at_ = 0, to_come_ = 0, block_left_ = 0;
+  std::uint32_t adler_low_ = 1, adler_high_ = 0;
+};
+
+}  // namespace detail
+
+/// Encodes `pixels`.
+template <class = void>
+std::vector<std::byte> encode_png(const image& pixels) {
+  constexpr std::size_t most = 2'147'483'647;   // of a side, and of a chunk's bytes
+  const auto& [height, width, channels] = pixels.shape();
+  if ((channels != 1 && channels != 3) || height < 1 || width < 1 || height > most || width > most ||
+      height * (width * channels + 1) > most - most / 1000)
+    throw setup_error("a picture of shape " + to_string(pixels.shape()) + " cannot be written as a PNG",
+                      "Give [height, width, 1 or 3] with sides of at least 1 and less than 2 GB together",
+                      {.stage = "png"});
+  return detail::basic_png_writer<>().write(pixels);
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,146 @@
+// What the network sees: the pictures of a batch side by side, in a file or in the log.
+//
+//   mr::save_grid(b, "batch.png");                                  // the batch's first column of pictures; or .jpg
+//   mr::save_grid(b.get<&example::pixels>(), "batch.jpg", {.most = 16, .columns = 4});
+//   mr::save_grid(numbers, "batch.png", {.normalized = options});   // f32, f16, bf16 that normalize(..., options) made
+//   out.push({.step = n, .images = {mr::encode_grid(b, "augmented")}});     // TensorBoard: the same picture
+//
+// Shape: [B, H, W, C] or, where `normalized` says so, [B, C, H, W], with C of 1 or 3. Numbers are turned back into
+// levels by (x std + mean) 255, rounded and clamped; NaN is black. A batch may lie on a GPU: it is copied, and its
+// stream waited for. Errors: setup_error for other shapes and file names, io_error for the file, which is there whole
+// or not at all. Threads: none shared.
+#pragma once
+
+#include <millrace/device/normalize_options.hpp>
+#include <millrace/image/jpeg_encoder.hpp>
+#include <millrace/image/png_encoder.hpp>
+#include <millrace/io/atomic_file.hpp>
+#include <millrace/train/row.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct grid_options {
+  std::size_t most = 64;             ///< rows of the batch that are shown, the first ones
+  std::size_t columns = 0;           ///< of the grid; 0: as square as can be
+  std::size_t gap = 2;               ///< pixels between two pictures
+  normalize_options normalized{};    ///< of numbers: what normalize() was given; of u8 only the layout counts
+  int quality = 95;                  ///< of a JPEG
+};
+
+namespace detail {
+
+template <class T>
+concept pixel_element =
+    std::is_same_v<std::remove_const_t<T>, std::uint8_t> || training_element<std::remove_const_t<T>>;
+
+template <class View>
+inline constexpr bool holds_pictures = false;
+template <pixel_element T>
+inline constexpr bool holds_pictures<tensor_view<T, 4>> = true;
+
+template <class Batch>
+concept batch_with_views = requires(const Batch& b) { b.to_host(std::get<0>(b.columns())); };
+
+/// The first column that may be pictures.
+template <class... Views>
+constexpr std::size_t first_pictures(std::type_identity<std::tuple<Views...>>) {
+  std::size_t found = 0;
+  static_cast<void>(((holds_pictures<Views> || (++found, false)) || ...));
+  return found;
+}
+
+template <class T>
+std::uint8_t level_of(T value, double std, double mean) noexcept {
+  if constexpr (std::is_same_v<T, std::uint8_t>) {
+    return value;
+  } else {
+    const double level = (static_cast<double>(to_float(value)) * std + mean) * 255 + 0.5;
+    return level > 0 ? static_cast<std::uint8_t>(std::min(level, 255.0)) : 0;   // NaN is not above 0
+  }
+}
+
+}  // namespace detail
+
+/// The grid as pixels, [height, width, C].
+template <detail::pixel_element T>
+image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options = {}) {
+  const bool planar = options.normalized.layout == image_layout::nchw;
+  const auto& s = pictures.shape;
+  const std::size_t count = std::min(s[0], options.most), channels = s[planar ? 1 : 3];
+  const std::size_t height = s[planar ? 2 : 1], width = s[planar ? 3 : 2];
+  if ((channels != 1 && channels != 3) || count == 0 || height == 0 || width == 0)
+    throw setup_error("a grid of pictures was asked for of the column '" + std::string(pictures.name) + "' of shape " +
+                          to_string(s) + (planar ? ", taken as [B, C, H, W]" : ", taken as [B, H, W, C]"),
+                      "Give at least one picture of 1 or 3 channels; {.normalized = {.layout}} says how they lie");
+  std::size_t columns = std::min(options.columns, count);
+  if (columns == 0)
+    while (columns * columns < count) ++columns;
+  const std::size_t lines = (count + columns - 1) / columns;
+  constexpr std::uint8_t background = 48;
+  image grid({lines * (height + options.gap) - options.gap, columns * (width + options.gap) - options.gap, channels});
+  std::fill(grid.span().begin(), grid.span().end(), background);
+
+  const auto from = pictures.host();
+  const std::size_t pixel_step = planar ? 1 : channels, channel_step = planar ? height * width : 1;
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t y = 0; y < height; ++y) {
+      auto* to = &grid(i / columns * (height + options.gap) + y, i % columns * (width + options.gap), std::size_t{0});
+      const auto* row = from.data() + i * height * width * channels + y * width * pixel_step;
+      for (std::size_t x = 0; x < width; ++x)
+        for (std::size_t c = 0; c < channels; ++c)
+          *to++ = detail::level_of(row[x * pixel_step + c * channel_step], options.normalized.std[c],
+                                   options.normalized.mean[c]);
+    }
+  return grid;
+}
+
+/// Of a batch: its first column of pictures.
+template <detail::batch_with_views Batch>
+image make_grid(const Batch& batch, const grid_options& options = {}) {
+  using views = decltype(batch.columns());
+  constexpr std::size_t pictures = detail::first_pictures(std::type_identity<views>{});
+  static_assert(pictures < std::tuple_size_v<views>,
+                "this batch has no column of pictures: [B, H, W, C] or [B, C, H, W] of u8, f32, f16 or bf16");
+  const auto view = std::get<pictures>(batch.columns());
+  if (view.memory == memory_kind::host) return make_grid(view, options);
+  const auto copy = batch.to_host(view);
+  return make_grid(tensor_view<const typename decltype(copy)::element, 4>{
+                       .data = copy.data(), .shape = view.shape, .name = view.name},
+                   options);
+}
+
+/// Writes the grid of a batch or a view to `path`: a PNG, or a JPEG, as its name ends.
+template <class Pictures>
+void save_grid(const Pictures& pictures, const std::string& path, const grid_options& options = {}) {
+  const bool png = path.ends_with(".png");
+  if (!png && !path.ends_with(".jpg") && !path.ends_with(".jpeg"))
+    throw setup_error("a grid of pictures cannot be written to '" + printable(path) + "'",
+                      "Give a name that ends with .png, .jpg or .jpeg");
+  const image grid = make_grid(pictures, options);
+  detail::atomic_file<> file(path, {}, "save_grid");
+  file.append(png ? encode_png(grid)
+                  : encode_jpeg(grid, {.quality = options.quality, .sampling = chroma_sampling::yuv444}));
+  file.publish();
+}
+
+/// The same picture, a JPEG, for a row of the log.
+template <class Pictures>
+encoded_image encode_grid(const Pictures& pictures, std::string name, const grid_options& options = {}) {
+  const image grid = make_grid(pictures, options);
+  return {.name = std::move(name),
+          .file = encode_jpeg(grid, {.quality = options.quality, .sampling = chroma_sampling::yuv444}),
+          .width = grid.shape()[1],
+          .height = grid.shape()[0]};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI
