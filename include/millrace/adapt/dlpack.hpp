@@ -1,0 +1,158 @@
+// Batches to and from DLPack, the struct by which tensor libraries hand memory to each other without a copy. Opt-in:
+// needs its header (libdlpack-dev), or that of a library that brings it, included first (<ATen/dlpack.h>).
+//
+//   #include <millrace/adapt/dlpack.hpp>
+//   auto [pixels, labels] = mr::to_dlpack(std::move(b), {.stream = s});       // dlpack_tensor, one for each column
+//   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
+//   auto back = mr::from_dlpack<float, 2>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column of a flow
+//
+// Out: row-major, with strides; bool goes as u8. The batch moves into its tensors: its slot is released when the last
+// of them is gone, as kept_batch.hpp says, so a loop that keeps as many batches as there are slots finds no more.
+// In: row-major tensors of that element type and rank, of the host or a GPU; work on one of a GPU belongs behind the
+// stream that made it. Errors: setup_error for a tensor of another kind; it has been given back then. Threads: a
+// deleter may be called on any. Format: DLPack's DLManagedTensor, which versions 0.2 to 1.x share.
+#pragma once
+
+#include <millrace/adapt/kept_batch.hpp>
+
+#ifndef DLPACK_DLPACK_H_
+#include <dlpack/dlpack.h>
+#endif
+
+#include <array>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct dlpack_delete {
+  void operator()(DLManagedTensor* tensor) const noexcept {
+    if (tensor->deleter) tensor->deleter(tensor);
+  }
+};
+/// Owns a tensor until release() hands it to its receiver.
+using dlpack_tensor = std::unique_ptr<DLManagedTensor, dlpack_delete>;
+
+namespace detail {
+
+template <tensor_element T>
+constexpr DLDataType dlpack_type() noexcept {
+  std::uint8_t code = kDLInt;
+  if constexpr (std::is_same_v<T, bf16>) code = kDLBfloat;
+  else if constexpr (std::is_same_v<T, f16> || std::is_floating_point_v<T>) code = kDLFloat;
+  else if constexpr (std::is_unsigned_v<T>) code = kDLUInt;
+  return {.code = code, .bits = static_cast<std::uint8_t>(sizeof(T) * CHAR_BIT), .lanes = 1};
+}
+
+/// What the manager_ctx of a tensor of ours is.
+template <std::size_t N>
+struct dlpack_export {
+  DLManagedTensor tensor{};
+  std::array<std::int64_t, N> shape{}, strides{};
+  std::shared_ptr<const void> kept{};
+
+  static void destroy(DLManagedTensor* tensor) { delete static_cast<dlpack_export*>(tensor->manager_ctx); }
+};
+
+template <class T, std::size_t N>
+dlpack_tensor export_dlpack(const tensor_view<T, N>& view, int ordinal, std::shared_ptr<const void> kept) {
+  auto made = std::make_unique<dlpack_export<N>>();
+  std::int64_t stride = 1;
+  for (std::size_t d = N; d-- > 0;) {
+    made->shape[d] = static_cast<std::int64_t>(view.shape[d]);
+    made->strides[d] = stride;
+    stride *= made->shape[d];
+  }
+  made->kept = std::move(kept);
+  const bool on_host = view.memory == memory_kind::host;
+  made->tensor.dl_tensor.data = const_cast<std::remove_const_t<T>*>(view.data);
+  made->tensor.dl_tensor.device = {on_host ? kDLCPU : kDLCUDA, on_host ? 0 : ordinal};
+  made->tensor.dl_tensor.ndim = static_cast<int>(N);
+  made->tensor.dl_tensor.dtype = dlpack_type<std::remove_const_t<T>>();
+  made->tensor.dl_tensor.shape = made->shape.data();
+  made->tensor.dl_tensor.strides = made->strides.data();
+  made->tensor.manager_ctx = made.get();
+  made->tensor.deleter = dlpack_export<N>::destroy;
+  return dlpack_tensor(&made.release()->tensor);
+}
+
+inline std::string describe_dlpack(const DLTensor& t) {
+  std::string text = "device " + std::to_string(static_cast<int>(t.device.device_type)) + ", type " +
+                     std::to_string(t.dtype.code) + " of " + std::to_string(t.dtype.bits) + " bits x " +
+                     std::to_string(t.dtype.lanes) + ", shape [";
+  for (int d = 0; d < t.ndim; ++d) text += (d ? ", " : "") + std::to_string(t.shape[d]);
+  text += "]";
+  for (int d = 0; t.strides && d < t.ndim; ++d) text += (d ? ", " : ", strides [") + std::to_string(t.strides[d]);
+  return t.strides && t.ndim > 0 ? text + "]" : text;
+}
+
+/// Where no extent is 0, that each element lies behind the one before.
+inline bool is_row_major(const DLTensor& t) noexcept {
+  std::int64_t stride = 1;
+  bool same = true;
+  for (int d = t.ndim; d-- > 0;) {
+    if (t.shape[d] == 0) return true;
+    if (t.shape[d] > 1 && t.strides && t.strides[d] != stride) same = false;
+    stride *= t.shape[d];
+  }
+  return same;
+}
+
+}  // namespace detail
+
+/// A tensor that another library made and that this object keeps.
+template <tensor_element T, std::size_t N>
+class dlpack_array {
+ public:
+  using element = T;
+
+  explicit dlpack_array(dlpack_tensor tensor) : tensor_(std::move(tensor)) {
+    const DLTensor& t = tensor_->dl_tensor;
+    constexpr DLDataType expected = detail::dlpack_type<T>();
+    const int kind = t.device.device_type;
+    const bool on_host = kind == kDLCPU || kind == kDLCUDAHost;
+    const bool same_type = t.dtype.code == expected.code && t.dtype.bits == expected.bits && t.dtype.lanes == 1;
+    if ((!on_host && kind != kDLCUDA && kind != kDLCUDAManaged) || !same_type || t.ndim != static_cast<int>(N) ||
+        !detail::is_row_major(t))
+      throw setup_error("a DLPack tensor was given (" + detail::describe_dlpack(t) + "), expected " +
+                            std::string(dtype_name<T>()) + " (type " + std::to_string(expected.code) + " of " +
+                            std::to_string(expected.bits) + " bits) of " + std::to_string(N) +
+                            " dimensions, row-major, of the host or a GPU of NVIDIA's",
+                        "Convert it where it comes from, and make it contiguous");
+    view_.data = reinterpret_cast<T*>(static_cast<std::byte*>(t.data) + t.byte_offset);
+    for (std::size_t d = 0; d < N; ++d) view_.shape[d] = static_cast<std::size_t>(t.shape[d]);
+    view_.memory = on_host ? memory_kind::host : memory_kind::device;
+    view_.name = "a DLPack tensor";
+  }
+
+  const tensor_view<T, N>& view() const noexcept { return view_; }
+  const std::array<std::size_t, N>& shape() const noexcept { return view_.shape; }
+  std::span<const T> span() const { return view_.host(); }
+
+ private:
+  dlpack_tensor tensor_;
+  tensor_view<T, N> view_{};
+};
+
+template <tensor_element T, std::size_t N>
+dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
+  return dlpack_array<T, N>(std::move(tensor));
+}
+
+/// All columns, in the order of batch<...>.
+template <auto... Members>
+std::array<dlpack_tensor, sizeof...(Members)> to_dlpack(batch_of<Members...>&& b,
+                                                        const consumer_options& consumer = {}) {
+  const auto kept = detail::keep(std::move(b), consumer);
+  const int ordinal = kept->device_ordinal();
+  return {detail::export_dlpack(kept->template get<Members>(), ordinal, kept)...};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

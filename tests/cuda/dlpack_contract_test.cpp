@@ -1,0 +1,218 @@
+// Batches as DLPack tensors: no copy, and the slot held until the last tensor is gone and its stream is through.
+#include "contract.hpp"
+
+#include <millrace/adapt/dlpack.hpp>
+#include <millrace/device/best_device.hpp>
+#include <millrace/run/copying_delivery.hpp>
+
+#include <optional>
+
+namespace mr = millrace;
+using contract::ok;
+
+namespace {
+
+struct item {
+  std::array<float, 3> numbers;
+  std::int64_t label;
+};
+using layout = mr::columns<&item::numbers, &item::label>;
+using batch = mr::batch_of<&item::numbers, &item::label>;
+constexpr std::size_t rows = 4;
+
+/// Batches as a session makes them, one at a time and on this thread.
+class maker {
+ public:
+  maker(std::shared_ptr<mr::delivery> delivery, mr::stream_view stream)
+      : delivery_(std::move(delivery)), stream_(stream) {
+    columns_.fix_shapes({}, rows);
+    delivery_->allocate({.host_slots = 2, .rows = rows, .batch_bytes = columns_.batch_bytes()});
+  }
+  batch next() {
+    delivery_->host_slots().open_free();
+    mr::scratch memory;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto n = static_cast<float>(number_ * rows + i);
+      const item one{.numbers = {n, n + 0.25F, n + 0.5F}, .label = static_cast<std::int64_t>(n)};
+      const std::array<const item*, 1> items = {&one};
+      columns_.render(items, delivery_->host_slots().data(number_), i, memory);
+    }
+    delivery_->host_slots().rows_done(number_, rows);
+    delivery_->advance();   // starts the copy where there is one
+    const auto got = delivery_->take(number_, false);
+    REQUIRE(got.what == mr::slots::outcome::ready);
+    return {delivery_, got.batch, columns_, stream_, {.first_step = 0, .global_rows = rows, .next = {}}};
+  }
+  /// The copy is through: the host slot is free.
+  void finish() {
+    delivery_->advance();
+    ++number_;
+  }
+  std::size_t leased() const { return delivery_->leased(); }
+
+ private:
+  std::shared_ptr<mr::delivery> delivery_;
+  const mr::stream_view stream_;
+  layout columns_;
+  std::uint64_t number_ = 0;
+};
+
+maker on_host() {
+  return {std::make_shared<mr::host_delivery>(mr::host_device().backend(), false), mr::stream_view()};
+}
+maker on_gpu(mr::stream_view stream) {
+  return {std::make_shared<mr::copying_delivery>(
+              mr::cuda_device(0).backend(),
+              mr::copying_delivery::options{.device_slots = 1, .stream = stream, .threaded = false}),
+          stream};
+}
+
+/// What a foreign library hands over.
+struct foreign {
+  std::array<std::int64_t, 2> shape = {2, 3}, strides = {3, 1};
+  std::array<float, 8> memory = {-1, 0, 1, 2, 3, 4, 5, 6};
+  int deleted = 0;
+  DLManagedTensor tensor{
+      .dl_tensor = {.data = memory.data(), .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32, 1},
+                    .shape = shape.data(), .strides = strides.data(), .byte_offset = sizeof(float)},
+      .manager_ctx = this,
+      .deleter = [](DLManagedTensor* t) { ++static_cast<foreign*>(t->manager_ctx)->deleted; }};
+
+  bool is_refused() {
+    const int before = deleted;
+    CHECK_THROWS_AS((mr::from_dlpack<float, 2>(mr::dlpack_tensor(&tensor))), mr::setup_error);
+    return deleted == before + 1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them releases it") {
+  maker m = on_host();
+  batch b = m.next();
+  const auto numbers = b.get<&item::numbers>();
+  const auto labels = b.get<&item::label>();
+  auto tensors = mr::to_dlpack(std::move(b));
+  CHECK_FALSE(b);
+  CHECK_THROWS_AS(mr::to_dlpack(std::move(b)), mr::setup_error);
+  const DLTensor& x = tensors[0]->dl_tensor;
+  CHECK(x.data == numbers.data);
+  CHECK(x.byte_offset == 0);
+  CHECK(reinterpret_cast<std::uintptr_t>(x.data) % 256 == 0);
+  CHECK(x.device.device_type == kDLCPU);
+  REQUIRE(x.ndim == 2);
+  CHECK(std::vector(x.shape, x.shape + 2) == std::vector<std::int64_t>{4, 3});
+  CHECK(std::vector(x.strides, x.strides + 2) == std::vector<std::int64_t>{3, 1});
+  const DLTensor& y = tensors[1]->dl_tensor;
+  CHECK(y.data == labels.data);
+  CHECK(y.ndim == 1);
+  CHECK(y.dtype.code == kDLInt);
+  CHECK(y.dtype.bits == 64);
+
+  CHECK(m.leased() == 1);
+  tensors[0].reset();
+  CHECK(m.leased() == 1);
+  DLManagedTensor* handed_over = tensors[1].release();
+  CHECK(m.leased() == 1);
+  handed_over->deleter(handed_over);
+  CHECK(m.leased() == 0);
+}
+
+TEST_CASE("dlpack: a tensor outlives the session that made it") {
+  std::optional<maker> m(on_host());
+  auto tensors = mr::to_dlpack(m->next());
+  m.reset();
+  tensors[1].reset();
+  const auto* numbers = static_cast<const float*>(tensors[0]->dl_tensor.data);
+  for (std::size_t i = 0; i < rows; ++i) CHECK(numbers[3 * i + 1] == static_cast<float>(i) + 0.25F);
+}
+
+TEST_CASE("dlpack: every type of element has its code") {
+  const auto code = []<class T>(T) {
+    const DLDataType t = mr::detail::dlpack_type<T>();
+    return t.code * 1000 + t.bits + (t.lanes - 1);
+  };
+  CHECK(code(std::int8_t{}) == kDLInt * 1000 + 8);
+  CHECK(code(std::int16_t{}) == kDLInt * 1000 + 16);
+  CHECK(code(std::int32_t{}) == kDLInt * 1000 + 32);
+  CHECK(code(std::uint8_t{}) == kDLUInt * 1000 + 8);
+  CHECK(code(true) == kDLUInt * 1000 + 8);
+  CHECK(code(std::uint64_t{}) == kDLUInt * 1000 + 64);
+  CHECK(code(float{}) == kDLFloat * 1000 + 32);
+  CHECK(code(double{}) == kDLFloat * 1000 + 64);
+  CHECK(code(mr::f16{}) == kDLFloat * 1000 + 16);
+  CHECK(code(mr::bf16{}) == kDLBfloat * 1000 + 16);
+}
+
+TEST_CASE("dlpack: a foreign tensor is read where it lies, and given back") {
+  foreign f;
+  {
+    const auto array = mr::from_dlpack<float, 2>(mr::dlpack_tensor(&f.tensor));
+    CHECK(array.shape() == std::array<std::size_t, 2>{2, 3});
+    CHECK(array.view().data == f.memory.data() + 1);
+    CHECK(array.span()[5] == 5);
+    CHECK(array.view().memory == mr::memory_kind::host);
+    CHECK(f.deleted == 0);
+  }
+  CHECK(f.deleted == 1);
+  f.tensor.dl_tensor.strides = nullptr;
+  static_cast<void>(mr::from_dlpack<float, 2>(mr::dlpack_tensor(&f.tensor)));
+  f.tensor.dl_tensor.device.device_type = kDLCUDA;
+  CHECK_THROWS_AS((mr::from_dlpack<float, 2>(mr::dlpack_tensor(&f.tensor)).span()), mr::setup_error);
+  CHECK(f.deleted == 3);
+  f.tensor.deleter = nullptr;   // memory that lives for ever
+  static_cast<void>(mr::from_dlpack<float, 2>(mr::dlpack_tensor(&f.tensor)));
+}
+
+TEST_CASE("dlpack: a tensor of another kind is refused, with both kinds, and given back") {
+  CHECK(foreign{}.deleted == 0);
+  foreign of_type, of_rank, of_strides, of_device;
+  of_type.tensor.dl_tensor.dtype.bits = 64;
+  CHECK(of_type.is_refused());
+  of_rank.tensor.dl_tensor.ndim = 1;
+  CHECK(of_rank.is_refused());
+  of_strides.strides = {1, 2};
+  CHECK(of_strides.is_refused());
+  of_device.tensor.dl_tensor.device.device_type = kDLMetal;
+  CHECK(of_device.is_refused());
+  CHECK_THROWS_WITH_AS((mr::from_dlpack<std::int32_t, 2>(mr::dlpack_tensor(&of_strides.tensor))),
+                       doctest::Contains("type 2 of 32 bits x 1, shape [2, 3], strides [1, 2]), expected i32 (type 0"),
+                       mr::setup_error);
+  foreign of_one_row;   // whose stride says nothing
+  of_one_row.shape = {1, 3};
+  of_one_row.strides = {77, 1};
+  CHECK(mr::from_dlpack<float, 2>(mr::dlpack_tensor(&of_one_row.tensor)).span().size() == 3);
+}
+
+TEST_CASE("dlpack: on a GPU the slot is written again only when the consumer's stream is through") {
+  contract::start();
+  const contract::stream step, consumer, watching;
+  const contract::event arrived;
+  maker m = on_gpu(static_cast<cudaStream_t>(step));
+  batch b = m.next();
+  m.finish();
+  const auto labels = b.get<&item::label>();
+  const auto kept = contract::make_pinned(rows * 8);
+  contract::held until(consumer);
+  auto tensors = mr::to_dlpack(std::move(b), {.stream = mr::stream_view(static_cast<cudaStream_t>(consumer))});
+  CHECK(tensors[1]->dl_tensor.data == labels.data);
+  CHECK(tensors[1]->dl_tensor.device.device_type == kDLCUDA);
+  CHECK(tensors[1]->dl_tensor.device.device_id == 0);
+  ok(cudaMemcpyAsync(kept.get(), labels.data, rows * 8, cudaMemcpyDeviceToHost, consumer));   // the consumer's work
+  for (auto& t : tensors) t.reset();   // before that work has begun
+  CHECK(m.leased() == 0);
+
+  batch next = m.next();
+  next.also_used_on(static_cast<cudaStream_t>(watching));
+  ok(cudaEventRecord(arrived, watching));
+  for (int i = 0; i < 5 && !arrived.reached(); ++i) contract::pause();
+  CHECK_FALSE(arrived.reached());
+  CHECK_FALSE(until.over());
+  until.let_go();
+  watching.synchronize();
+  std::array<std::int64_t, rows> seen{};
+  std::memcpy(seen.data(), kept.get(), sizeof seen);
+  CHECK(seen == std::array<std::int64_t, rows>{0, 1, 2, 3});
+  m.finish();
+  next.release();
+}
