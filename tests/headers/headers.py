@@ -24,6 +24,8 @@ UMBRELLA = "millrace/millrace.hpp"
 # What needs the CUDA runtime is compiled against the declarations of the tests' own one: no toolkit has to be there.
 FAKE_CUDA = ROOT / "tests" / "fake_cuda" / "include"
 CUDA_FLAGS = ("-DMILLRACE_CUDA=1", f"-isystem{FAKE_CUDA}")
+# Where Debian puts headers that no pkg-config file of the packages in question tells of.
+OWN_FOLDERS = ["-isystem" + folder for folder in ("/usr/include/opencv4",) if pathlib.Path(folder).is_dir()]
 COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/device/view.hpp": 0.3}
 YARDSTICK = "".join(f"#include <{name}>\n" for name in """
     algorithm chrono filesystem functional future iostream map random ranges regex thread""".split())
@@ -44,7 +46,7 @@ HOSTILE = "".join(f"#undef {name.partition('(')[0]}\n#define {name} leaked macro
 
 
 def compile_command(compiler, *more):
-    return [compiler, *WARNINGS, f"-I{INCLUDE}", *library_flags("--cflags"), *more]
+    return [compiler, *WARNINGS, f"-I{INCLUDE}", *library_flags("--cflags"), *OWN_FOLDERS, *more]
 
 
 def syntax_check(compiler, text, *more):

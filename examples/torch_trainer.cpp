@@ -1,0 +1,147 @@
+// Millrace in a LibTorch trainer: the same network and the same step, first fed as such trainers usually are, then by
+// Millrace. What changes stands between the two lines of dashes: train_before() and train_after().
+//
+//   torch_trainer              # prints both losses; exit status 1 if they are over 1e-6 apart
+//   torch_trainer --check N    # what torch_checks.hpp promises of tensors that outlive their batches, over N steps
+//
+// There is no shuffle, so both see the same batches. Where LibTorch has a GPU, and Millrace too, all of it runs there.
+#include "command_line.hpp"
+#include "shapes.hpp"
+#include "torch_checks.hpp"
+
+#include <millrace/adapt/torch.hpp>
+#include <millrace/millrace.hpp>
+
+#include <torch/cuda.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <cmath>
+
+namespace mr = millrace;
+
+namespace {
+
+// The trainer's own types, its network and its step; nothing in here knows Millrace's loop.
+
+constexpr std::int64_t their_side = 16, their_epochs = 3;
+constexpr std::size_t their_rows = 20;
+
+struct their_sample {
+  std::vector<std::byte> file;
+  std::int32_t label;
+};
+
+struct their_network : torch::nn::Module {
+  torch::nn::Conv2d first{nullptr}, second{nullptr};
+  torch::nn::Linear last{nullptr};
+
+  their_network() {
+    torch::manual_seed(1);
+    first = register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).padding(1)));
+    second = register_module("second", torch::nn::Conv2d(torch::nn::Conv2dOptions(8, 16, 3).padding(1)));
+    last = register_module("last", torch::nn::Linear(16 * 4 * 4, 10));
+  }
+  torch::Tensor forward(torch::Tensor x) {   // u8 [B, H, W, 3]
+    x = x.permute({0, 3, 1, 2}).to(torch::kFloat).div_(255).sub_(0.5);
+    x = torch::max_pool2d(torch::relu(first(x)), 2);
+    x = torch::max_pool2d(torch::relu(second(x)), 2);
+    return last(x.flatten(1));
+  }
+};
+
+struct their_trainer {
+  torch::Device device = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
+  their_network network;
+  torch::optim::SGD optimizer{network.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)};
+
+  their_trainer() { network.to(device); }
+  torch::Tensor step(const torch::Tensor& pixels, const torch::Tensor& labels) {
+    optimizer.zero_grad();
+    torch::Tensor loss = torch::nll_loss(network.forward(pixels).log_softmax(1), labels);
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  }
+};
+
+mr::image their_decode(const std::vector<std::byte>& file) {
+  return mr::jpeg(mr::bytes::borrowed(file)).resize(their_side, their_side).pixels();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Before: each sample becomes a tensor of its own, they are stacked, moved, and the loss is read at every step.
+
+double train_before(const std::vector<their_sample>& samples) {
+  their_trainer trainer;
+  double loss = 0;
+  for (std::int64_t epoch = 0; epoch < their_epochs; ++epoch)
+    for (std::size_t start = 0; start + their_rows <= samples.size(); start += their_rows) {
+      std::vector<torch::Tensor> pixels, labels;
+      for (std::size_t i = start; i < start + their_rows; ++i) {
+        mr::image picture = their_decode(samples[i].file);
+        pixels.push_back(torch::from_blob(picture.data(), {their_side, their_side, 3}, torch::kByte).clone());
+        labels.push_back(torch::scalar_tensor(samples[i].label, torch::kLong));
+      }
+      loss = trainer.step(torch::stack(pixels).to(trainer.device), torch::stack(labels).to(trainer.device))
+                 .item<double>();
+    }
+  return loss;
+}
+
+// After: workers decode into the batch's memory, which is the tensors'; the loss is read where it is wanted.
+
+struct prepared {
+  mr::image pixels;
+  std::int64_t label;   // as torch's losses want it
+};
+
+auto data_flow(const std::vector<their_sample>& samples, std::size_t rows, const mr::device& device) {
+  return mr::from(samples)
+       | mr::map([](const their_sample& s) { return prepared{their_decode(s.file), s.label}; })
+       | mr::batch<&prepared::pixels, &prepared::label>({.size = rows})
+       | mr::prefetch({.batches = 3}) | mr::to_device({.device = device});
+}
+
+double train_after(const std::vector<their_sample>& samples) {
+  their_trainer trainer;
+  torch::Tensor loss;
+  const auto device = trainer.device.is_cuda() ? mr::best_device() : mr::host_device();
+  mr::session run{data_flow(samples, their_rows, device), {.epochs = their_epochs, .announce = false}};
+  for (auto& b : run) {
+    auto [pixels, labels] = mr::to_torch(std::move(b));
+    loss = trainer.step(pixels.to(trainer.device), labels.to(trainer.device));   // no copy: they are there
+  }
+  return loss.item<double>();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+void run(command_line& args) {
+  const auto steps = args.number<std::uint64_t>("--check", 0);
+  if (!args.rest().empty()) args.refuse("all arguments have a name");
+  std::vector<their_sample> samples;
+  for (std::uint64_t i = 0; i < 210; ++i) {   // the last ten do not fill a batch
+    auto shape = make_shape({.seed = 1, .index = i});
+    samples.push_back({.file = std::move(shape.jpeg), .label = shape.label});
+  }
+  if (steps > 0) {
+    std::vector<prepared> expected;
+    for (const their_sample& s : samples) expected.push_back({their_decode(s.file), s.label});
+    check_torch_tensors(
+        steps,
+        [&](const mr::device& device, const mr::session_options& options) {
+          return mr::session{data_flow(samples, 2, device), options};
+        },
+        [&](std::size_t n) -> const prepared& { return expected[n]; });
+    return;
+  }
+  const double before = train_before(samples), after = train_after(samples);
+  std::printf("final loss before %.9f, after %.9f, difference %.1e\n", before, after, std::abs(before - after));
+  if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "They should be the same");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run_program({argc, argv, "usage: torch_trainer [--check STEPS]"}, run); }
