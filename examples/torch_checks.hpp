@@ -8,7 +8,7 @@
 // by its report. Errors: data_error for a promise that does not hold. Threads: one.
 #pragma once
 
-#include <ATen/DLConvertor.h>
+#include <ATen/DLConvertor.h>   // brings a header of DLPack
 #include <millrace/adapt/dlpack.hpp>
 #include <millrace/adapt/torch.hpp>
 #include <millrace/run/session.hpp>
