@@ -205,8 +205,13 @@ def headers(leg):
     leg.run_check("headers/headers.py")
 
 
+def documentation(leg):
+    """the reference that Doxygen makes of the headers: no warning, and no public type without a word"""
+    leg.run_check("documentation/documentation.py")
+
+
 def readme(leg):
-    """the README's programs compile as they stand (g++, clang++) and run; what it names exists"""
+    """the README's programs compile as they stand (g++, clang++) and run, the recipes too; what they name exists"""
     leg.run_check("readme/readme.py")
 
 
@@ -294,8 +299,8 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, exact, planted, clang,
-                                      tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, unit, install, digest, exact, planted,
+                                      clang, tsan)}
 
 
 def main(names):
