@@ -2,8 +2,8 @@
 #
 #   python3 tests/readme/readme.py
 #
-# Each block of C++ becomes snippet.hpp for one program beside this file, in this order. Those of examples/README.md, the
-# recipes, are compiled by recipes.cpp and not run.
+# Each block of C++ becomes snippet.hpp for one program beside this file, in this order. Those of examples/README.md,
+# the recipes, are compiled by recipes.cpp and not run.
 import pathlib
 import re
 import subprocess
