@@ -32,6 +32,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// Calls a tensor's own deleter.
 struct dlpack_delete {
   void operator()(DLManagedTensor* tensor) const noexcept {
     if (tensor->deleter) tensor->deleter(tensor);

@@ -15,6 +15,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// Where tensors of a batch are worked on.
 struct consumer_options {
   std::optional<stream_view> stream{};   ///< that works on the tensors; none: the batch's own, given to to_device()
 };

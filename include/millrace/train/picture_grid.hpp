@@ -29,6 +29,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// Which pictures of a batch are shown, and how.
 struct grid_options {
   std::size_t most = 64;             ///< rows of the batch that are shown, the first ones
   std::size_t columns = 0;           ///< of the grid; 0: as square as can be
