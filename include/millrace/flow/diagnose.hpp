@@ -67,6 +67,15 @@ template <class Stage>
 struct after_batch {
   static_assert(never<Stage>, "millrace: only prefetch and to_device may follow batch; put this stage before it");
 };
+template <class Stage>
+struct only_batch_after_bucket {
+  static_assert(never<Stage>, "millrace: only batch<...> may follow bucket; put this stage before it");
+};
+template <class Column>
+struct bucket_needs_a_length {
+  static_assert(never<Column>,
+                "millrace: bucket<...> needs a column with a length: a ragged one, or an integer that says it");
+};
 template <class Arrives, class Stage>
 struct needs_batch_first {
   static_assert(never<Stage>, "millrace: prefetch and to_device need batch<&item::column, ...> before them");
