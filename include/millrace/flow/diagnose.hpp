@@ -54,8 +54,8 @@ struct expanding_stage_is_incomplete {
 template <class Column>
 struct not_a_column {
   static_assert(never<Column>,
-                "millrace: a batch column must be a number, an array, or have shape() with span() or "
-                "render(row)");
+                "millrace: a batch column must be a number, an array, a ragged row of numbers, or have shape() with "
+                "span() or render(row)");
 };
 template <class Column, class Item>
 struct column_of_another_type {

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -64,7 +65,9 @@ class ragged {
     shape_[0] = data_.size();
     fit();
   }
-  ragged(const tensor<T, N>& elements, const ragged_options<T>& o)
+  template <tensor_element Same>   // a template, so that batch may say what is wrong with a T that no tensor has
+    requires std::same_as<Same, T>
+  ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)
       : options_(o), shape_(elements.shape()), data_(elements.span().begin(), elements.span().end()) {
     fit();
   }
