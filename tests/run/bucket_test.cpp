@@ -3,6 +3,7 @@
 #include "replay_flows.hpp"
 #include "stall_watchdog.hpp"
 
+#include <millrace/base/digest.hpp>
 #include <millrace/device/copying.hpp>
 #include <millrace/device/to_device.hpp>
 #include <millrace/item/ragged.hpp>
@@ -54,7 +55,13 @@ struct trace {
   std::vector<std::string> positions{};
   std::vector<std::uint64_t> epochs{}, steps{};
   std::uint64_t copied_bytes = 0, slot_bytes = 0;
+  std::uint64_t digest = 0;   // of every byte of every batch, in order
 };
+
+template <class View>
+std::uint64_t digest_of(const View& view) {
+  return mr::digest_bytes(std::as_bytes(view.host()));
+}
 
 /// Looks at every element of every batch, and keeps the numbers of the samples.
 trace run(const settings& s, const mr::session_options& options, std::size_t most = ~std::size_t{0}) {
@@ -82,6 +89,9 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
         REQUIRE(sound.values.host()[i * 4 + static_cast<std::size_t>(j)] == (j < number % 5 ? 7 : -1));
     }
     REQUIRE(longest == most_words);
+    for (const std::uint64_t of_column : {digest_of(words.values), digest_of(words.lengths), digest_of(numbers),
+                                          digest_of(sound.values), digest_of(sound.lengths)})
+      t.digest = mr::combine_keys(t.digest, of_column);
     t.batches.emplace_back(numbers.host().begin(), numbers.host().end());
     t.positions.push_back(mr::to_text(b.position()));
     REQUIRE(t.positions.back().size() < 300);
@@ -127,11 +137,14 @@ TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed 
       REQUIRE(static_cast<std::int64_t>(pass.size()) == count);
       for (const auto& [number, times] : pass) REQUIRE(times == 1);
     }
+    // Whatever compiles this, with whatever flags.
+    CHECK(whole.digest == (seed == 1 ? 14467178885270263404U : 5598304384227333394U));
     s.device = mr::copying_device();
     for (const int threads : {1, 3}) {
       const trace again = run(s, quiet(threads, 2));
       REQUIRE(again.batches == whole.batches);
       REQUIRE(again.positions == whole.positions);
+      REQUIRE(again.digest == whole.digest);
       CHECK(again.copied_bytes > 0);
       CHECK(again.copied_bytes < again.batches.size() * again.slot_bytes * 4 / 5);   // what is used, not the slot
     }
