@@ -59,7 +59,7 @@ QUEUE_COPY = f"""    bool failed = false;
       target.meta.error = lose_device();
       failed = true;
     }}
-    in_flight_.push_back({{&target, from.slot, failed, queued_ns, from.batch}});
+    in_flight_.push_back({{&target, from.slot, failed, bytes, queued_ns, from.batch}});
 """
 HAND_OUT = """    {
       const std::lock_guard lock(mutex_);
