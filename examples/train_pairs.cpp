@@ -99,18 +99,17 @@ void train(command_line& args) {
   const std::uint64_t first_epoch = s.resume ? mr::parse_position(from.position).epoch : 0;
   if (first_epoch >= s.epochs) args.refuse("the checkpoint has all epochs: raise --epochs to go on");
 
-  mr::session training{mr::indexed_shards(data.train, {.seed = s.seed})
-                         | mr::shuffle({.window = 640})
-                         | mr::map(prepare)
-                         | mr::batch<&example::pixels, &example::words, &example::answer>(
-                             {.size = s.batch / s.accumulate})
-                         | mr::to_device({.device = s.device}),
+  // One function for both, so that one type of flow is compiled.
+  const auto pairs = [&](const std::string& pattern, std::size_t window, const mr::batch_options& rows) {
+    return mr::indexed_shards(pattern, {.seed = s.seed})
+         | mr::shuffle({.window = window})
+         | mr::map(prepare)
+         | mr::batch<&example::pixels, &example::words, &example::answer>(rows)
+         | mr::to_device({.device = s.device});
+  };
+  mr::session training{pairs(data.train, 640, {.size = s.batch / s.accumulate}),
                        {.epochs = s.epochs, .threads = s.threads, .resume = from.position}};
-  mr::session validation{mr::indexed_shards(data.validation)
-                           | mr::map(prepare)
-                           | mr::batch<&example::pixels, &example::words, &example::answer>(
-                               {.size = 96, .drop_last = false})
-                           | mr::to_device({.device = s.device}),
+  mr::session validation{pairs(data.validation, 1, {.size = 96, .drop_last = false}),
                          {.epochs = s.epochs, .threads = s.threads, .announce = false}};
 
   mr::log out(mr::status_line{}, mr::json_lines(s.work + "/train.jsonl"));
