@@ -11,10 +11,12 @@
 #include <millrace/io/lines.hpp>
 #include <millrace/io/shards.hpp>
 #include <millrace/io/token_files.hpp>
+#include <millrace/item/ragged.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/feed.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/stages/batch.hpp>
+#include <millrace/stages/bucket.hpp>
 #include <millrace/stages/expand.hpp>
 #include <millrace/stages/from.hpp>
 #include <millrace/stages/map.hpp>

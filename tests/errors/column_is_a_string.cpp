@@ -1,4 +1,4 @@
-// error: a batch column must be a number, an array, or have shape\(\) with span\(\) or render\(row\)
+// error: a batch column must be a number, an array, a ragged row of numbers, or have shape\(\) with span\(\)
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 

@@ -166,6 +166,34 @@ class Examples(unittest.TestCase):
         self.assertIn("unknown argument '--epoch'", run("train_images", "--epoch", 3, fails=True))
         self.assertIn("no-such.tar", run("train_images", "--data", "no-such.tar", "--val", "no-such.tar", fails=True))
 
+    # ---- pictures with words ----
+
+    def pairs(self, name, *arguments):
+        """(accuracy, updates) of a run of train_pairs, and its folder."""
+        work = self.folder / name
+        printed = run("train_pairs", "--work", work, *arguments)
+        found = re.fullmatch(r"summary: accuracy=(\d\.\d{3}) best=\d\.\d{3} updates=(\d+)\n", printed)
+        return (float(found[1]), int(found[2])) if found else None, work
+
+    def test_pairs_are_learnt_and_a_killed_run_ends_with_the_same_bytes(self):
+        (accuracy, updates), work = self.pairs("pairs")
+        self.assertGreaterEqual(accuracy, 0.95)
+        self.assertEqual(updates, 400)
+        rows = [json.loads(line) for line in (work / "train.jsonl").read_text().splitlines()]
+        padding = [row["padding_share"] for row in rows if "padding_share" in row]
+        self.assertTrue(all(0.1 < share < 0.7 for share in padding), padding)
+        whole = [(work / name).read_bytes() for name in ("last.bin", "best.bin")]
+        self.assertIsNone(self.pairs("pairs", "--stop-after", 137)[0])
+        self.assertNotEqual((work / "last.bin").read_bytes(), whole[0])
+        self.pairs("pairs", "--resume", "--threads", 3, "--device", "copying")
+        self.assertEqual([(work / name).read_bytes() for name in ("last.bin", "best.bin")], whole)
+
+    def test_pairs_with_the_words_of_another_picture_cannot_be_learnt(self):
+        # What is asked for is then a guess between two things that the picture shows.
+        (accuracy, _), _ = self.pairs("rotated", "--rotate-queries")
+        self.assertLess(accuracy, 0.65)
+        self.assertGreater(accuracy, 0.3)
+
     # ---- one's own pictures ----
 
     def test_a_folder_of_pictures_can_be_packed_inspected_and_trained_on(self):

@@ -45,7 +45,7 @@ normalize = functools.partial(Edit, "device/normalize.cuh")
 
 # Statements of the stager.
 COPY_WAITS = "for (std::size_t i = 0; i < target.release_events; ++i) backend_->copy_waits_for(*target.released[i]);"
-COPY = "backend_->copy_to_device(target.data, from.data, batch_bytes_);\n"
+COPY = "backend_->copy_to_device(target.data, from.data, bytes);\n"
 MARK = "        backend_->record_copy(*target.copied);\n"
 STEP_WAITS = "backend_->stream_waits_for(options_.stream, *found->copied);"
 EVERY_STREAM = "for (std::size_t i = 0; i < used_on.size(); ++i)"
@@ -59,7 +59,7 @@ QUEUE_COPY = f"""    bool failed = false;
       target.meta.error = lose_device();
       failed = true;
     }}
-    in_flight_.push_back({{&target, from.slot, failed, queued_ns, from.batch}});
+    in_flight_.push_back({{&target, from.slot, failed, bytes, queued_ns, from.batch}});
 """
 HAND_OUT = """    {
       const std::lock_guard lock(mutex_);

@@ -32,7 +32,12 @@ namespace several_ranks {
 #include "recipe_5.hpp"
 }
 
+namespace pictures_with_words {
+#include "recipe_6.hpp"
+}
+
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
+std::vector<std::uint32_t> pictures_with_words::tokenize(std::string_view) { return {}; }
 
 int main() {
   any_model model;
@@ -41,4 +46,5 @@ int main() {
   own_stage::train({}, model);
   existing_trainer::train(model);
   several_ranks::train(model, "");
+  pictures_with_words::train(model);
 }

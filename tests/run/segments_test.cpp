@@ -120,15 +120,30 @@ TEST_CASE("filter drops what it is told to") {
 // Threads that miss each other's news sleep for ever; small runs of cheap stages give them the most chances.
 TEST_CASE("no run stalls") {
   const stall_watchdog watchdog;
+  const auto thirds = [](int n, std::size_t rows) {
+    return mr::from(numbers(n)) | mr::filter([](const int& i) {
+             if (i == 4620) throw mr::data_error("4620 is no good", "");
+             return i % 3 == 0;
+           }) |
+           mr::map([](int i) { return piece{i, 0}; }) |
+           mr::batch<&piece::parent, &piece::child>({.size = rows, .drop_last = false});
+  };
   for (int n = 200; n < 500; ++n) {
     auto options = quiet(1 + n % 3, 2);
     options.io_threads = 1 + static_cast<unsigned>(n / 3 % 4);
-    const auto all = run_all(mr::from(numbers(n)) | mr::filter([](const int& i) { return i % 3 == 0; }) |
-                                 mr::map([](int i) { return piece{i, 0}; }) |
-                                 mr::batch<&piece::parent, &piece::child>({.size = 10, .drop_last = false}),
-                             options);
-    REQUIRE(all.size() == static_cast<std::size_t>((n + 2) / 3) * 2);
+    REQUIRE(run_all(thirds(n, 10), options).size() == static_cast<std::size_t>((n + 2) / 3) * 2);
   }
+  // While batch 8 is kept all that has room fills up, and the rows that end the error's batch find none.
+  mr::session run{thirds(5000, 100), quiet(2)};
+  std::size_t batches = 0;
+  const auto train = [&] {
+    for (auto& b : run) {
+      batches += b.size() == 100;
+      if (batches == 9) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+  };
+  CHECK_THROWS_WITH_AS(train(), doctest::Contains("4620 is no good"), mr::data_error);
+  CHECK(batches == 15);
 }
 
 TEST_CASE("a stage with state runs in order, and finishes at the end of each epoch") {

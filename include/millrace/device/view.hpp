@@ -6,4 +6,5 @@
 #pragma once
 
 #include <millrace/device/stream.hpp>
+#include <millrace/item/padded_view.hpp>
 #include <millrace/item/tensor_view.hpp>

@@ -54,8 +54,8 @@ struct expanding_stage_is_incomplete {
 template <class Column>
 struct not_a_column {
   static_assert(never<Column>,
-                "millrace: a batch column must be a number, an array, or have shape() with span() or "
-                "render(row)");
+                "millrace: a batch column must be a number, an array, a ragged row of numbers, or have shape() with "
+                "span() or render(row)");
 };
 template <class Column, class Item>
 struct column_of_another_type {
@@ -66,6 +66,15 @@ struct column_of_another_type {
 template <class Stage>
 struct after_batch {
   static_assert(never<Stage>, "millrace: only prefetch and to_device may follow batch; put this stage before it");
+};
+template <class Stage>
+struct only_batch_after_bucket {
+  static_assert(never<Stage>, "millrace: only batch<...> may follow bucket; put this stage before it");
+};
+template <class Column>
+struct bucket_needs_a_length {
+  static_assert(never<Column>,
+                "millrace: bucket<...> needs a column with a length: a ragged one, or an integer that says it");
 };
 template <class Arrives, class Stage>
 struct needs_batch_first {

@@ -43,6 +43,25 @@ template <class Stage>
 concept takes_batches = requires {
   typename Stage::batch_mark;
 };
+/// So are those after `bucket`, which batch alone takes.
+template <class Item>
+concept ends_in_bucket = requires {
+  typename Item::bucket_mark;
+};
+template <class Item>
+struct unwrapped_bucket {
+  using type = Item;
+};
+template <ends_in_bucket Item>
+struct unwrapped_bucket<Item> {
+  using type = typename Item::item;
+};
+template <class Item>
+using item_for_batch = typename unwrapped_bucket<Item>::type;
+template <class Stage>
+concept takes_buckets = requires {
+  typename Stage::takes_buckets_mark;
+};
 
 }  // namespace detail
 
@@ -52,6 +71,9 @@ constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
     return broken_flow{};
   } else if constexpr (detail::ends_in_batch<Item> && !detail::takes_batches<Stage>) {
     diagnose::report<diagnose::after_batch<diagnose::in_stage<Stage>>>();
+    return broken_flow{};
+  } else if constexpr (detail::ends_in_bucket<Item> && !detail::takes_buckets<Stage>) {
+    diagnose::report<diagnose::only_batch_after_bucket<diagnose::in_stage<Stage>>>();
     return broken_flow{};
   } else if constexpr (detail::stage_fits<Stage, Item>) {
     using next = flow<typename Stage::template out<Item>, Source, Stages..., Stage>;

@@ -9,160 +9,22 @@
 // render(row, scratch&). A type that renders several rows better than one also has `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
 // scratch&)`, which is called with 2 to that many; the bits of a row must not depend on its partners.
-// Shapes are fixed by the first item of a run: another shape later is a data_error that names both.
+// Shapes are fixed by the first item of a run: another shape later is a data_error that names both. Rows of varying
+// length are `ragged` (item/ragged.hpp).
+//
+// In a slot all columns of one shape come first. Rows of a ragged one are written where the longest would fit; close()
+// then pads them to the batch's longest and moves them together, so that what a batch uses is one piece.
 #pragma once
 
-#include <millrace/item/bytes.hpp>
-#include <millrace/item/scratch.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/item/batch_extent.hpp>
+#include <millrace/item/column_traits.hpp>
+#include <millrace/item/padded_view.hpp>
 
 #include <algorithm>
-#include <array>
-#include <concepts>
-#include <cstring>
 #include <string>
-#include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
-
-namespace detail {
-
-template <class T>
-struct shape_rank;
-template <std::size_t N>
-struct shape_rank<std::array<std::size_t, N>> {
-  static constexpr std::size_t value = N;
-};
-
-template <class T>
-concept has_shape = requires(const T& t) {
-  shape_rank<std::remove_cvref_t<decltype(t.shape())>>::value;
-};
-template <class T>
-concept has_span = has_shape<T> && requires(const T& t) {
-  { *t.span().data() } -> std::convertible_to<std::remove_cvref_t<decltype(*t.span().data())>>;
-};
-template <class T>
-concept renders_with_scratch = has_shape<T> && requires(const T& t, std::span<typename T::element> row, scratch& s) {
-  t.render(row, s);
-};
-template <class T>
-concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename T::element> row) {
-  t.render(row);
-};
-
-/// How one member type lies in a batch: element type, rank of one row, shape of an item, writing of a row.
-template <class T>
-struct column_traits;
-
-template <tensor_element T>
-struct column_traits<T> {
-  using element = T;
-  static constexpr std::size_t rank = 0;
-  static std::array<std::size_t, 0> shape(const T&) { return {}; }
-  static void render(const T& item, std::span<T> row, scratch&) { row[0] = item; }
-};
-template <tensor_element T, std::size_t N>
-struct column_traits<std::array<T, N>> {
-  using element = T;
-  static constexpr std::size_t rank = 1;
-  static std::array<std::size_t, 1> shape(const std::array<T, N>&) { return {N}; }
-  static void render(const std::array<T, N>& item, std::span<T> row, scratch&) {
-    std::memcpy(row.data(), item.data(), N * sizeof(T));
-  }
-};
-template <tensor_element T>
-struct column_traits<std::vector<T>> {
-  using element = T;
-  static constexpr std::size_t rank = 1;
-  static std::array<std::size_t, 1> shape(const std::vector<T>& item) { return {item.size()}; }
-  static void render(const std::vector<T>& item, std::span<T> row, scratch&) {
-    if (!item.empty()) std::memcpy(row.data(), item.data(), item.size() * sizeof(T));
-  }
-};
-template <>
-struct column_traits<bytes> {
-  using element = std::uint8_t;
-  static constexpr std::size_t rank = 1;
-  static std::array<std::size_t, 1> shape(const bytes& item) { return {item.size()}; }
-  static void render(const bytes& item, std::span<std::uint8_t> row, scratch&) {
-    if (!item.empty()) std::memcpy(row.data(), item.data(), item.size());
-  }
-};
-template <class T>
-  requires renders_with_scratch<T> || renders_alone<T>
-struct column_traits<T> {
-  using element = typename T::element;
-  static constexpr std::size_t rank =
-      shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
-  static auto shape(const T& item) { return item.shape(); }
-  static void render(const T& item, std::span<element> row, scratch& s) {
-    if constexpr (renders_with_scratch<T>) item.render(row, s);
-    else item.render(row);
-  }
-};
-template <has_span T>
-  requires(!renders_with_scratch<T> && !renders_alone<T>)
-struct column_traits<T> {
-  using element = std::remove_cvref_t<decltype(*std::declval<const T&>().span().data())>;
-  static constexpr std::size_t rank =
-      shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
-  static auto shape(const T& item) { return item.shape(); }
-  static void render(const T& item, std::span<element> row, scratch&) {
-    std::memcpy(row.data(), item.span().data(), row.size_bytes());
-  }
-};
-
-template <class T>
-concept renders_together = requires(std::span<const T* const> items,
-                                    std::span<const std::span<typename T::element>> rows, scratch& s) {
-  { T::together } -> std::convertible_to<std::size_t>;
-  T::render_together(items, rows, s);
-};
-
-template <class M>
-struct member_pointer;
-template <class T, class Owner>
-struct member_pointer<T Owner::*> {
-  using type = T;
-  using owner = Owner;
-};
-template <auto M>
-using member_type = typename member_pointer<decltype(M)>::type;
-template <auto M>
-using member_owner = typename member_pointer<decltype(M)>::owner;
-
-template <auto A, auto B>
-constexpr bool same_member() {
-  if constexpr (std::same_as<decltype(A), decltype(B)>) return A == B;
-  else return false;
-}
-
-/// "example::pixels", read off the compiler's own name of this function.
-template <auto M>
-constexpr auto spell_member() {
-  constexpr std::string_view whole = __PRETTY_FUNCTION__;
-  constexpr std::size_t start = whole.find("M = ") + 4;
-  constexpr std::size_t end = whole.find_first_of("];", start);
-  constexpr std::string_view full = whole.substr(start, end - start);
-  constexpr std::string_view name = full.substr(full[0] == '(' || full[0] == '&' ? full.find('&') + 1 : 0);
-  std::array<char, name.size() + 1> text{};
-  for (std::size_t i = 0; i < name.size(); ++i) text[i] = name[i];
-  return text;
-}
-template <auto M>
-inline constexpr auto member_spelling = spell_member<M>();
-
-}  // namespace detail
-
-/// What `batch` accepts as a column.
-template <class T>
-concept column_type = requires {
-  typename detail::column_traits<T>::element;
-};
 
 /// The columns of a batch, named by member pointers. Computes where each lies in a slot and writes rows into it.
 template <auto... Members>
@@ -191,15 +53,23 @@ class columns {
     return name;
   }();
 
+  static constexpr std::size_t ragged =
+      (std::size_t{0} + ... + (detail::ragged_item<detail::member_type<Members>> ? 1 : 0));
+  static_assert(ragged <= batch_extent::most_ragged, "millrace: a batch has at most 8 ragged columns");
+
   /// Fixes all shapes from the first item.
   void fix_shapes(const item& first, std::size_t rows) {
     rows_ = rows;
     bytes_ = 0;
     (fix<Members>(first), ...);
+    if constexpr (ragged > 0) {
+      ragged_at_bytes_ = bytes_;
+      (fix_ragged<Members>(), ...);
+    }
   }
 
   std::size_t rows() const noexcept { return rows_; }
-  /// Bytes of one batch, every column aligned to 256 bytes.
+  /// The most bytes that a batch may have, every column aligned to 256 bytes.
   std::size_t batch_bytes() const noexcept { return bytes_; }
 
   /// Throws the data_error of a shape that differs from the first one's.
@@ -210,21 +80,45 @@ class columns {
     (render_column<Members>(items, base, first, s), ...);
   }
 
+  /// Once all rows of a batch are written, by one thread, where a column is ragged.
+  batch_extent close(std::byte* base, std::size_t rows) const noexcept {
+    batch_extent e{.used_bytes = ragged_at_bytes_};
+    (close_column<Members>(base, rows, e), ...);
+    return e;
+  }
+
+  /// A delivered batch, as views need to know it.
+  struct delivered {
+    std::byte* base = nullptr;
+    std::size_t rows = 0;
+    batch_extent extent{};
+    memory_kind memory = memory_kind::host;
+  };
   template <auto M>
-  auto view(std::byte* base, std::size_t rows, memory_kind memory) const noexcept {
+  auto view(const delivered& b) const noexcept {
     using traits = detail::column_traits<detail::member_type<M>>;
     const auto& place = std::get<index_of<M>()>(places_);
     tensor_view<typename traits::element, traits::rank + 1> v;
-    v.data = reinterpret_cast<typename traits::element*>(base + place.offset_bytes);
-    v.shape[0] = rows;
+    v.shape[0] = b.rows;
     for (std::size_t d = 0; d < traits::rank; ++d) v.shape[d + 1] = place.shape[d];
-    v.memory = memory;
+    v.memory = b.memory;
     v.name = detail::member_spelling<M>.data();
-    return v;
+    if constexpr (is_ragged<M>) {
+      std::size_t at_bytes = ragged_at_bytes_;
+      static_cast<void>((pass_column<M, Members>(b, at_bytes) || ...));
+      if (place.options.fixed) at_bytes = place.offset_bytes;
+      v.data = reinterpret_cast<typename traits::element*>(b.base + at_bytes);
+      v.shape[1] = b.extent.padded_to[ragged_index<M>()];
+      padded_view<typename traits::element, traits::rank + 1> both{.values = v};
+      both.lengths = {.data = reinterpret_cast<std::int32_t*>(b.base + place.lengths_at_bytes), .shape = {b.rows},
+                      .memory = b.memory, .name = v.name};
+      return both;
+    } else {
+      v.data = reinterpret_cast<typename traits::element*>(b.base + place.offset_bytes);
+      return v;
+    }
   }
-  auto views(std::byte* base, std::size_t rows, memory_kind memory) const noexcept {
-    return std::tuple(view<Members>(base, rows, memory)...);
-  }
+  auto views(const delivered& b) const noexcept { return std::tuple(view<Members>(b)...); }
 
   template <auto M>
   static constexpr bool holds = (detail::same_member<M, Members>() || ...);
@@ -238,11 +132,28 @@ class columns {
 
  private:
   template <auto M>
+  static constexpr bool is_ragged = detail::ragged_item<detail::member_type<M>>;
+
+  template <auto M>
   struct column_place {
     std::array<std::size_t, detail::column_traits<detail::member_type<M>>::rank> shape{};
     std::size_t row_elements = 1;
-    std::size_t offset_bytes = 0;
+    std::size_t offset_bytes = 0;   // of a ragged one that is not fixed: until close()
   };
+  template <auto M>
+    requires is_ragged<M>
+  struct column_place<M> {
+    std::array<std::size_t, detail::column_traits<detail::member_type<M>>::rank> shape{};
+    std::size_t row_elements = 1, offset_bytes = 0, lengths_at_bytes = 0;
+    std::remove_cvref_t<decltype(std::declval<const detail::member_type<M>&>().options())> options{};
+
+    std::size_t bytes(std::size_t rows, std::size_t length) const noexcept {
+      return aligned(rows * (row_elements / shape[0]) * length * sizeof(typename detail::member_type<M>::element));
+    }
+  };
+
+  static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
+  std::size_t add_bytes(std::size_t bytes) noexcept { return std::exchange(bytes_, bytes_ + aligned(bytes)); }
 
   template <auto M>
   static constexpr std::size_t index_of() {
@@ -258,9 +169,74 @@ class columns {
     place.shape = traits::shape(first.*M);
     place.row_elements = 1;
     for (const std::size_t extent : place.shape) place.row_elements *= extent;
-    place.offset_bytes = bytes_;
-    const std::size_t column_bytes = rows_ * place.row_elements * sizeof(typename traits::element);
-    bytes_ += (column_bytes + 255) / 256 * 256;
+    if constexpr (is_ragged<M>) {
+      place.options = (first.*M).options();
+      if (place.shape[0] == 0)
+        throw data_error("the column " + std::string(detail::member_spelling<M>.data()) + " is ragged, and the first "
+                         "sample of the run says nothing of its rows",
+                         "Make it with ragged(elements, {.max_length = n})");
+      place.lengths_at_bytes = add_bytes(rows_ * sizeof(std::int32_t));
+      if (!place.options.fixed) return;
+    }
+    place.offset_bytes = add_bytes(rows_ * place.row_elements * sizeof(typename traits::element));
+  }
+
+  // ---- of ragged columns ----
+
+  template <auto M>
+  static constexpr std::size_t ragged_index() {
+    std::size_t i = 0;
+    static_cast<void>(((detail::same_member<M, Members>() || (i += is_ragged<Members>, false)) || ...));
+    return i;
+  }
+  template <auto M>
+  void fix_ragged() {
+    if constexpr (is_ragged<M>) {
+      auto& place = std::get<index_of<M>()>(places_);
+      if (!place.options.fixed) place.offset_bytes = add_bytes(place.bytes(rows_, place.shape[0]));
+    }
+  }
+  /// True at M; columns that lie in front of it are added to `at_bytes`.
+  template <auto M, auto Passed>
+  bool pass_column(const delivered& b, std::size_t& at_bytes) const noexcept {
+    if constexpr (is_ragged<Passed> && !detail::same_member<M, Passed>()) {
+      const auto& place = std::get<index_of<Passed>()>(places_);
+      if (!place.options.fixed) at_bytes += place.bytes(b.rows, b.extent.padded_to[ragged_index<Passed>()]);
+    }
+    return detail::same_member<M, Passed>();
+  }
+  template <auto M>
+  void render_ragged(const detail::member_type<M>& one, std::byte* base, std::size_t row) const {
+    using element = typename detail::member_type<M>::element;
+    const auto& place = std::get<index_of<M>()>(places_);
+    auto* const to = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
+    const auto from = one.elements();
+    if (!from.empty()) std::memcpy(to, from.data(), from.size_bytes());
+    if (place.options.fixed) std::fill(to + from.size(), to + place.row_elements, place.options.padding);
+    reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes)[row] = static_cast<std::int32_t>(one.length());
+  }
+  /// Moves rows towards the front only, each behind the one before it, so none is overwritten before it was moved.
+  template <auto M>
+  void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
+    if constexpr (is_ragged<M>) {
+      using element = typename detail::member_type<M>::element;
+      const auto& place = std::get<index_of<M>()>(places_);
+      const auto* const lengths = reinterpret_cast<const std::int32_t*>(base + place.lengths_at_bytes);
+      std::size_t longest = 0;
+      for (std::size_t i = 0; i < rows; ++i) longest = std::max(longest, static_cast<std::size_t>(lengths[i]));
+      longest = place.options.padded(longest);
+      e.padded_to[ragged_index<M>()] = static_cast<std::uint32_t>(longest);
+      if (place.options.fixed) return;
+      const std::size_t inner = place.row_elements / place.shape[0], row_elements = longest * inner;
+      auto* to = reinterpret_cast<element*>(base + e.used_bytes);
+      const auto* from = reinterpret_cast<const element*>(base + place.offset_bytes);
+      for (std::size_t i = 0; i < rows; ++i, to += row_elements, from += place.row_elements) {
+        const std::size_t there = static_cast<std::size_t>(lengths[i]) * inner;
+        if (to != from) std::memmove(to, from, there * sizeof(element));
+        std::fill(to + there, to + row_elements, place.options.padding);
+      }
+      e.used_bytes += place.bytes(rows, longest);
+    }
   }
 
   template <auto M>
@@ -268,10 +244,16 @@ class columns {
     using traits = detail::column_traits<detail::member_type<M>>;
     const auto& place = std::get<index_of<M>()>(places_);
     const auto shape = traits::shape(one.*M);
+    if constexpr (is_ragged<M>)
+      if (const auto& o = (one.*M).options(); !(o == place.options))
+        throw data_error("the column " + std::string(detail::member_spelling<M>.data()) + " has " + o.describe() +
+                             " here, but " + place.options.describe() + " in the first sample of the run",
+                         "Give all samples the same ragged_options");
     if (shape == place.shape) return;
     throw data_error("the column " + std::string(detail::member_spelling<M>.data()) + " has shape " + to_string(shape) +
                          " here, but " + to_string(place.shape) + " in the first sample of the run",
-                     "Bring every sample to one shape in map(), for instance by a crop or resize to a fixed size");
+                     "Bring every sample to one shape in map(), for instance by a crop or resize to a fixed size; what "
+                     "varies in length can be mr::ragged");
   }
 
   template <auto M>
@@ -284,7 +266,9 @@ class columns {
     const auto row = [&](std::size_t i) {
       return std::span<element>(column + (first + i) * place.row_elements, place.row_elements);
     };
-    if constexpr (detail::renders_together<type>) {
+    if constexpr (is_ragged<M>) {
+      for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(items[i]->*M, base, first + i);
+    } else if constexpr (detail::renders_together<type>) {
       std::array<const type*, type::together> members;
       std::array<std::span<element>, type::together> rows;
       for (std::size_t begin = 0; begin < items.size(); begin += type::together) {
@@ -306,13 +290,15 @@ class columns {
     using traits = detail::column_traits<detail::member_type<M>>;
     std::array<std::size_t, traits::rank + 1> shape{rows_};
     std::copy_n(std::get<index_of<M>()>(places_).shape.begin(), traits::rank, shape.begin() + 1);
-    text += (text.empty() ? "" : ", ") + std::string(detail::member_spelling<M>.data()) + " " + to_string(shape) + " " +
+    text += (text.empty() ? "" : ", ") + std::string(detail::member_spelling<M>.data()) + " " +
+            (is_ragged<M> ? "up to " : "") + to_string(shape) + " " +
             std::string(dtype_name<typename traits::element>());
   }
 
   std::tuple<column_place<Members>...> places_{};
   std::size_t rows_ = 0;
   std::size_t bytes_ = 0;
+  std::size_t ragged_at_bytes_ = 0;   // behind the columns of one shape
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -55,7 +55,7 @@ record origin_of(const T& item) noexcept {
 
 template <class T>
 struct sample {
-  enum class kind : std::uint8_t { item, void_row, epoch_end, failed };
+  enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, failed };
 
   kind what = kind::item;
   std::optional<T> item{};

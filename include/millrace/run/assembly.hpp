@@ -39,8 +39,11 @@ template <auto... Members>
 inline constexpr bool is_batch<batch_stage<Members...>> = true;
 
 template <class Stage>
+inline constexpr bool is_bucket = requires { typename Stage::bucket_mark; };
+
+template <class Stage>
 inline constexpr bool one_row_per_sample =
-    !is_filter<Stage> && !is_expand<Stage> && !std::is_same_v<Stage, shuffle_stage> &&
+    !is_filter<Stage> && !is_expand<Stage> && !is_bucket<Stage> && !std::is_same_v<Stage, shuffle_stage> &&
     !std::is_same_v<Stage, take_stage>;
 
 /// Where items of type Now meet a stage that holds nothing back, or one that is empty at the end of a pass, or neither.
@@ -59,7 +62,7 @@ constexpr replay_start replay_start_of_stage() {
 /// Rows that a packing stage makes are counted one by one behind it.
 template <class... Stages>
 constexpr bool only_maps_before_batch() {
-  return !(is_filter<Stages> || ...) && !(is_expand<Stages> || ...) &&
+  return !(is_filter<Stages> || ...) && !(is_expand<Stages> || ...) && !(is_bucket<Stages> || ...) &&
          !(std::is_same_v<Stages, shuffle_stage> || ...) && !(std::is_same_v<Stages, take_stage> || ...);
 }
 
@@ -143,6 +146,13 @@ class assembly {
                                    stateful_expanding<Now, decltype(stage.expanding)>(std::move(stage.expanding)),
                                    std::move(rest));
       }
+    } else if constexpr (detail::is_bucket<First>) {
+      const std::size_t size = std::get<0>(rest).options.size;
+      return add_serial<In, Now>(
+          std::move(maps), begun, here,
+          typename First::template serial<Now>(stage.options,
+                                               {.most_rows = size, .most_bytes = options_.shuffle_bytes}),
+          std::move(rest));
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
       const plan order({.seed = options_.seed, .parts = 1, .shuffled = true, .window = stage.options.window});
       return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),

@@ -55,18 +55,18 @@ class batch_of {
   }
   ~batch_of() { release(); }
 
-  /// The column of that member: [size(), ...].
+  /// The column of that member: [size(), ...]; of a ragged one its values and its lengths (item/padded_view.hpp).
   template <auto M>
   auto get() const {
     if constexpr (layout::template holds<M>) {
-      return layout_.template view<M>(meta_.data, meta_.rows, from_->backend().memory());
+      return layout_.template view<M>(where());
     } else {
       diagnose::report<diagnose::batch_has_no_such_column<diagnose::column_of<detail::member_type<M>>>>();
       return poison{};
     }
   }
   /// All columns, as a tuple in the order of batch<...>.
-  auto columns() const { return layout_.views(meta_.data, meta_.rows, from_->backend().memory()); }
+  auto columns() const { return layout_.views(where()); }
 
   /// A copy of a view of this batch in host memory, wherever the batch lies. To look at it: it waits for what its
   /// stream has been given so far.
@@ -113,6 +113,10 @@ class batch_of {
   explicit operator bool() const noexcept { return from_ != nullptr; }
 
  private:
+  typename layout::delivered where() const {
+    return {.base = meta_.data, .rows = meta_.rows, .extent = meta_.extent, .memory = from_->backend().memory()};
+  }
+
   std::shared_ptr<delivery> from_;
   ready_batch meta_{};
   layout layout_{};

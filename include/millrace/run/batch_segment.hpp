@@ -90,7 +90,10 @@ class batch_segment final : public pump_work, public component, public final_seg
       render_group(scratch_[seat], {batch, first + done, std::min(together, count - done), look}, sums);
     input_.freed(count, sums.bytes);
     options_.batches->add_digest(batch, sums.digest);
-    options_.batches->rows_done(batch, count);
+    if constexpr (Columns::ragged > 0)
+      options_.batches->rows_done(batch, count,
+                                  [this](std::byte* base, std::size_t rows) { return columns_.close(base, rows); });
+    else options_.batches->rows_done(batch, count);
   }
 
   void room_freed() noexcept override { open_slots(); }   // a slot came back

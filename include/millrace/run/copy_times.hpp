@@ -1,7 +1,7 @@
 // What the copies to a device did with their time: copied, had no batch, had no slot on the device.
 //
 //   { const copy_times::idle idle(times, /*for_room=*/true);  ... the stager sleeps ... }
-//   times.copied({queued, steady_now_ns(), batch});         // once it has arrived
+//   times.copied({queued, steady_now_ns(), batch}, bytes);   // once it has arrived
 //
 // By the host's clock: a copy lasts from when it is queued, or the one before it has arrived, until it has arrived.
 // So on a GPU whose trainer runs ahead it lasts as long as the step that still uses its slot: what was measured there
@@ -33,29 +33,26 @@ class basic_copy_times {
   };
 
   void start() noexcept { started_ns_ = last_ns_ = steady_now_ns(); }
-  void copied(const span_ring::span& s) noexcept {
+  void copied(const span_ring::span& s, std::size_t bytes) noexcept {
     const std::uint64_t from = std::max(s.start_ns, last_ns_);
     const std::uint64_t spent = s.end_ns - std::min(from, s.end_ns);
     last_ns_ = s.end_ns;
     busy_ns_.fetch_add(spent, std::memory_order_relaxed);
     batches_.fetch_add(1, std::memory_order_relaxed);
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
     service_ns_.record(spent);
     spans_.record({from, s.end_ns, s.number});
   }
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
 
-  struct state {
-    std::uint64_t now_ns = 0;
-    std::size_t batch_bytes = 0;
-  };
-  void add_to(flow_figures& f, const state& at) const {
+  void add_to(flow_figures& f, std::uint64_t now_ns) const {
     const std::uint64_t batches = batches_.load(std::memory_order_relaxed);
     stage_figures s{.name = "copy", .kind = stage_kind::copy, .busy_ns = busy_ns_.load(std::memory_order_relaxed)};
     s.items = batches * f.batch_samples;
-    s.bytes = batches * at.batch_bytes;
+    s.bytes = bytes_.load(std::memory_order_relaxed);
     s.service_ns = service_ns_.snapshot();
     // Who waits may have a copy under way meanwhile: what is left beside those is divided as the waits were.
-    const std::uint64_t all = at.now_ns - std::min(started_ns_, at.now_ns);
+    const std::uint64_t all = now_ns - std::min(started_ns_, now_ns);
     const auto rest = static_cast<double>(all - std::min(s.busy_ns, all));
     const auto room = static_cast<double>(for_room_ns_.load()), input = static_cast<double>(for_input_ns_.load());
     s.blocked_ns = static_cast<std::uint64_t>(room > 0 ? rest * room / (room + input) : 0);
@@ -66,7 +63,7 @@ class basic_copy_times {
  private:
   std::uint64_t started_ns_ = 0;
   std::uint64_t last_ns_ = 0;   // of whoever waits for copies
-  std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, for_room_ns_{0}, for_input_ns_{0};
+  std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, bytes_{0}, for_room_ns_{0}, for_input_ns_{0};
   own_histogram service_ns_;
   span_ring spans_;
 };

@@ -128,7 +128,7 @@ class basic_copying_delivery final : public delivery {
   }
 
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
-    times_.add_to(f, {.now_ns = now_ns, .batch_bytes = batch_bytes_});
+    times_.add_to(f, now_ns);
   }
   void add_to(timeline& t, std::uint64_t start_ns) const override {
     t.add_spans("copies", "copy", times_.spans(), start_ns);
@@ -167,6 +167,7 @@ class basic_copying_delivery final : public delivery {
     device_slot* target;
     std::size_t host_slot;
     bool failed;
+    std::size_t bytes;
     std::uint64_t queued_ns, batch;
   };
 
@@ -231,18 +232,19 @@ class basic_copying_delivery final : public delivery {
       if (!target.meta.error) target.meta.error = lost_;
     }
     const std::uint64_t queued_ns = steady_now_ns();
+    const std::size_t bytes = std::min(batch_bytes_, from.extent.used_bytes);
     bool failed = false;
     try {
       if (!target.meta.error) {
         for (std::size_t i = 0; i < target.release_events; ++i) backend_->copy_waits_for(*target.released[i]);
-        backend_->copy_to_device(target.data, from.data, batch_bytes_);
+        backend_->copy_to_device(target.data, from.data, bytes);
         backend_->record_copy(*target.copied);
       }
     } catch (...) {
       target.meta.error = lose_device();
       failed = true;
     }
-    in_flight_.push_back({&target, from.slot, failed, queued_ns, from.batch});
+    in_flight_.push_back({&target, from.slot, failed, bytes, queued_ns, from.batch});
     {
       const std::lock_guard lock(mutex_);
       target.now = state::ready;
@@ -259,7 +261,7 @@ class basic_copying_delivery final : public delivery {
     if (!oldest.failed && try_to_wait(*oldest.target->copied)) free_host_slot(oldest.host_slot);
     // Not in the call's braces, which nvcc loses within a template.
     const span_ring::span copy{oldest.queued_ns, steady_now_ns(), oldest.batch};
-    times_.copied(copy);
+    times_.copied(copy, oldest.bytes);
     in_flight_.pop_oldest();
     bell().ring();
     return true;

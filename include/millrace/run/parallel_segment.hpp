@@ -170,6 +170,7 @@ class parallel_segment final : public pump_work, public component, public room_l
       ++committed_;
       any = true;
     }
+    static_cast<void>(next_->settle());   // of an end that found no room there may be nothing behind
     next_->publish();
     if (any) pump_->set_limit(committed_ + results_.size());
   }

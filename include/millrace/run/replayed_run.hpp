@@ -56,6 +56,7 @@ struct replayed_run_options {
   std::uint64_t take = ~std::uint64_t{0};   ///< samples of each pass
   bool takes = false;             ///< there is a take, there or later
   bool packs = false;             ///< a stage holds what one number says (stages/pack.hpp)
+  bool buckets = false;           ///< batches have as many rows as a stage says (stages/bucket.hpp)
   millrace::ranks ranks{};
   std::size_t most_lanes = 48;
 };
@@ -123,7 +124,7 @@ class replayed_run {
     if (options_.epoch_batches > 0) {
       now_.epoch = now_.step / options_.epoch_batches;
       now_.next_position = now_.step % options_.epoch_batches * now_.global_batch;
-    } else if (batch.rows < options_.rows) {
+    } else if (batch.rows < options_.rows && !options_.buckets) {
       now_.epoch = batch.epoch + 1;   // only an epoch's last batch is short
       now_.next_position = 0;
     } else {

@@ -28,13 +28,17 @@ class sample_sink {
  public:
   virtual ~sample_sink() = default;
 
-  /// Whether put() may be called once. Also works off what an earlier end_epoch() or finish() still has to write.
+  /// Whether put() may be called once. Also works off what an earlier end still has to write.
   virtual bool has_room() = 0;
   virtual void put(sample<T>&& s) = 0;
+  /// The batch ends here, however few rows it has. Only in front of the last segment.
+  virtual void end_batch() {}
   /// No more samples of the current epoch.
   virtual void end_epoch() = 0;
   /// No more samples at all; with an error, it takes the place of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
+  /// Works off what an earlier end still has to write, as far as there is room; whether that is all.
+  virtual bool settle() { return true; }
   /// Makes everything put so far visible to the workers.
   virtual void publish() = 0;
   /// Samples that are visible to the workers and that none has taken yet.

@@ -64,7 +64,7 @@ class serial_segment final : public component, public room_listener, public tick
 
   /// Passes on what is waiting, else takes one sample.
   bool advance() override {
-    if (at_ < waiting_.size()) {
+    if (at_ < waiting_.size() || owes_) {
       const bool moved = pass_on();
       next_->publish();
       return moved;
@@ -137,23 +137,32 @@ class serial_segment final : public component, public room_listener, public tick
     bool moved = false;
     for (; at_ < waiting_.size() && next_->has_room(); ++at_, moved = true) {
       sample<output>& s = waiting_[at_];
-      if (s.what == sample<output>::kind::item) next_->put(std::move(s));
-      else if (s.what == sample<output>::kind::epoch_end) next_->end_epoch();
+      using kind = typename sample<output>::kind;
+      if (s.what == kind::item) next_->put(std::move(s));
+      else if (s.what == kind::batch_end) next_->end_batch();
+      else if (s.what == kind::epoch_end) next_->end_epoch();
       else next_->finish(s.error);
+      owes_ = s.what != kind::item;
+    }
+    if (at_ == waiting_.size() && owes_ && next_->settle()) {
+      owes_ = false;
+      moved = true;
     }
     return moved;
   }
+
+  bool has_room() { return at_ < waiting_.size() ? next_->has_room() : next_->settle(); }
 
   void work() {
     detail::name_worker_thread("millrace-serial");
     while (!stopped_.load()) {
       if (advance()) continue;
-      const bool for_room = at_ < waiting_.size();
+      const bool for_room = at_ < waiting_.size() || owes_;
       const std::uint64_t since = steady_now_ns();
       asleep_for_room_ = for_room;
       asleep_since_ns_.store(since, std::memory_order_release);
       bell_.wait([&] {
-        return stopped_.load() || (for_room ? next_->has_room() : !ended_ && !nothing_available());
+        return stopped_.load() || (for_room ? has_room() : !ended_ && !nothing_available());
       });
       asleep_since_ns_.store(0, std::memory_order_release);
       auto& slept = for_room ? blocked_ns_ : starved_ns_;
@@ -177,6 +186,7 @@ class serial_segment final : public component, public room_listener, public tick
   // Of the stage's thread only.
   std::vector<sample<output>> waiting_;
   std::size_t at_ = 0;
+  bool owes_ = false;   // the next segment may still have to write what an end needs
   bool ended_ = false;
 };
 

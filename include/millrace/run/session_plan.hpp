@@ -96,6 +96,10 @@ constexpr bool has_packing(const std::tuple<Stages...>&) {
   return (is_packing<Stages> || ...);
 }
 template <class... Stages>
+constexpr bool has_buckets(const std::tuple<Stages...>&) {
+  return (is_bucket<Stages> || ...);
+}
+template <class... Stages>
 constexpr bool has_take(const std::tuple<Stages...>&) {
   return (std::is_same_v<Stages, take_stage> || ...);
 }
@@ -103,8 +107,8 @@ constexpr bool has_take(const std::tuple<Stages...>&) {
 template <class Stages>
 void check_rows(const Stages& stages) {
   if (!has_one_row_per_sample(stages))
-    throw setup_error("an indexed source has one row for each sample, and expand, filter, take or a later shuffle "
-                      "would change that",
+    throw setup_error("an indexed source has one row for each sample, and expand, filter, take, bucket or a later "
+                      "shuffle would change that",
                       "Use shards(), or leave out that stage");
 }
 
@@ -145,6 +149,7 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
                                                                .take = leading_take(flow.stages),
                                                                .takes = has_take(flow.stages),
                                                                .packs = has_packing(flow.stages),
+                                                               .buckets = has_buckets(flow.stages),
                                                                .ranks = o.session.ranks,
                                                                .most_lanes = most_lanes<Source>(o.session.lanes)});
   }

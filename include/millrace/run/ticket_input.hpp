@@ -53,7 +53,15 @@ class ticket_input final : public sample_sink<T> {
     if (options_.batches && !count_row(s)) return;
     put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(*s.item), std::memory_order_relaxed);
     ring_.put(next_++, std::move(s));
-    if (options_.batches && next_ % options_.group == 0) end_batch(false);
+    if (options_.batches && next_ % options_.group == 0) count_batch(false);
+  }
+
+  void end_batch() override {
+    const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
+    if (partial == 0) return;   // it is full, or was delivered before the run went on
+    pads_ = options_.group - partial;
+    count_batch(false);
+    settle();
   }
 
   void end_epoch() override {
@@ -70,7 +78,7 @@ class ticket_input final : public sample_sink<T> {
     if (options_.drop_partial)
       for (std::size_t i = 0; i < partial; ++i) drop(--next_);
     else pads_ = partial > 0 ? options_.group - partial : 0;
-    if (pads_ > 0) end_batch(true);
+    if (pads_ > 0) count_batch(true);
     if (next_ + pads_ == epoch_start_) {
       // Gone on with at an epoch's end there is nothing left of it, and nothing wrong.
       if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial));
@@ -93,6 +101,22 @@ class ticket_input final : public sample_sink<T> {
     const std::uint64_t end = next_ + (pending_ ? 1 : 0) + pads_;
     if (options_.batches) options_.batches->set_end(end / options_.group);
     settle();
+  }
+
+  bool settle() override {
+    bool wrote = false;
+    while ((pending_ || pads_ > 0) && ring_.has_room(next_)) {
+      if (pending_) {
+        ring_.put(next_++, {.what = pending_->what, .error = std::move(pending_->error)});
+        pending_.reset();
+      } else {
+        ring_.put(next_++, {.what = sample<T>::kind::void_row});
+        --pads_;
+      }
+      wrote = true;
+    }
+    if (wrote) publish();
+    return !pending_ && pads_ == 0;
   }
 
   void publish() override {
@@ -141,12 +165,12 @@ class ticket_input final : public sample_sink<T> {
     return ++row_.rows_of_run > options_.borders.skipped_rows;
   }
 
-  void end_batch(bool ends_pass) {
+  void count_batch(bool ends_pass) {
     const batch_borders& b = options_.borders;
     row_.ends_pass = ends_pass;
     if (b.log) b.log->batch_ends(row_);
     if (b.epoch_batches == 0) return;
-    const std::uint64_t batch = next_ / options_.group, step = b.first_step + batch;
+    const std::uint64_t batch = (next_ + pads_) / options_.group, step = b.first_step + batch;
     if (step % b.epoch_batches == 0) options_.batches->mark_epoch_start(batch);
     if (step < b.end_step) return;
     complete_ = true;
@@ -169,23 +193,6 @@ class ticket_input final : public sample_sink<T> {
   void add_entry(typename sample<T>::kind what, std::exception_ptr error) {
     pending_ = end_entry{what, std::move(error)};
     settle();
-  }
-
-  /// Writes what an end still owes, as far as there is room; true when nothing is owed.
-  bool settle() {
-    bool wrote = false;
-    while ((pending_ || pads_ > 0) && ring_.has_room(next_)) {
-      if (pending_) {
-        ring_.put(next_++, {.what = pending_->what, .error = std::move(pending_->error)});
-        pending_.reset();
-      } else {
-        ring_.put(next_++, {.what = sample<T>::kind::void_row});
-        --pads_;
-      }
-      wrote = true;
-    }
-    if (wrote) publish();
-    return !pending_ && pads_ == 0;
   }
 
   struct end_entry {

@@ -27,10 +27,11 @@ struct batched {
 
 template <auto... Members>
 struct batch_stage : stage_tag {
+  using takes_buckets_mark = void;
   batch_options options{};
 
   template <class In>
-  static constexpr bool fits = (std::same_as<detail::member_owner<Members>, In> && ...);
+  static constexpr bool fits = (std::same_as<detail::member_owner<Members>, detail::item_for_batch<In>> && ...);
   template <class In>
   using out = batched<Members...>;
 

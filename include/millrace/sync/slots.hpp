@@ -16,7 +16,7 @@
 // same error whatever the timing.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/item/batch_extent.hpp>
 #include <millrace/sync/doorbell.hpp>
 
 #include <algorithm>
@@ -37,6 +37,7 @@ struct ready_batch {
   std::uint64_t epoch = 0;
   std::size_t rows = 0;   ///< fewer than the batch size only for a short last batch
   std::uint64_t digest = 0;   ///< of its rows, wrapping
+  batch_extent extent{};
   std::exception_ptr error{};
 };
 
@@ -102,10 +103,17 @@ class slots {
     s.error_position = position;
   }
 
-  /// The last rows of a batch make it READY; true for the caller that did.
-  bool rows_done(std::uint64_t batch, std::size_t n) {
+  /// What closes batches that need no closing.
+  struct nothing_to_close {
+    batch_extent operator()(std::byte*, std::size_t) const noexcept { return {}; }
+  };
+  /// The last rows of a batch make it READY; true for the caller that did. It calls close(data, rows) before, unless a
+  /// row failed.
+  template <class Close = nothing_to_close>
+  bool rows_done(std::uint64_t batch, std::size_t n, const Close& close = {}) {
     slot& s = at(batch);
     if (s.to_come.fetch_sub(n, std::memory_order_acq_rel) != n) return false;
+    if (!s.error) s.extent = close(s.data, rows_ - s.void_rows.load(std::memory_order_relaxed));
     {
       const std::lock_guard lock(mutex_);
       s.ready = true;
@@ -162,7 +170,7 @@ class slots {
         const std::size_t rows = rows_ - s.void_rows.load(std::memory_order_relaxed);
         return {outcome::ready,
                 {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows,
-                 s.digest.load(std::memory_order_relaxed), s.error}};
+                 s.digest.load(std::memory_order_relaxed), s.extent, s.error}};
       }
     }
     return {stopped_ ? outcome::stopped : outcome::not_yet, {}};
@@ -214,6 +222,7 @@ class slots {
     std::uint64_t batch = unknown, epoch = 0, error_position = unknown;
     std::atomic<std::size_t> to_come{0}, void_rows{0};
     std::atomic<std::uint64_t> digest{0};
+    batch_extent extent{};
     std::exception_ptr error;
     bool ready = false;
   };

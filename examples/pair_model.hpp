@@ -1,0 +1,199 @@
+// A model of pictures and questions in plain C++: a dense layer for the picture, the mean of the words' embeddings,
+// their product, and a dense layer for the answer (after Antol et al., "VQA: Visual Question Answering", ICCV 2015);
+// Adam (Kingma and Ba, ICLR 2015).
+//
+//   pair_model model({.side = 12, .words = 27, .answers = 8});
+//   auto seen = model.backward(pixels, words, answers);      // [B, side, side, 3] u8, a ragged column of u32, [B] i32
+//   model.update(4e-3);                                      // the mean over all backward() since the last update
+//   model.save("last.bin", note);   std::string note = model.load("last.bin");
+//
+// Padding is not looked at: a row of words ends at its length. Threads: one. The same calls give the same bits. Errors:
+// setup_error for shapes and ids that do not fit, io_error and data_error from save and load.
+#pragma once
+
+#include "network_file.hpp"
+
+#include <millrace/base/random.hpp>
+#include <millrace/item/padded_view.hpp>
+#include <millrace/item/tensor.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+struct pair_model_options {
+  std::size_t side = 12, words = 1, answers = 2, width = 32;
+  std::uint64_t seed = 1;
+};
+
+/// What a pass over a batch has seen.
+struct answers_seen {
+  double loss_sum = 0;
+  std::size_t correct = 0, samples = 0;
+
+  double mean_loss() const { return loss_sum / static_cast<double>(samples); }
+  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
+  void add(const answers_seen& o) {
+    loss_sum += o.loss_sum;
+    correct += o.correct;
+    samples += o.samples;
+  }
+};
+
+class pair_model {
+ public:
+  using pixels_view = millrace::tensor_view<std::uint8_t, 4>;
+  using words_view = millrace::padded_view<std::uint32_t, 2>;
+  using answers_view = millrace::tensor_view<std::int32_t, 1>;
+
+  explicit pair_model(const pair_model_options& o)
+      : options_(o),
+        pixels_(o.side * o.side * 3),
+        embedding_at_(pixels_ * o.width),
+        bias_at_(embedding_at_ + o.words * o.width),
+        outer_at_(bias_at_ + o.width),
+        outer_bias_at_(outer_at_ + o.width * o.answers),
+        weights_(outer_bias_at_ + o.answers),
+        gradient_(weights_.size()),
+        moment_1_(weights_.size()),
+        moment_2_(weights_.size()) {
+    millrace::draw random({.seed = o.seed});
+    const auto fill = [&](std::size_t from, std::size_t to, double reach) {
+      for (std::size_t i = from; i < to; ++i) weights_[i] = static_cast<float>(random.uniform(-reach, reach));
+    };
+    fill(0, embedding_at_, 1.7 / std::sqrt(static_cast<double>(pixels_)));
+    fill(embedding_at_, bias_at_, 1);
+    fill(outer_at_, outer_bias_at_, 1.7 / std::sqrt(static_cast<double>(o.width)));
+  }
+
+  answers_seen backward(pixels_view pixels, const words_view& words, answers_view answers) {
+    return run(pixels, words, answers, true);
+  }
+  answers_seen evaluate(pixels_view pixels, const words_view& words, answers_view answers) {
+    return run(pixels, words, answers, false);
+  }
+  /// [B, answers] of the last call; valid until the next.
+  millrace::tensor_view<const float, 2> logits() const {
+    return {.data = logits_.data(), .shape = {logits_.size() / options_.answers, options_.answers}, .name = "logits"};
+  }
+
+  void update(double rate) {
+    if (waiting_samples_ == 0) return;
+    constexpr double keep_1 = 0.9, keep_2 = 0.999;
+    ++updates_;
+    const double bias_1 = 1 - std::pow(keep_1, static_cast<double>(updates_));
+    const double bias_2 = 1 - std::pow(keep_2, static_cast<double>(updates_));
+    const auto scale = static_cast<float>(1 / static_cast<double>(std::exchange(waiting_samples_, 0)));
+    const auto rate_1 = static_cast<float>(rate / bias_1), unbias_2 = static_cast<float>(1 / bias_2);
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      const float g = std::exchange(gradient_[i], 0.0F) * scale;
+      moment_1_[i] += (g - moment_1_[i]) * static_cast<float>(1 - keep_1);
+      moment_2_[i] += (g * g - moment_2_[i]) * static_cast<float>(1 - keep_2);
+      weights_[i] -= rate_1 * moment_1_[i] / (std::sqrt(moment_2_[i] * unbias_2) + 1e-8F);
+    }
+  }
+  std::uint64_t updates() const { return updates_; }
+
+  /// Weights and optimiser, behind an update; load() goes on exactly from there, and gives back the note.
+  void save(const std::string& path, std::string_view note) const {
+    std::vector<float> state;
+    for (const auto* part : {&weights_, &moment_1_, &moment_2_}) state.insert(state.end(), part->begin(), part->end());
+    network_file::write(path, file_head(), {.values = std::as_bytes(std::span(state)), .note = note});
+  }
+  std::string load(const std::string& path) {
+    std::vector<float> state(3 * weights_.size());
+    auto [updates, note] = network_file::read(path, file_head(), std::as_writable_bytes(std::span(state)));
+    updates_ = updates;
+    auto from = state.begin();
+    for (auto* part : {&weights_, &moment_1_, &moment_2_}) {
+      std::copy_n(from, weights_.size(), part->begin());
+      from += static_cast<std::ptrdiff_t>(weights_.size());
+    }
+    return note;
+  }
+
+ private:
+  answers_seen run(pixels_view pixels, const words_view& words, answers_view answers, bool learn) {
+    const std::size_t rows = answers.shape[0], longest = words.values.shape[1];
+    const std::array<std::size_t, 4> expected{rows, options_.side, options_.side, 3};
+    if (pixels.shape != expected || words.lengths.shape[0] != rows)
+      throw millrace::setup_error("the model got pixels " + millrace::to_string(pixels.shape) + " and words " +
+                                      millrace::to_string(words.values.shape) + ", expected pixels " +
+                                      millrace::to_string(expected),
+                                  "Resize to the model's side, and cut all columns to the same batch");
+    logits_.assign(rows * options_.answers, 0);
+    answers_seen seen;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto length = static_cast<std::size_t>(words.lengths.host()[i]);
+      const std::span<const std::uint32_t> query = words.values.host().subspan(i * longest, length);
+      const auto answer = static_cast<std::size_t>(answers.host()[i]);
+      if (answer >= options_.answers || std::any_of(query.begin(), query.end(), [&](std::uint32_t w) {
+            return w >= options_.words;
+          }))
+        throw millrace::setup_error("an answer or a word has an id that the model does not know",
+                                    "Make the model for the vocabulary of the data");
+      run_row(pixels.host().subspan(i * pixels_, pixels_), query, {i, answer}, learn, seen);
+    }
+    if (learn) waiting_samples_ += rows;
+    return seen;
+  }
+
+  struct target {
+    std::size_t row, answer;
+  };
+  void run_row(std::span<const std::uint8_t> pixels, std::span<const std::uint32_t> query, target at, bool learn,
+               answers_seen& seen) {
+    const std::size_t width = options_.width, count = options_.answers;
+    std::vector<float> input(pixels_), picture(width), text(width), error(count);
+    for (std::size_t p = 0; p < pixels_; ++p) input[p] = static_cast<float>(pixels[p]) / 128 - 0.5F;
+    std::copy_n(&weights_[bias_at_], width, picture.begin());
+    for (std::size_t p = 0; p < pixels_; ++p)
+      for (std::size_t h = 0; h < width; ++h) picture[h] += input[p] * weights_[p * width + h];
+    for (float& h : picture) h = std::tanh(h);
+    const float share = query.empty() ? 0 : 1 / static_cast<float>(query.size());
+    for (const std::uint32_t w : query)
+      for (std::size_t h = 0; h < width; ++h) text[h] += share * weights_[embedding_at_ + w * width + h];
+
+    float* const logits = &logits_[at.row * count];
+    std::copy_n(&weights_[outer_bias_at_], count, logits);
+    for (std::size_t h = 0; h < width; ++h)
+      for (std::size_t a = 0; a < count; ++a) logits[a] += picture[h] * text[h] * weights_[outer_at_ + h * count + a];
+    const float highest = *std::max_element(logits, logits + count);
+    float sum = 0;
+    for (std::size_t a = 0; a < count; ++a) sum += error[a] = std::exp(logits[a] - highest);
+    for (float& e : error) e /= sum;
+    seen.loss_sum += static_cast<double>(std::log(sum) - (logits[at.answer] - highest));
+    seen.correct += static_cast<std::size_t>(std::max_element(logits, logits + count) - logits) == at.answer;
+    ++seen.samples;
+    if (!learn) return;
+
+    error[at.answer] -= 1;
+    for (std::size_t a = 0; a < count; ++a) gradient_[outer_bias_at_ + a] += error[a];
+    for (std::size_t h = 0; h < width; ++h) {
+      float slope = 0;
+      for (std::size_t a = 0; a < count; ++a) {
+        gradient_[outer_at_ + h * count + a] += picture[h] * text[h] * error[a];
+        slope += weights_[outer_at_ + h * count + a] * error[a];
+      }
+      for (const std::uint32_t w : query) gradient_[embedding_at_ + w * width + h] += slope * picture[h] * share;
+      picture[h] = slope * text[h] * (1 - picture[h] * picture[h]);   // now its slope
+      gradient_[bias_at_ + h] += picture[h];
+    }
+    for (std::size_t p = 0; p < pixels_; ++p)
+      for (std::size_t h = 0; h < width; ++h) gradient_[p * width + h] += input[p] * picture[h];
+  }
+
+  network_file::head file_head() const {
+    return {.mark = 0x316c65646f6d7271U, .side = options_.side, .classes = options_.answers,
+            .values_bytes = 3 * weights_.size() * sizeof(float), .updates = updates_};
+  }
+
+  pair_model_options options_;
+  std::size_t pixels_, embedding_at_, bias_at_, outer_at_, outer_bias_at_;
+  std::vector<float> weights_, gradient_, moment_1_, moment_2_, logits_;
+  std::size_t waiting_samples_ = 0;
+  std::uint64_t updates_ = 0;
+};

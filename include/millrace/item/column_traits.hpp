@@ -1,0 +1,173 @@
+// Which member types may be columns of a batch, and how one lies there: element type, shape, writing of a row.
+//
+//   static_assert(mr::column_type<mr::picture>);
+//   detail::column_traits<std::vector<float>>::render(item, row, scratch);
+//
+// The list of what may be a column: item/columns.hpp. Errors: none. Threads: pure.
+#pragma once
+
+#include <millrace/item/bytes.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/item/tensor.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+template <class T>
+struct shape_rank;
+template <std::size_t N>
+struct shape_rank<std::array<std::size_t, N>> {
+  static constexpr std::size_t value = N;
+};
+
+template <class T>
+concept has_shape = requires(const T& t) {
+  shape_rank<std::remove_cvref_t<decltype(t.shape())>>::value;
+};
+template <class T>
+concept has_span = has_shape<T> && requires(const T& t) {
+  { *t.span().data() } -> std::convertible_to<std::remove_cvref_t<decltype(*t.span().data())>>;
+};
+template <class T>
+concept renders_with_scratch = has_shape<T> && requires(const T& t, std::span<typename T::element> row, scratch& s) {
+  t.render(row, s);
+};
+template <class T>
+concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename T::element> row) {
+  t.render(row);
+};
+
+/// How one member type lies in a batch: element type, rank of one row, shape of an item, writing of a row.
+template <class T>
+struct column_traits;
+
+template <tensor_element T>
+struct column_traits<T> {
+  using element = T;
+  static constexpr std::size_t rank = 0;
+  static std::array<std::size_t, 0> shape(const T&) { return {}; }
+  static void render(const T& item, std::span<T> row, scratch&) { row[0] = item; }
+};
+template <tensor_element T, std::size_t N>
+struct column_traits<std::array<T, N>> {
+  using element = T;
+  static constexpr std::size_t rank = 1;
+  static std::array<std::size_t, 1> shape(const std::array<T, N>&) { return {N}; }
+  static void render(const std::array<T, N>& item, std::span<T> row, scratch&) {
+    std::memcpy(row.data(), item.data(), N * sizeof(T));
+  }
+};
+template <tensor_element T>
+struct column_traits<std::vector<T>> {
+  using element = T;
+  static constexpr std::size_t rank = 1;
+  static std::array<std::size_t, 1> shape(const std::vector<T>& item) { return {item.size()}; }
+  static void render(const std::vector<T>& item, std::span<T> row, scratch&) {
+    if (!item.empty()) std::memcpy(row.data(), item.data(), item.size() * sizeof(T));
+  }
+};
+template <>
+struct column_traits<bytes> {
+  using element = std::uint8_t;
+  static constexpr std::size_t rank = 1;
+  static std::array<std::size_t, 1> shape(const bytes& item) { return {item.size()}; }
+  static void render(const bytes& item, std::span<std::uint8_t> row, scratch&) {
+    if (!item.empty()) std::memcpy(row.data(), item.data(), item.size());
+  }
+};
+template <class T>
+  requires renders_with_scratch<T> || renders_alone<T>
+struct column_traits<T> {
+  using element = typename T::element;
+  static constexpr std::size_t rank =
+      shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
+  static auto shape(const T& item) { return item.shape(); }
+  static void render(const T& item, std::span<element> row, scratch& s) {
+    if constexpr (renders_with_scratch<T>) item.render(row, s);
+    else item.render(row);
+  }
+};
+template <has_span T>
+  requires(!renders_with_scratch<T> && !renders_alone<T>)
+struct column_traits<T> {
+  using element = std::remove_cvref_t<decltype(*std::declval<const T&>().span().data())>;
+  static constexpr std::size_t rank =
+      shape_rank<std::remove_cvref_t<decltype(std::declval<const T&>().shape())>>::value;
+  static auto shape(const T& item) { return item.shape(); }
+  static void render(const T& item, std::span<element> row, scratch&) {
+    std::memcpy(row.data(), item.span().data(), row.size_bytes());
+  }
+};
+
+/// Rows of varying length, as item/ragged.hpp has them; shape() is that of the longest.
+template <class T>
+concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
+    !std::same_as<typename T::element, bool> && requires(const T& t) {
+  { t.elements() } -> std::same_as<std::span<const typename T::element>>;
+  t.options().padded(t.length());
+};
+template <ragged_item T>
+struct column_traits<T> {
+  using element = typename T::element;
+  static constexpr std::size_t rank = T::rank;
+  static auto shape(const T& item) { return item.shape(); }
+};
+
+template <class T>
+concept renders_together = requires(std::span<const T* const> items,
+                                    std::span<const std::span<typename T::element>> rows, scratch& s) {
+  { T::together } -> std::convertible_to<std::size_t>;
+  T::render_together(items, rows, s);
+};
+
+template <class M>
+struct member_pointer;
+template <class T, class Owner>
+struct member_pointer<T Owner::*> {
+  using type = T;
+  using owner = Owner;
+};
+template <auto M>
+using member_type = typename member_pointer<decltype(M)>::type;
+template <auto M>
+using member_owner = typename member_pointer<decltype(M)>::owner;
+
+template <auto A, auto B>
+constexpr bool same_member() {
+  if constexpr (std::same_as<decltype(A), decltype(B)>) return A == B;
+  else return false;
+}
+
+/// "example::pixels", read off the compiler's own name of this function.
+template <auto M>
+constexpr auto spell_member() {
+  constexpr std::string_view whole = __PRETTY_FUNCTION__;
+  constexpr std::size_t start = whole.find("M = ") + 4;
+  constexpr std::size_t end = whole.find_first_of("];", start);
+  constexpr std::string_view full = whole.substr(start, end - start);
+  constexpr std::string_view name = full.substr(full[0] == '(' || full[0] == '&' ? full.find('&') + 1 : 0);
+  std::array<char, name.size() + 1> text{};
+  for (std::size_t i = 0; i < name.size(); ++i) text[i] = name[i];
+  return text;
+}
+template <auto M>
+inline constexpr auto member_spelling = spell_member<M>();
+
+}  // namespace detail
+
+/// What `batch` accepts as a column.
+template <class T>
+concept column_type = requires {
+  typename detail::column_traits<T>::element;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

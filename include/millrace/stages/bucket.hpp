@@ -1,0 +1,181 @@
+// bucket: samples of like length come into one batch, of as many rows as a budget of tokens allows.
+//
+//   flow | mr::map(prepare)                                                       // example: a ragged column `words`
+//        | mr::bucket<&example::words>({.boundaries = {16, 64, 256}, .tokens = 4096})
+//        | mr::batch<&example::words, &example::label>({.size = 256})             // 256, 64 and 16 rows
+//
+// The column is ragged, or a number that says the length. A sample comes into the bucket of the first boundary that
+// its length does not exceed; one of boundary n has tokens / n rows, at most batch's size, so rows x longest never
+// exceeds `tokens`. A bucket that is full is the next batch; b.size() says its rows. What is left over at the end of a
+// pass, and every `flush_every` samples, goes to the next longer bucket and so on, so that one batch at most is short
+// then. Every sample comes once, and none is dropped, whatever drop_last says.
+// The order is the same for any number of threads. A resumed run reads again from where the buckets were last empty: at
+// most flush_every samples, and the shards that the shuffle window spans. Several ranks need epoch_batches, which gives
+// each so many batches; they hold each rank's own samples, so rows and lengths differ between ranks, and a mean over
+// all ranks has to be divided by the sum of their sizes.
+// Held: fewer samples than all buckets have rows. Errors: setup_error for options; data_error for a length above the
+// last boundary. Threads: one of its own.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/flow/diagnose.hpp>
+#include <millrace/item/columns.hpp>
+#include <millrace/item/sample.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct bucket_options {
+  std::vector<std::size_t> boundaries{};   ///< greatest lengths, ascending
+  std::size_t tokens = 0;                  ///< most that a batch may have with its padding; at least the last boundary
+  std::uint64_t flush_every = 65'536;      ///< samples; what a resumed run may have to read again
+};
+
+namespace detail {
+
+template <class Column>
+concept says_a_length = std::integral<Column> || requires(const Column& c) {
+  { c.length() } -> std::convertible_to<std::size_t>;
+};
+
+/// The stage at work, in the shape that serial_segment wants (run/serial_stages.hpp).
+template <class T, auto Column>
+class bucketing {
+ public:
+  using output = T;
+  static constexpr const char* name = "bucket";
+  static constexpr bool one_for_one = true;
+
+  struct limits {
+    std::size_t most_rows, most_bytes;
+  };
+  bucketing(const bucket_options& o, const limits& most) : flush_every_(o.flush_every), most_bytes_(most.most_bytes) {
+    for (const std::size_t b : o.boundaries) buckets_.push_back({b, std::min(most.most_rows, o.tokens / b), {}});
+  }
+
+  void push(sample<T> s, std::vector<sample<T>>& out) {
+    // Only between two samples of the source, so that a run can be gone on with at the first of the next.
+    if (since_flush_ >= flush_every_ && s.place != last_place_) flush(out);
+    last_place_ = s.place;
+    if (since_flush_++ == 0) {
+      first_place_ = s.place;
+      first_epoch_ = s.epoch;
+    }
+    s.place = first_place_;
+    s.epoch = first_epoch_;   // lanes begin their passes one by one
+    bucket& into = bucket_of(length_of(*s.item));
+    held_bytes_ += held_bytes_of(*s.item);
+    if (held_bytes_ > most_bytes_)
+      throw setup_error("the buckets hold " + std::to_string(held_bytes_) + " bytes, more than the budget of " +
+                            std::to_string(most_bytes_) + " bytes",
+                        "Choose fewer boundaries, fewer tokens, or a larger session_options::memory_bytes");
+    into.samples.push_back(std::move(s));
+    if (into.samples.size() == into.rows) give(into.samples, into.rows, out);
+  }
+  void end_epoch(std::vector<sample<T>>& out) { flush(out); }
+
+ private:
+  struct bucket {
+    std::size_t boundary, rows;
+    std::vector<sample<T>> samples;
+  };
+
+  static std::size_t length_of(const T& item) {
+    const auto& column = item.*Column;
+    if constexpr (requires { column.length(); }) return column.length();
+    else return static_cast<std::size_t>(column);
+  }
+  bucket& bucket_of(std::size_t length) {
+    for (bucket& b : buckets_)
+      if (length <= b.boundary) return b;
+    throw data_error("the column " + std::string(member_spelling<Column>.data()) + " has length " +
+                         std::to_string(length) + ", more than the last boundary of bucket(), " +
+                         std::to_string(buckets_.back().boundary),
+                     "Add a boundary, or have ragged_options truncate what is longer");
+  }
+
+  /// The first `rows` of them are a batch.
+  void give(std::vector<sample<T>>& from, std::size_t rows, std::vector<sample<T>>& out) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      held_bytes_ -= held_bytes_of(*from[i].item);
+      out.push_back(std::move(from[i]));
+    }
+    from.erase(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(rows));
+    out.emplace_back().what = sample<T>::kind::batch_end;
+  }
+  void flush(std::vector<sample<T>>& out) {
+    std::vector<sample<T>> left;
+    for (bucket& b : buckets_) {
+      for (sample<T>& s : b.samples) left.push_back(std::move(s));
+      b.samples.clear();
+      while (left.size() >= b.rows) give(left, b.rows, out);
+    }
+    if (!left.empty()) give(left, left.size(), out);
+    since_flush_ = 0;
+  }
+
+  std::vector<bucket> buckets_;
+  std::uint64_t flush_every_;
+  std::size_t most_bytes_, held_bytes_ = 0;
+  std::uint64_t since_flush_ = 0;   // samples, all buckets together
+  std::uint64_t first_place_ = 0, first_epoch_ = 0, last_place_ = 0;   // of those
+};
+
+inline void check(const bucket_options& o) {
+  const auto not_ascending = [](std::size_t a, std::size_t b) { return a >= b; };
+  if (o.boundaries.empty() || o.boundaries.front() == 0 ||
+      std::adjacent_find(o.boundaries.begin(), o.boundaries.end(), not_ascending) != o.boundaries.end())
+    throw setup_error("bucket() needs ascending boundaries from 1 on",
+                      "Say .boundaries = {16, 64, 256}, for instance");
+  if (o.tokens < o.boundaries.back())
+    throw setup_error("bucket() allows a batch " + std::to_string(o.tokens) + " tokens, fewer than one row of " +
+                          std::to_string(o.boundaries.back()),
+                      "Set bucket_options::tokens to a multiple of the last boundary");
+  if (o.flush_every == 0) throw setup_error("bucket({.flush_every = 0}) fills none", "Choose many batches' rows");
+}
+
+}  // namespace detail
+
+/// The item of a flow after bucket: only batch takes it.
+template <class Item>
+struct bucketed {
+  using bucket_mark = void;
+  using item = Item;
+};
+
+template <auto Column>
+struct bucket_stage : stage_tag {
+  using bucket_mark = void;
+  bucket_options options{};
+
+  template <class In>
+  static constexpr bool fits = std::same_as<detail::member_owner<Column>, In>;
+  template <class In>
+  using out = bucketed<In>;
+  template <class In>
+  using serial = detail::bucketing<In, Column>;
+
+  template <class In>
+  static constexpr void explain() {
+    using namespace diagnose;
+    report<stages_do_not_fit<arrives<In>, wanted<detail::member_owner<Column>>, in_stage<bucket_stage>>>();
+  }
+};
+
+template <auto Column>
+auto bucket(bucket_options options) {
+  if constexpr (detail::says_a_length<detail::member_type<Column>>) {
+    detail::check(options);
+    return bucket_stage<Column>{{}, std::move(options)};
+  } else {
+    diagnose::report<diagnose::bucket_needs_a_length<diagnose::column_of<detail::member_type<Column>>>>();
+    return broken_stage{};
+  }
+}
+
+}  // namespace millrace::inline MILLRACE_ABI
