@@ -16,6 +16,8 @@
 
 #include <millrace/report.hpp>
 
+#include <map>
+
 namespace mr = millrace;
 
 namespace {

@@ -14,6 +14,9 @@
 #include "parts/emulated_accelerator.hpp"
 #include "photo_sets.hpp"
 
+#include <map>
+#include <optional>
+
 namespace mr = millrace;
 
 namespace {

@@ -13,9 +13,11 @@
 
 #include <millrace/report/what_if.hpp>
 
+#include <array>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <sys/mman.h>
@@ -121,7 +123,7 @@ struct trial {
 
 void attempt(trial& t) {
   bench::sleeping_settings s = plant(t.where, t.ratio, t.seed);
-  mr::flow_figures f = bench::run_asleep(s).figures;
+  mr::flow_figures f = bench::run_asleep(s);
   // Who sleeps needs no core, so how long others had them says nothing about what was planted.
   f.usable_cores = 64;
   f.run_delay_ns = f.throttled_ns = 0;
@@ -131,7 +133,7 @@ void attempt(trial& t) {
   mr::what_if_change change;
   if (t.ratio < 1.25 || !turn_knob(t.where, s, change)) return;
   if (const auto gain = predicted_gain(f, v, change))
-    t.gain_error = std::abs((1 + *gain) * f.samples_per_s() / bench::run_asleep(s).figures.samples_per_s() - 1);
+    t.gain_error = std::abs((1 + *gain) * f.samples_per_s() / bench::run_asleep(s).samples_per_s() - 1);
 }
 
 /// Each process takes every `at_once`-th trial.

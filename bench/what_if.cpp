@@ -14,6 +14,9 @@
 
 #include <millrace/report/what_if.hpp>
 
+#include <array>
+#include <functional>
+
 namespace mr = millrace;
 
 namespace {
@@ -118,7 +121,7 @@ setting asleep(change what, mr::draw& random, double seconds) {
   const auto run = [seconds](bench::sleeping_settings now, std::uint64_t seed) {
     now.seed = seed;
     now.batches = std::max<std::size_t>(30, static_cast<std::size_t>(seconds / 2e-3) / now.batch);
-    return bench::run_asleep(now).figures;
+    return bench::run_asleep(now);
   };
   const std::uint64_t seed = random.bits();
   made.base = [=](std::uint64_t round) { return run(s, seed + round); };
