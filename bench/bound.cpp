@@ -6,6 +6,7 @@
 // change of the machine's load hits all alike. Then the run itself is judged by the figures it keeps, and both answers
 // are printed; where they differ, so is that.
 #include "harness.hpp"
+#include "parts/bound_data.hpp"
 #include "parts/bound_variants.hpp"
 #include "parts/bound_verdict.hpp"
 #include "parts/emulated_accelerator.hpp"
@@ -13,10 +14,9 @@
 #include "parts/gpu_accelerator.hpp"
 #endif
 
-#include "../examples/shape_shards.hpp"
-
-#include <millrace/io/shard_list.hpp>
 #include <millrace/report.hpp>
+
+#include <map>
 
 namespace mr = millrace;
 
@@ -27,14 +27,6 @@ std::unique_ptr<bench::accelerator> find_accelerator() {
   if (auto gpu = bench::gpu_accelerator::find()) return gpu;
 #endif
   return std::make_unique<bench::emulated_accelerator>();
-}
-
-/// The user's, else photographs that other benchmarks made, else pictures of shapes.
-std::vector<std::string> find_data(const std::string& chosen) {
-  if (!chosen.empty()) return mr::list_shards(chosen);
-  const std::string photos = bench::data_folder() + "/photo-set-M";
-  if (std::filesystem::exists(photos + "/stamp")) return mr::list_shards(photos + "/{0..7}.tar");
-  return mr::list_shards(make_shape_shards({.folder = bench::data_folder() + "/shapes"}).train);
 }
 
 using all_rates = std::map<std::string, std::vector<double>>;
@@ -115,7 +107,7 @@ int measure(int argc, char** argv) {
 
   const auto chip = find_accelerator();
   bench::harness run(static_cast<int>(common.size()), common.data(), "bound", {{"accelerator", chip->description()}});
-  bench::bound_runs runs(s, find_data(s.data), *chip);
+  bench::bound_runs runs(s, bench::find_data(s.data), *chip);
   const std::string real = s.storage.cold ? "cold" : "warm";
   std::printf("data: %zu shards, %.0f kB a sample; step: %s, %.2f ms at batch %zu; %u workers, %u I/O threads\n",
               runs.names().size(), 1e-3 * runs.sample_bytes(), s.step_name.c_str(), 1e3 * s.step_s, s.batch, s.workers,

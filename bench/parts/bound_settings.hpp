@@ -14,6 +14,8 @@
 
 #include "../../examples/command_line.hpp"
 
+#include <millrace/sync/machine.hpp>
+
 #include <cmath>
 #include <cstdlib>
 #include <fstream>

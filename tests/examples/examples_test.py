@@ -15,6 +15,7 @@ import unittest
 import zlib
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
+PAGE_TEST = pathlib.Path(__file__).resolve().parent.parent / "report/page_test.py"
 SUMMARY = re.compile(r"summary: accuracy=(\d\.\d{3}) images_per_second=(\d+) data_wait_share=(\d\.\d{3})")
 
 
@@ -148,6 +149,15 @@ class Examples(unittest.TestCase):
         self.assertLess(0, events.find(b"augmented"))
         self.assertLess(events.find(b"augmented"), events.find(b"\xff\xd8\xff"))
         self.assertNotEqual(self.train("--epochs", 1, "--seed", 2).series("loss"), reference.series("loss"))
+
+    def test_reports_of_a_training_are_whole(self):
+        said = run("train_images", "--work", self.shapes, "--epochs", 1, "--device", "copying", "--report")
+        page = pathlib.Path(re.search("^report: (.*)$", said, re.MULTILINE)[1])
+        # Screenshots, where there is a browser, stay in the build folder.
+        checks = subprocess.run([sys.executable, PAGE_TEST, "--written", page.with_suffix(""),
+                                 PROGRAMS.parent / "tests/report/page_of_a_training"],
+                                capture_output=True, text=True, timeout=600)
+        self.assertEqual(checks.returncode, 0, checks.stdout + checks.stderr)
 
     def test_the_kernels_train_as_the_host_does(self):
         if "found no nvcc" in run("train_images", "--device", "kernels", "--epochs", 0, fails=True):

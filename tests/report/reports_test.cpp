@@ -2,6 +2,9 @@
 
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
+#include <millrace/report/write_reports.hpp>
+
+#include "../temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 
@@ -32,6 +35,37 @@ TEST_CASE("the text says the verdict first, then what to do, the stages and the 
   CHECK(holds(text, " 4 -> 5 workers                   +25.0 %  workers\n"));
   CHECK(holds(text, " predicted before: 3 -> 4 workers 510 samples/s, measured 500\n"));
   CHECK(holds(text, "cores      16\n"));
+}
+
+TEST_CASE("a later run that has turned a knob shows what was predicted for it beside what it measured") {
+  const temporary_folder folder;
+  mr::flow_figures f = figures_of({.read_s = 2, .work_s = 38});   // 4 workers, 500 samples/s
+  f.usable_cores = 8;
+  mr::write_reports(mr::report_of(f), folder / "earlier");
+  const auto compared = [&](std::size_t workers, std::size_t batch, std::uint64_t samples) {
+    mr::flow_figures later = f;
+    later.stages[1].seats = workers;
+    later.batch_samples = batch;
+    later.samples = samples;
+    mr::run_report r = mr::report_of(later);
+    mr::compare_with(folder / "earlier", r);
+    return r;
+  };
+  const mr::run_report five = compared(5, 50, 6'100);
+  REQUIRE(five.kept.size() == 1);
+  CHECK(five.kept[0].change == "4 -> 5 workers");
+  CHECK(five.kept[0].predicted_samples_per_s == doctest::Approx(625).epsilon(0.03));
+  CHECK(five.kept[0].measured_samples_per_s == doctest::Approx(610));
+  CHECK(holds(mr::text_report(five), " predicted before: 4 -> 5 workers 6"));
+  CHECK(compared(3, 50, 3'700).kept.at(0).predicted_samples_per_s == doctest::Approx(375).epsilon(0.03));
+  CHECK(compared(4, 100, 5'000).kept.at(0).change == "50 -> 100 samples a batch (at most)");
+  CHECK(compared(4, 50, 5'000).kept.empty());    // nothing was turned
+  CHECK(compared(5, 100, 6'000).kept.empty());   // two things were
+  mr::run_report r = mr::report_of(f);
+  CHECK_THROWS_AS(mr::compare_with(folder / "nowhere", r), mr::io_error);
+  CHECK_THROWS_AS(mr::compare_with(folder / "earlier.txt", r), mr::io_error);
+  std::filesystem::copy_file(folder / "earlier.txt", folder / "other.predictions");
+  CHECK_THROWS_AS(mr::compare_with(folder / "other", r), mr::data_error);
 }
 
 TEST_CASE("the largest gain stands first") {

@@ -1,21 +1,8 @@
-// Writes the reports of a simulated run into a folder, for page_test.py: report.html, report.json, report.txt,
-// trace.json.
-#include <millrace/report/chrome_trace.hpp>
-#include <millrace/report/html_report.hpp>
-
-#include <cstdio>
+// Writes the reports of a simulated run, for page_test.py: FOLDER/report.html and so on.
+#include <millrace/report/simulation.hpp>
+#include <millrace/report/write_reports.hpp>
 
 namespace mr = millrace;
-
-namespace {
-
-bool write(const std::string& path, const std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "we");
-  const bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  return file && std::fclose(file) == 0 && written;
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -35,10 +22,5 @@ int main(int argc, char** argv) {
   r.title = "A simulated run <of 300 batches> & its \"report\"";
   r.kept = {{.change = "6 -> 7 workers", .predicted_samples_per_s = 2'900, .measured_samples_per_s = 2'880}};
   r.facts = {{"cores", "16"}, {"a very long name", std::string(300, 'x')}};
-  const std::string folder = argv[1];
-  const bool written = write(folder + "/report.html", mr::html_report(r)) &&
-                       write(folder + "/report.json", mr::json_report(r)) &&
-                       write(folder + "/report.txt", mr::text_report(r)) &&
-                       write(folder + "/trace.json", mr::chrome_trace(r.events));
-  return written ? 0 : 1;
+  mr::write_reports(r, argv[1]);
 }

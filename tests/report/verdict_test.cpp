@@ -226,6 +226,12 @@ TEST_CASE("a window is what came between two times, the settings being the later
   CHECK(window.find(mr::stage_kind::work)->parts[0].busy_ns == in_ns(28) - in_ns(2.8));
   CHECK(window.stages[0].service_ns.count() == 4);
   CHECK(window.reads_at_once.busy_ns() == 0);
+  // A part whose share shrank: the others are not larger than the whole.
+  before.stages[1].parts = {{"decode", in_ns(1), {}}, {"resize", in_ns(3), {}}};
+  now.stages[1].parts = {{"decode", in_ns(38), {}}, {"resize", in_ns(2), {}}};
+  const std::vector<mr::part_figures> parts = (now - before).stages[1].parts;
+  CHECK(static_cast<double>(parts[0].busy_ns) == doctest::Approx(36e9));
+  CHECK(parts[1].busy_ns == 0);
 }
 
 TEST_CASE("figures read well") {

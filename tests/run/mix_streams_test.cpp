@@ -1,10 +1,12 @@
 // Sources without an index, mixed: the order is that of the same sources with one.
+#include "../io/tar_bytes.hpp"
 #include "../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
 #include <millrace/io/shard_writer.hpp>
 #include <millrace/io/shards.hpp>
 #include <millrace/item/scalar.hpp>
+#include <millrace/report/verdict.hpp>
 #include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
@@ -145,4 +147,56 @@ TEST_CASE("a damaged shard of a mix is an error that names it, behind all sample
     }
     CHECK(seen == labels{0, 1'000, 1, 1'001, 2, 1'002, 3, 1'003, 4, 1'004});
   }
+}
+
+TEST_CASE("a compressed mix is CPU-bound in unpack, not I/O-bound") {
+  if (!tar_test::have("bzip2")) {
+    MESSAGE("skipped: no bzip2");
+    return;
+  }
+  const temporary_folder folders[2];
+  std::string paths[2];
+  mr::draw random({.seed = 1});
+  for (int set = 0; set < 2; ++set) {
+    const std::string plain = folders[set] / "s-0.tar";
+    mr::shard_writer shard({.pattern = folders[set] / "s-%d.tar"});
+    for (int i = 0; i < 12; ++i) {
+      std::string payload(std::size_t{200} << 10, '\0');
+      for (char& c : payload) c = static_cast<char>('a' + random.below(20));
+      shard.write(std::to_string(i), {{"cls", std::to_string(i)}, {"txt", payload}});
+    }
+    shard.close();
+    paths[set] = plain + ".bz2";
+    tar_test::save(paths[set], tar_test::through("bzip2 -c", tar_test::load(plain)));
+    std::filesystem::remove(plain);
+  }
+  mr::session session{mr::mix({}, mr::weighted{mr::shards(paths[0])}, mr::weighted{mr::shards(paths[1])}) |
+                          mr::map(prepare) | mr::batch<&example::label>({.size = 1}),
+                      quiet(1)};
+  for (auto& b : session) static_cast<void>(b);
+  const mr::flow_figures f = session.figures();
+  const mr::stage_figures *const read = f.find(mr::stage_kind::read), *const unpack = f.find(mr::stage_kind::unpack);
+  REQUIRE(read);
+  REQUIRE(unpack);
+  CHECK(read->bytes == std::filesystem::file_size(paths[0]) + std::filesystem::file_size(paths[1]));
+  CHECK(unpack->busy_ns > 5 * read->busy_ns);
+  CHECK(mr::judge(f).what == mr::bound_by::cpu);
+  CHECK(mr::judge(f).where == "unpack");
+}
+
+TEST_CASE("of a mix's source that does not say when it reads all turns count as reading, beside the others' reads") {
+  const temporary_folder folder;
+  const std::string path = write_shards(folder, 0, 5);
+  const std::vector<int> some = numbers(5);
+  const auto files = mr::shards(path).source;
+  const auto others = mr::from(some).source;
+  const mr::mix_streams in(mr::mix_rule{.sources = {{}, {}}, .when_dry = mr::dry::renormalise}, 7, files, others);
+  auto reader = in.open(0, 0);
+  while (reader.next()) {
+  }
+  const auto reads = in.reads().snapshot();
+  CHECK(reads.bytes == std::filesystem::file_size(folder / "s-000.tar") + 5 * sizeof(int));
+  CHECK(files.reads().snapshot().bytes == 0);   // those of other runs stay apart
+  using numbers_source = std::remove_const_t<decltype(others)>;
+  CHECK_FALSE(mr::mix_streams<numbers_source, numbers_source>::watched);
 }

@@ -67,6 +67,7 @@ struct delivered {
   std::vector<std::string> positions;
   std::vector<std::uint64_t> steps, epochs;
   mr::run_stats stats{};
+  mr::flow_figures figures{};
   std::string description;
 };
 
@@ -99,6 +100,7 @@ delivered run(const data_sets& sets, const run_options& o) {
     if (d.batches.size() == o.most_batches) break;
   }
   d.stats = session.stats();
+  d.figures = session.figures();
   d.description = session.description();
   return d;
 }
@@ -147,6 +149,8 @@ TEST_CASE("every batch holds the sources in their shares, and each source gives 
     for (const auto& [label, times] : seen[i]) CHECK((times == passes || times == passes + 1));
     CHECK(d.stats.sources[i].samples == counts[i]);
   }
+  CHECK(d.figures.find(mr::stage_kind::read)->bytes > 3 * 211 * 1'024);   // a header and a payload of each at least
+  CHECK(d.figures.find(mr::stage_kind::unpack));   // what goes on beside reads is not taken for waiting
   CHECK(d.stats.sources[0].name == "many");
   CHECK(d.stats.sources[2].name == "source 2");
 }

@@ -57,6 +57,7 @@ struct trace {
   std::vector<std::vector<std::uint32_t>> batches{};
   std::vector<std::string> positions{};
   std::vector<std::uint64_t> epochs{};
+  mr::flow_figures figures{};
 };
 
 template <class Flow>
@@ -70,6 +71,7 @@ trace run_rows(Flow flow, const mr::session_options& options, std::size_t most =
     t.epochs.push_back(b.epoch());
     if (t.batches.size() == most) break;
   }
+  t.figures = run.figures();
   return t;
 }
 
@@ -125,6 +127,11 @@ TEST_CASE("every token comes once, with any number of threads, and behind any re
         const trace again = run_rows(flow(), quiet(threads, 2));
         REQUIRE(again.batches == whole.batches);
         REQUIRE(again.positions == whole.positions);
+        // Reading is what the files' bytes took, in two passes; the rest of the I/O threads' time is processor time.
+        std::uint64_t file_bytes = 0;
+        for (const auto& name : c.names) file_bytes += 2 * std::filesystem::file_size(name);
+        CHECK(again.figures.find(mr::stage_kind::read)->bytes == file_bytes);
+        CHECK(again.figures.find(mr::stage_kind::unpack) != nullptr);
       }
       std::size_t in_the_middle = 0;
       for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += length == 13 ? 1 : 3) {

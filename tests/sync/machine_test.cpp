@@ -12,6 +12,17 @@ TEST_CASE("a quota is read from the text of cpu.max") {
   CHECK(mr::detail::cores_of_cpu_max("") == 0);
 }
 
+TEST_CASE("the own cgroup is read from the lines of /proc/self/cgroup, of version 2 and of version 1") {
+  const auto path_in = mr::detail::cgroup_path_in;
+  CHECK(path_in("0::/user.slice/x\n", "") == "/user.slice/x");
+  CHECK(path_in("0::/\n", "") == "");
+  CHECK(path_in("4:cpu,cpuacct:/docker/7a:b\n", "cpu") == "/docker/7a:b");
+  CHECK(path_in("4:cpuacct:/x\n", "cpu") == "");
+  CHECK(path_in("1:cpu:/x\n", "") == "");
+  CHECK(path_in("9:name=systemd:/x\n", "") == "");
+  CHECK(path_in("nonsense", "") == "");
+}
+
 #if defined(__linux__)
 TEST_CASE("the affinity mask bounds the cores") {
   cpu_set_t before;

@@ -13,6 +13,7 @@
 
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/line_reader.hpp>
+#include <millrace/io/metered_file.hpp>
 #include <millrace/io/shard_list.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -51,19 +52,28 @@ class lines_source {
   lines_source(std::vector<std::string> names, const lines_options& o)
       : names_(std::move(names)),
         options_{.max_line_bytes = o.max_line_bytes, .skip_empty = o.skip_empty, .check_utf8 = o.check_utf8},
-        pool_(std::make_shared<block_pool>()) {}
+        pool_(std::make_shared<block_pool>()),
+        reads_(std::make_shared<read_meter>()) {}
 
   std::size_t parts() const noexcept { return names_.size(); }
   const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
   std::uint64_t part_bytes(std::size_t part) const noexcept { return detail::size_of_file(names_[part]); }
   line_reader open(std::size_t part, std::uint64_t) const {
-    return {std::make_unique<file_source>(names_[part]), *pool_, options_};
+    return {std::make_unique<metered_file>(names_[part], *reads_), *pool_, options_};
+  }
+  /// As those of shards_source.
+  read_meter& reads() const noexcept { return *reads_; }
+  lines_source watched_in(std::shared_ptr<read_meter> meter) const {
+    lines_source same = *this;
+    same.reads_ = std::move(meter);
+    return same;
   }
 
  private:
   std::vector<std::string> names_;
   line_reader_options options_;
   std::shared_ptr<block_pool> pool_;
+  std::shared_ptr<read_meter> reads_;
 };
 
 /// `names` is one pattern, or a list.

@@ -20,6 +20,8 @@ class metered_file final : public byte_source {
     read_meter::running read(*meter_, file_.name());
     return read.brought(file_.read_at(offset_bytes, room));
   }
+  /// From now on; not during a read.
+  void watch_in(read_meter& meter) noexcept { meter_ = &meter; }
 
  private:
   static file_source opened(const std::string& path, read_meter& meter) {
@@ -27,7 +29,7 @@ class metered_file final : public byte_source {
     return file_source(path);
   }
 
-  read_meter* const meter_;
+  read_meter* meter_;
   file_source file_;
 };
 

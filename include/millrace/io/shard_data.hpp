@@ -109,7 +109,15 @@ class shard_data {
 
   /// Returns how many at the front of `wanted` are good; `failure` is what is wrong with the next one.
   std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure) {
-    request asked{.records = records, .good = wanted.size(), .failure = failure};
+    return read(wanted, {.records = records, .failure = failure, .reads = reads_});
+  }
+  struct room {
+    std::span<record> records;
+    std::exception_ptr& failure;
+    read_meter& reads;   ///< where these are watched
+  };
+  std::size_t read(std::span<const located_sample> wanted, const room& to) {
+    request asked{.records = to.records, .good = wanted.size(), .failure = to.failure, .reads = to.reads};
     // Whoever starts waits for these: no time to read their neighbours too.
     const bool begins = !begun_.exchange(true);
     std::vector<wish> all(wanted.size());
@@ -133,8 +141,8 @@ class shard_data {
   static constexpr std::size_t most_open = 128;
 
   struct open_shard {
-    open_shard(const shard_data& of, std::size_t part, block_pool& pool)
-        : file(of.names_[part], of.reads_), reader(file, of.index(part), pool, of.options_.reader) {}
+    open_shard(const shard_data& of, std::size_t part, block_pool& pool, read_meter& reads)
+        : file(of.names_[part], reads), reader(file, of.index(part), pool, of.options_.reader) {}
     metered_file file;
     indexed_reader reader;
   };
@@ -153,6 +161,7 @@ class shard_data {
     std::span<record> records;
     std::size_t good;
     std::exception_ptr& failure;
+    read_meter& reads;
   };
 
   /// 0: samples of that shard are not read by stretches.
@@ -177,7 +186,7 @@ class shard_data {
         places.push_back(&asked.records[wishes[end].position]);
       }
       stretches_->take({.part = part, .number = stretch}, offsets, places,
-                       [&](std::vector<record>& records) { read_stretch(part, stretch, records); });
+                       [&](std::vector<record>& records) { read_stretch(asked, {part, stretch}, records); });
       for (; first < end; ++first)
         if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
     }
@@ -185,14 +194,15 @@ class shard_data {
   }
 
   /// Those that cannot be read are left empty.
-  void read_stretch(std::size_t part, std::uint32_t stretch, std::vector<record>& records) {
-    const std::uint64_t first = std::uint64_t{stretch} * stretch_samples(part);
+  void read_stretch(const request& asked, const detail::stretch_name& stretch, std::vector<record>& records) {
+    const auto part = static_cast<std::size_t>(stretch.part);
+    const std::uint64_t first = std::uint64_t{stretch.number} * stretch_samples(part);
     const std::uint64_t count = std::min<std::uint64_t>(stretch_samples(part), counts_[part] - first);
     std::vector<std::uint32_t> numbers(static_cast<std::size_t>(count));
     std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
     records.resize(numbers.size());
     try {
-      auto shard = take(part);
+      auto shard = take(part, asked.reads);
       static_cast<void>(shard->reader.read(numbers, records));
       give_back(part, std::move(shard));
     } catch (const error&) {
@@ -211,7 +221,7 @@ class shard_data {
     std::size_t read = 0;
     std::exception_ptr wrong;
     try {
-      auto shard = take(part);
+      auto shard = take(part, asked.reads);
       read = shard->reader.read(numbers, found);
       if (read < numbers.size()) wrong = shard->reader.failure();
       give_back(part, std::move(shard));
@@ -255,15 +265,16 @@ class shard_data {
     return *s.index;
   }
 
-  std::unique_ptr<open_shard> take(std::size_t part) {
+  std::unique_ptr<open_shard> take(std::size_t part, read_meter& reads) {
     {
       const std::lock_guard lock(mutex_);
       if (idle_[part]) {
         --open_;
+        idle_[part]->file.watch_in(reads);
         return std::move(idle_[part]);
       }
     }
-    return std::make_unique<open_shard>(*this, part, pool_);
+    return std::make_unique<open_shard>(*this, part, pool_, reads);
   }
 
   /// One stays open for each shard, as long as there are not too many.

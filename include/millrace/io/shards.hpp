@@ -49,6 +49,12 @@ class shards_source {
   }
   /// Of all that was opened here. What a source does not wait for storage is taken for unpacking.
   read_meter& reads() const noexcept { return *reads_; }
+  /// The same source, whose reads are watched together with those of others.
+  shards_source watched_in(std::shared_ptr<read_meter> meter) const {
+    shards_source same = *this;
+    same.reads_ = std::move(meter);
+    return same;
+  }
 
  private:
   std::vector<std::string> names_;

@@ -105,7 +105,7 @@ inline std::string scaling_chart(const run_report& r) {
     most = std::max(most, s.samples_per_s);
   }
   svg_plot p({.title = "Samples per second over workers", .x_label = "workers", .y_label = "samples/s",
-              .x_most = points.back().first, .y_most = most * 1.08, .left = 60});
+              .x_most = points.back().first, .y_most = most * 1.08, .left = 60, .whole_x = true});
   p.line(points, "work");
   const stage_figures* const work = r.figures.find(stage_kind::work);
   for (const auto& [workers, rate] : points) {

@@ -99,7 +99,8 @@ inline std::string chrome_trace(const timeline& t) {
     std::vector<const timeline_span*> stops;
     for (const auto& [name, span] : by_name) stops.push_back(span);
     if (stops.size() < 2) continue;
-    std::sort(stops.begin(), stops.end(), [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+    const auto middle = [](const timeline_span& s) { return s.start_ns + (s.end_ns - s.start_ns) / 2; };
+    std::sort(stops.begin(), stops.end(), [&](const auto* a, const auto* b) { return middle(*a) < middle(*b); });
     for (const auto* s : stops) out.flow(s == stops.front() ? "s" : s == stops.back() ? "f" : "t", *s);
   }
   for (const auto& c : t.counters) out.counter(c);

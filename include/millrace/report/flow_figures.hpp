@@ -154,10 +154,17 @@ Figures operator-(Figures now, const Figures& before) {
     take_away(a.items, b.items);
     take_away(a.bytes, b.bytes);
     a.service_ns -= b.service_ns;
+    std::uint64_t of_parts = 0;
     for (std::size_t p = 0; p < a.parts.size() && p < b.parts.size(); ++p) {
       take_away(a.parts[p].busy_ns, b.parts[p].busy_ns);
       a.parts[p].service_ns -= b.parts[p].service_ns;
+      of_parts += a.parts[p].busy_ns;
     }
+    // Parts are shares of all the time so far, which may have moved: one that shrank took nothing, the others too much.
+    if (of_parts <= a.busy_ns) continue;
+    for (part_figures& p : a.parts)
+      p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /
+                                             static_cast<double>(of_parts));
   }
   return now;
 }

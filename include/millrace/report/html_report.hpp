@@ -46,7 +46,7 @@ th:first-child, td:first-child, .words { text-align: left; }
 td:first-child, td.words { white-space: normal; }
 td.words { min-width: 9rem; overflow-wrap: anywhere; }
 @media (max-width: 30rem) { body { padding: .75rem; } svg text { font-size: 14px; } table { font-size: .85rem; }
-  th, td { padding: .3rem; } .words { min-width: 7rem; } }
+  th, td { padding: .3rem; } th { white-space: normal; } td.words { min-width: 6rem; } }
 )";
 
 /// A colour for each name, as lines, as areas and as keys.

@@ -50,6 +50,7 @@ class svg_plot {
     double left = 46;          ///< room for the marks of the y axis
     double height = 220;
     bool y_marks = true;
+    bool whole_x = false;      ///< no marks between whole numbers
   };
 
   explicit svg_plot(options o) : o_(std::move(o)) {
@@ -134,7 +135,7 @@ class svg_plot {
         text(o_.left - 5, y(v) + 4, mark(v, step), "end");
       }
     }
-    const double step = round_step(o_.x_most - o_.x_least);
+    const double step = std::max(round_step(o_.x_most - o_.x_least), o_.whole_x ? 1.0 : 0.0);
     double first = 0;
     while (first < o_.x_least) first += step;
     for (double v = first; v <= o_.x_most * 1.0001; v += step) text(x(v), bottom() + 14, mark(v, step), "middle");

@@ -142,7 +142,7 @@ inline bound_cause missing_processor(const flow_figures& f, const stage_figures&
   const auto busy = static_cast<double>(s.busy_ns), missing = busy - static_cast<double>(s.cpu_ns);
   if (s.cpu_ns == 0 || missing <= 0.05 * busy) return bound_cause::none;
   if (static_cast<double>(f.throttled_ns) >= 0.1 * missing) return bound_cause::quota;
-  if (static_cast<double>(f.run_delay_ns) >= 0.25 * missing) return bound_cause::neighbours;
+  if (static_cast<double>(f.run_delay_ns) >= 0.5 * missing) return bound_cause::neighbours;
   return bound_cause::waits;
 }
 

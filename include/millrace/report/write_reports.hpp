@@ -2,6 +2,7 @@
 //
 //   mr::write_reports(mr::report_of(run), "runs/7/report");
 //   // runs/7/report.txt  report.json  report.html  report.trace.json (ui.perfetto.dev opens it)
+//   // runs/7/report.predictions: what a later run compares itself with (kept_predictions.hpp)
 //
 // Errors: io_error naming the file and the reason; those written before it stay. Threads: any.
 #pragma once
@@ -9,6 +10,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
+#include <millrace/report/kept_predictions.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -31,6 +33,7 @@ inline void write_reports(const run_report& r, const std::string& path_without_e
   write(".json", json_report(r));
   write(".html", html_report(r));
   write(".trace.json", chrome_trace(r.events));
+  write(".predictions", predictions_text(r));
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -13,6 +13,8 @@
 #include <millrace/sync/histogram.hpp>
 #include <millrace/sync/span_ring.hpp>
 
+#include <array>
+
 namespace millrace::inline MILLRACE_ABI {
 
 /// A template only so that including it costs little.
@@ -42,6 +44,14 @@ class basic_copy_times {
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
     service_ns_.record(spent);
     spans_.record({from, s.end_ns, s.number});
+    arrival& a = arrivals_[s.number % arrivals_.size()];
+    a.at_ns.store(s.end_ns, std::memory_order_relaxed);
+    a.batch.store(s.number, std::memory_order_release);
+  }
+  /// Of one of the last batches; 0 before its copy has arrived, and of others.
+  std::uint64_t arrived_ns(std::uint64_t batch) const noexcept {
+    const arrival& a = arrivals_[batch % arrivals_.size()];
+    return a.batch.load(std::memory_order_acquire) == batch ? a.at_ns.load(std::memory_order_relaxed) : 0;
   }
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
 
@@ -61,6 +71,10 @@ class basic_copy_times {
   }
 
  private:
+  struct arrival {
+    std::atomic<std::uint64_t> batch{~std::uint64_t{0}}, at_ns{0};
+  };
+  std::array<arrival, 32> arrivals_;   // by batch: a trainer asks for the last one that it was given
   std::uint64_t started_ns_ = 0;
   std::uint64_t last_ns_ = 0;   // of whoever waits for copies
   std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, bytes_{0}, for_room_ns_{0}, for_input_ns_{0};

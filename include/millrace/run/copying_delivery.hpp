@@ -127,6 +127,7 @@ class basic_copying_delivery final : public delivery {
                                ring_.begin(), ring_.end(), [](const auto& s) { return s.now == state::ready; }));
   }
 
+  std::uint64_t arrived_ns(std::uint64_t batch) const noexcept override { return times_.arrived_ns(batch); }
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
     times_.add_to(f, now_ns);
   }

@@ -48,6 +48,8 @@ class delivery : public component {
     return "slots: " + std::to_string(ready()) + " batches ready, " + std::to_string(leased()) + " of " +
            std::to_string(lease_slots()) + " leased";
   }
+  /// When a batch that was handed out while its copy was under way was there, if that is known; else 0.
+  virtual std::uint64_t arrived_ns(std::uint64_t) const noexcept { return 0; }
   /// Batches that wait to be taken, on the host or on the device.
   virtual std::size_t ready() const { return host_.ready(); }
 

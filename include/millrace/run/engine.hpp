@@ -92,7 +92,7 @@ class session<Flow>::engine {
     if (error_) std::rethrow_exception(error_);
     if (pushed_back_) return std::move(pushed_back_);
     step_range_.end();
-    times_.call(steady_now_ns());
+    times_.call(steady_now_ns(), delivery_->arrived_ns(next_batch_ - 1));
     const trainer_times::stores full{delivery_->ready(), intake_->read_ahead_bytes()};
     slots::taken got;
     try {

@@ -10,7 +10,10 @@
 
 #include <millrace/item/tally.hpp>
 #include <millrace/run/plan.hpp>
+#include <millrace/sync/read_meter.hpp>
 
+#include <concepts>
+#include <memory>
 #include <optional>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -19,6 +22,13 @@ struct mix_stream_options {
   std::uint64_t seed = 0;
   std::size_t window = 0;         ///< of its shuffle, in samples; 0: none
   std::uint64_t first_part = 0;   ///< in the list of all sources' parts
+  std::shared_ptr<read_meter> reads{};   ///< those of all sources; none: not watched
+};
+
+/// Says itself when it waits for storage.
+template <class Source>
+concept watchable_source = requires(const Source& s, std::shared_ptr<read_meter> m) {
+  { s.watched_in(m) } -> std::same_as<Source>;
 };
 
 template <class Source>
@@ -28,7 +38,7 @@ class mix_stream {
   using options = mix_stream_options;
 
   mix_stream(const Source& source, const options& o)
-      : source_(source),
+      : source_(watched(source, o)),
         options_(o),
         plan_({.seed = o.seed,
                .parts = source.parts(),
@@ -68,10 +78,11 @@ class mix_stream {
           waiting_.end_epoch();
           return false;
         }
+        const as_read opening(*this);
         reader_.emplace(source_.open(order_[next_part_], pass_));
         next_index_ = 0;
       }
-      if (std::optional<item> next = reader_->next()) {
+      if (std::optional<item> next = read_next()) {
         sample<item> s;
         s.epoch = pass_;
         s.id = sample_id(options_.first_part + order_[next_part_], next_index_++);
@@ -89,6 +100,26 @@ class mix_stream {
     reader_.reset();
     ++next_part_;
     return true;
+  }
+
+  static Source watched(const Source& source, const options& o) {
+    if constexpr (watchable_source<Source>)
+      if (o.reads) return source.watched_in(o.reads);
+    return source;
+  }
+  /// Of a source that does not say more all time counts as reading.
+  struct as_read {
+    explicit as_read(const mix_stream& of) {
+      if constexpr (!watchable_source<Source>)
+        if (of.options_.reads) read.emplace(*of.options_.reads);
+    }
+    std::optional<read_meter::running> read{};
+  };
+  std::optional<item> read_next() {
+    as_read turn(*this);
+    std::optional<item> next = reader_->next();
+    if (turn.read && next) turn.read->brought(held_bytes_of(*next));
+    return next;
   }
 
   const Source source_;

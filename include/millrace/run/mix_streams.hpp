@@ -50,6 +50,7 @@ class mix_streams {
   using item = mixed_item<typename Sources::item...>;
   static constexpr bool one_reader_at_a_time = true;
   static constexpr bool begins_at_pass_0 = true;
+  static constexpr bool watched = (watchable_source<Sources> || ...);
 
   mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
       : state_(std::make_shared<state>(std::move(rule), seed, sources...)) {}
@@ -57,6 +58,13 @@ class mix_streams {
   std::size_t parts() const noexcept { return 1; }
   /// Says of the sources what their order depends on, but for their samples.
   std::string part_name(std::size_t) const { return state_->name; }
+
+  /// Of all sources together; where none says when it waits for storage, turns at this one are told from outside.
+  read_meter& reads() const noexcept
+    requires watched
+  {
+    return *state_->reads;
+  }
 
   class reader;
   /// Epochs come one after the other, from 0.
@@ -86,7 +94,8 @@ class mix_streams {
         const mix_rule_source& s = rule.sources[i];
         const mix_stream_options o{.seed = combine_keys(combine_keys(seed, i), s.seed),
                                    .window = s.window,
-                                   .first_part = first_part};
+                                   .first_part = first_part,
+                                   .reads = reads};
         known = combine_keys(combine_keys(combine_keys(known, o.seed), o.window), shares[i]);
         for (std::size_t part = 0; part < source.parts(); ++part)
           if constexpr (requires { source.part_name(part); })
@@ -164,6 +173,7 @@ class mix_streams {
     }
 
     mix_rule rule;
+    std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
     std::string name;
     std::vector<std::uint64_t> shares, left;   // left: 0 for those that were dry
     mix_pattern pattern{{1}};

@@ -70,6 +70,9 @@ class mixed_data {
     return found;
   }
 
+  /// Of all sources together.
+  read_meter& reads() const noexcept { return reads_; }
+
   /// The fingerprint that a resume point has.
   void check_same(std::uint64_t then) const {
     const std::uint64_t difference = then ^ fingerprint_;
@@ -98,7 +101,7 @@ class mixed_data {
       }
       found.assign(places.size(), {});
       std::exception_ptr wrong;
-      const std::size_t read = sets_[source]->read(places, found, wrong);
+      const std::size_t read = sets_[source]->read(places, {.records = found, .failure = wrong, .reads = reads_});
       for (std::size_t i = 0; i < read; ++i) records[rows[i]] = {std::move(found[i]), source};
       if (read < rows.size() && rows[read] < good) {
         good = rows[read];
@@ -118,6 +121,7 @@ class mixed_data {
 
   std::vector<std::shared_ptr<shard_data>> sets_;
   mix_rule rule_;
+  mutable read_meter reads_;
   std::vector<std::uint64_t> counts_, first_parts_;
   std::uint64_t fingerprint_ = 0;
 };

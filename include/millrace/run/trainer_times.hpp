@@ -1,9 +1,10 @@
 // The trainer's side of a run's figures: how long it waited in next(), how long it was away, how full the rings were.
 //
-//   times.call(now);   ... waits ...   times.answer(now, trainer_times::kind::batch, {.ready_slots = 3});
+//   times.call(now, arrived);   ... waits ...   times.answer(now, trainer_times::kind::batch, {.ready_slots = 3});
 //   times.add_to(figures, times.clock(now));
 //
-// From a batch to the next call is a step. After the end of an epoch that a loop asked for, whatever the trainer does
+// From a batch to the next call is a step; but who reads the step's result waits in it for a copy that was still under
+// way: until that arrives the step starves. After the end of an epoch that a loop asked for, whatever the trainer does
 // (validation) is neither step nor wait: a pause, left out of the wall time. After the run's end the clock stands.
 // The first batch's wait is the start of the run, and no wait either. Of each of the last 2048 batches it is kept when
 // it came. Errors: none. Threads: call() and answer() by the trainer, the rest by any.
@@ -46,13 +47,16 @@ class basic_trainer_times {
     kept_.reserve(kept_batches);
   }
 
-  void call(std::uint64_t now_ns) noexcept {
+  /// `arrived_ns`: when the batch that was handed out last was there, if later than it was handed out and known.
+  void call(std::uint64_t now_ns, std::uint64_t arrived_ns = 0) noexcept {
     called_ns_ = now_ns;
     if (const std::uint64_t since = paused_since_ns_.exchange(0); since != 0) add(paused_ns_, now_ns - since);
     const std::uint64_t left = std::exchange(left_ns_, 0), step = left != 0 ? now_ns - left : 0;
     if (left != 0) {
+      const std::uint64_t without_data = std::clamp(arrived_ns, left, now_ns) - left;
       add(step_ns_, step);
-      steps_.record(step);
+      add(copy_wait_ns_, without_data);
+      steps_.record(step - without_data);
     }
     const std::lock_guard lock(mutex_);
     // Since the last batch: whoever waits was waited for before.
@@ -103,7 +107,9 @@ class basic_trainer_times {
     f.wall_ns = now_ns - started_ns_ - std::min(paused, now_ns - started_ns_);
     // Who was full by then stood still meanwhile; who was not, worked and is none the worse for it.
     for (stage_figures& s : f.stages) s.blocked_ns -= std::min(s.blocked_ns, paused * s.seats);
-    stage_figures step{.name = "step", .kind = stage_kind::step, .busy_ns = step_ns(), .starved_ns = wait_ns()};
+    const std::uint64_t copy_wait = copy_wait_ns_.load(std::memory_order_relaxed);
+    stage_figures step{.name = "step", .kind = stage_kind::step, .busy_ns = step_ns() - std::min(copy_wait, step_ns()),
+                       .starved_ns = wait_ns() + copy_wait};
     step.items = f.samples;
     step.service_ns = steps_.snapshot();
     f.stages.push_back(std::move(step));
@@ -123,7 +129,7 @@ class basic_trainer_times {
     const std::uint32_t track = t.add_track("trainer");
     for (const delivered_batch& d : t.deliveries) {
       const auto wait = static_cast<std::int64_t>(d.wait_ns), step = static_cast<std::int64_t>(d.step_ns);
-      t.spans.push_back({track, "wait", d.at_ns - wait, d.at_ns, d.number});
+      t.spans.push_back({track, "wait", d.at_ns - wait, d.at_ns});   // none of the stages that a batch passes
       if (step > 0) t.spans.push_back({track, "step", d.at_ns, d.at_ns + step, d.number});
       t.counters.push_back({"ready batches", d.at_ns, static_cast<double>(d.ready_slots)});
       t.counters.push_back({"read ahead (MB)", d.at_ns, 1e-6 * static_cast<double>(d.read_ahead_bytes)});
@@ -146,7 +152,7 @@ class basic_trainer_times {
 
   std::uint64_t started_ns_ = 0;
   std::uint64_t called_ns_ = 0, left_ns_ = 0;   // of the trainer only
-  std::atomic<std::uint64_t> wait_ns_{0}, step_ns_{0}, first_batch_ns_{0};
+  std::atomic<std::uint64_t> wait_ns_{0}, step_ns_{0}, copy_wait_ns_{0}, first_batch_ns_{0};
   std::atomic<std::uint64_t> paused_ns_{0}, paused_since_ns_{0}, ended_ns_{0};
   own_histogram waits_, steps_;
   mutable std::mutex mutex_;

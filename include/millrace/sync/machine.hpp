@@ -47,26 +47,31 @@ inline double cores_of_cpu_max(const std::string& text) {
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
-/// The cgroup's folder below `root` for a line of /proc/self/cgroup such as "0::/user.slice/x".
-inline std::string own_cgroup_path() {
-  std::string path;
-  if (std::FILE* file = std::fopen("/proc/self/cgroup", "re")) {
-    char text[4096];
-    while (std::fgets(text, sizeof text, file)) {
-      if (std::strncmp(text, "0::", 3) == 0) path = text + 3;
-    }
-    std::fclose(file);
-  }
+/// The path in a line of /proc/self/cgroup, if it is that of cgroup v2 ("0::/user.slice/x") or, of v1, that of a
+/// controller ("4:cpu,cpuacct:/x"); empty for any other, and for the root.
+inline std::string cgroup_path_in(const std::string& line, const std::string& controller) {
+  const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+  if (first == std::string::npos || second == std::string::npos) return "";
+  const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+  if (controllers.find("," + controller + ",") == std::string::npos) return "";
+  std::string path = line.substr(second + 1);
   while (!path.empty() && (path.back() == '\n' || path.back() == '/')) path.pop_back();
   return path;
 }
 
-/// Calls `look` with each folder from the own cgroup up to the root: limits apply at every level.
+/// Calls `look` with each folder from the own cgroup up to the root: limits apply at every level. With a controller's
+/// name those of cgroup v1.
 template <class Look>
-void for_each_cgroup(const Look& look) {
-  std::string path = own_cgroup_path();
+void for_each_cgroup(const Look& look, const std::string& controller = "") {
+  std::string path;
+  if (std::FILE* file = std::fopen("/proc/self/cgroup", "re")) {
+    char text[4096];
+    while (path.empty() && std::fgets(text, sizeof text, file)) path = cgroup_path_in(text, controller);
+    std::fclose(file);
+  }
+  const std::string root = controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
   for (;;) {
-    look("/sys/fs/cgroup" + path);
+    look(root + path);
     if (path.empty()) return;
     path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
   }
@@ -94,9 +99,11 @@ inline unsigned usable_cores() {
   };
   detail::for_each_cgroup(
       [&](const std::string& folder) { tighten(detail::cores_of_cpu_max(detail::first_line(folder + "/cpu.max"))); });
-  // cgroup v1
-  const std::string v1 = "/sys/fs/cgroup/cpu/cpu.cfs_";
-  tighten(detail::cores_of_cpu_max(detail::first_line(v1 + "quota_us") + " " + detail::first_line(v1 + "period_us")));
+  const auto look_at_v1 = [&](const std::string& folder) {
+    const std::string quota_us = detail::first_line(folder + "/cpu.cfs_quota_us");
+    tighten(detail::cores_of_cpu_max(quota_us + " " + detail::first_line(folder + "/cpu.cfs_period_us")));
+  };
+  detail::for_each_cgroup(look_at_v1, "cpu");
   if (quota > 0) cores = std::min(cores, static_cast<unsigned>(quota + 0.999));
 #endif
   return std::max(1U, cores);

@@ -3,7 +3,7 @@
 //   const mr::process_figures before = mr::process_figures::now();  ...
 //   const mr::process_figures spent = mr::process_figures::now() - before;
 //
-// Some microseconds for each thread of the process. Linux: cgroup v2's cpu.stat, /proc/self/task/N/schedstat and
+// Some microseconds for each thread of the process. Linux: the cgroup's cpu.stat, /proc/self/task/N/schedstat and
 // /proc/self/io; what the system does not tell is 0, storage bytes nothing. Storage bytes are those of the whole
 // process, and not all network file systems count theirs. Errors: none. Threads: any.
 #pragma once
@@ -63,6 +63,11 @@ process_figures process_figures::now() {
     if (const auto us = detail::number_after(folder + "/cpu.stat", "throttled_usec "))
       f.throttled_ns = std::max(f.throttled_ns, 1'000 * *us);
   });
+  const auto look_at_v1 = [&](const std::string& folder) {
+    if (const auto ns = detail::number_after(folder + "/cpu.stat", "throttled_time "))
+      f.throttled_ns = std::max(f.throttled_ns, *ns);
+  };
+  detail::for_each_cgroup(look_at_v1, "cpu");
   if (DIR* const folder = ::opendir("/proc/self/task")) {
     while (const dirent* entry = ::readdir(folder)) {
       if (entry->d_name[0] == '.') continue;

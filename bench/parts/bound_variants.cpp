@@ -1,0 +1,195 @@
+// The flows of parts/bound_variants.hpp, compiled once for all benchmarks that run them.
+#include "bound_variants.hpp"
+
+#include "ram_records.hpp"
+
+#include <millrace/millrace.hpp>
+
+namespace bench {
+
+namespace {
+
+/// Pixels that were decoded before: rendering copies them.
+struct decoded_row {
+  using element = std::uint8_t;
+  const std::vector<std::uint8_t>* pixels = nullptr;
+  std::size_t side = 0;
+  std::array<std::size_t, 3> shape() const { return {side, side, 3}; }
+  void render(std::span<element> row) const { std::copy(pixels->begin(), pixels->end(), row.begin()); }
+};
+/// A row of that size that nobody writes.
+struct blank_row {
+  using element = std::uint8_t;
+  std::size_t side = 0;
+  std::array<std::size_t, 3> shape() const { return {side, side, 3}; }
+  void render(std::span<element>) const {}
+};
+
+template <class Pixels>
+struct labelled {
+  Pixels pixels;
+  std::int32_t label = 0;
+};
+
+struct run_set_up {
+  unsigned workers = 1;
+  std::size_t prefetch = 4;
+  bool steps = true, inline_all = false;
+};
+
+}  // namespace
+
+class bound_runs::flows {
+ public:
+  flows(const bound_settings& s, std::vector<std::string> names, accelerator& chip)
+      : s_(s), names_(std::move(names)), chip_(&chip), records_(load_records(names_, std::size_t{256} << 20)),
+        row_(s.side * s.side * 3, std::uint8_t{128}) {
+    if (records_->empty())
+      throw millrace::setup_error("the shards hold no sample", "Look at them with examples/inspect");
+  }
+
+  /// The storage that the user asked about.
+  const throttle& used() const noexcept { return s_.storage; }
+  std::size_t batch_bytes() const noexcept { return s_.batch * row_.size(); }
+  const std::vector<std::string>& names() const noexcept { return names_; }
+  /// Of a sample as it is read, mean.
+  double sample_bytes() const {
+    double bytes = 0;
+    for (const auto& r : *records_) bytes += static_cast<double>(r.held_bytes());
+    return bytes / static_cast<double>(records_->size());
+  }
+
+ private:
+  static double now_s() { return 1e-9 * static_cast<double>(millrace::read_clock_ns(CLOCK_MONOTONIC)); }
+  static std::int32_t label_of(const millrace::record& r) { return millrace::integer<std::int32_t>(r["cls"]); }
+
+  template <class Flow>
+  auto finished(Flow flow, const run_set_up& u) {
+    return std::move(flow) | millrace::prefetch({.batches = u.prefetch}) |
+           millrace::to_device({.device = chip_->device(), .stream = chip_->stream()});
+  }
+  template <class Source>
+  auto decoding(Source source, const run_set_up& u) {
+    using example = labelled<millrace::picture>;
+    return finished(std::move(source) | millrace::map([side = s_.side](const millrace::record& r,
+                                                                       millrace::draw& random) {
+                      return example{millrace::jpeg(r["jpg;jpeg"]).random_resized_crop(side, random)
+                                         .random_flip(random), label_of(r)};
+                    }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}), u);
+  }
+  template <class Source>
+  auto blank(Source source, const run_set_up& u) {
+    using example = labelled<blank_row>;
+    return finished(std::move(source) | millrace::map([side = s_.side](const millrace::record& r) {
+                      return example{{side}, label_of(r)};
+                    }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}), u);
+  }
+  auto ready_flow(const run_set_up& u) {
+    using example = labelled<decoded_row>;
+    return finished(ram_records(records_) | millrace::map([side = s_.side, row = &row_](const millrace::record& r) {
+                      return example{{row, side}, label_of(r)};
+                    }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}), u);
+  }
+
+  void step(bool steps) {
+    if (!steps) return;
+    chip_->launch_step(s_.step_s);
+    chip_->wait();   // as a trainer that reads its loss
+  }
+
+  outcome alone(bool with_copy) {
+    const std::vector<std::byte> batch(batch_bytes());
+    const double start = now_s();
+    std::size_t batches = 0;
+    for (; batches < 3 || now_s() - start < s_.seconds / 2; ++batches) {
+      if (with_copy) chip_->copy_and_wait(batch.data(), batch.size());
+      step(true);
+    }
+    return {.samples_per_s = static_cast<double>(batches * s_.batch) / (now_s() - start)};
+  }
+
+  template <class Flow>
+  outcome trained(Flow flow, const run_set_up& u, bool count_reads = false) {
+    millrace::session run{std::move(flow), {.epochs = millrace::endless,
+                                            .threads = u.inline_all ? 0 : static_cast<int>(u.workers),
+                                            .io_threads = s_.io_threads,
+                                            // Full soon, so that as much is read as is used.
+                                            .read_ahead_bytes = std::size_t{16} << 20,
+                                            .announce = false}};
+    // The rings are full by then, and the order of the shards has evened out.
+    const std::size_t least_warm_up = u.prefetch + 4, least = 12;
+    std::size_t batches = 0, warm_up = 0;
+    double start = now_s();
+    millrace::flow_figures before;
+    for (auto& b : run) {
+      static_cast<void>(b);
+      step(u.steps);
+      ++batches;
+      if (warm_up == 0 && batches >= least_warm_up && now_s() - start > s_.seconds / 2) {
+        warm_up = batches;
+        before = run.figures();
+        start = now_s();
+      }
+      if (warm_up > 0 && batches >= warm_up + least && now_s() - start > s_.seconds) break;
+    }
+    const double spent = now_s() - start;
+    millrace::flow_figures figures = run.figures() - before;
+    double samples = static_cast<double>((batches - warm_up) * s_.batch);
+    // Without steps what is read counts, not what lies there in the order of delivery.
+    if (const auto* read = figures.find(millrace::stage_kind::read); read && count_reads)
+      samples = std::max(samples, read->samples());
+    return {.samples_per_s = samples / spent,
+            .figures = std::move(figures),
+            .events = run.events(),
+            .description = run.description()};
+  }
+
+ public:
+  // Here, for what they call says its type by its body.
+  outcome run(const std::string& name) {
+    const run_set_up usual{.workers = s_.workers, .prefetch = s_.prefetch};
+    run_set_up without_steps = usual, inline_all = usual;
+    without_steps.steps = false;
+    inline_all.inline_all = true;
+    throttle warm = s_.storage, cold = s_.storage;
+    warm.cold = false;
+    cold.cold = true;
+    if (name == "step-only") return alone(false);
+    if (name == "h2d+step") return alone(true);
+    if (name == "ready") return trained(ready_flow(usual), usual);
+    if (name == "ram") return trained(decoding(ram_records(records_), usual), usual);
+    if (name == "cpu-only") return trained(decoding(ram_records(records_), usual), without_steps);
+    if (name == "no-transform") return trained(blank(throttled_shards(names_, used()), usual), usual);
+    if (name == "io-only") return trained(blank(throttled_shards(names_, used()), usual), without_steps, true);
+    if (name == "sync") return trained(decoding(throttled_shards(names_, used()), usual), inline_all);
+    return trained(decoding(throttled_shards(names_, name == "cold" ? cold : warm), usual), usual);
+  }
+
+  /// As the user would run it, with other settings.
+  outcome run_with(unsigned workers, std::size_t prefetch) {
+    const run_set_up set_up{.workers = workers, .prefetch = prefetch};
+    return trained(decoding(throttled_shards(names_, used()), set_up), set_up);
+  }
+
+ private:
+  const bound_settings s_;
+  const std::vector<std::string> names_;
+  accelerator* const chip_;
+  const record_list records_;
+  const std::vector<std::uint8_t> row_;
+};
+
+bound_runs::bound_runs(const bound_settings& s, std::vector<std::string> names, accelerator& chip)
+    : flows_(std::make_unique<flows>(s, std::move(names), chip)) {}
+bound_runs::~bound_runs() = default;
+
+std::vector<std::string> bound_runs::all() {
+  return {"step-only", "h2d+step", "ready", "ram", "warm", "cold", "no-transform", "sync", "cpu-only", "io-only"};
+}
+outcome bound_runs::run(const std::string& name) { return flows_->run(name); }
+outcome bound_runs::run_with(unsigned workers, std::size_t prefetch) { return flows_->run_with(workers, prefetch); }
+const throttle& bound_runs::used() const noexcept { return flows_->used(); }
+const std::vector<std::string>& bound_runs::names() const noexcept { return flows_->names(); }
+double bound_runs::sample_bytes() const { return flows_->sample_bytes(); }
+
+}  // namespace bench

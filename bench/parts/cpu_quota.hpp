@@ -1,0 +1,70 @@
+// A quota on this process' processor time, for as long as the object lives: a cgroup of its own.
+//
+//   bench::cpu_quota half(0.5);                       // half a core for all threads together
+//   if (!half.holds()) ...                            // not root, or a system without the controller: nothing changed
+//
+// cgroup v2 where the controller can be handed down, else v1. Errors: none but holds(). Threads: one such object at a
+// time.
+#pragma once
+
+#include <millrace/sync/machine.hpp>
+
+#include <cstdio>
+#include <string>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace bench {
+
+class cpu_quota {
+ public:
+  explicit cpu_quota(double cores) {
+    const std::string quota = std::to_string(static_cast<long>(cores * 100'000)), period = "100000";
+    millrace::detail::for_each_cgroup([&](const std::string& parent) {
+      if (holds() || !write(parent + "/cgroup.subtree_control", "+cpu") || !make(parent)) return;
+      if (!write(folder_ + "/cpu.max", quota + " " + period) || !enter()) drop();
+    });
+    millrace::detail::for_each_cgroup(
+        [&](const std::string& parent) {
+          if (holds() || !make(parent)) return;
+          if (!write(folder_ + "/cpu.cfs_period_us", period) || !write(folder_ + "/cpu.cfs_quota_us", quota) ||
+              !enter())
+            drop();
+        },
+        "cpu");
+  }
+  cpu_quota(const cpu_quota&) = delete;
+  cpu_quota& operator=(const cpu_quota&) = delete;
+  ~cpu_quota() {
+    if (!holds()) return;
+    write(parent_ + "/cgroup.procs", std::to_string(::getpid()));
+    drop();
+  }
+
+  bool holds() const noexcept { return !folder_.empty(); }
+
+ private:
+  static bool write(const std::string& path, const std::string& text) {
+    std::FILE* const file = std::fopen(path.c_str(), "we");
+    if (!file) return false;
+    const bool put = std::fputs(text.c_str(), file) >= 0;
+    return (std::fclose(file) == 0) && put;   // the kernel's answer comes when the text is flushed
+  }
+  bool make(const std::string& parent) {
+    const std::string folder = parent + "/millrace-bench-" + std::to_string(::getpid());
+    if (::mkdir(folder.c_str(), 0755) != 0) return false;
+    parent_ = parent;
+    folder_ = folder;
+    return true;
+  }
+  bool enter() { return write(folder_ + "/cgroup.procs", std::to_string(::getpid())); }
+  void drop() {
+    ::rmdir(folder_.c_str());
+    folder_.clear();
+  }
+
+  std::string parent_, folder_;
+};
+
+}  // namespace bench
