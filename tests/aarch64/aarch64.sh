@@ -1,5 +1,5 @@
 #!/bin/sh
-# The own JPEG decoder and the resizer on an aarch64, emulated: the planes and pixels of this machine, bit for bit, where
+# The own JPEG decoder and the resizer on an emulated aarch64: the planes and pixels of this machine, bit for bit, where
 # planes are compared with libjpeg's. Ends with `N passed, N failed, N skipped`.
 #
 #   sh tests/aarch64/aarch64.sh [PICTURES]            # 1000 of them without a number
