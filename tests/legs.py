@@ -20,6 +20,8 @@ from install.consumers import install
 BUILD = ROOT / "build"
 STEP_LIMIT_SECONDS = 900
 PROGRESS_SECONDS = 10
+SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "-Doptimization=0",
+             "-Ddebug=false", "-Db_lundef=false"]
 THREADED_UNITS = """cuda_contract cuda_run fake_cuda run stages sync text train train_cuda""".split()
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
@@ -116,9 +118,9 @@ class Leg:
         for script, output in self.run_beside_each_other(commands, may_fail=True).items():
             self.count(script, output)
 
-    def run_check(self, script):
+    def run_check(self, script, **environment):
         """Runs one of our checks in Python, which counts for itself."""
-        self.count(script, self.run(script, [sys.executable, ROOT / "tests" / script], may_fail=True))
+        self.count(script, self.run(script, [sys.executable, ROOT / "tests" / script], may_fail=True, **environment))
 
     def count(self, script, output):
         closing = CLOSING_LINE.findall(output)
@@ -146,7 +148,7 @@ class Leg:
         for old in logs.glob("testlog*"):
             old.unlink()
         self.run("test", ["meson", "test", "-C", f"build/{self.name}", "--no-rebuild", "--no-suite", "checks",
-                          "--print-errorlogs", f"--num-processes={JOBS}",
+                          "--print-errorlogs", f"--num-processes={JOBS + 1}",   # some wait more than they work
                           *([f"--wrapper={' '.join(wrapper)}"] if wrapper else []), *tests], may_fail=True,
                  **environment)
         results = [json.loads(line) for path in logs.glob("testlog*.json") for line in path.read_text().splitlines()]
@@ -181,6 +183,11 @@ def steady_addresses():
     return ("setarch", "-R") if narrows else ()
 
 
+def line_tables():
+    """A sanitizer names functions without them, and lines with them, for a fifth more of compiling."""
+    return "-gline-tables-only" if os.environ.get("MILLRACE_LINES") else "-g0"
+
+
 def lint(leg):
     """the rules of the tree, and that each rule finds what is planted for it"""
     leg.run_check("lint/lint_test.py")
@@ -198,8 +205,13 @@ def headers(leg):
     leg.run_check("headers/headers.py")
 
 
+def documentation(leg):
+    """the reference that Doxygen makes of the headers: no warning, and no public type without a word"""
+    leg.run_check("documentation/documentation.py")
+
+
 def readme(leg):
-    """the README's programs compile as they stand (g++, clang++) and run; what it names exists"""
+    """the README's programs compile as they stand (g++, clang++) and run, the recipes too; what they name exists"""
     leg.run_check("readme/readme.py")
 
 
@@ -250,19 +262,20 @@ def exact(leg):
 
 def planted(leg):
     """bugs of the CUDA path that are planted one by one: each turns its test program red"""
+    # Every third; all of them where MILLRACE_PLANTED=all.
+    brief = {} if os.environ.get("MILLRACE_PLANTED") == "all" else {"MILLRACE_BRIEF": "1"}
     leg.run_check("planted/planted_test.py")
-    leg.run_check("planted/planted.py")
+    leg.run_check("planted/planted.py", **brief)
 
 
 def clang(leg):
     """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
-    leg.build(["-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug",
-               "-Db_sanitize=address,undefined", "-Db_lundef=false",
-               "-Dcpp_args=-D_GLIBCXX_ASSERTIONS -gline-tables-only -fno-sanitize-recover=all",
+    leg.build([*SANITIZED, "-Db_sanitize=address,undefined",
+               f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS {line_tables()} -fno-sanitize-recover=all",
                "-Dcpp_link_args=-fno-sanitize-recover=all"], CXX="clang++")
     leg.run_tests(steady_addresses(), ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1",
                   UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
-                  MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # all of them are seen without sanitizers
+                  MILLRACE_BRIEF="1", MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # unit looks at all of them
 
 
 def tsan(leg):
@@ -286,14 +299,13 @@ def tsan(leg):
         reported = "WARNING: ThreadSanitizer: data race" in output
         leg.expect(name, None if reported == bool(define) and (leg.returncode == 0) == (not define) else output)
 
-    leg.build(["-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "--buildtype=debug",
-               "-Db_sanitize=thread", "-Db_lundef=false", "-Dcpp_args=-gline-tables-only"],
+    leg.build([*SANITIZED, "-Db_sanitize=thread", f"-Dcpp_args={line_tables()}"],
               targets=[f"tests/{unit}" for unit in units], CXX="clang++", **environment)
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, aarch64, exact, planted,
-                                      clang, tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, unit, install, digest, aarch64,
+                                      exact, planted, clang, tsan)}
 
 
 def main(names):
@@ -301,7 +313,7 @@ def main(names):
     if unknown:
         print("usage: sh tests/run.sh [LEG...]; without a leg all of them, in this order:")
         for name, leg in LEGS.items():
-            print(f"  {name:<8} {leg.__doc__}")
+            print(f"  {name:<13} {leg.__doc__}")
         return 0 if unknown[0] in ("-h", "--help") else 2
     # A second clone, or a leg after another one, finds what was compiled before.
     os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
@@ -325,7 +337,8 @@ def main(names):
             print(f"  the end of {leg.log.relative_to(ROOT)}:")
             for line in [line for line in leg.output_since(0).splitlines() if not line.startswith("ok ")][-40:]:
                 print(f"    | {line}")
-            print(f"  to repeat this leg: sh tests/run.sh {name}")
+            lines = "MILLRACE_LINES=1 " if name in ("clang", "tsan") else ""
+            print(f"  to repeat this leg: {lines}sh tests/run.sh {name}")
         print(f"{name}: {leg.passed} passed, {leg.failed} failed, {leg.skipped} skipped"
               f" in {time.monotonic() - started:.0f} s\n", flush=True)
 

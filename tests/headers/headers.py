@@ -1,6 +1,7 @@
-# Every header under include/millrace, with g++ and with clang++: it compiles as the first thing of a file, twice
-# included, without a warning, and among macros that other headers are known to leak. Then the umbrella: two files that
-# include it link into one program, and what including it costs.
+# Every header under include/millrace: with g++ it compiles as the first thing of a file, twice included, without a
+# warning, and among macros that other headers are known to leak. The same with clang++, all of them in one file, the
+# last one first: what a header lacks one compiler tells as well as two, and what two headers both name both see. Then
+# the umbrella: two files that include it link into one program, and what including it costs.
 #
 #   python3 tests/headers/headers.py
 #
@@ -65,16 +66,17 @@ def check_each(report, headers, passes):
     in_umbrella = reached_text(f"#include <{UMBRELLA}>\n", INCLUDE)
 
     def check(job):
-        header, compiler, flags = job
-        plain = f"#include <{header}>\n" * 2
+        group, compiler, flags = job
+        plain = "".join(f"#include <{header}>\n" for header in group) * 2
         # Another library's own headers need not bear those macros.
-        text, texts = "".join(f"#include <{name}>\n" for name in adapted_headers(header)) + HOSTILE + plain, []
+        adapted = [name for header in group for name in adapted_headers(header)]
+        text, texts = "".join(f"#include <{name}>\n" for name in adapted) + HOSTILE + plain, []
         tbb = sorted(set(TBB_INCLUDE.findall("\n".join(reached_text(plain, INCLUDE).values()))))
         if tbb:
             # oneTBB itself breaks on the `I` of <complex.h>. With that macro too it has to come first, so that the
             # header is not compiled alone: done for the umbrella and what is not in it, by one compiler.
             text = text.replace("#undef I\n#define I leaked macro\n", "")
-            if compiler == "g++" and (header == UMBRELLA or header not in in_umbrella):
+            if compiler == "g++" and (group[0] == UMBRELLA or group[0] not in in_umbrella):
                 texts.append("".join(f"#include {name}\n" for name in tbb) + HOSTILE + plain)
         texts.append(text)
         key = passes.key(compile_command(compiler, *flags), repr(texts) + plain + declarations(flags), INCLUDE)
@@ -85,7 +87,7 @@ def check_each(report, headers, passes):
             if result.returncode != 0:
                 cause, alone = "a leaked macro breaks it", syntax_check(compiler, plain, *flags)
                 if alone.returncode != 0:
-                    cause, result = "it does not compile alone", alone
+                    cause, result = f"it does not compile {'alone' if len(group) == 1 else 'with the others'}", alone
                 return cause + ":\n" + "\n".join(result.stdout.splitlines()[:12])
         passes.remember(key)
         return None
@@ -94,10 +96,20 @@ def check_each(report, headers, passes):
         return (FAKE_CUDA / "cuda_runtime_api.h").read_text() if flags else ""
 
     needs_cuda = {header for header in headers if header.startswith("millrace/device/cuda")}
-    jobs = [(header, compiler, CUDA_FLAGS if cuda else ()) for header in headers for compiler in COMPILERS
-            for cuda in (False, True) if cuda == (header in needs_cuda) or header == UMBRELLA]
-    for (header, compiler, flags), problem in in_parallel(check, jobs):
-        report.add(f"{header} {compiler}{' with CUDA' if flags else ''}", problem)
+    # Those for other libraries are for themselves.
+    adapting = {header: [header] for header in headers if header.startswith("millrace/adapt/")}
+    together = {"all headers together": [header for header in reversed(headers) if header not in adapting]}
+    jobs = {}
+    for compiler, groups in (("g++", {header: [header] for header in headers}), ("clang++", together | adapting)):
+        for name, group in groups.items():
+            plain = tuple(header for header in group if header not in needs_cuda)
+            cuda = tuple(header for header in group if header in needs_cuda | {UMBRELLA})
+            if plain:
+                jobs[plain, compiler, ()] = f"{name} {compiler}"
+            if cuda:
+                jobs[cuda, compiler, CUDA_FLAGS] = f"{name} {compiler} with CUDA"
+    for job, problem in in_parallel(check, list(jobs)):
+        report.add(jobs[job], problem)
 
 
 def check_linking(report):

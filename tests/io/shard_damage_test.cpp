@@ -2,6 +2,7 @@
 #include <millrace/base/random.hpp>
 #include <millrace/io/shard_reader.hpp>
 
+#include "../thorough.hpp"
 #include "tar_bytes.hpp"
 
 #include <doctest/doctest.h>
@@ -123,7 +124,7 @@ TEST_CASE("cut at any byte, a shard gives a prefix of its samples and then an er
   for (const auto make : {file, pax_file}) {
     const small_shard shard(make);
     const std::string whole = shard.bytes();
-    for (std::size_t length = 0; length < whole.size(); ++length) {
+    for (std::size_t length = 0; length < whole.size(); length += stride(5)) {
       const outcome o = read_tar(whole.substr(0, length));
       const bool good = o.error == "data" && is_prefix(o.samples, all_samples) && o.samples.size() < 3 &&
                         // A sample is given as soon as the header of the next one is whole.

@@ -1,3 +1,5 @@
+#include "../thorough.hpp"
+
 #include <millrace/base/random.hpp>
 #include <millrace/item/position.hpp>
 
@@ -140,7 +142,7 @@ TEST_CASE("every changed byte is refused, in a value by the checksum") {
   const std::string text = mr::to_text(some), replayed = mr::to_text(without_index);
   std::size_t by_checksum = 0;
   for (std::size_t at = 0; at < text.size() + replayed.size(); ++at)
-    for (int byte = 0; byte < 256; ++byte) {
+    for (int byte = 0; byte < 256; byte += static_cast<int>(stride(7))) {
       const std::string& whole = at < text.size() ? text : replayed;
       std::string changed = whole;
       changed[at < text.size() ? at : at - text.size()] = static_cast<char>(byte);

@@ -213,10 +213,10 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
     return;
   }
   const temporary_folder folder;
-  mr::shard_writer shards({.pattern = folder / "s-%d.tar", .max_samples = 12});
+  mr::shard_writer shards({.pattern = folder / "s-%d.tar", .max_samples = 6});
   std::string payload(std::size_t{300} << 10, '\0');
   mr::draw random({.seed = 1});
-  for (int i = 0; i < 48; ++i) {
+  for (int i = 0; i < 24; ++i) {
     for (char& c : payload) c = static_cast<char>('a' + random.below(20));
     shards.write("k" + std::to_string(i), {{"txt", payload}, {"cls", std::to_string(i)}});
   }

@@ -166,7 +166,7 @@ TEST_CASE("resumed behind any batch of three epochs, the rest of a mix is what i
   const data_sets sets;
   for (const mr::dry rule : all_rules) {
     const delivered whole = run(sets, {.when_dry = rule});
-    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); ++cut) {
+    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += stride(5)) {
       CAPTURE(cut);
       const delivered rest = run(sets, {.when_dry = rule, .resume = whole.positions[cut]});
       REQUIRE(rest.batches.size() == whole.batches.size() - cut - 1);

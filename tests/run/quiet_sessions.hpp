@@ -1,6 +1,8 @@
 // What the tests of sessions share: options that print nothing, and a source of numbers.
 #pragma once
 
+#include "../thorough.hpp"
+
 #include <millrace/run/session_options.hpp>
 
 #include <cstddef>

@@ -70,7 +70,8 @@ replay_trace check_every_cut(const MakeFlow& flow, millrace::session_options opt
     REQUIRE(again.batches == whole.batches);
     REQUIRE(again.positions == whole.positions);
   }
-  for (std::size_t cut = 0; cut < whole.batches.size(); ++cut) {
+  for (std::size_t left = 0; left < whole.batches.size(); left += stride(5)) {   // behind the last one too
+    const std::size_t cut = whole.batches.size() - left - 1;
     CAPTURE(cut);
     CAPTURE(whole.positions[cut]);
     options.threads = static_cast<int>(cut % 3);

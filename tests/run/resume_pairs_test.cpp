@@ -147,7 +147,7 @@ TEST_CASE("every number of ranks goes on where every other one stopped, at ten c
       walk.insert(walk.end(), {world_sizes[i], world_sizes[j]});
   }
   std::set<std::array<std::size_t, 3>> seen;
-  for (std::size_t begin = 0; begin < 10; ++begin) {
+  for (std::size_t begin = 0; begin < 10; begin += stride(5)) {
     chain pieces(s, whole);
     std::size_t before = 0;
     for (std::size_t link = 0; link <= walk.size(); ++link) {
@@ -157,5 +157,5 @@ TEST_CASE("every number of ranks goes on where every other one stopped, at ten c
       before = world_size;
     }
   }
-  CHECK(seen.size() == 490);
+  CHECK(seen.size() == 490 / stride(5));
 }

@@ -57,7 +57,7 @@ TEST_CASE("resumed behind any batch of three epochs, the rest is what it would h
   const std::string shards = write_shards(folder);
   for (const std::size_t window : {std::size_t{1}, std::size_t{60}, std::size_t{5'000}}) {
     const delivered whole = run(shards, {.window = window});
-    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); ++cut) {
+    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += stride(5)) {
       CAPTURE(cut);
       const delivered rest = run(shards, {.resume = whole.positions[cut], .window = window});
       REQUIRE(rest.batches.size() == whole.batches.size() - cut - 1);
