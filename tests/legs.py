@@ -250,6 +250,11 @@ def digest(leg):
                    f"it printed {printed!r}; the first one {reference!r}")
 
 
+def aarch64(leg):
+    """the own JPEG decoder and the resizer on an emulated aarch64: the planes and pixels of this machine"""
+    leg.count("aarch64", leg.run("aarch64.sh", ["sh", ROOT / "tests" / "aarch64" / "aarch64.sh"], may_fail=True))
+
+
 def exact(leg):
     """the same samples and bytes over ranks by MPI, kill -9 and resume, and by Python's readers"""
     leg.run_checks("exact/mpi.py", "exact/kill.py", "exact/reader.py")
@@ -299,8 +304,8 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, unit, install, digest, exact,
-                                      planted, clang, tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, unit, install, digest, aarch64,
+                                      exact, planted, clang, tsan)}
 
 
 def main(names):

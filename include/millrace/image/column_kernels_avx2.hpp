@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
@@ -113,19 +114,69 @@ class basic_avx2_columns {
           if (offset > 12) one_window_ = false;
           group.pick[at] = static_cast<std::uint8_t>(offset);
           group.pick[at + 1] = static_cast<std::uint8_t>(offset + 1);
-          if (begin + j >= outputs_) continue;
-          int running = 0, high_before = 0;
-          for_column_weights(plan.taps, source_of(plan, begin + j), [&](std::size_t k, int weight) {
-            running += weight;
-            const int high_upto = (running + 32) >> 6, high = std::min(high_upto - high_before, 127);
-            group.high[k / 2][at + k % 2] = static_cast<std::int8_t>(high);
-            group.low[k / 2][at + k % 2] = static_cast<std::int8_t>(weight - 64 * high);
-            high_before = high_upto;
-          });
         }
+        if (begin + 8 <= outputs_) put_weights(plan, begin, group, lane);
+        else put_last_weights(plan, begin, group, lane);
       }
     }
     return true;
+  }
+
+  /// Of the outputs from `begin` on, fewer than 8.
+  void put_last_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const {
+    for (std::size_t j = 0; begin + j < outputs_; ++j) {
+      const std::size_t at = 16 * lane + 2 * j;
+      int running = 0, high_before = 0;
+      for_column_weights(plan.taps, source_of(plan, begin + j), [&](std::size_t k, int weight) {
+        running += weight;
+        const int high_upto = (running + 32) >> 6, high = std::min(high_upto - high_before, 127);
+        group.high[k / 2][at + k % 2] = static_cast<std::int8_t>(high);
+        group.low[k / 2][at + k % 2] = static_cast<std::int8_t>(weight - 64 * high);
+        high_before = high_upto;
+      });
+    }
+  }
+
+  /// The same of 8 outputs at once: a quarter of a vector has an output's four weights, of which sums run by shifts.
+  void put_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const noexcept {
+    constexpr std::size_t places = tap_table::padded_count;
+    const std::int16_t* const from = plan.taps.weights(plan.flipped ? outputs_ - 8 - begin : begin);
+    split_weights first = split(load(from)), second = split(load(from + 4 * places));
+    if (plan.flipped) {
+      std::swap(first, second);
+      for (split_weights* s : {&first, &second}) {
+        s->high = _mm256_permute4x64_epi64(s->high, 0x1b);
+        s->low = _mm256_permute4x64_epi64(s->low, 0x1b);
+      }
+    }
+    put_pairs(first.high, second.high, group.high, lane);
+    put_pairs(first.low, second.low, group.low, lane);
+  }
+
+  struct split_weights {
+    __m256i high, low;
+  };
+
+  static split_weights split(__m256i weights) noexcept {
+    const __m256i pairs = _mm256_add_epi16(weights, _mm256_slli_epi64(weights, 16));
+    const __m256i running = _mm256_add_epi16(pairs, _mm256_slli_epi64(pairs, 32));
+    const __m256i upto = _mm256_avg_epu16(running, _mm256_setzero_si256());
+    const __m256i high_upto = _mm256_srli_epi16(_mm256_add_epi16(upto, _mm256_set1_epi16(32)), 6);
+    const __m256i high = _mm256_min_epi16(differences(high_upto), _mm256_set1_epi16(127));
+    return {high, _mm256_sub_epi16(differences(upto), _mm256_slli_epi16(high, 6))};
+  }
+
+  static __m256i differences(__m256i v) noexcept { return _mm256_sub_epi16(v, _mm256_slli_epi64(v, 16)); }
+
+  /// The bytes of four weights of each output, to the first two of all and the last two of all.
+  static void put_pairs(__m256i first, __m256i second, std::int8_t (&to)[2][32], std::size_t lane) noexcept {
+    const __m256i bytes = _mm256_packs_epi16(first, second);   // outputs 0, 1, 4, 5 and 2, 3, 6, 7
+    const __m256i by_pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
+                                              0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    const __m256i in_order = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(bytes, by_pairs),
+                                                         _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm_store_si128(reinterpret_cast<__m128i*>(to[0] + 16 * lane), _mm256_castsi256_si128(in_order));
+    _mm_store_si128(reinterpret_cast<__m128i*>(to[1] + 16 * lane), _mm256_extracti128_si256(in_order, 1));
   }
 
   bool build_medium(const column_plan& plan) {
@@ -205,6 +256,8 @@ class basic_avx2_columns {
     const std::uint8_t *const row0 = r.rows[0], *const row1 = r.rows[1], *const row2 = r.rows[2],
                        *const row3 = r.rows[3];
     std::int16_t* out = r.out;
+    const std::size_t stride = r.stride;
+    const __m256i offset = _mm256_set1_epi16(static_cast<short>(r.offset));
     for (const short_group& g : short_) {
       const __m256i pick = table(g.pick);
       const short_tables t{.pick = pick,
@@ -212,12 +265,12 @@ class basic_avx2_columns {
                            .high = {table(g.high[0]), table(g.high[1])},
                            .low = {table(g.low[0]), table(g.low[1])},
                            .rounds = _mm256_set1_epi16(512),
-                           .offset = _mm256_set1_epi16(static_cast<short>(r.offset)),
+                           .offset = offset,
                            .base = {g.base[0], g.base[1]}};
       store(out, short_sums<Pairs, OneWindow>(row0, t));
-      store(out + r.stride, short_sums<Pairs, OneWindow>(row1, t));
-      store(out + 2 * r.stride, short_sums<Pairs, OneWindow>(row2, t));
-      store(out + 3 * r.stride, short_sums<Pairs, OneWindow>(row3, t));
+      store(out + stride, short_sums<Pairs, OneWindow>(row1, t));
+      store(out + 2 * stride, short_sums<Pairs, OneWindow>(row2, t));
+      store(out + 3 * stride, short_sums<Pairs, OneWindow>(row3, t));
       out += 16;
     }
   }

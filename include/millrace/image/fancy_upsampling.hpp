@@ -1,6 +1,7 @@
 // libjpeg's "fancy" upsampling of chroma and its conversion of YCbCr to RGB, bit for bit, in small row kernels.
 //
 //   portable_upsampling::sum_rows(nearer, farther, count, sums);                        // 3 * nearer + farther
+//   portable_upsampling::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});          // the same four times
 //   portable_upsampling::color_half({.luma = y, .blue = sums_b, .red = sums_r, .count = 64, .rgb = {r, g, b}});
 //
 // A chroma sample lies between two pixels, so a pixel takes 3/4 of the nearer and 1/4 of the farther sample on each
@@ -36,6 +37,12 @@ struct basic_portable_upsampling {
   static void sum_rows(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count,
                        std::int16_t* sums) noexcept {
     for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<std::int16_t>(3 * nearer[i] + farther[i]);
+  }
+
+  /// Of four rows of chroma in their order: the sums of the four pixel rows in the middle.
+  static void sum_four_rows(const std::uint8_t* const (&rows)[4], std::size_t count, std::int16_t* const (&sums)[4])
+      noexcept {
+    for (std::size_t k = 0; k < 4; ++k) sum_rows(rows[1 + k / 2], rows[k / 2 + k % 2 * 2], count, sums[k]);
   }
 
   /// Chroma that is subsampled vertically only: u8, rounded by `bias` (1 where `farther` lies above, 2 below).

@@ -31,9 +31,20 @@ template <class = void>
 struct basic_avx2_upsampling {
   static void sum_rows(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count,
                        std::int16_t* sums) noexcept {
+    for (std::size_t i = 0; i < count; i += 16)
+      store(sums + i, _mm256_add_epi16(thrice(words(nearer + i)), words(farther + i)));
+  }
+
+  static void sum_four_rows(const std::uint8_t* const (&rows)[4], std::size_t count, std::int16_t* const (&sums)[4])
+      noexcept {
+    const std::uint8_t *const row0 = rows[0], *const row1 = rows[1], *const row2 = rows[2], *const row3 = rows[3];
+    std::int16_t *const sums0 = sums[0], *const sums1 = sums[1], *const sums2 = sums[2], *const sums3 = sums[3];
     for (std::size_t i = 0; i < count; i += 16) {
-      const __m256i n = words(nearer + i);
-      store(sums + i, _mm256_add_epi16(_mm256_add_epi16(_mm256_slli_epi16(n, 1), n), words(farther + i)));
+      const __m256i a = words(row0 + i), b = words(row1 + i), c = words(row2 + i), d = words(row3 + i);
+      store(sums0 + i, _mm256_add_epi16(thrice(b), a));
+      store(sums1 + i, _mm256_add_epi16(thrice(b), c));
+      store(sums2 + i, _mm256_add_epi16(thrice(c), b));
+      store(sums3 + i, _mm256_add_epi16(thrice(c), d));
     }
   }
 
@@ -89,6 +100,8 @@ struct basic_avx2_upsampling {
     return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   }
 
+  static __m256i thrice(__m256i v) noexcept { return _mm256_add_epi16(_mm256_slli_epi16(v, 1), v); }
+
   /// Bytes of two vectors of 16 words; packing works within lanes of 128 bits.
   static __m256i in_order(__m256i low, __m256i high) noexcept {
     return _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xd8);
@@ -101,10 +114,9 @@ struct basic_avx2_upsampling {
   }
 
   static halves chroma(const std::int16_t* sums, __m256i even_bias, __m256i odd_bias) noexcept {
-    const __m256i own = load(sums);
-    const __m256i thrice = _mm256_add_epi16(_mm256_slli_epi16(own, 1), own);
-    return {_mm256_srai_epi16(_mm256_add_epi16(_mm256_add_epi16(thrice, even_bias), load(sums - 1)), 4),
-            _mm256_srai_epi16(_mm256_add_epi16(_mm256_add_epi16(thrice, odd_bias), load(sums + 1)), 4)};
+    const __m256i own = thrice(load(sums));
+    return {_mm256_srai_epi16(_mm256_add_epi16(_mm256_add_epi16(own, even_bias), load(sums - 1)), 4),
+            _mm256_srai_epi16(_mm256_add_epi16(_mm256_add_epi16(own, odd_bias), load(sums + 1)), 4)};
   }
 
   static pixels colored(__m256i y, __m256i u, __m256i v) noexcept {

@@ -22,6 +22,7 @@
 #include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -96,15 +97,31 @@ class basic_picture_renderer {
                     .target = {.data = job.pixels, .cold = job.cold}});
   }
 
+  /// About how long the decoder is at it.
+  static std::size_t coded_bytes(const picture_job& job, const jpeg_planes_request& ask) noexcept {
+    const std::size_t height = job.header->height;
+    return ask.bytes.size() * std::min(ask.bottom, height) / height;
+  }
+
   void decode_own(std::span<const picture_job> jobs, std::span<jpeg_refusal> refusal) {
     std::array<jpeg_planes_request, most_together> asked;
-    std::array<std::size_t, most_together> index;
+    std::array<std::size_t, most_together> index, work;
     std::size_t count = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       refusal[i] = unasked(jobs[i]);
       if (refusal[i] != jpeg_refusal::none) continue;
-      asked[count] = request_of(jobs[i]);
-      index[count++] = i;
+      const jpeg_planes_request ask = request_of(jobs[i]);
+      const std::size_t takes = coded_bytes(jobs[i], ask);
+      // The longest first: two are decoded at a time, and what is left of the last one is decoded alone, more slowly.
+      std::size_t at = count++;
+      for (; at > 0 && work[at - 1] < takes; --at) {
+        asked[at] = asked[at - 1];
+        index[at] = index[at - 1];
+        work[at] = work[at - 1];
+      }
+      asked[at] = ask;
+      index[at] = i;
+      work[at] = takes;
     }
     planes_.decode_each(std::span(asked).first(count), [&](std::size_t n, const jpeg_planes_result& got) {
       const picture_job& job = jobs[index[n]];

@@ -38,13 +38,14 @@ class basic_rgb_rows {
     row_bytes_ = (count_ + 31) / 32 * 32 + guarded_plane::slack_bytes;
     pixels_.resize(std::max(pixels_.size(), 3 * rows_at_once * row_bytes_));
     chroma_.resize(std::max(chroma_.size(), 2 * row_bytes_));
-    sums_.resize(std::max(sums_.size(), 2 * (row_bytes_ + sums_margin)));
+    sums_.resize(std::max(sums_.size(), 2 * rows_at_once * (row_bytes_ / 2 + sums_margin)));
   }
 
   /// The column of a row's first pixel.
   std::size_t left() const noexcept { return left_; }
 
   void make(std::size_t y) noexcept {
+    if (half_width_ && half_height_ && !repeats_) return make_four_rows(y);
     for (std::size_t k = 0; k < rows_at_once; ++k) make_row(y + k, k);
   }
 
@@ -64,20 +65,36 @@ class basic_rgb_rows {
     return plane_[0].row(y - static_cast<std::size_t>(planes_.top)) + (left_ - static_cast<std::size_t>(planes_.left));
   }
 
+  /// Of a picture that is subsampled on both axes.
+  void make_four_rows(std::size_t y) noexcept {
+    const std::size_t own = (y - static_cast<std::size_t>(planes_.top)) / 2, above = own == 0 ? 0 : own - 1;
+    std::int16_t* sums[2][rows_at_once];
+    for (std::size_t c = 0; c < 2; ++c) {
+      const guarded_plane& plane = plane_[1 + c];
+      const chroma_span s = span_of(plane);
+      for (std::size_t k = 0; k < rows_at_once; ++k) sums[c][k] = sums_of(2 * k + c);
+      std::int16_t* const to[rows_at_once] = {sums[c][0] - s.before, sums[c][1] - s.before, sums[c][2] - s.before,
+                                              sums[c][3] - s.before};
+      const std::uint8_t* const rows[rows_at_once] = {plane.row(above) + s.begin, plane.row(own) + s.begin,
+                                                      plane.row(own + 1) + s.begin, plane.row(own + 2) + s.begin};
+      Kernels::sum_four_rows(rows, s.count, to);
+      for (std::int16_t* const row : sums[c]) repeat_ends(row, s);
+    }
+    for (std::size_t k = 0; k < rows_at_once; ++k)
+      Kernels::color_half({.luma = luma_row(y + k), .blue = sums[0][k], .red = sums[1][k], .count = count_,
+                           .rgb = {writable(0, k), writable(1, k), writable(2, k)}});
+  }
+
   void make_row(std::size_t y, std::size_t k) noexcept {
     const std::size_t in_region = y - static_cast<std::size_t>(planes_.top);
     const std::size_t own = half_height_ ? in_region / 2 : in_region;
-    const bool looks_up = half_height_ && in_region % 2 == 0;
-    const std::size_t other = !half_height_ ? own : looks_up ? (own == 0 ? 0 : own - 1) : own + 1;
     std::uint8_t* const rgb[3] = {writable(0, k), writable(1, k), writable(2, k)};
     if (repeats_) return make_repeated(luma_row(y), own, rgb);
-    if (half_width_) {
-      color_row<std::int16_t> row{.luma = luma_row(y), .blue = sum(0, own, other), .red = sum(1, own, other),
-                                  .count = count_, .rgb = {rgb[0], rgb[1], rgb[2]}};
-      if (!half_height_) row.even_bias = 4, row.odd_bias = 8;
-      Kernels::color_half(row);
-      return;
-    }
+    if (half_width_)
+      return Kernels::color_half({.luma = luma_row(y), .blue = sum(0, own), .red = sum(1, own), .count = count_,
+                                  .even_bias = 4, .odd_bias = 8, .rgb = {rgb[0], rgb[1], rgb[2]}});
+    const bool looks_up = in_region % 2 == 0;
+    const std::size_t other = !looks_up ? own + 1 : own == 0 ? 0 : own - 1;
     const std::uint8_t* chroma[2];
     for (std::size_t c = 0; c < 2; ++c)
       chroma[c] = half_height_ ? blended(c, own, other, looks_up ? 1 : 2) : plane_[1 + c].row(own) + chroma_left();
@@ -89,16 +106,34 @@ class basic_rgb_rows {
     return (left_ - static_cast<std::size_t>(planes_.left)) / (half_width_ ? 2 : 1);
   }
 
-  /// Sums of both chroma neighbours of a row, from the row's first pixel on, with one more at either end.
-  const std::int16_t* sum(std::size_t c, std::size_t own, std::size_t other) noexcept {
-    std::int16_t* sums = sums_.data() + c * (row_bytes_ + sums_margin) + sums_margin / 2;
-    const guarded_plane& plane = plane_[1 + c];
+  /// The chroma samples that a row's pixels look at: those beside the first and the last one, too.
+  struct chroma_span {
+    std::size_t begin, before, count;   // `before` of them lie before the first pixel's
+  };
+
+  chroma_span span_of(const guarded_plane& plane) const noexcept {
     const std::size_t first = chroma_left(), before = first == 0 ? 0 : 1;
     const std::size_t end = std::min(first + (count_ + 1) / 2 + 1, plane.width());
-    Kernels::sum_rows(plane.row(own) + first - before, plane.row(other) + first - before, end - first + before,
-                      sums - before);
-    if (before == 0) sums[-1] = sums[0];
-    sums[end - first] = sums[end - first - 1];
+    return {first - before, before, end - first + before};
+  }
+
+  static void repeat_ends(std::int16_t* sums, const chroma_span& s) noexcept {
+    if (s.before == 0) sums[-1] = sums[0];
+    const std::size_t end = s.count - s.before;
+    sums[end] = sums[end - 1];
+  }
+
+  std::int16_t* sums_of(std::size_t row) noexcept {
+    return sums_.data() + row * (row_bytes_ / 2 + sums_margin) + sums_margin / 2;
+  }
+
+  /// Four times a row, which is not subsampled vertically.
+  const std::int16_t* sum(std::size_t c, std::size_t own) noexcept {
+    std::int16_t* const sums = sums_of(c);
+    const chroma_span s = span_of(plane_[1 + c]);
+    const std::uint8_t* const row = plane_[1 + c].row(own) + s.begin;
+    Kernels::sum_rows(row, row, s.count, sums - s.before);
+    repeat_ends(sums, s);
     return sums;
   }
 

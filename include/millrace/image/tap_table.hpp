@@ -14,9 +14,11 @@
 #include <millrace/image/plan_axis.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -27,6 +29,8 @@ template <class = void>
 class basic_tap_table {
  public:
   static constexpr int weight_bits = 14;
+  /// An output with fewer weights has zeros behind them; if none has more, its weights are at weights(0) + 4 * output.
+  static constexpr std::size_t padded_count = 4;
 
   void build(const plan_axis& axis) {
     clear();
@@ -34,11 +38,12 @@ class basic_tap_table {
     const std::int64_t reach = 2 * (axis.length > step ? axis.length : step);
     const auto most = static_cast<std::size_t>(std::min(reach / step + 1, axis.clip_end - axis.clip_begin));
     if (running_.size() < most) running_.resize(most);
-    std::int64_t start = axis.clip_begin;
-    for (std::int64_t o = axis.first; o < axis.first + axis.count; ++o) {
-      const std::int64_t centre = (2 * o + 1) * axis.length + 2 * axis.begin * axis.target;
-      while (start + 1 < axis.clip_end && (2 * start + 1) * step <= centre - reach) ++start;
-      add_output({.start = start, .end = axis.clip_end, .centre = centre, .reach = reach, .step = step});
+    triangle t{.start = axis.clip_begin, .end = axis.clip_end, .at = (2 * axis.clip_begin + 1) * step,
+               .centre = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target, .reach = reach,
+               .step = step};
+    for (std::int64_t o = 0; o < axis.count; ++o, t.centre += 2 * axis.length) {
+      for (; t.start + 1 < t.end && t.at <= t.centre - reach; ++t.start) t.at += 2 * step;
+      add_output(t);
     }
   }
 
@@ -48,12 +53,16 @@ class basic_tap_table {
 
   /// One more output, of `count` weights, which the caller writes: 0 or more, 2^14 in all.
   std::int16_t* append(std::size_t first, std::size_t count) {
-    if (weights_.size() < used_ + count || spans_.size() == outputs_) grow(count);
+    const std::size_t places = std::max(count, padded_count);
+    if (weights_.size() < used_ + places || spans_.size() == outputs_) grow(places);
     spans_[outputs_++] = {.first = static_cast<std::uint32_t>(first), .count = static_cast<std::uint32_t>(count),
                           .weights_at = used_};
-    used_ += count;
+    std::int16_t* const weights = weights_.data() + used_;
+    constexpr std::array<std::int16_t, padded_count> zeros{};
+    std::memcpy(weights, zeros.data(), sizeof zeros);
+    used_ += places;
     if (count > max_count_) max_count_ = count;
-    return weights_.data() + used_ - count;
+    return weights;
   }
 
   std::size_t outputs() const noexcept { return outputs_; }
@@ -78,17 +87,16 @@ class basic_tap_table {
     weights_.resize(2 * (used_ + count));
   }
 
-  /// The triangle of one output: source pixel i lies at (2 i + 1) * step.
+  /// The triangle of one output: source pixel i lies at (2 i + 1) * step, the first one, `start`, at `at`.
   struct triangle {
-    std::int64_t start, end, centre, reach, step;
+    std::int64_t start, end, at, centre, reach, step;
   };
 
   void add_output(const triangle& t) {
     std::uint64_t* const running = running_.data();
     std::size_t count = 0;
     std::uint64_t sum = 0;
-    for (std::int64_t i = t.start, at = (2 * t.start + 1) * t.step; i < t.end && at < t.centre + t.reach;
-         ++i, at += 2 * t.step) {
+    for (std::int64_t i = t.start, at = t.at; i < t.end && at < t.centre + t.reach; ++i, at += 2 * t.step) {
       const std::int64_t distance = at < t.centre ? t.centre - at : at - t.centre;
       if (distance < t.reach) sum += static_cast<std::uint64_t>(t.reach - distance);
       running[count++] = sum;

@@ -146,7 +146,7 @@ class basic_plane_job {
     left_in_interval_ -= static_cast<unsigned>(mcus);
     const std::size_t blocks = mcus * slots_.blocks_of_mcu();
     unstuff_.reach(stream_byte(), blocks * most_block_bytes + 16);
-    if (stored) slots_.clear_coefficients();
+    if (stored) slots_.clear_coefficients(mcus);
     stream_.begin_segment(stored ? slots_.stored() : slots_.skipped(), blocks, stored, tools.stop);
   }
 
@@ -172,15 +172,18 @@ class basic_plane_job {
 
   bool take_stored(const plane_tools& tools) noexcept {
     bool tame = true;
-    const block_slot* slot = slots_.stored();
-    const std::size_t blocks = slots_.blocks_of_mcu();
-    for (std::size_t m = 0; m < mcus_; ++m)
-      for (std::size_t b = 0; b < blocks; ++b, ++slot) {
-        const std::size_t c = slots_.component_of(b);
-        predictor_[c] += slot->coefficients[0];
-        slot->coefficients[0] = static_cast<std::int16_t>(predictor_[c]);
-        tame = tame && std::abs(predictor_[c]) <= quantiser_[c].largest_dc;
+    for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c) {
+      const int largest = quantiser_[c].largest_dc;
+      int dc = predictor_[c];
+      unsigned highest = 0;
+      for (std::int16_t* const coefficients : slots_.stored_of(c, mcus_)) {
+        dc += coefficients[0];
+        coefficients[0] = static_cast<std::int16_t>(dc);
+        highest = std::max(highest, static_cast<unsigned>(dc + largest));   // of negative ones: beyond everything
       }
+      predictor_[c] = dc;
+      tame = tame && highest <= 2 * static_cast<unsigned>(largest);
+    }
     if (!tame) return false;
     slots_.for_each_pair(mcus_, [&](const block_pair& p) {
       const scan_component& k = header_.component[p.component];

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
@@ -42,12 +43,13 @@ class basic_segment_slots {
       blocks_ += static_cast<std::size_t>(sampling_[c].horizontal * sampling_[c].vertical);
     }
     components_ = count;
-    std::size_t slot = 0, first_pair = 0;
-    for (std::size_t c = 0; c < count; ++c) {
-      first_pair_[c] = first_pair;
-      first_pair += row_pairs(c, stored_mcus()) * static_cast<std::size_t>(sampling_[c].vertical);
-    }
-    coefficient_bytes_ = first_pair * pair_coefficients * sizeof(std::int16_t);
+    std::size_t slot = 0, pairs = 0;
+    for (std::size_t c = 0; c < count; ++c)
+      for (std::size_t y = 0; y < static_cast<std::size_t>(sampling_[c].vertical); ++y) {
+        row_[c][y] = coefficients_.data() + pairs * pair_coefficients;
+        pairs += row_pairs(c, stored_mcus());
+      }
+    std::array<std::size_t, 3> listed{};
     for (std::size_t m = 0; m < skipped_mcus(); ++m)
       for (std::size_t c = 0; c < count; ++c)
         for (int y = 0; y < sampling_[c].vertical; ++y)
@@ -57,10 +59,9 @@ class basic_segment_slots {
             if (slot >= stored_mcus() * blocks_) continue;
             const std::size_t column = m * static_cast<std::size_t>(sampling_[c].horizontal) +
                                        static_cast<std::size_t>(x);
-            const std::size_t pair = first_pair_of_row(c, y) + column / 2;
-            stored_[slot] = {tables[c]->ac.data(), nullptr,
-                             coefficients_.data() + pair * pair_coefficients + column % 2 * right_block,
-                             tables[c].get(), 0};
+            std::int16_t* const block = row_[c][y] + column / 2 * pair_coefficients + column % 2 * right_block;
+            stored_[slot] = {tables[c]->ac.data(), nullptr, block, tables[c].get(), 0};
+            blocks_of_[c][listed[c]++] = block;
           }
     for (std::size_t i = 0; i < skipped_mcus() * blocks_; ++i)
       skipped_[i].next_dc = skipped_[(i + 1) % blocks_].tables->dc_skip.data();
@@ -78,18 +79,26 @@ class basic_segment_slots {
   block_slot* skipped() noexcept { return skipped_.data(); }
   std::size_t component_of(std::size_t block) const noexcept { return component_of_[block]; }
 
-  /// Of a number of bytes that only the run knows: a constant one has g++ write them by a slow string instruction.
-  void clear_coefficients() noexcept { std::memset(coefficients_.data(), 0, coefficient_bytes_); }
+  /// For what the first `mcus` MCUs store. By rows: for 2 KB at once memset() would begin a slow string instruction.
+  void clear_coefficients(std::size_t mcus) noexcept {
+    for (std::size_t c = 0; c < components_; ++c)
+      for (int y = 0; y < sampling_[c].vertical; ++y)
+        std::memset(row_[c][y], 0, row_pairs(c, mcus) * pair_coefficients * sizeof(std::int16_t));
+  }
+
+  /// Of a component, those of the first `mcus` MCUs that were stored, in the order of the stream.
+  std::span<std::int16_t* const> stored_of(std::size_t component, std::size_t mcus) const noexcept {
+    const sampling s = sampling_[component];
+    return std::span(blocks_of_[component]).first(mcus * static_cast<std::size_t>(s.horizontal * s.vertical));
+  }
 
   /// Of the first `mcus` MCUs that were stored. A last block without a neighbour has one of zeros.
   template <class Use>
   void for_each_pair(std::size_t mcus, const Use& use) const {
     for (std::size_t c = 0; c < components_; ++c)
       for (int y = 0; y < sampling_[c].vertical; ++y)
-        for (std::size_t j = 0; j < row_pairs(c, mcus); ++j) {
-          const std::size_t pair = first_pair_of_row(c, y) + j;
-          use(block_pair{c, static_cast<int>(2 * j), y, coefficients_.data() + pair * pair_coefficients});
-        }
+        for (std::size_t j = 0, count = row_pairs(c, mcus); j < count; ++j)
+          use(block_pair{c, static_cast<int>(2 * j), y, row_[c][y] + j * pair_coefficients});
   }
 
  private:
@@ -101,13 +110,10 @@ class basic_segment_slots {
     return (mcus * static_cast<std::size_t>(sampling_[component].horizontal) + 1) / 2;
   }
 
-  std::size_t first_pair_of_row(std::size_t component, int y) const noexcept {
-    return first_pair_[component] + static_cast<std::size_t>(y) * row_pairs(component, stored_mcus());
-  }
-
-  std::size_t components_ = 0, blocks_ = 1, coefficient_bytes_ = 0;
+  std::size_t components_ = 0, blocks_ = 1;
   std::array<sampling, 3> sampling_{};
-  std::array<std::size_t, 3> first_pair_{};
+  std::array<std::array<std::int16_t*, 2>, 3> row_{};                    // the first pair of each row of blocks
+  std::array<std::array<std::int16_t*, stored_blocks>, 3> blocks_of_{};
   std::array<std::uint8_t, skipped_blocks> component_of_{};
   std::array<block_slot, stored_blocks + 1> stored_{};
   std::array<block_slot, skipped_blocks + 1> skipped_{};

@@ -84,7 +84,7 @@ class basic_unstuffer {
   }
 
  private:
-  static constexpr std::size_t copied_at_once = 16;
+  static constexpr std::size_t copied_at_once = 32;
 
   void begin_interval() noexcept {
     to_ = start_;
@@ -95,9 +95,12 @@ class basic_unstuffer {
     while (to_ < enough && !ended_) {
 #ifdef __SSE2__
       if (file_end_ - from_ > static_cast<std::ptrdiff_t>(copied_at_once)) {
-        const __m128i piece = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from_));
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to_), piece);
-        const auto stuffed = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(piece, _mm_set1_epi8(-1))));
+        const auto* const pieces = reinterpret_cast<const __m128i*>(from_);
+        const __m128i first = _mm_loadu_si128(pieces), second = _mm_loadu_si128(pieces + 1), all = _mm_set1_epi8(-1);
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to_), first);
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to_) + 1, second);
+        const auto stuffed = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(first, all))) |
+                             static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(second, all))) << 16;
         const std::size_t plain = stuffed == 0 ? copied_at_once : static_cast<std::size_t>(__builtin_ctz(stuffed));
         from_ += plain;
         to_ += plain;

@@ -1,0 +1,123 @@
+// One JPEG, what is wanted of it, and all that comes out: the same on every machine.
+//
+//   case_runner run;
+//   const picture_case::outcome got = run.all_of(c);        // of c.file and c.wanted; c.expected is not looked at
+//   write_case(file, c);  read_case(file, c);               // false at the end of the file
+//
+// Needs no libjpeg, so that a cross compiler without one builds it.
+#pragma once
+
+#include <millrace/base/digest.hpp>
+#include <millrace/image/jpeg_plane_decoder.hpp>
+#include <millrace/image/plane_resizer.hpp>
+#include <millrace/image/source_box.hpp>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+namespace foreign {
+
+namespace mr = millrace;
+namespace detail = millrace::detail;
+
+struct picture_case {
+  /// A box of the picture, the size that it is made, whether it is mirrored.
+  struct request {
+    std::uint32_t image_width = 0, image_height = 0, left = 0, top = 0, width = 0, height = 0, columns = 0, rows = 0,
+                  flipped = 0;
+  };
+  /// Digests are 0 of what was refused.
+  struct outcome {
+    std::uint64_t refusal = 0, planes = 0, exact = 0, fast = 0, numbers = 0;
+    bool operator==(const outcome&) const = default;
+  };
+
+  request wanted{};
+  outcome expected{};
+  std::vector<std::byte> file{};
+};
+
+class case_runner {
+ public:
+  using outcome = picture_case::outcome;
+
+  /// Decoded alone, and beside itself: both have to come out the same, or the refusal is 255.
+  outcome all_of(const picture_case& c) {
+    const detail::resize_plan plan = plan_of(c.wanted);
+    const detail::plane_box box = detail::source_box(plan, {c.wanted.image_width, c.wanted.image_height});
+    const mr::jpeg_planes_request ask{.bytes = c.file, .left = box.left, .top = box.top, .right = box.right,
+                                      .bottom = box.bottom};
+    const outcome alone = outcome_of(decoder_.decode(ask), plan);
+    const auto both = decoder_.decode(ask, ask);
+    for (const mr::jpeg_planes_result& result : both)
+      if (outcome_of(result, plan) != alone) return {.refusal = 255};
+    return alone;
+  }
+
+  /// Good until the next call.
+  mr::jpeg_planes_result planes_of(const picture_case& c) { return decoder_.decode({.bytes = c.file}); }
+
+ private:
+  static detail::resize_plan plan_of(const picture_case::request& wanted) {
+    detail::resize_plan plan{.rows = mr::plan_axis(wanted.image_height), .columns = mr::plan_axis(wanted.image_width)};
+    plan.rows.crop(wanted.top, wanted.height);
+    plan.columns.crop(wanted.left, wanted.width);
+    plan.rows.resize(wanted.rows);
+    plan.columns.resize(wanted.columns);
+    if (wanted.flipped != 0) plan.columns.flip();
+    return plan;
+  }
+
+  outcome outcome_of(const mr::jpeg_planes_result& got, const detail::resize_plan& plan) {
+    if (!got) return {.refusal = static_cast<std::uint64_t>(got.refusal)};
+    return {.refusal = 0, .planes = digest_of(got.planes), .exact = rendered<std::uint8_t>(got.planes, plan, false),
+            .fast = rendered<std::uint8_t>(got.planes, plan, true),
+            .numbers = rendered<float>(got.planes, plan, false)};
+  }
+
+  static std::uint64_t digest_of(const mr::jpeg_planes& planes) {
+    std::uint64_t digest = mr::combine_keys(static_cast<std::uint64_t>(planes.left),
+                                            static_cast<std::uint64_t>(planes.top));
+    for (std::size_t c = 0; c < static_cast<std::size_t>(planes.components); ++c)
+      for (int y = 0; y < planes.component[c].height; ++y) {
+        const mr::plane_view& plane = planes.component[c];
+        const std::uint8_t* const row = plane.data + static_cast<std::size_t>(y) * plane.stride_bytes;
+        digest = mr::digest_bytes(std::as_bytes(std::span(row, static_cast<std::size_t>(plane.width))), digest);
+      }
+    return digest;
+  }
+
+  template <class T>
+  std::uint64_t rendered(const mr::jpeg_planes& planes, const detail::resize_plan& plan, bool fast) {
+    std::vector<T> pixels(static_cast<std::size_t>(plan.rows.count * plan.columns.count) * 3);
+    constexpr bool bytes = sizeof(T) == 1;
+    resizer_.start({.plan = plan, .fast = fast,
+                    .target = {.data = pixels.data(), .type = bytes ? detail::pixel_type::u8 : detail::pixel_type::f32,
+                               .scale = {0.017F, 0.0175F, 0.0174F}, .bias = {-2.1F, -2.04F, -1.8F}}});
+    resizer_.render(planes);
+    return mr::digest_bytes(std::as_bytes(std::span(pixels)));
+  }
+
+  mr::jpeg_plane_decoder decoder_;
+  detail::plane_resizer resizer_;
+};
+
+inline void write_case(std::FILE* to, const picture_case& c) {
+  const std::uint64_t size = c.file.size();
+  std::fwrite(&c.wanted, sizeof c.wanted, 1, to);
+  std::fwrite(&c.expected, sizeof c.expected, 1, to);
+  std::fwrite(&size, sizeof size, 1, to);
+  std::fwrite(c.file.data(), 1, c.file.size(), to);
+}
+
+inline bool read_case(std::FILE* from, picture_case& c) {
+  std::uint64_t size = 0;
+  const auto whole = [&](auto& value) { return std::fread(&value, sizeof value, 1, from) == 1; };
+  if (!whole(c.wanted) || !whole(c.expected) || !whole(size)) return false;
+  c.file.resize(size);
+  return std::fread(c.file.data(), 1, size, from) == size;
+}
+
+}  // namespace foreign
