@@ -1,5 +1,6 @@
 // What an epoch may be over an index: an exact pass with or without its short last batch, so many batches, endless.
 #include "indexed_runs.hpp"
+#include "restless_seats.hpp"
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/io/shard_list.hpp>
@@ -70,6 +71,19 @@ TEST_CASE("epochs of so many batches are passes end to end, each sample drawing 
       short_last.drop_last = false;
       CHECK(run(shards, short_last).batches == d.batches);
     }
+  }
+}
+
+TEST_CASE("seats that are opened and closed after each batch change neither order, draws, positions nor digest") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const delivered still = run(shards, {.epochs = 12, .threads = 1});
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const auto tuning = std::make_shared<restless_seats>(seed);
+    const delivered d = run(shards, {.epochs = 12, .copying = seed % 2 == 1, .tuning = tuning});
+    CHECK(d.batches == still.batches);
+    CHECK(d.positions == still.positions);   // digests are in them
+    CHECK(d.stats.digest == still.stats.digest);
   }
 }
 
