@@ -288,12 +288,12 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
   alignas(64) std::atomic<std::uint64_t> available_{0};
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<bool> stopped_{false};
+  std::atomic<std::size_t> open_;   // written under mutex_
   std::atomic<bool> all_taken_{false};
   std::mutex mutex_;
   std::condition_variable seat_left_;
   doorbell first_available_;
   std::size_t taken_ = 0;
-  std::atomic<std::size_t> open_;   // written under mutex_
   std::vector<seat> seats_;
 };
 
