@@ -48,7 +48,7 @@ class basic_window_tuner final : public seat_tuner {
     } else if (!begun_) {
       begin(now);
     } else if (const flow_figures window = now - before_; window.wall_ns < least_window_ns) {
-      due_at_ = now.batches + 1;
+      due_at_ = now.batches + window.batches;   // looking costs more than such batches do
     } else {
       const seat_counts was = search_.open();
       if (std::optional<tuning_decision> d = search_.look(tuning_window_of(window))) {
