@@ -1,5 +1,6 @@
 // The search for just enough seats over simulated set-ups: no thread, no clock, the same result every time.
 #include <millrace/report/simulation.hpp>
+#include <millrace/run/memory_budget.hpp>
 #include <millrace/run/tuning_search.hpp>
 
 #include <doctest/doctest.h>
@@ -53,7 +54,7 @@ struct found {
   std::size_t moves = 0;   // from first to last window
 };
 
-found search_for(const set_up& s, const mr::seat_counts& start, int windows = 16) {
+found search_for(const set_up& s, const mr::seat_counts& start, int windows = 12) {
   mr::tuning_search search({.open = start, .most = most});
   found f;
   for (int i = 0; i < windows; ++i) {
@@ -192,4 +193,17 @@ TEST_CASE("reads are left alone in a window that read next to nothing") {
   REQUIRE(d);
   CHECK(d->settled);
   CHECK(d->to == w.open);
+}
+
+TEST_CASE("there are as many reads at a time as the budget has room for, and as leave half of the read-ahead") {
+  mr::memory_budget m{.budget_bytes = 10'000'000, .slot_bytes = 1'000'000, .host_slots = 4,
+                      .read_ahead_bytes = 4'000'000, .sample_bytes = 100'000};
+  CHECK(m.most_reads() == 5);   // of 262,144 bytes and a sample, in 2 MB
+  m.budget_bytes = 9'000'000;
+  CHECK(m.most_reads() == 2);   // in the 1 MB that is left
+  m.budget_bytes = 8'000'000;
+  CHECK(m.most_reads() == 0);
+  m.budget_bytes = 10'000'000;
+  m.sample_bytes = 1'000;
+  CHECK(m.most_reads() == 31);   // of 64 samples
 }
