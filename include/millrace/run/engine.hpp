@@ -93,6 +93,10 @@ class session<Flow>::engine {
                         "Make the session in the process that uses it");
     if (error_) std::rethrow_exception(error_);
     if (pushed_back_) return std::move(pushed_back_);
+    if (seats_.due(delivered_.load(std::memory_order_relaxed))) {
+      flow_figures now = figures();
+      if (seats_.tune(now, components_)) warm_ups_.restart(std::move(now));
+    }
     step_range_.end();
     times_.call(steady_now_ns());
     const trainer_times::stores full{delivery_->ready(), intake_->read_ahead_bytes()};
@@ -120,10 +124,6 @@ class session<Flow>::engine {
     delivered_.fetch_add(1, std::memory_order_relaxed);
     samples_.fetch_add(out.size(), std::memory_order_relaxed);
     warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); });
-    if (seats_.due(delivered_.load(std::memory_order_relaxed))) {
-      flow_figures now = figures();
-      if (seats_.tune(now, components_)) warm_ups_.restart(std::move(now));
-    }
     step_range_.start("batch", got.batch.batch);
     return out;
   }

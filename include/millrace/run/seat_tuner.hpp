@@ -2,9 +2,10 @@
 //
 //   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which makes a seat_tuner
 //
-// The session makes room for rule.most() seats, opens those that it was asked for, and after each batch for which due()
-// is true it shows the figures since the start to look() and opens as many seats as that says.
-// Errors: what look() throws leaves the session as it is and reaches its trainer from next(). Threads: the trainer's.
+// The session makes room for rule.most() seats, opens those that it was asked for, and in each next() before which
+// due() was true it shows the figures since the start to look(), and opens as many seats as that says.
+// Errors: what look() throws leaves the session as it is and comes out of next(), which may be called again, and no
+// batch is lost. Threads: the trainer's.
 #pragma once
 
 #include <millrace/report/flow_figures.hpp>

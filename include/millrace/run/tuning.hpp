@@ -10,7 +10,8 @@
 // Memory stays within the session's budget: slots are made for all workers, and there are no more reads at a time than
 // the budget has room for. A stage whose maps block keeps the threads that it was given. With `threads = 0` nothing is
 // tuned. It is for training runs: a benchmark wants its seats to stand still.
-// Errors: setup_error for 0 of anything; what `tell` throws comes out of next(). Threads: the trainer's, in next().
+// Errors: setup_error for 0 of anything; what `tell` throws comes out of next(), and no batch is lost. Threads: the
+// trainer's, in next().
 #pragma once
 
 #include <millrace/base/error.hpp>
