@@ -53,6 +53,7 @@ class executor {
   virtual bool shared() const noexcept { return false; }
 };
 
+/// On workers of oneTBB: a session's own, or those of an arena of the user's.
 class arena_executor final : public executor {
  public:
   explicit arena_executor(unsigned workers)

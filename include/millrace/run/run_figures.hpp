@@ -36,6 +36,7 @@ void complete(flow_figures& f, const process_figures& process) {
   if (counted) f.storage_bytes = std::min(*process.storage_bytes, read->bytes);
 }
 
+/// The figures as they were when the run had warmed up.
 class warm_up_figures {
  public:
   template <class Figures>
@@ -46,7 +47,8 @@ class warm_up_figures {
     all_.push_back(std::move(now));
   }
   /// Something was set otherwise: what came before is warm-up.
-  void restart(flow_figures now) {
+  template <class Figures>
+  void restart(Figures now) {
     const std::lock_guard lock(mutex_);
     all_.push_back(std::move(now));
   }
