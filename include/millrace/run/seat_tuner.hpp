@@ -15,6 +15,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// Of one session, while it runs.
 class seat_tuner {
  public:
   virtual ~seat_tuner() = default;
@@ -28,6 +29,7 @@ struct seat_limits {
   seat_counts most{};   ///< that there are
 };
 
+/// What sessions are told: each gets a seat_tuner of its own from it.
 class tuning_rule {
  public:
   virtual ~tuning_rule() = default;

@@ -24,6 +24,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// What tuning() may be told.
 struct tuning_options {
   std::size_t most_workers = 0;        ///< 0: the usable cores
   std::size_t most_reads = 32;         ///< at a time; each is a thread
@@ -89,6 +90,7 @@ class basic_window_tuner final : public seat_tuner {
   std::uint64_t due_at_ = 1;
 };
 
+/// The rule that tuning() gives. A template as above.
 template <class = void>
 class basic_window_tuning final : public tuning_rule {
  public:

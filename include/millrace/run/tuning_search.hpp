@@ -27,6 +27,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// What was decided after a window, and why.
 struct tuning_decision {
   std::uint64_t batches = 0;   ///< delivered by then
   std::size_t moves = 0;       ///< of this search
@@ -45,6 +46,7 @@ struct tuning_decision {
   }
 };
 
+/// Where a search begins, and how far it may go.
 struct tuning_search_options {
   seat_counts open{}, most{};
   double data_wait = 0.02;

@@ -16,6 +16,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// Of one window; times in seconds, rates in delivered samples a second.
 struct tuning_window {
   static constexpr double without_limit = std::numeric_limits<double>::infinity();
 
