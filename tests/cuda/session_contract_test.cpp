@@ -99,6 +99,48 @@ TEST_CASE("session: next and release return at once while the step's stream is b
   CHECK(kept.right());
 }
 
+TEST_CASE("session: the device's events say how long it had no batch, whatever a trainer that runs ahead waits for") {
+  // A trainer that only launches: with slow steps it waits in next() for slots, with slow loading for data.
+  const auto figures_of = [](std::chrono::milliseconds load, std::chrono::milliseconds step_time) {
+    contract::start();
+    const contract::stream step;
+    auto slow = mr::from(numbers(160)) | mr::map([load](int n) {
+                  if (n % static_cast<int>(rows) == 0) std::this_thread::sleep_for(load);
+                  return made(n);
+                }) |
+                mr::batch<&example::pixels, &example::label>({.size = rows}) |
+                mr::to_device({.device = mr::cuda_device(0), .stream = step, .slots = 2});
+    mr::session run{std::move(slow), quiet(1, 2)};
+    for (auto& b : run) {
+      static_cast<void>(b);
+      ok(cudaLaunchHostFunc(
+          step, [](void* ms) { std::this_thread::sleep_for(*static_cast<std::chrono::milliseconds*>(ms)); },
+          &step_time));
+    }
+    step.synchronize();
+    return run.figures();
+  };
+  const mr::flow_figures busy = figures_of(std::chrono::milliseconds(0), std::chrono::milliseconds(12));
+  REQUIRE(busy.device_gap_ns);
+  CHECK(busy.find(mr::stage_kind::step)->starved_share() > 0.5);
+  CHECK(busy.data_wait_share() < 0.3);
+  const mr::flow_figures idle = figures_of(std::chrono::milliseconds(12), std::chrono::milliseconds(1));
+  REQUIRE(idle.device_gap_ns);
+  CHECK(*idle.device_gap_ns > 40 * 5'000'000);
+  CHECK(idle.data_wait_share() > busy.data_wait_share());
+}
+
+TEST_CASE("session: what lies between two epochs of a loop is no gap of the device") {
+  contract::start();
+  const contract::stream step;
+  mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 3}), quiet(2, 2)};
+  for (auto& b : run.epoch(0)) static_cast<void>(b);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
+  for (auto& b : run.epoch(1)) static_cast<void>(b);
+  REQUIRE(run.figures().device_gap_ns);
+  CHECK(*run.figures().device_gap_ns < 1'500'000'000);
+}
+
 TEST_CASE("session: a batch that is loaded late is handed out while the copy before it still waits for the step") {
   contract::start();
   const contract::stream step;

@@ -69,8 +69,10 @@ HAND_OUT = """    {
     bell().ring();
 """
 RECORD_RELEASE = f"""    try {{
-      if (!s.meta.error)
+      if (!s.meta.error) {{
         {EVERY_STREAM} {RECORD}
+        gaps_.released(options_.stream);
+      }}
     }} catch (...) {{
       lose_device();
     }}
@@ -156,7 +158,7 @@ STREAMS_AND_DEVICES = (
         cuda("const current_device here(ordinal_);\n    const capture_tolerant now;\n    check_cuda(cudaStreamCreate",
              "check_cuda(cudaStreamCreate")),
     not_current("memory", "void* allocate_device(std::size_t bytes) override"),
-    not_current("make_event()", "std::unique_ptr<device_event> make_event() override"),
+    not_current("make_event()", "std::unique_ptr<device_event> make_event(unsigned flags)"),
     not_current("check_stream()", "void check_stream(stream_view stream) override"),
     not_current("record()", "void record(device_event& mark, stream_view stream) override"),
     not_current("stream_waits_for()", "void stream_waits_for(stream_view stream, device_event& mark) override"),

@@ -1,7 +1,9 @@
 // Prints the digest of a stream of batches (keys, labels, pixels), after making sure that it is the same for every
-// number of workers, prefetch depth, number of I/O threads, device and 20 seeds of random delays in the stages.
+// number of workers, prefetch depth, number of I/O threads, device and 20 seeds of random delays in the stages, some of
+// them with seats that are opened and closed meanwhile.
 // tests/run.sh builds it with several compilers and flags and compares what they print.
 #include "../temporary_folder.hpp"
+#include "restless_seats.hpp"
 
 #include <millrace/base/digest.hpp>
 #include <millrace/device/copying.hpp>
@@ -47,6 +49,7 @@ struct variation {
   std::size_t depth = 2;
   bool copying = false;
   std::uint64_t delay_seed = 0;   // 0: none
+  bool restless = false;          // seats are opened and closed all the time
 };
 
 std::uint64_t digest_of(const std::string& pattern, const variation& v) {
@@ -66,7 +69,9 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
               mr::prefetch({.batches = v.depth}) |
               mr::to_device({.device = v.copying ? mr::copying_device() : mr::host_device()});
   mr::stream_digest digest;
-  mr::feed(std::move(flow), {.epochs = 2, .threads = v.threads, .io_threads = v.io_threads, .announce = false},
+  mr::feed(std::move(flow),
+           {.epochs = 2, .threads = v.threads, .io_threads = v.io_threads, .announce = false,
+            .tuning = v.restless ? std::make_shared<restless_seats>(v.delay_seed) : nullptr},
            [&](auto& b) {
              auto [pixels, labels, keys] = b.columns();
              digest.add(b.step(), mr::digest_bytes(std::as_bytes(pixels.host())));
@@ -83,8 +88,9 @@ int compare_all(const std::string& pattern) {
     const std::uint64_t got = digest_of(pattern, v);
     if (got == expected) return;
     ++different;
-    std::printf("another digest with %d workers, %u I/O threads, depth %zu, %s device, delays %llu\n", v.threads,
-                v.io_threads, v.depth, v.copying ? "copying" : "host", static_cast<unsigned long long>(v.delay_seed));
+    std::printf("another digest with %d workers, %u I/O threads, depth %zu, %s device, delays %llu%s\n", v.threads,
+                v.io_threads, v.depth, v.copying ? "copying" : "host", static_cast<unsigned long long>(v.delay_seed),
+                v.restless ? ", restless seats" : "");
   };
   for (const int threads : {0, 1, 2, 3, 4, 8})
     for (const std::size_t depth : {1U, 2U, 5U}) check({.threads = threads, .io_threads = 2, .depth = depth});
@@ -94,7 +100,8 @@ int compare_all(const std::string& pattern) {
            .io_threads = static_cast<unsigned>(1 + seed % 3),
            .depth = 1 + seed % 3,
            .copying = seed % 5 == 0,
-           .delay_seed = seed});
+           .delay_seed = seed,
+           .restless = seed % 4 == 0});
   if (different == 0) std::printf("digest %016llx\n", static_cast<unsigned long long>(expected));
   return different == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,5 +1,6 @@
 // What an epoch may be over an index: an exact pass with or without its short last batch, so many batches, endless.
 #include "indexed_runs.hpp"
+#include "restless_seats.hpp"
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/io/shard_list.hpp>
@@ -71,6 +72,51 @@ TEST_CASE("epochs of so many batches are passes end to end, each sample drawing 
       CHECK(run(shards, short_last).batches == d.batches);
     }
   }
+}
+
+TEST_CASE("seats that are opened and closed after each batch change neither order, draws, positions nor digest") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const delivered still = run(shards, {.epochs = 12, .threads = 1});
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const auto tuning = std::make_shared<restless_seats>(seed);
+    const delivered d = run(shards, {.epochs = 12, .copying = seed % 2 == 1, .tuning = tuning});
+    CHECK(d.batches == still.batches);
+    CHECK(d.positions == still.positions);   // digests are in them
+    CHECK(d.stats.digest == still.stats.digest);
+  }
+}
+
+TEST_CASE("what a tuning rule throws comes out of next(), and no batch is lost") {
+  struct rule final : mr::tuning_rule {
+    struct tuner final : mr::seat_tuner {
+      bool due(std::uint64_t batches) const noexcept override { return batches % 5 == 0 && batches > last; }
+      mr::seat_counts look(const mr::flow_figures& f) override {
+        last = f.batches;
+        throw std::runtime_error("no seats");
+      }
+      std::uint64_t last = 0;
+    };
+    mr::seat_counts most(const mr::seat_counts& asked) const override { return asked; }
+    std::unique_ptr<mr::seat_tuner> start(const mr::seat_limits&) const override { return std::make_unique<tuner>(); }
+  };
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const delivered expected = run(shards, {});
+  auto options = quiet(2, 3);
+  options.tuning = std::make_shared<rule>();
+  mr::session session{flow(shards, {}), options};
+  std::vector<std::uint64_t> steps;
+  std::size_t thrown = 0;
+  for (bool more = true; more;) try {
+      if (auto b = session.next()) steps.push_back(b.step());
+      else more = false;
+    } catch (const std::runtime_error& e) {
+      thrown += std::string(e.what()) == "no seats";
+    }
+  CHECK(steps == expected.steps);
+  CHECK(thrown == 4);   // of 24 batches
+  CHECK(session.stats().digest == expected.stats.digest);
 }
 
 TEST_CASE("epoch by epoch, an epoch of so many batches ends where it should") {

@@ -1,6 +1,7 @@
 #include <millrace/millrace.hpp>
 #include <millrace/device/copying.hpp>
 #include <millrace/report.hpp>
+#include <millrace/run/tuning.hpp>
 
 #include "../io/tar_bytes.hpp"
 #include "../temporary_folder.hpp"
@@ -48,14 +49,17 @@ struct slow {
 };
 
 /// 800 samples in batches of 16, with two workers and two I/O threads.
-auto slow_session(const slow& s, const mr::device& device = mr::host_device(), mr::stall_watch watch = {}) {
+auto slow_session(const slow& s, const mr::device& device = mr::host_device(), mr::session_options options = {}) {
   auto flow = mr::from(slow_numbers{s.read}) | mr::map([work = s.work](std::int32_t n) {
                 if (work.count() > 0) std::this_thread::sleep_for(work);
                 return row{n};
               }) |
               mr::batch<&row::label>({.size = 16}) | mr::to_device({.device = device});
-  return mr::session{std::move(flow), {.epochs = s.epochs, .threads = 2, .io_threads = 2, .announce = false,
-                                       .stalls = std::move(watch)}};
+  if (options.threads == mr::automatic) options.threads = 2;
+  if (!options.tuning) options.io_threads = 2;
+  options.epochs = s.epochs;
+  options.announce = false;
+  return mr::session{std::move(flow), options};
 }
 
 mr::flow_figures figures_of(const slow& s) {
@@ -144,6 +148,37 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   CHECK(t.tracks.size() >= 4);
 }
 
+TEST_CASE("tuning opens as many seats as the step needs, closes the others, tells why, and leaves the order alone") {
+  // The step takes a batch every 8 ms, whose work takes a worker 32 ms, and whose reads take 6.4 ms.
+  const slow s{.read = microseconds(400), .work = microseconds(2000), .step = microseconds(8000), .epochs = 4};
+  for (const bool too_many : {false, true}) {
+    CAPTURE(too_many);
+    std::vector<mr::tuning_decision> told;
+    mr::session_options options{.threads = too_many ? 12 : 1, .io_threads = too_many ? 16U : 1U};
+    options.tuning = mr::tuning({.most_workers = 12, .tell = [&](const mr::tuning_decision& d) { told.push_back(d); }});
+    auto run = slow_session(s, mr::host_device(), options);
+    CHECK(run.description().find(" I/O threads (tuned: up to 12 and 32); ") != std::string::npos);
+    std::int32_t next = 0;
+    bool in_order = true;
+    for (auto& b : run) {
+      for (const std::int32_t n : b.get<&row::label>().host()) in_order = in_order && n == next++ % 800;
+      std::this_thread::sleep_for(s.step);
+    }
+    CHECK(in_order);
+    CHECK(next == 4 * 800);
+    for (const mr::tuning_decision& d : told) MESSAGE(d.text());
+    REQUIRE(!told.empty());
+    CHECK(told.front().moves <= 5);
+    const mr::flow_figures f = run.figures();
+    CHECK(f.find(mr::stage_kind::work)->seats == told.back().to.workers);
+    CHECK(f.find(mr::stage_kind::read)->seats == told.back().to.reads);
+    CHECK(told.back().text().find(" batches: ") != std::string::npos);
+    // Work of 32 ms in each 8 ms: three are never enough, and all twelve are on no machine that gives them time.
+    if (!too_many) CHECK(told.back().to.workers > 3);
+    else if (told.front().data_wait < 0.02) CHECK(told.front().to.workers < 12);
+  }
+}
+
 TEST_CASE("between the epochs of a loop the clock stands") {
   auto run = slow_session({.work = microseconds(100), .epochs = 2});
   const auto start = std::chrono::steady_clock::now();
@@ -162,10 +197,11 @@ TEST_CASE("between the epochs of a loop the clock stands") {
 TEST_CASE("a run that stands still says who waits for whom, once for each stall, and goes on") {
   std::mutex mutex;
   std::vector<std::string> told;
-  const mr::stall_watch watch{.after_ns = 150'000'000, .tell = [&](const std::string& text) {
-                                const std::lock_guard lock(mutex);
-                                told.push_back(text);
-                              }};
+  mr::session_options watch;
+  watch.stalls = {.after_ns = 150'000'000, .tell = [&](const std::string& text) {
+                    const std::lock_guard lock(mutex);
+                    told.push_back(text);
+                  }};
   const auto heard = [&] {
     const std::lock_guard lock(mutex);
     return told;

@@ -54,6 +54,7 @@ struct run_options {
   bool drop_last = true;
   bool copying = false;
   std::uint64_t most_batches = ~std::uint64_t{0};
+  std::shared_ptr<const millrace::tuning_rule> tuning{};
 };
 
 using rows = std::vector<std::pair<std::int32_t, double>>;
@@ -88,6 +89,7 @@ inline delivered run(const std::string& pattern, const run_options& o) {
   options.epoch_batches = o.epoch_batches;
   options.ranks = o.ranks;
   options.resume = o.resume;
+  options.tuning = o.tuning;
   millrace::session session{flow(pattern, o), options};
   delivered d;
   for (auto& b : session) {

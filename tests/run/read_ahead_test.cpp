@@ -1,5 +1,6 @@
 // Readers that stand still because enough is read ahead: whoever takes something must wake them, whatever the timing.
 #include "quiet_sessions.hpp"
+#include "restless_seats.hpp"
 #include "stall_watchdog.hpp"
 
 #include <millrace/run/session.hpp>
@@ -43,7 +44,7 @@ struct heavy_parts {
 };
 
 struct row {
-  std::int64_t number;
+  std::int64_t number = 0;
 };
 row as_row(const heavy& item) {
   dawdle(item.number / 3);
@@ -56,6 +57,15 @@ std::uint64_t rows_of(Flow flow, const mr::session_options& options) {
   std::uint64_t rows = 0;
   for (auto& b : run) rows += b.size();
   return rows;
+}
+/// The numbers in the order that they came in.
+template <class Flow>
+std::vector<std::int64_t> numbers_of(Flow flow, const mr::session_options& options) {
+  mr::session run{std::move(flow), options};
+  std::vector<std::int64_t> all;
+  for (auto& b : run)
+    for (const std::int64_t n : b.template get<&row::number>().host()) all.push_back(n);
+  return all;
 }
 
 }  // namespace
@@ -81,4 +91,32 @@ TEST_CASE("a run whose readers wait for bytes goes on to its end") {
                           mr::batch<&row::number>({.size = 5}),
                       in_lanes) == 3 * each);
       }
+}
+
+TEST_CASE("readers and workers whose seats are closed leave what they had to others, whatever the timing") {
+  const stall_watchdog watchdog;
+  constexpr std::int64_t each = 150;
+  const auto plain = [] {
+    return mr::from(heavy_parts{each}) | mr::map(as_row) | mr::batch<&row::number>({.size = 2});
+  };
+  const auto in_lanes = [] {
+    return mr::from(heavy_parts{each}) | mr::shuffle({.window = 8}) | mr::map(as_row) |
+           mr::batch<&row::number>({.size = 5});
+  };
+  mr::session_options options = quiet(1, 2), lanes = options;
+  lanes.epoch_batches = each / 5;
+  const auto expected = numbers_of(plain(), options), expected_in_lanes = numbers_of(in_lanes(), lanes);
+  CHECK(expected.size() == 2 * 4 * each);
+  for (const std::size_t items_ahead : {1U, 6U, 40U})
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      CAPTURE(items_ahead);
+      CAPTURE(seed);
+      for (mr::session_options* o : {&options, &lanes}) {
+        o->io_threads = static_cast<unsigned>(seed);
+        o->read_ahead_bytes = items_ahead * item_bytes;
+        o->tuning = std::make_shared<restless_seats>(seed);
+      }
+      CHECK(numbers_of(plain(), options) == expected);
+      CHECK(numbers_of(in_lanes(), lanes) == expected_in_lanes);
+    }
 }

@@ -110,13 +110,21 @@ class cuda_backend final : public device_backend {
     quietly([&] { return cudaFree(memory); });
   }
 
+  // Who waits sleeps instead of spinning: the core belongs to the workers.
   std::unique_ptr<device_event> make_event() override {
-    const current_device here(ordinal_);
-    auto made = std::make_unique<event>();
-    // Who waits sleeps instead of spinning: the core belongs to the workers.
-    check_cuda(cudaEventCreateWithFlags(&made->handle, cudaEventDisableTiming | cudaEventBlockingSync),
-               "cudaEventCreateWithFlags");
-    return made;
+    return make_event(cudaEventDisableTiming | cudaEventBlockingSync);
+  }
+  std::unique_ptr<device_event> make_timed_event() override { return make_event(cudaEventDefault); }
+  std::optional<std::uint64_t> elapsed_ns(device_event& from, device_event& to) override {
+    const capture_tolerant now;   // the device is that of the events, whichever is current
+    float ms = 0;
+    const cudaError_t result = cudaEventElapsedTime(&ms, handle(from), handle(to));
+    if (result == cudaErrorNotReady) {
+      ignore_cuda(result);
+      return {};
+    }
+    check_cuda(result, "cudaEventElapsedTime");
+    return static_cast<std::uint64_t>(1e6 * static_cast<double>(std::max(ms, 0.0F)));
   }
 
   void copy_waits_for(device_event& mark) override {
@@ -165,6 +173,12 @@ class cuda_backend final : public device_backend {
   }
 
  private:
+  std::unique_ptr<device_event> make_event(unsigned flags) {
+    const current_device here(ordinal_);
+    auto made = std::make_unique<event>();
+    check_cuda(cudaEventCreateWithFlags(&made->handle, flags), "cudaEventCreateWithFlags");
+    return made;
+  }
   struct event : device_event {
     cudaEvent_t handle = nullptr;
     ~event() override {

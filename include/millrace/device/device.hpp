@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -50,6 +51,10 @@ class device_backend {
   virtual void free_device(void* memory) noexcept = 0;
 
   virtual std::unique_ptr<device_event> make_event() = 0;
+  /// One that says when it was reached; null where the device has no clock of its own.
+  virtual std::unique_ptr<device_event> make_timed_event() { return nullptr; }
+  /// Nanoseconds between two such, recorded in streams one after the other; none as long as they are not reached.
+  virtual std::optional<std::uint64_t> elapsed_ns(device_event&, device_event&) { return {}; }
   /// On the device's own copy stream: wait for `event`, copy, mark.
   virtual void copy_waits_for(device_event& event) = 0;
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes) = 0;

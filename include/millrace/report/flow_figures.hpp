@@ -55,7 +55,8 @@ struct part_figures {
 struct stage_figures {
   std::string name{};
   stage_kind kind = stage_kind::work;
-  std::size_t seats = 1;
+  std::size_t seats = 1;       ///< open at the end of the window
+  bool on_workers = false;     ///< its seats are the workers', which tuning opens and closes (run/tuning.hpp)
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
   std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0: not measured
   std::uint64_t items = 0;     ///< that passed

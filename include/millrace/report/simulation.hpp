@@ -93,7 +93,7 @@ class flow_simulation {
   void describe() {
     const auto add = [&](const char* name, stage_kind what, std::size_t seats, bool there) -> std::size_t {
       if (!there) return nowhere;
-      figures_.stages.push_back({.name = name, .kind = what, .seats = seats});
+      figures_.stages.push_back({.name = name, .kind = what, .seats = seats, .on_workers = what == stage_kind::work});
       std::vector<std::uint32_t> tracks;
       for (std::size_t i = 0; m_.with_timeline && what != stage_kind::unpack && i < seats; ++i)
         tracks.push_back(result_.events.add_track(seats > 1 ? name + std::string(" ") + std::to_string(i) : name));

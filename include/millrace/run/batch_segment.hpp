@@ -113,6 +113,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   std::string waits(std::uint64_t now_ns) const override { return "workers: " + pump_->waits(now_ns); }
   void start() override {}
   bool advance() override { return pump_->advance(); }
+  void open_seats(const seat_counts& open) override { pump_->open_seats(open.workers); }
   void stop() noexcept override { pump_->stop(); }
   void join() noexcept override { pump_->join(); }
 

@@ -16,6 +16,7 @@
 
 #include <millrace/run/copy_times.hpp>
 #include <millrace/run/delivery.hpp>
+#include <millrace/run/device_gaps.hpp>
 #include <millrace/sync/fifo.hpp>
 #include <millrace/sync/trace_range.hpp>
 
@@ -55,10 +56,14 @@ class basic_copying_delivery final : public delivery {
       for (auto& event : s.released) event = backend_->make_event();
       s.data = backend_->allocate_device(batch_bytes_);
     }
+    gaps_.allocate(backend_, 4 * ring_.size());
   }
 
   slots::taken take(std::uint64_t batch, bool stop_at_epoch) override {
-    if (stop_at_epoch && host_.starts_epoch(batch)) return {slots::outcome::epoch_end, {}};
+    if (stop_at_epoch && host_.starts_epoch(batch)) {
+      gaps_.pause();
+      return {slots::outcome::epoch_end, {}};
+    }
     device_slot* found = nullptr;
     {
       const std::lock_guard lock(mutex_);
@@ -75,7 +80,10 @@ class basic_copying_delivery final : public delivery {
       if (!found->meta.error) found->meta.error = lost_;
     }
     try {
-      if (!found->meta.error) backend_->stream_waits_for(options_.stream, *found->copied);
+      if (!found->meta.error) {
+        backend_->stream_waits_for(options_.stream, *found->copied);
+        gaps_.taken(options_.stream);
+      }
     } catch (...) {
       found->meta.error = lose_device();
     }
@@ -96,8 +104,10 @@ class basic_copying_delivery final : public delivery {
   void release(std::size_t slot, std::span<const stream_view> used_on) noexcept override {
     device_slot& s = ring_[slot];
     try {
-      if (!s.meta.error)
+      if (!s.meta.error) {
         for (std::size_t i = 0; i < used_on.size(); ++i) backend_->record(*s.released[i], used_on[i]);
+        gaps_.released(options_.stream);
+      }
     } catch (...) {
       lose_device();
     }
@@ -130,6 +140,7 @@ class basic_copying_delivery final : public delivery {
   std::uint64_t arrived_ns(std::uint64_t batch) const noexcept override { return times_.arrived_ns(batch); }
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
     times_.add_to(f, now_ns);
+    gaps_.add_to(f);
   }
   void add_to(timeline& t, std::uint64_t start_ns) const override {
     t.add_spans("copies", "copy", times_.spans(), start_ns);
@@ -263,6 +274,7 @@ class basic_copying_delivery final : public delivery {
     // Not in the call's braces, which nvcc loses within a template.
     const span_ring::span copy{oldest.queued_ns, steady_now_ns(), oldest.batch};
     times_.copied(copy, oldest.bytes);
+    gaps_.collect();
     in_flight_.pop_oldest();
     bell().ring();
     return true;
@@ -354,6 +366,7 @@ class basic_copying_delivery final : public delivery {
   std::exception_ptr lost_;   // why the device cannot be used any more
   copies_under_way in_flight_;
   copy_times times_;
+  device_gaps gaps_;
   std::atomic<bool> stopped_{false};
   std::thread stager_, waiter_;
 };

@@ -7,11 +7,14 @@
 // owns all slot memory, so a batch may outlive its session.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/device/device.hpp>
 #include <millrace/run/segment.hpp>
 #include <millrace/sync/slots.hpp>
 
+#include <optional>
 #include <span>
+#include <string>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -87,6 +90,18 @@ class delivery : public component {
   std::mutex listener_mutex_;
   room_listener* listener_ = nullptr;
 };
+
+/// To whoever asks for a batch that needs a slot of those that he holds. `fixed`: the batch that only one slot is for.
+template <class = void>
+[[noreturn]] void throw_all_leased(const delivery& from, std::optional<std::uint64_t> fixed) {
+  const std::size_t count = from.leased();
+  const std::string held = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still held, ";
+  throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) + ", the next batch's, is leased: " +
+                                held + "that one among them"
+                          : "all slots are leased: " + held + "so no further batch can be made",
+                    "Release batches before asking for the next, raise prefetch({.batches}) or to_device({.slots}), or "
+                    "set session_options::released_elsewhere");
+}
 
 /// For devices that use batches where they were written.
 class host_delivery final : public delivery {

@@ -5,6 +5,7 @@
 #include <millrace/run/copying_delivery.hpp>
 #include <millrace/run/run_figures.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/run/session_seats.hpp>
 #include <millrace/run/stall_watcher.hpp>
 #include <millrace/run/trainer_times.hpp>
 #include <millrace/sync/trace_range.hpp>
@@ -21,12 +22,13 @@ class session<Flow>::engine {
   engine(Flow flow, const session_options& options)
       : options_(options),
         workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
+        seats_(options_, workers_),
         seed_(flow.seed),
         source_(std::move(flow.source)),
         to_device_(detail::find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
         planned_(detail::planned_for(source_, flow, {.session = options_, .budget_bytes = budget_bytes()})),
         plan_(detail::plan_for(source_, flow)),
-        parts_({.seed = seed_, .workers = workers_, .arena = make_arena(), .shuffle_bytes = budget_bytes(),
+        parts_({.seed = seed_, .workers = seats_.most_workers(), .arena = make_arena(), .shuffle_bytes = budget_bytes(),
                 .borders = borders()},
                make_delivery().host_slots()) {
     batch_rows_ = std::apply([](const auto&... s) { return (detail::batch_size_of(s) + ...); }, flow.stages);
@@ -38,7 +40,7 @@ class session<Flow>::engine {
     const std::size_t read_ahead =
         options.read_ahead_bytes > 0 ? options.read_ahead_bytes : std::min(std::size_t{256} << 20, budget_bytes() / 4);
     read_ahead_bytes_ = read_ahead;
-    intake_ = make_intake({.threads = workers_ == 0 ? 0 : std::max(1U, options.io_threads),
+    intake_ = make_intake({.threads = seats_.most_reads(),
                            .epochs = options.epochs,
                            .read_ahead_bytes = read_ahead,
                            .window_bytes = budget_bytes()},
@@ -91,6 +93,10 @@ class session<Flow>::engine {
                         "Make the session in the process that uses it");
     if (error_) std::rethrow_exception(error_);
     if (pushed_back_) return std::move(pushed_back_);
+    if (seats_.due(delivered_.load(std::memory_order_relaxed))) {
+      flow_figures now = figures();
+      if (seats_.tune(now, components_)) warm_ups_.restart(std::move(now));
+    }
     step_range_.end();
     times_.call(steady_now_ns(), delivery_->arrived_ns(next_batch_ - 1));
     const trainer_times::stores full{delivery_->ready(), intake_->read_ahead_bytes()};
@@ -165,10 +171,7 @@ class session<Flow>::engine {
   /// Who waits for whom just now, a line each, the trainer first.
   std::string waits() const {
     const std::uint64_t now = steady_now_ns();
-    const trainer_times::state trainer = times_.now();
-    const std::string age = detail::seconds_text(now - std::min(now, trainer.since_ns));
-    std::string text = trainer.waits ? "trainer: waits in next() for batch " : "trainer: away with batch ";
-    text += std::to_string(trainer.batches - (trainer.waits || trainer.batches == 0 ? 0 : 1)) + " since " + age;
+    std::string text = times_.waits(now);
     for (std::size_t i = components_.size(); i-- > 0;)
       if (const std::string line = components_[i]->waits(now); !line.empty()) text += "\n" + line;
     return text;
@@ -229,7 +232,7 @@ class session<Flow>::engine {
   }
 
   executor* make_arena() {
-    if (workers_ > 0) arena_ = std::make_unique<arena_executor>(workers_);
+    if (workers_ > 0) arena_ = std::make_unique<arena_executor>(seats_.most_workers());
     return arena_.get();
   }
 
@@ -256,6 +259,7 @@ class session<Flow>::engine {
     times_.start(steady_now_ns());
     parts_last_ = &parts_.last();
     layout_ = &parts_.layout();
+    seats_.open(components_);
     for (component* c : components_)
       if (c != delivery_.get()) c->start();
     wait_for_first_sample();
@@ -292,7 +296,7 @@ class session<Flow>::engine {
     const bool copies = !delivery_->backend().leases_host_slots();
     if (prefetch_ == 0)
       prefetch_ = std::clamp<std::size_t>((std::size_t{256} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
-                  (std::max(workers_, 1U) - 1) / batch_rows_;
+                  (std::max(seats_.most_workers(), 1U) - 1) / batch_rows_;
     memory_budget m{.budget_bytes = budget_bytes(),
                     .slot_bytes = slot_bytes_,
                     .host_slots = prefetch_ + (copies ? 0 : 1),   // the one that the step uses
@@ -305,10 +309,11 @@ class session<Flow>::engine {
     if (intake_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
     m.check();
+    seats_.start(m.most_reads());
     delivery_->allocate({.host_slots = m.host_slots, .rows = batch_rows_, .batch_bytes = slot_bytes_});
     description_ = "millrace: " + delivery_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
-                   std::to_string(intake_->threads()) + " I/O threads; " + layout_->describe() +
-                   "; memory: " + m.describe();
+                   std::to_string(intake_->threads()) + " I/O threads" + seats_.describe() + "; " +
+                   layout_->describe() + "; memory: " + m.describe();
     if constexpr (!detail::plans_itself<source>) description_ += planned_->describe();
     else if constexpr (requires { source_.describe(*planned_); }) description_ += "; " + source_.describe(*planned_);
   }
@@ -333,24 +338,14 @@ class session<Flow>::engine {
     for (;;) {
       const slots::taken got = delivery_->take(batch, stop_at_epoch);
       if (got.what != outcome::not_yet) return got;
-      if (!options_.released_elsewhere && delivery_->waits_for_lease(batch)) throw_all_leased(batch);
+      if (!options_.released_elsewhere && delivery_->waits_for_lease(batch))
+        throw_all_leased(*delivery_, to_device_.options.fixed_slots ? std::optional(batch) : std::nullopt);
       if (workers_ == 0) {
         if (!advance_any()) return {outcome::stopped, {}};
       } else {
         delivery_->bell().wait([&] { return delivery_->can_take(batch, stop_at_epoch); });
       }
     }
-  }
-
-  [[noreturn]] void throw_all_leased(std::uint64_t batch) const {
-    const std::size_t count = delivery_->leased();
-    const std::string held = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still held, ";
-    const std::string slot = std::to_string(batch % delivery_->lease_slots());
-    throw setup_error(to_device_.options.fixed_slots
-                          ? "slot " + slot + ", the next batch's, is leased: " + held + "that one among them"
-                          : "all slots are leased: " + held + "so no further batch can be made",
-                      "Release batches before asking for the next, raise prefetch({.batches}) or "
-                      "to_device({.slots}), or set session_options::released_elsewhere");
   }
 
   void shut_down() noexcept {
@@ -365,6 +360,7 @@ class session<Flow>::engine {
 
   const session_options options_;
   const unsigned workers_;
+  session_seats seats_;
   const std::uint64_t seed_;
   const pid_t process_ = getpid();
   source source_;

@@ -49,6 +49,8 @@ class executor {
  public:
   virtual ~executor() = default;
   virtual void submit(std::shared_ptr<worker_task> task, std::size_t seat) = 0;
+  /// Whether its threads are the workers, not those of one stage.
+  virtual bool shared() const noexcept { return false; }
 };
 
 /// On workers of oneTBB: a session's own, or those of an arena of the user's.
@@ -59,6 +61,7 @@ class arena_executor final : public executor {
     arena_.initialize();
   }
 
+  bool shared() const noexcept override { return true; }
   void submit(std::shared_ptr<worker_task> task, std::size_t seat) override {
     arena_.enqueue([task = std::move(task), seat] {
       // A user's callable may wait for TBB work of its own; isolation keeps that wait from picking up another pump.

@@ -39,7 +39,7 @@ class intake final : public source_reading<Source>, public room_listener {
   using options = intake_options;
 
   intake(const Source& source, const plan& order, options o, sample_sink<item>& next)
-      : source_reading<Source>(source, next),
+      : source_reading<Source>(source, next, o.threads),
         options_(o),
         order_(order,
                {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
@@ -51,7 +51,7 @@ class intake final : public source_reading<Source>, public room_listener {
 
   void count_into(tally& counts) noexcept override { order_.count_into(counts); }
   void start() override {
-    for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
+    for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
   }
 
   /// Reads one sample on the caller, or passes on what waits.
@@ -71,16 +71,21 @@ class intake final : public source_reading<Source>, public room_listener {
     news_.ring_one();
   }
 
+  void open_seats(const seat_counts& open) override {
+    seats_.open(open.reads);
+    tell_news();
+  }
   void stop() noexcept override {
     stopped_.store(true);
     tell_news();
+    seats_.wake();
   }
   void join() noexcept override {
     for (auto& t : threads_)
       if (t.joinable()) t.join();
   }
 
-  std::size_t threads() const noexcept override { return threads_.size(); }
+  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : seats_.open(); }
   std::size_t read_ahead_bytes() const noexcept override { return read_ahead(); }
 
  private:
@@ -90,42 +95,79 @@ class intake final : public source_reading<Source>, public room_listener {
   using source_reading<Source>::next_;
   using source_reading<Source>::stopped_;
   using source_reading<Source>::read_chunk;
+  using source_reading<Source>::seats_;
 
   static constexpr std::size_t most_queued = 16'384;
 
   // ---- without mutex_ ----
 
-  void work() {
+  void work(std::size_t thread) {
     detail::name_worker_thread("millrace-read");
     chunk read;
     std::unique_lock lock(mutex_);
     while (!stopped_.load()) {
+      if (seats_.closed(thread)) {
+        lock.unlock();
+        tell_news();   // whatever it was woken for is the others' now
+        seats_.rest(thread, stopped_);
+        lock.lock();
+        continue;
+      }
       const std::uint64_t seen = news_count_.load();
       const bool still = stand_still();
-      part* const opened = order_.open_parts() < 2 * std::size_t{options_.threads} ? order_.open_next() : nullptr;
-      if (opened) read_part(lock, *opened, read);
+      if (part* const next = part_to_read()) read_part(lock, {thread, next}, read);
       else sleep(lock, seen, still);
     }
   }
 
   // ---- under mutex_ ----
 
-  void read_part(std::unique_lock<std::mutex>& lock, part& from, chunk& read) {
-    while (!from.done && !stopped_.load() && !order_.finished()) {
+  struct job {
+    std::size_t thread;
+    part* from;
+  };
+
+  void read_part(std::unique_lock<std::mutex>& lock, job j, chunk& read) {
+    while (!j.from->done && !stopped_.load() && !order_.finished()) {
+      if (seats_.closed(j.thread)) {
+        left_.push_back(j.from);   // for somebody else
+        return;
+      }
       const std::uint64_t seen = news_count_.load();
       const bool still = stand_still();
       // Looked at once: workers may free bytes between two looks, and nobody would ask to be told of more.
       const bool enough_bytes = read_ahead() >= options_.read_ahead_bytes;
-      if (may_read(from, enough_bytes)) {
+      if (!left_.empty()) swap_for_left_part(j.from, enough_bytes);
+      if (may_read(*j.from, enough_bytes)) {
         // Should this read take long, somebody else passes on what waits.
-        if (expect_room() || still) read_and_append(lock, from, read, chunk_samples);
+        if (expect_room() || still) read_and_append(lock, *j.from, read, chunk_samples);
       } else {
-        from.reader_waits = true;
+        j.from->reader_waits = true;
         bytes_wanted_ = bytes_wanted_ || enough_bytes;
         sleep(lock, seen, still);
-        from.reader_waits = false;
+        j.from->reader_waits = false;
       }
     }
+  }
+
+  /// One that was begun and left comes before one that nobody has opened.
+  part* part_to_read() {
+    if (left_.empty()) return order_.open_parts() < 2 * seats_.open() ? order_.open_next() : nullptr;
+    const auto front = std::find(left_.begin(), left_.end(), order_.front());
+    const auto chosen = front != left_.end() ? front : left_.begin();
+    part* const found = *chosen;
+    left_.erase(chosen);
+    return found;
+  }
+  /// The part whose turn it is has a reader always, and whoever cannot go on with his own takes one that can be read.
+  void swap_for_left_part(part*& mine, bool enough_bytes) {
+    if (mine == order_.front()) return;
+    const bool stuck = !may_read(*mine, enough_bytes);
+    for (const bool only_front : {true, false})
+      for (part*& left : left_)
+        if (only_front ? left == order_.front() && (stuck || may_read(*left, enough_bytes))
+                       : stuck && may_read(*left, enough_bytes))
+          return std::swap(mine, left);
   }
 
   void read_and_append(std::unique_lock<std::mutex>& lock, part& from, chunk& read, std::size_t most) {
@@ -197,6 +239,7 @@ class intake final : public source_reading<Source>, public room_listener {
   std::mutex mutex_;
   part_order<Source> order_;
   bool bytes_wanted_ = false;   // a reader waits for fewer bytes to be read ahead
+  std::vector<part*> left_;     // by readers whose seat was closed
   chunk read_by_advance_;
 
   std::atomic<std::uint64_t> news_count_{0}, wake_below_{0};

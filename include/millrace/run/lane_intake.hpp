@@ -5,9 +5,9 @@
 //
 // A lane is an endless sequence of its own: every so-maniest part of each pass, in a sliding jitter (part_order.hpp).
 // The merger takes one sample of each in turn, so that the order depends on nothing else. Each lane has at most
-// `open_parts` parts open, and an equal share of the bytes that may be read ahead; only the lane whose turn it is, and
-// that has nothing to give, may overdraw, so there is always progress. An error of a lane takes the place of its next
-// sample.
+// 1 + 2 x threads / lanes parts open, and an equal share of the bytes that may be read ahead; only the lane whose turn
+// it is, and that has nothing to give, may overdraw, so there is always progress. An error of a lane takes the place of
+// its next sample.
 // Threads: as many as asked for, or none, then advance() reads. Reads block only these threads.
 #pragma once
 
@@ -46,9 +46,8 @@ class lane_intake final : public source_reading<Source>, public room_listener {
   using options = lane_intake_options;
 
   lane_intake(const Source& source, options o, sample_sink<item>& next)
-      : source_reading<Source>(source, next),
+      : source_reading<Source>(source, next, o.threads),
         options_(std::move(o)),
-        open_parts_(1 + 2 * options_.threads / options_.lanes.size()),
         place_(options_.first_place),
         turn_(static_cast<std::size_t>(place_ % options_.lanes.size())) {
     for (const lane_start& start : options_.lanes)
@@ -60,7 +59,7 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     for (auto& l : lanes_) l->parts.count_into(counts);
   }
   void start() override {
-    for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
+    for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
   }
 
   /// Reads one sample on the caller, or passes on what waits.
@@ -79,15 +78,20 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
     ring_one();
   }
+  void open_seats(const seat_counts& open) override {
+    seats_.open(open.reads);
+    ring_one();
+  }
   void stop() noexcept override {
     stopped_.store(true);
     news_.ring();
+    seats_.wake();
   }
   void join() noexcept override {
     for (auto& t : threads_)
       if (t.joinable()) t.join();
   }
-  std::size_t threads() const noexcept override { return threads_.size(); }
+  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : seats_.open(); }
   std::size_t read_ahead_bytes() const noexcept override {
     std::size_t sum = next_->held_bytes();
     for (const auto& l : lanes_) sum += l->parts.queued_bytes();
@@ -99,6 +103,7 @@ class lane_intake final : public source_reading<Source>, public room_listener {
   using typename source_reading<Source>::chunk;
   using source_reading<Source>::next_;
   using source_reading<Source>::stopped_;
+  using source_reading<Source>::seats_;
 
   static constexpr std::size_t ready_samples = 8;
 
@@ -121,11 +126,18 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     std::size_t most = 0;   // samples
   };
 
-  void work() {
+  void work(std::size_t thread) {
     detail::name_worker_thread("millrace-read");
     chunk read;
     std::unique_lock lock(mutex_);
     while (!stopped_.load()) {
+      if (seats_.closed(thread)) {
+        lock.unlock();
+        ring_one();   // whatever it was woken for is another's now
+        seats_.rest(thread, stopped_);
+        lock.lock();
+        continue;
+      }
       const std::uint64_t before = next_->backlog();
       const bool moved = pass_on();
       const work_piece piece = find_work();
@@ -163,7 +175,8 @@ class lane_intake final : public source_reading<Source>, public room_listener {
 
   part* idle_part_of(lane& l) {
     part* const open = l.parts.first_idle();
-    return open || l.parts.open_parts() >= open_parts_ ? open : l.parts.open_next();
+    const std::size_t most_open = 1 + 2 * threads() / lanes_.size();
+    return open || l.parts.open_parts() >= most_open ? open : l.parts.open_next();
   }
 
   work_piece find_work() {
@@ -222,7 +235,6 @@ class lane_intake final : public source_reading<Source>, public room_listener {
   }
 
   const options options_;
-  const std::size_t open_parts_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<lane>> lanes_;
   std::uint64_t place_;   // among the samples of this rank, of the next to be passed on

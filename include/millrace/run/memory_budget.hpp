@@ -15,7 +15,8 @@
 namespace millrace::inline MILLRACE_ABI {
 
 /// "38.5 MB", powers of ten, as disks and networks count.
-inline std::string readable_bytes(double bytes) {
+template <class = void>
+std::string readable_bytes(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
   while (bytes >= 999.5 && unit + 1 < std::size(units)) {
@@ -27,7 +28,12 @@ inline std::string readable_bytes(double bytes) {
   return text;
 }
 
-struct memory_budget {
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_memory_budget {
+  // Of a read: so many bytes and a sample more, or so many samples, whichever is less.
+  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 64;
+
   std::size_t budget_bytes = 0;
   std::size_t slot_bytes = 0, host_slots = 0;
   std::size_t device_slots = 0;       ///< 0 where batches are used in the host slots
@@ -49,6 +55,15 @@ struct memory_budget {
   std::size_t total_bytes() const noexcept {
     return (host_slots + (device_memory_apart ? 0 : device_slots)) * slot_bytes + encoded_bytes() + window_bytes() +
            neighbour_bytes;
+  }
+
+  /// That there is room for beside all this: each holds what it reads until that counts as read ahead, of which
+  /// reads for later parts must leave half to those whose turn it is.
+  std::size_t most_reads() const noexcept {
+    const double one = std::min(static_cast<double>(chunk_bytes) + sample_bytes,
+                                static_cast<double>(chunk_samples) * std::max(1.0, sample_bytes));
+    const std::size_t left = budget_bytes - std::min(budget_bytes, total_bytes());
+    return static_cast<std::size_t>(static_cast<double>(std::min(left, read_ahead_bytes / 2)) / one);
   }
 
   std::string describe() const {
@@ -75,5 +90,6 @@ struct memory_budget {
                       "Use a smaller batch, prefetch or shuffle window, or raise session_options::memory_bytes");
   }
 };
+using memory_budget = basic_memory_budget<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

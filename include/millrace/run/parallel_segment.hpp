@@ -123,6 +123,7 @@ class parallel_segment final : public pump_work, public component, public room_l
   }
   void start() override { pump_->set_limit(results_.size()); }
   bool advance() override { return pump_->advance(); }
+  void open_seats(const seat_counts& open) override { pump_->open_seats(open.workers); }
   void stop() noexcept override { pump_->stop(); }
   void join() noexcept override { pump_->join(); }
 

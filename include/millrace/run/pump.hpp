@@ -8,7 +8,8 @@
 // A ticket is a position: ticket t is row t % B of batch t / B, whoever works on it, so order never depends on the
 // number of workers. Claimable = min(available, limit). Workers sit on seats; when nothing is claimable a worker leaves
 // its seat, and whoever moves one of the two counters fills empty seats again. A claim takes `together` tickets (fewer
-// only where a group ends), more when they are cheap, and never crosses a multiple of `group` (a batch).
+// only where a group ends), more when they are cheap, and never crosses a multiple of `group` (a batch). Seats can be
+// closed and opened meanwhile; who sits on one that is closed ends the claim under way.
 //
 // Threads: everything may be called from any thread. Lifetime: tasks share the pump and touch the segment only while
 // they hold a seat; stop() and join() make sure that none does any more.
@@ -49,7 +50,7 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     std::size_t group = 1;      ///< a claim never crosses a multiple of this
   };
 
-  pump(pump_work& work, options o) : work_(&work), options_(o), seats_(o.seats) {
+  pump(pump_work& work, options o) : work_(&work), options_(o), open_(o.seats), seats_(o.seats) {
     most_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.seats), o.together, 32);
     most_at_once_ -= most_at_once_ % o.together;
     const std::uint64_t now = steady_now_ns();
@@ -94,6 +95,22 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     return true;
   }
 
+  /// So many, the first ones, from now on; at least 1, and no more than there are. Those of own threads stay open.
+  void open_seats(std::size_t count) {
+    if (!on_workers()) return;
+    const std::size_t open = std::clamp<std::size_t>(count, 1, seats_.size());
+    {
+      const std::lock_guard lock(mutex_);
+      const std::uint64_t now = steady_now_ns();
+      for (std::size_t i = std::min(open, open_.load()); i < std::max(open, open_.load()); ++i)
+        if (!seats_[i].taken)
+          seats_[i].times->wait_for(now, i < open ? what_is_missing() : seat_times::waits_for::nothing);
+      open_.store(open);
+      all_taken_.store(false);
+    }
+    kick();
+  }
+
   void stop() noexcept { stopped_.store(true); }
   /// After stop(): until no seat is taken.
   void join() noexcept {
@@ -108,21 +125,23 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     return sum;
   }
   stage_figures figures(std::string name, std::uint64_t now_ns) const {
-    stage_figures f{.name = std::move(name), .kind = stage_kind::work, .seats = seats_.size()};
+    stage_figures f{.name = std::move(name), .kind = stage_kind::work, .seats = open_.load()};
+    f.on_workers = on_workers();
     for (const auto& s : seats_) s.times->add_to(f, now_ns);
     return f;
   }
 
   /// "1 of 4 at work, the longest for 31.2 s at sample 1580 (batch 6), thread 0x7f21c8d3a6c0; 3 wait for input"
   std::string waits(std::uint64_t now_ns) const {
-    std::size_t working = 0, for_input = 0;
+    std::size_t working = 0, for_input = 0, for_room = 0;
     seat_times::state oldest{};
     for (const auto& s : seats_) {
       const seat_times::state one = s.times->now();
       if (one.works && (working++ == 0 || one.since_ns < oldest.since_ns)) oldest = one;
-      else if (!one.works && one.what == seat_times::waits_for::input) ++for_input;
+      for_input += !one.works && one.what == seat_times::waits_for::input;
+      for_room += !one.works && one.what == seat_times::waits_for::room;
     }
-    std::string text = std::to_string(working) + " of " + std::to_string(seats_.size()) + " at work";
+    std::string text = std::to_string(working) + " of " + std::to_string(open_.load()) + " at work";
     if (working > 0) {
       char thread[24];
       std::snprintf(thread, sizeof thread, "0x%llx", static_cast<unsigned long long>(oldest.thread));
@@ -132,7 +151,6 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
       text += std::string(", thread ") + thread;
     }
     if (for_input > 0) text += "; " + std::to_string(for_input) + " wait for input";
-    const std::size_t for_room = seats_.size() - working - for_input;
     if (for_room > 0) text += "; " + std::to_string(for_room) + " wait for room";
     return text;
   }
@@ -147,7 +165,7 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     std::uint64_t now = start;
     std::uint64_t first;
     s.times->begin(start);
-    while (!stopped_.load()) {
+    while (!stopped_.load() && index < open_.load()) {
       const std::size_t count = claim(s.at_once, first);
       if (count == 0) break;
       s.times->claim(first);
@@ -161,8 +179,7 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
         s.times->begin(now);
       }
     }
-    s.times->leave(now, what_is_missing());
-    leave(index);
+    leave(index, now);
     kick();
   }
 
@@ -175,6 +192,8 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     bool taken = false;   // guarded by mutex_
     std::unique_ptr<seat_times> times{};
   };
+
+  bool on_workers() const noexcept { return executor_ && executor_->shared(); }
 
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept {
     std::uint64_t head = head_.load();
@@ -225,14 +244,14 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
         // Not more workers than there are claims to make.
         if (taken_ >= (tickets + options_.together - 1) / options_.together && taken_ > 0) return;
         index = 0;
-        while (index < seats_.size() && seats_[index].taken) ++index;
-        if (index == seats_.size() || stopped_.load()) return;
+        while (index < open_.load() && seats_[index].taken) ++index;
+        if (index == open_.load() || stopped_.load()) return;
         seats_[index].taken = true;
         ++taken_;
-        all_taken_.store(taken_ == seats_.size());
+        all_taken_.store(taken_ >= open_.load());   // who leaves a closed one looks again
       }
       if (!submit(index)) {
-        leave(index);
+        leave(index, steady_now_ns());
         return;
       }
     }
@@ -247,10 +266,13 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     }
   }
 
-  void leave(std::size_t index) noexcept {
+  void leave(std::size_t index, std::uint64_t now) noexcept {
+    seat& s = seats_[index];
+    s.times->end_of_stay();
     {
       const std::lock_guard lock(mutex_);
-      seats_[index].taken = false;
+      s.times->leave(now, index < open_.load() ? what_is_missing() : seat_times::waits_for::nothing);
+      s.taken = false;
       --taken_;
       all_taken_.store(false);
     }
@@ -266,6 +288,7 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
   alignas(64) std::atomic<std::uint64_t> available_{0};
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<bool> stopped_{false};
+  std::atomic<std::size_t> open_;   // written under mutex_
   std::atomic<bool> all_taken_{false};
   std::mutex mutex_;
   std::condition_variable seat_left_;

@@ -16,8 +16,8 @@ namespace millrace::inline MILLRACE_ABI {
 struct reading_counts {
   read_meter::figures reads{};
   bool metered = false;         ///< reads are those of the source itself, not whole turns at it
-  std::size_t threads = 0;      ///< 0: the trainer's
-  std::uint64_t spent_ns = 0;   ///< since the start
+  std::size_t threads = 1;      ///< that may read
+  std::uint64_t open_ns = 0;    ///< that they might have read, all together
   std::uint64_t busy_ns = 0;    ///< of all threads, reading and unpacking
   std::uint64_t samples = 0, bytes = 0;
 };
@@ -25,10 +25,9 @@ struct reading_counts {
 /// A template only so that including it costs little.
 template <class = void>
 void add_reading(flow_figures& f, const reading_counts& c) {
-  const std::size_t threads = std::max<std::size_t>(1, c.threads);
-  const std::uint64_t all_ns = threads * c.spent_ns, read_ns = std::min(c.reads.busy_ns, all_ns);
+  const std::uint64_t all_ns = c.open_ns, read_ns = std::min(c.reads.busy_ns, all_ns);
   const std::uint64_t busy_ns = std::clamp(c.busy_ns, read_ns, all_ns);
-  stage_figures read{.name = "read", .kind = stage_kind::read, .seats = threads, .busy_ns = read_ns};
+  stage_figures read{.name = "read", .kind = stage_kind::read, .seats = c.threads, .busy_ns = read_ns};
   read.blocked_ns = all_ns - busy_ns;
   read.items = c.samples;
   read.bytes = c.metered ? c.reads.bytes : c.bytes;
@@ -36,7 +35,7 @@ void add_reading(flow_figures& f, const reading_counts& c) {
   f.stages.push_back(read);
   f.reads_at_once = c.reads.levels;
   if (!c.metered) return;
-  stage_figures unpack{.name = "unpack", .kind = stage_kind::unpack, .seats = threads, .busy_ns = busy_ns - read_ns};
+  stage_figures unpack{.name = "unpack", .kind = stage_kind::unpack, .seats = c.threads, .busy_ns = busy_ns - read_ns};
   unpack.starved_ns = read_ns;
   unpack.blocked_ns = read.blocked_ns;
   unpack.items = c.samples;

@@ -4,7 +4,8 @@
 //   warm_ups.passed(batches, [&] { return figures(); });       // after each delivery
 //   flow_figures window = warm_ups.without(figures());
 //
-// The warm-up is the first 16 batches of a run that had 64 at least, of a shorter one the first 4, or the first.
+// The warm-up is the first 16 batches of a run that had 64 at least, of a shorter one the first 4, or the first; what
+// came before seats were opened or closed is part of it in a run of four times as many batches.
 // Errors: none. Threads: passed() by the trainer, the rest by any.
 #pragma once
 
@@ -42,6 +43,12 @@ class warm_up_figures {
   void passed(std::uint64_t batches, const Figures& figures_now) {
     if (batches != 1 && batches != 4 && batches != 16) return;
     flow_figures now = figures_now();
+    const std::lock_guard lock(mutex_);
+    all_.push_back(std::move(now));
+  }
+  /// Something was set otherwise: what came before is warm-up.
+  template <class Figures>
+  void restart(Figures now) {
     const std::lock_guard lock(mutex_);
     all_.push_back(std::move(now));
   }

@@ -1,4 +1,4 @@
-// What one worker's seat did with its time: worked, waited for input, waited for room.
+// What one worker's seat did with its time: worked, waited for input, waited for room. While it is closed: nothing.
 //
 //   times.begin(now);                                   // the seat is taken; says what its worker may look at
 //   times.worked(now, 32, batch);                       // so many items, since begin() or the call before
@@ -23,14 +23,14 @@ namespace millrace::inline MILLRACE_ABI {
 template <class = void>
 class basic_seat_times {
  public:
-  enum class waits_for : std::uint8_t { input, room };
+  enum class waits_for : std::uint8_t { input, room, nothing };   // the last: it is closed
 
   explicit basic_seat_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
 
   void begin(std::uint64_t now_ns) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
     idle_since_ns_.store(0, std::memory_order_release);
-    if (since != 0) add(waiting_for_ == waits_for::room ? blocked_ns_ : starved_ns_, now_ns - std::min(since, now_ns));
+    if (since != 0) waited(now_ns - std::min(since, now_ns));
     at_ns_.store(now_ns, std::memory_order_relaxed);
     thread_.store((std::uint64_t)::pthread_self(), std::memory_order_relaxed);
     stay_ns_ = 0;
@@ -51,6 +51,12 @@ class basic_seat_times {
   }
   void leave(std::uint64_t now_ns, waits_for what) noexcept {
     end_of_stay();
+    waiting_for_ = what;
+    idle_since_ns_.store(now_ns, std::memory_order_release);
+  }
+  /// Of a seat that nobody has: from now on it waits for something else.
+  void wait_for(std::uint64_t now_ns, waits_for what) noexcept {
+    waited(now_ns - std::min(idle_since_ns_.load(std::memory_order_relaxed), now_ns));
     waiting_for_ = what;
     idle_since_ns_.store(now_ns, std::memory_order_release);
   }
@@ -80,7 +86,8 @@ class basic_seat_times {
     std::uint64_t starved = starved_ns_.load(std::memory_order_acquire);
     std::uint64_t blocked = blocked_ns_.load(std::memory_order_acquire);
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_acquire);
-    if (since != 0 && since < now_ns) (waiting_for_ == waits_for::room ? blocked : starved) += now_ns - since;
+    if (const waits_for what = waiting_for_; since != 0 && since < now_ns && what != waits_for::nothing)
+      (what == waits_for::room ? blocked : starved) += now_ns - since;
     const std::uint64_t busy = busy_ns();
     const auto measured = static_cast<double>(measured_ns_.load(std::memory_order_relaxed));
     const auto cpu = static_cast<double>(measured_cpu_ns_.load(std::memory_order_relaxed));
@@ -95,6 +102,10 @@ class basic_seat_times {
  private:
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_release);
+  }
+  void waited(std::uint64_t ns) noexcept {
+    if (const waits_for what = waiting_for_; what != waits_for::nothing)
+      add(what == waits_for::room ? blocked_ns_ : starved_ns_, ns);
   }
 
   std::atomic<std::uint64_t> busy_ns_{0}, starved_ns_{0}, blocked_ns_{0}, items_{0};

@@ -15,6 +15,12 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// How many may be at work at the same time: in each stage that the workers run, and reading.
+struct seat_counts {
+  std::size_t workers = 0, reads = 0;
+  friend bool operator==(const seat_counts&, const seat_counts&) = default;
+};
+
 /// Told when a sink that was full has room again. Called from any thread; must not wait.
 class room_listener {
  public:
@@ -68,6 +74,8 @@ class component {
   virtual std::string waits(std::uint64_t now_ns) const { return static_cast<void>(now_ns), std::string(); }
   /// The last that its threads did. Any thread, after start().
   virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
+  /// Opens and closes seats of the workers or of readers, whichever it has. Any thread, after start().
+  virtual void open_seats(const seat_counts&) {}
   /// Starts its threads, if it has any.
   virtual void start() = 0;
   /// Without threads: does a bit of work on the caller; false if there was none to do.

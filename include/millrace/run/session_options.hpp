@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct stall_watch {
   std::function<void(const std::string&)> tell{};   ///< on a thread of its own, once for each stall; none: to stderr
 };
 
+class tuning_rule;   // run/seat_tuner.hpp
+
 struct session_options {
   std::uint64_t epochs = 1;
   std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; or endless
@@ -40,6 +43,8 @@ struct session_options {
   std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have; without an index
                                       ///< the greatest divisor of it that the number of parts (shards) allows
   stall_watch stalls{};
+  std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of run/tuning.hpp: begins with `threads` and
+                                                 ///< `io_threads`, and moves them; none: they stay as they are
 };
 
 /// Of one source of a mix.

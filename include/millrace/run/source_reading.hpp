@@ -8,8 +8,10 @@
 // may block; the counters from any.
 #pragma once
 
+#include <millrace/run/memory_budget.hpp>
 #include <millrace/run/part_order.hpp>
 #include <millrace/run/pump.hpp>
+#include <millrace/run/reader_seats.hpp>
 #include <millrace/run/reading_figures.hpp>
 #include <millrace/sync/trace_range.hpp>
 
@@ -39,8 +41,8 @@ class source_reading : public reading {
   std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
   std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
-    add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = this->threads(),
-                    .spent_ns = now_ns - made_ns_, .busy_ns = busy_ns(), .samples = samples_read(),
+    add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = seats_.open(),
+                    .open_ns = seats_.open_ns(now_ns), .busy_ns = busy_ns(), .samples = samples_read(),
                     .bytes = bytes_read()});
   }
 
@@ -64,12 +66,12 @@ class source_reading : public reading {
     bool more = true;   // may come
   };
 
-  static constexpr std::size_t chunk_samples = 64;
-  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+  static constexpr std::size_t chunk_samples = memory_budget::chunk_samples;
+  static constexpr std::size_t chunk_bytes = memory_budget::chunk_bytes;
   static constexpr std::uint64_t hungry_ns = 20'000;
 
-  source_reading(const Source& source, sample_sink<item>& next)
-      : source_(&source), next_(&next), made_ns_(steady_now_ns()), before_(meter().snapshot()) {}
+  source_reading(const Source& source, sample_sink<item>& next, std::size_t threads)
+      : source_(&source), next_(&next), seats_(threads), before_(meter().snapshot()) {}
 
   /// For profilers: the shard without its folders.
   std::string name_of(const part& from) const {
@@ -126,6 +128,7 @@ class source_reading : public reading {
 
   const Source* const source_;
   sample_sink<item>* const next_;
+  reader_seats seats_;
   std::atomic<bool> stopped_{false};
 
  private:
@@ -136,7 +139,6 @@ class source_reading : public reading {
   }
 
   mutable read_meter chunks_;
-  const std::uint64_t made_ns_;
   const read_meter::figures before_;
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0};
 };

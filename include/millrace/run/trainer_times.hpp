@@ -14,6 +14,7 @@
 #include <millrace/report/flow_figures.hpp>
 #include <millrace/report/timeline.hpp>
 #include <millrace/sync/histogram.hpp>
+#include <millrace/sync/read_meter.hpp>
 
 #include <mutex>
 
@@ -34,6 +35,14 @@ class basic_trainer_times {
   state now() const noexcept {
     const std::lock_guard lock(mutex_);
     return state_;
+  }
+
+  /// "trainer: waits in next() for batch 12 since 31.2 s"
+  std::string waits(std::uint64_t now_ns) const {
+    const state s = now();
+    const std::uint64_t number = s.batches - (s.waits || s.batches == 0 ? 0 : 1);
+    return (s.waits ? "trainer: waits in next() for batch " : "trainer: away with batch ") + std::to_string(number) +
+           " since " + detail::seconds_text(now_ns - std::min(now_ns, s.since_ns));
   }
 
   /// The stores, as a call of next() found them.

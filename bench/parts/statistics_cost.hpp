@@ -1,0 +1,111 @@
+// What the figures that every run keeps cost: each note measured by itself, times how often a run makes it.
+//
+//   const bench::statistics_cost c = bench::measure_statistics_cost(2);       // seconds of a run
+//   c.share();          // of the run's processor time
+//   c.asking_share();   // the same for figures() after every 20 batches, as tuning asks for them
+//
+// The run: pictures of shapes in memory, random_resized_crop to 224, flip, batches of 64, all workers. A stay of a
+// worker is taken for as short as a claim, which it never is for long: so the share is an upper bound.
+// Errors: those of the pictures. Threads: one.
+#pragma once
+
+#include "../harness.hpp"
+
+#include "../../examples/shapes.hpp"
+
+#include <millrace/millrace.hpp>
+
+#include <memory>
+
+namespace bench {
+
+struct statistics_cost {
+  double claim_ns = 0, stay_ns = 0, parts_ns = 0, read_ns = 0, batch_ns = 0, figures_ns = 0;   // of one
+  double claims = 0, reads = 0, batches = 0, samples = 0, cpu_ns = 0;                          // of the run
+
+  double share() const {
+    return (claims * (claim_ns + stay_ns + parts_ns / 8) + reads * read_ns + batches * batch_ns) / cpu_ns;
+  }
+  double asking_share() const { return batches / 20 * figures_ns / cpu_ns; }
+  std::string text() const {
+    char line[400];
+    std::snprintf(line, sizeof line,
+                  "  a claim %.0f ns, a stay %.0f, parts of a claim (one in 8) %.0f, a read %.0f, a batch %.0f, "
+                  "figures() %.0f\n  %.0f samples in %.0f claims, %.0f reads, %.0f batches; %.1f us of processor time "
+                  "a sample\n",
+                  claim_ns, stay_ns, parts_ns, read_ns, batch_ns, figures_ns, samples, claims, reads, batches,
+                  1e-3 * cpu_ns / samples);
+    return line;
+  }
+};
+
+/// Processor time of one of many, in ns.
+template <class Body>
+double cost_of(std::uint64_t count, const Body& body) {
+  const double before = now().cpu_s;
+  for (std::uint64_t n = 0; n < count; ++n) body(n);
+  return 1e9 * (now().cpu_s - before) / static_cast<double>(count);
+}
+
+inline statistics_cost measure_statistics_cost(double seconds) {
+  namespace mr = millrace;
+  struct file {
+    std::shared_ptr<const std::vector<std::byte>> jpeg;
+  };
+  struct example {
+    mr::picture pixels;
+  };
+  statistics_cost c;
+  constexpr std::uint64_t many = 200'000;
+  mr::seat_times seat(mr::steady_now_ns());
+  c.stay_ns = cost_of(many, [&](std::uint64_t) {
+    seat.begin(mr::steady_now_ns());
+    seat.leave(mr::steady_now_ns(), mr::seat_times::waits_for::input);
+  });
+  seat.begin(mr::steady_now_ns());
+  c.claim_ns = cost_of(many, [&](std::uint64_t n) {
+    seat.claim(n);
+    seat.worked(mr::steady_now_ns(), 4, n);
+  });
+  mr::part_times parts;
+  c.parts_ns = cost_of(many, [&](std::uint64_t) {
+    const std::uint64_t start = mr::steady_now_ns(), mapped = mr::steady_now_ns();
+    parts.add(mapped - start, mr::steady_now_ns() - mapped, 4);
+  });
+  mr::read_meter meter;
+  c.read_ns = cost_of(many, [&](std::uint64_t) { mr::read_meter::running one(meter); });
+  mr::trainer_times trainer;
+  trainer.start(mr::steady_now_ns());
+  c.batch_ns = cost_of(many, [&](std::uint64_t) {
+    trainer.call(mr::steady_now_ns());
+    trainer.answer(mr::steady_now_ns(), mr::trainer_times::kind::batch, {});
+  });
+
+  std::vector<file> files;
+  for (std::size_t i = 0; i < 512; ++i)
+    files.push_back({std::make_shared<const std::vector<std::byte>>(make_shape({.seed = 1, .index = i}).jpeg)});
+  const auto prepare = [](const file& f, mr::draw& random) {
+    return example{mr::jpeg(mr::bytes::borrowed(*f.jpeg)).random_resized_crop(224, random).random_flip(random)};
+  };
+  mr::session run{mr::from(files) | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64}),
+                  {.epochs = mr::endless, .announce = false}};
+  clocks before;
+  mr::flow_figures then;
+  for (auto& b : run) {
+    if (b.step() == 8) {
+      before = now();
+      then = run.figures();
+    }
+    if (b.step() > 16 && (now() - before).wall_s > seconds) break;
+  }
+  c.cpu_ns = 1e9 * (now() - before).cpu_s;
+  const mr::flow_figures f = run.figures() - then;
+  c.figures_ns = cost_of(200, [&](std::uint64_t) { static_cast<void>(run.figures()); });
+  c.samples = static_cast<double>(f.samples);
+  c.claims = static_cast<double>(f.find(mr::stage_kind::work)->items) / static_cast<double>(mr::picture::together);
+  c.reads = static_cast<double>(f.find(mr::stage_kind::read)->service_ns.count());
+  c.batches = static_cast<double>(f.batches);
+  return c;
+}
+
+}  // namespace bench

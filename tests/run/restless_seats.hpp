@@ -1,0 +1,30 @@
+// A tuning rule that opens and closes seats after every batch, by chance: what a run gives must not depend on it.
+#pragma once
+
+#include <millrace/base/random.hpp>
+#include <millrace/run/seat_tuner.hpp>
+
+class restless_seats final : public millrace::tuning_rule {
+ public:
+  explicit restless_seats(std::uint64_t seed = 1) : seed_(seed) {}
+
+  millrace::seat_counts most(const millrace::seat_counts& asked) const override {
+    return {asked.workers + 3, asked.reads + 3};
+  }
+  std::unique_ptr<millrace::seat_tuner> start(const millrace::seat_limits& s) const override {
+    return std::make_unique<tuner>(s.most, seed_);
+  }
+
+ private:
+  struct tuner final : millrace::seat_tuner {
+    tuner(const millrace::seat_counts& s, std::uint64_t seed) : most(s), random({.seed = seed}) {}
+    bool due(std::uint64_t) const noexcept override { return true; }
+    millrace::seat_counts look(const millrace::flow_figures&) override {
+      return {1 + random.below(most.workers), 1 + random.below(most.reads)};
+    }
+    const millrace::seat_counts most;
+    millrace::draw random;
+  };
+
+  const std::uint64_t seed_;
+};

@@ -1,0 +1,209 @@
+// The search for just enough seats over simulated set-ups: no thread, no clock, the same result every time.
+#include <millrace/report/simulation.hpp>
+#include <millrace/run/memory_budget.hpp>
+#include <millrace/run/tuning_search.hpp>
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr mr::seat_counts most{.workers = 16, .reads = 32};
+
+/// Half as long to half as long again, each equally often.
+mr::replayed around(double mean_ns) {
+  mr::distribution d;
+  for (int i = 0; i < 40; ++i) d.add(static_cast<std::uint64_t>(mean_ns * (0.5 + i / 40.0)));
+  return mr::replayed(d).with_mean(mean_ns);
+}
+
+struct set_up {
+  double step_ms = 0, work_ms = 0, read_ms = 0;   // of a batch, a sample, a read of two
+  double contention = 0;
+  std::size_t batch = 64;
+  double copy_ms = 0;
+
+  mr::flow_figures window(const mr::seat_counts& open, std::uint64_t seed, std::uint64_t batches = 20) const {
+    mr::pipeline_model m;
+    m.workers = open.workers;
+    m.io_threads = open.reads;
+    m.batch_samples = batch;
+    m.read_ahead_bytes = std::size_t{64} << 20;
+    m.samples_per_read = 2;
+    m.contention = contention;
+    m.read_ns = around(1e6 * read_ms);
+    m.work_ns = around(1e6 * work_ms);
+    m.step_ns = around(1e6 * step_ms);
+    if (copy_ms > 0) {
+      m.device_slots = 3;
+      m.copy_ns = around(1e6 * copy_ms);
+    }
+    m.warm_up_batches = 12;
+    m.batches = batches;
+    m.seed = seed;
+    return mr::simulate(m).figures;
+  }
+  double wait(const mr::seat_counts& open) const { return window(open, 901, 60).data_wait_share(); }
+  double rate(const mr::seat_counts& open) const { return window(open, 903).samples_per_s(); }
+};
+
+struct found {
+  std::vector<mr::tuning_decision> decisions;
+  mr::seat_counts end;
+  std::size_t moves = 0;   // from first to last window
+};
+
+found search_for(const set_up& s, const mr::seat_counts& start, int windows = 12) {
+  mr::tuning_search search({.open = start, .most = most});
+  found f;
+  for (int i = 0; i < windows; ++i) {
+    const mr::seat_counts was = search.open();
+    if (auto d = search.look(mr::tuning_window_of(s.window(was, 100 + static_cast<std::uint64_t>(i)))))
+      f.decisions.push_back(std::move(*d));
+    f.moves += search.open() != was;
+  }
+  f.end = search.open();
+  return f;
+}
+
+/// How often a number that had risen fell, or the other way round.
+std::size_t turns(const found& f, std::size_t mr::seat_counts::*which) {
+  std::size_t count = 0;
+  int direction = 0;
+  for (const auto& d : f.decisions) {
+    const int now = d.to.*which > d.from.*which ? 1 : d.to.*which < d.from.*which ? -1 : 0;
+    if (now != 0) count += std::exchange(direction, now) == -now;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("just enough seats are found from wherever the search begins, in at most five moves, and then it is quiet") {
+  int all = 0, near_the_limit = 0;
+  for (const double step_ms : {2.0, 10.0, 40.0})
+    for (const double work_ms : {0.02, 0.5, 2.0})
+      for (const double read_ms : {0.05, 1.0, 4.0})
+        for (const double contention : {0.0, 0.3, 1.0})
+          for (const mr::seat_counts start : {mr::seat_counts{1, 1}, mr::seat_counts{4, 4}, most}) {
+            const set_up s{.step_ms = step_ms, .work_ms = work_ms, .read_ms = read_ms, .contention = contention};
+            const found f = search_for(s, start);
+            CAPTURE(step_ms);
+            CAPTURE(work_ms);
+            CAPTURE(read_ms);
+            CAPTURE(contention);
+            CAPTURE(start.workers);
+            CAPTURE(f.end.workers);
+            CAPTURE(f.end.reads);
+            std::string log;
+            for (const auto& d : f.decisions) log += d.text() + "\n";
+            CAPTURE(log);
+            CHECK(f.moves <= 5);
+            CHECK(f.decisions.back().settled);
+            CHECK(turns(f, &mr::seat_counts::workers) <= 3);
+            CHECK(turns(f, &mr::seat_counts::reads) <= 3);
+            ++all;
+            if (s.wait(most) < 0.015) {
+              // Reads that others slow down are not taken back on suspicion; a limit that is met exactly may be missed.
+              const double ends_at = s.wait(f.end);
+              CHECK(ends_at < 0.03);
+              near_the_limit += ends_at >= 0.02;
+              const std::size_t fewer = f.end.workers - std::max<std::size_t>(1, f.end.workers / 8);
+              if (fewer > 1) CHECK(s.wait({fewer - 1, most.reads}) >= 0.02);
+              if (contention == 0 && f.end.reads > 3) CHECK(s.wait({most.workers, f.end.reads * 7 / 8 - 2}) >= 0.02);
+            } else {
+              CHECK(s.rate(f.end) > 0.9 * s.rate(most));
+            }
+          }
+  CHECK(all == 243);
+  CHECK(near_the_limit <= all / 20);
+}
+
+TEST_CASE("what is not tuned is the limit: no more seats than it needs") {
+  const set_up s{.step_ms = 2, .work_ms = 0.5, .read_ms = 1, .copy_ms = 10};
+  const found f = search_for(s, most);
+  CHECK(f.end.workers <= 4);
+  CHECK(f.end.reads <= 4);
+  CHECK(f.decisions.back().why.find("copy is the limit") != std::string::npos);
+  CHECK(s.rate(f.end) > 0.95 * s.rate(most));
+}
+
+TEST_CASE("a search that has ended begins anew when the work has changed, and not before") {
+  mr::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = most});
+  const set_up before{.step_ms = 20, .work_ms = 1, .read_ms = 0.5}, after{.step_ms = 20, .work_ms = 3, .read_ms = 0.5};
+  std::uint64_t seed = 0;
+  const auto look = [&](const set_up& s) { return search.look(mr::tuning_window_of(s.window(search.open(), ++seed))); };
+  for (int i = 0; i < 6; ++i) look(before);
+  CHECK(search.settled());
+  const std::size_t workers = search.open().workers;
+  CHECK(workers == 4);   // 64 samples of 1 ms in 20 ms
+  for (int i = 0; i < 10; ++i) CHECK_FALSE(look(before));
+  CHECK_FALSE(look(after));
+  CHECK_FALSE(look(after));
+  for (int i = 0; i < 6; ++i) look(after);
+  CHECK(search.settled());
+  CHECK(search.open().workers >= 10);   // 64 of 3 ms
+  CHECK(search.open().workers <= 12);
+  for (int i = 0; i < 6; ++i) look(before);
+  CHECK(search.open().workers == workers);
+}
+
+TEST_CASE("one window of waiting that nothing explains is no reason to move, two are for one seat more") {
+  mr::tuning_window w{.data_wait = 0.3, .rate = 1'000, .read_rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3,
+                      .all_work_s = 3.5e-3, .reads = true, .reading_s = 1e-4, .open = {4, 4}};
+  mr::tuning_search search({.open = w.open, .most = most});
+  CHECK_FALSE(search.look(w));
+  const auto d = search.look(w);
+  REQUIRE(d);
+  CHECK(d->to == mr::seat_counts{5, 4});
+  CHECK(d->text().starts_with("tuning after 0 batches: 4 -> 5 workers, 4 reads; data wait 30.0 %: for no reason"));
+  w.work_s = w.all_work_s = 1e-4;   // nobody is anywhere near a limit: more of them would not help
+  mr::tuning_search idle({.open = w.open, .most = most});
+  CHECK_FALSE(idle.look(w));
+  CHECK(idle.look(w)->settled);
+}
+
+TEST_CASE("seats that gained nothing are given back and not asked for again") {
+  // Workers that wait for each other: twice as many, each half as fast.
+  const auto window = [](std::size_t workers) {
+    const double work_s = static_cast<double>(workers) / 500;
+    return mr::tuning_window{.data_wait = 0.5, .rate = 500, .read_rate = 500, .step_rate = 1'000, .work_s = work_s,
+                             .all_work_s = work_s, .reads = true, .reading_s = 1e-4, .open = {workers, 1}};
+  };
+  mr::tuning_search search({.open = {.workers = 4, .reads = 1}, .most = most});
+  const auto up = search.look(window(4));
+  REQUIRE(up);
+  CHECK(up->to.workers > 4);
+  const auto back = search.look(window(up->to.workers));
+  REQUIRE(back);
+  CHECK(back->to.workers == 4);
+  for (int i = 0; i < 20; ++i) {
+    const auto d = search.look(window(search.open().workers));
+    if (d) CHECK(d->settled);
+    CHECK(search.open().workers == 4);
+  }
+}
+
+TEST_CASE("reads are left alone in a window that read next to nothing") {
+  mr::tuning_window w{.data_wait = 0, .rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3, .all_work_s = 3.5e-3,
+                      .open = {4, 8}};
+  mr::tuning_search search({.open = w.open, .most = most});
+  const auto d = search.look(w);
+  REQUIRE(d);
+  CHECK(d->settled);
+  CHECK(d->to == w.open);
+}
+
+TEST_CASE("there are as many reads at a time as the budget has room for, and as leave half of the read-ahead") {
+  mr::memory_budget m{.budget_bytes = 10'000'000, .slot_bytes = 1'000'000, .host_slots = 4,
+                      .read_ahead_bytes = 4'000'000, .sample_bytes = 100'000};
+  CHECK(m.most_reads() == 5);   // of 262,144 bytes and a sample, in 2 MB
+  m.budget_bytes = 9'000'000;
+  CHECK(m.most_reads() == 2);   // in the 1 MB that is left
+  m.budget_bytes = 8'000'000;
+  CHECK(m.most_reads() == 0);
+  m.budget_bytes = 10'000'000;
+  m.sample_bytes = 1'000;
+  CHECK(m.most_reads() == 31);   // of 64 samples
+}
