@@ -25,7 +25,7 @@ packages_for() {
   echo g++ meson ninja-build pkg-config ccache libtbb-dev libjpeg-dev libarchive-dev
   if [ "$1" = tests ]; then
     echo clang llvm doctest-dev python3 cmake dpkg-dev gzip bzip2 xz-utils zstd lz4 \
-      libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev
+      libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev doxygen
     # Debian 12 and later keep them apart from clang itself; apt-cache knows the name once its lists are there.
     clang_runtime
   fi

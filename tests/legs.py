@@ -205,8 +205,13 @@ def headers(leg):
     leg.run_check("headers/headers.py")
 
 
+def documentation(leg):
+    """the reference that Doxygen makes of the headers: no warning, and no public type without a word"""
+    leg.run_check("documentation/documentation.py")
+
+
 def readme(leg):
-    """the README's programs compile as they stand (g++, clang++) and run; what it names exists"""
+    """the README's programs compile as they stand (g++, clang++) and run, the recipes too; what they name exists"""
     leg.run_check("readme/readme.py")
 
 
@@ -294,8 +299,8 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, readme, unit, install, digest, exact, planted, clang,
-                                      tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, unit, install, digest, exact,
+                                      planted, clang, tsan)}
 
 
 def main(names):
@@ -303,7 +308,7 @@ def main(names):
     if unknown:
         print("usage: sh tests/run.sh [LEG...]; without a leg all of them, in this order:")
         for name, leg in LEGS.items():
-            print(f"  {name:<8} {leg.__doc__}")
+            print(f"  {name:<13} {leg.__doc__}")
         return 0 if unknown[0] in ("-h", "--help") else 2
     # A second clone, or a leg after another one, finds what was compiled before.
     os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))

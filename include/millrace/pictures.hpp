@@ -1,4 +1,7 @@
 // Everything about pictures: plans, crops, the encoder. An umbrella: includes only.
+//
+//   #include <millrace/pictures.hpp>
+//   mr::picture p = mr::jpeg(record["jpg"]).random_resized_crop(224, random).random_flip(random);
 #pragma once
 
 #include <millrace/image/crop_draw.hpp>

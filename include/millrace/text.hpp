@@ -1,5 +1,10 @@
 // Everything about text: lines of files, packing into rows of tokens, and running it. An umbrella: includes only. It
 // needs oneTBB and libarchive, and no libjpeg.
+//
+//   #include <millrace/text.hpp>
+//   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 7}) | mr::shuffle({.window = 65'536})
+//             | mr::map(tokenize) | mr::pack({.length = 2'049, .separator = 2}) | mr::batch({.size = 16});
+//   for (auto& b : mr::session{std::move(flow), {.epochs = 1}}) train_step(b);
 #pragma once
 
 #include <millrace/device/to_device.hpp>

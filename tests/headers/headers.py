@@ -1,7 +1,7 @@
 # Every header under include/millrace: with g++ it compiles as the first thing of a file, twice included, without a
-# warning, and among macros that other headers are known to leak. The same with clang++, a folder at a time, the last
-# header first: what a header lacks both compilers tell. Then the umbrella: two files that include it link into one
-# program, and what including it costs.
+# warning, and among macros that other headers are known to leak. The same with clang++, all of them in one file, the
+# last one first: what a header lacks one compiler tells as well as two, and what two headers both name both see. Then
+# the umbrella: two files that include it link into one program, and what including it costs.
 #
 #   python3 tests/headers/headers.py
 #
@@ -96,13 +96,11 @@ def check_each(report, headers, passes):
         return (FAKE_CUDA / "cuda_runtime_api.h").read_text() if flags else ""
 
     needs_cuda = {header for header in headers if header.startswith("millrace/device/cuda")}
-    folders = {}
-    for header in reversed(headers):
-        # The umbrellas and the headers for other libraries are for themselves.
-        alone = header.startswith("millrace/adapt/") or header.count("/") == 1
-        folders.setdefault(header if alone else f"{header.rpartition('/')[0]}/", []).append(header)
+    # Those for other libraries are for themselves.
+    adapting = {header: [header] for header in headers if header.startswith("millrace/adapt/")}
+    together = {"all headers together": [header for header in reversed(headers) if header not in adapting]}
     jobs = {}
-    for compiler, groups in (("g++", {header: [header] for header in headers}), ("clang++", folders)):
+    for compiler, groups in (("g++", {header: [header] for header in headers}), ("clang++", together | adapting)):
         for name, group in groups.items():
             plain = tuple(header for header in group if header not in needs_cuda)
             cuda = tuple(header for header in group if header in needs_cuda | {UMBRELLA})

@@ -2,7 +2,8 @@
 #
 #   python3 tests/readme/readme.py
 #
-# Each block of C++ becomes snippet.hpp for one program beside this file, in this order.
+# Each block of C++ becomes snippet.hpp for one program beside this file, in this order. Those of examples/README.md,
+# the recipes, are compiled by recipes.cpp and not run.
 import pathlib
 import re
 import subprocess
@@ -38,6 +39,27 @@ def problem_with(job):
     return None
 
 
+def problem_with_recipes(passes):
+    text = (ROOT / "examples" / "README.md").read_text()
+    recipes = re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    source = pathlib.Path(__file__).parent / "recipes.cpp"
+    flags = ["g++", *WARNINGS, "-O0", f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    key = passes.key(flags, source.read_text() + text, ROOT / "include")
+    if source.read_text().count('#include "recipe_') != len(recipes):
+        return f"there are {len(recipes)} recipes; recipes.cpp includes another number of them"
+    if passes.remark(key) is not None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        for number, recipe in enumerate(recipes, 1):
+            (pathlib.Path(folder) / f"recipe_{number}.hpp").write_text(recipe)
+        built = subprocess.run([*flags, f"-I{folder}", "-fsyntax-only", source], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    if built.returncode != 0:
+        return built.stdout[-3000:]
+    passes.remember(key)
+    return None
+
+
 def main():
     report = Report()
     text = (ROOT / "README.md").read_text()
@@ -49,7 +71,9 @@ def main():
             for compiler in COMPILERS]
     for (program, _, compiler, _), problem in in_parallel(problem_with, jobs):
         report.add(f"{program} {compiler}", problem)
+    report.add("the recipes of examples/README.md g++", problem_with_recipes(passes))
 
+    text += (ROOT / "examples" / "README.md").read_text()
     named = {(a or b).rstrip(".,;:)`") for a, b in NAMED_FILE.findall(text)}
     lost = [name for name in sorted(named) if not (ROOT / name).exists() and not (ROOT / "include" / name).exists()]
     report.add(f"all {len(named)} files that it names exist", ", ".join(lost))

@@ -18,6 +18,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// What takes the field out of each line; made by json_field_of() or by name.
 class json_field {
  public:
   /// `name` of a field of the outermost object, or a JSON pointer if it begins with '/'.

@@ -2,7 +2,7 @@
 //
 //   static_assert(MILLRACE_VERSION_MAJOR == 0);
 //
-// Every name lives in `millrace::MILLRACE_ABI`, an inline namespace: two libraries built against different versions,
+// Every name lives in MILLRACE_ABI, an inline namespace of `millrace`: two libraries built against different versions,
 // or one with CUDA and one without, link together without mixing their types. Users write `millrace::` alone.
 #pragma once
 

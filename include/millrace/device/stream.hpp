@@ -12,6 +12,7 @@ struct CUstream_st;   // what a cudaStream_t points to; named here so that no CU
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// A stream that belongs to somebody else.
 struct stream_view {
   CUstream_st* handle = nullptr;   ///< null: the legacy default stream of the device
 

@@ -163,9 +163,11 @@ struct poison {
   poison step() const;
 };
 
+/// What a mistake makes of a flow, so that one sentence is all that the compiler says.
 struct broken_flow : flow_tag {
   using item = poison;
 };
+/// The same of a stage.
 struct broken_stage : stage_tag {};
 
 }  // namespace millrace::inline MILLRACE_ABI

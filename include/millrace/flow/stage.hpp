@@ -59,6 +59,7 @@ class scratch;
 
 /// What operator| recognises. Stages derive from stage_tag, flows from flow_tag.
 struct stage_tag {};
+/// See stage_tag.
 struct flow_tag {};
 
 template <class T>

@@ -19,6 +19,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// In whole pixels.
 struct crop_box {
   std::size_t left = 0, top = 0, width = 0, height = 0;
   friend bool operator==(const crop_box&, const crop_box&) = default;
@@ -32,6 +33,7 @@ struct random_crop_options {
   double ratio_max = 4.0 / 3.0;
 };
 
+/// In pixels.
 struct picture_size {
   std::size_t width = 0, height = 0;
 };

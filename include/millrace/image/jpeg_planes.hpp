@@ -16,6 +16,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// One component's samples, row by row.
 struct plane_view {
   const std::uint8_t* data = nullptr;
   std::size_t stride_bytes = 0;

@@ -24,6 +24,7 @@ struct jpeg_planes_request {
   std::size_t left = 0, top = 0, right = all, bottom = all;
 };
 
+/// What became of a request.
 struct jpeg_planes_result {
   jpeg_refusal refusal = jpeg_refusal::none;
   jpeg_planes planes{};   ///< nothing in it unless refusal is none

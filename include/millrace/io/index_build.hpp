@@ -59,6 +59,7 @@ struct index_build_counts {
   std::uint64_t scanned_members = 0;     ///< of the same: headers
 };
 
+/// What build_indexes() gives.
 struct shard_indexes {
   std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in the order of the list
   std::vector<index_summary> heads{};                    ///< of the same; with heads_only the index may be null

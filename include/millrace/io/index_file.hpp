@@ -42,6 +42,7 @@ enum class index_file_state {
   damaged
 };
 
+/// An index, or why there is none.
 struct loaded_index {
   index_file_state state = index_file_state::missing;
   std::string reason{};   ///< why it is not good

@@ -39,12 +39,14 @@ struct shard_identity {
   bool operator==(const shard_identity&) const = default;
 };
 
+/// One sample, and where its members stand.
 struct indexed_sample {
   std::string_view key{};
   std::uint64_t offset_bytes = 0;       ///< of the first header block
   std::uint32_t first_member = 0, end_member = 0;
 };
 
+/// One file of a sample.
 struct indexed_member {
   std::string_view field{};             ///< lowered
   std::uint64_t offset_bytes = 0;       ///< of the payload

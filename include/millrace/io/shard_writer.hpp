@@ -48,6 +48,7 @@ struct shard_writer_options {
   std::uint64_t first_number = 0;
 };
 
+/// What close() says was written.
 struct written_shards {
   std::uint64_t shards = 0;
   std::uint64_t samples = 0;

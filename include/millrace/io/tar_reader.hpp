@@ -35,6 +35,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// What the header of a member says.
 struct tar_member {
   std::string_view name{};                  ///< valid until the next member
   std::uint64_t size_bytes = 0;             ///< of the payload, holes included

@@ -17,6 +17,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// One text and how often it was counted.
 struct counted {
   const char* what = "";
   std::uint64_t times = 0;

@@ -51,6 +51,7 @@ struct part_figures {
   distribution service_ns{};   ///< of one sample
 };
 
+/// One stage's times and counts.
 struct stage_figures {
   std::string name{};
   stage_kind kind = stage_kind::work;

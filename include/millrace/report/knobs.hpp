@@ -17,6 +17,7 @@ namespace millrace::inline MILLRACE_ABI {
 
 enum class knob { workers, io_threads, prefetch, batch, storage_speed, step, work };
 
+/// What turning one knob is predicted to bring.
 struct knob_gain {
   knob what = knob::workers;
   std::string change{};   ///< "4 -> 5 workers"

@@ -35,6 +35,7 @@ struct flow_change {
   }
 };
 
+/// How fast a run would be if one stage alone limited it.
 struct stage_limit {
   std::size_t stage = 0;   ///< index in flow_figures::stages
   std::string name{};

@@ -20,6 +20,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// What simulate() gives.
 struct simulated {
   flow_figures figures{};
   timeline events{};   ///< of the measured window; spans and counters only where the model asks for them

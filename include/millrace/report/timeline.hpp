@@ -19,6 +19,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// Something that took from one moment to another.
 struct timeline_span {
   static constexpr std::uint64_t no_batch = ~std::uint64_t{0};
 
@@ -28,6 +29,7 @@ struct timeline_span {
   std::uint64_t batch = no_batch;   ///< that it worked for
 };
 
+/// A number over time.
 struct timeline_counter {
   std::string name{};
   std::int64_t at_ns = 0;

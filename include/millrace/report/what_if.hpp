@@ -15,6 +15,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// What a change is predicted to do.
 struct prediction {
   double samples_per_s = 0;
   double gain = 0;              ///< over what was measured: 0.25 is a quarter more

@@ -23,6 +23,7 @@ struct chain_place {
   std::size_t first_draw = 0;   ///< drawing stages before this chain
 };
 
+/// `In` through each of `Maps`.
 template <class In, class... Maps>
 class chain;
 

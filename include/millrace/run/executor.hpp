@@ -51,6 +51,7 @@ class executor {
   virtual void submit(std::shared_ptr<worker_task> task, std::size_t seat) = 0;
 };
 
+/// On workers of oneTBB: a session's own, or those of an arena of the user's.
 class arena_executor final : public executor {
  public:
   explicit arena_executor(unsigned workers)

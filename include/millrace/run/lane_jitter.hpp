@@ -86,6 +86,7 @@ class lane_jitter {
   options options_;
 };
 
+/// A lane's samples, one after the other, from any place on.
 class lane_walk {
  public:
   lane_walk() = default;

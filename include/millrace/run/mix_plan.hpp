@@ -27,6 +27,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// One source of a mix, as its plan sees it.
 struct mix_plan_source {
   double weight = 1;
   std::uint64_t seed = 0;

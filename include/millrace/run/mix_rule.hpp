@@ -17,6 +17,7 @@ namespace millrace::inline MILLRACE_ABI {
 /// What becomes of a mix when one of its sources has no more samples.
 enum class dry : std::uint8_t { stop, cycle, renormalise };
 
+/// One source of a mix, as the rule of its turns sees it.
 struct mix_rule_source {
   double weight = 1;
   std::uint64_t seed = 0;

@@ -21,6 +21,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// How well the shuffle mixes, against a shuffle of everything.
 struct mixing_figures {
   double share = 0;            ///< observed
   double expected_share = 0;   ///< by the plan's window; mixing itself leaves it 0

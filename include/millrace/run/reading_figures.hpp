@@ -12,6 +12,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// What was read so far.
 struct reading_counts {
   read_meter::figures reads{};
   bool metered = false;         ///< reads are those of the source itself, not whole turns at it

@@ -35,6 +35,7 @@ void complete(flow_figures& f, const process_figures& process) {
   if (counted) f.storage_bytes = std::min(*process.storage_bytes, read->bytes);
 }
 
+/// The figures as they were when the run had warmed up.
 class warm_up_figures {
  public:
   template <class Figures>

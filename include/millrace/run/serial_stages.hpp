@@ -11,6 +11,7 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// An expanding stage with state, or with items to give at the end.
 template <class In, class C>
 class stateful_expanding {
  public:
@@ -69,6 +70,7 @@ class stateful_expanding {
   std::vector<output> outputs_;
 };
 
+/// A shuffle behind other stages: a buffer of so many items.
 template <class T>
 class shuffling {
  public:

@@ -66,6 +66,7 @@ struct prefetch_options {
   std::size_t batches = 0;   ///< ready or in the making on the host; 0 chooses 2 to 4 from the size of a batch
 };
 
+/// Made by prefetch().
 struct prefetch_stage : stage_tag {
   using batch_mark = void;
   prefetch_options options{};

@@ -3,7 +3,7 @@
 //   const mr::process_figures before = mr::process_figures::now();  ...
 //   const mr::process_figures spent = mr::process_figures::now() - before;
 //
-// Some microseconds for each thread of the process. Linux: the cgroup's cpu.stat, /proc/self/task/*/schedstat and
+// Some microseconds for each thread of the process. Linux: the cgroup's cpu.stat, /proc/self/task/N/schedstat and
 // /proc/self/io; what the system does not tell is 0, storage bytes nothing. Storage bytes are those of the whole
 // process, and not all network file systems count theirs. Errors: none. Threads: any.
 #pragma once

@@ -25,6 +25,7 @@ enum class quantity_unit : std::uint8_t {
   share         ///< 0..1, printed in per cent
 };
 
+/// One metric's name and value.
 struct quantity {
   std::string name{};
   double value = 0;

@@ -31,27 +31,27 @@ detail::coefficient_entry entry_by_decoding(const detail::huffman_code& first_co
   if (dc ? byte > 11 : !s.usual()) return slow_one;
   if (size > 0 && length == 11) return slow_one;
   detail::entry_fields f{.bits = total, .advance = advance, .shift = 64 - total};
-  if (!dc && s.ends()) return detail::unpacked(detail::packed(f));
+  if (!dc && s.ends()) return detail::unpacked(detail::packed_entry(f));
   const auto magnitude = static_cast<unsigned>(size == 0 ? 0 : window << length >> (64 - size));
   if (total > 11) {
     f.magnitude = size;
     f.bias = magnitude >> (size - 1) != 0 ? 0 : 1 - (1 << size);
-    return detail::unpacked(detail::packed(f));
+    return detail::unpacked(detail::packed_entry(f));
   }
   const int value = detail::extended(magnitude, size);
   f.bias = value;
-  if (value < -128 || value > 127) return detail::unpacked(detail::packed(f));
+  if (value < -128 || value > 127) return detail::unpacked(detail::packed_entry(f));
   const auto [next_length, next_byte] = ac.find(window << total);
   const detail::ac_symbol next(next_byte);
   const unsigned rest = 11 - total;
   if (next_length == 0 || next_length > rest || !next.usual() || (next.size > 0 && next_length == rest))
-    return detail::unpacked(detail::packed(f));
+    return detail::unpacked(detail::packed_entry(f));
   f = {.bits = total + next_length + next.size, .advance = advance + next.advance(),
        .shift = 64 - total - next_length - next.size, .magnitude = next.size, .bias = 0, .value = value,
        .run = advance - 1};
   const std::uint64_t sign = window << (total + next_length) >> 63;
   if (next.size > 0 && sign == 0) f.bias = 1 - (1 << next.size);
-  return detail::unpacked(detail::packed(f));
+  return detail::unpacked(detail::packed_entry(f));
 }
 
 detail::skip_entry skip_by_decoding(const detail::huffman_code& dc, const detail::huffman_code& ac, unsigned index,

@@ -47,7 +47,7 @@ struct entry_fields {
   int bias = 0, value = 0;
   unsigned run = 0;
 };
-constexpr std::uint64_t packed(const entry_fields& f) noexcept {
+constexpr std::uint64_t packed_entry(const entry_fields& f) noexcept {
   return std::uint64_t{f.bits} | std::uint64_t{f.advance} << 8 | std::uint64_t{f.shift} << 16 |
          std::uint64_t{f.magnitude} << 24 | std::uint64_t{static_cast<std::uint16_t>(f.bias)} << 32 |
          std::uint64_t{static_cast<std::uint8_t>(f.value)} << 48 | std::uint64_t{f.run} << 56;
@@ -57,7 +57,7 @@ constexpr coefficient_entry unpacked(std::uint64_t word) noexcept {
           static_cast<std::uint8_t>(word >> 24), static_cast<std::int16_t>(word >> 32),
           static_cast<std::int8_t>(word >> 48), static_cast<std::uint8_t>(word >> 56)};
 }
-constexpr std::uint64_t slow_entry = packed({.advance = slow_advance, .shift = 0});
+constexpr std::uint64_t slow_entry = packed_entry({.advance = slow_advance, .shift = 0});
 
 struct ac_symbol {
   unsigned run, size;
@@ -73,7 +73,7 @@ template <class = void>
 class basic_second_symbols {
  public:
   explicit basic_second_symbols(const huffman_code& ac) {
-    words_.fill(packed({}));
+    words_.fill(packed_entry({}));
     for (unsigned window = 1; window < coefficient_index_bits; ++window) fill(window, ac);
   }
   const std::uint64_t* of(unsigned window) const noexcept { return words_.data() + (std::size_t{1} << window); }
@@ -89,9 +89,9 @@ class basic_second_symbols {
       if (fits) {
         entry_fields f{.bits = length + s.size, .advance = s.advance(), .shift = 64 - length - s.size,
                        .magnitude = s.size};
-        std::fill(at, end, packed(f));
+        std::fill(at, end, packed_entry(f));
         f.bias = 1 - (1 << s.size);
-        if (s.size > 0) std::fill(at, at + (end - at) / 2, packed(f));
+        if (s.size > 0) std::fill(at, at + (end - at) / 2, packed_entry(f));
       }
       at = end;
     });
@@ -113,13 +113,13 @@ class basic_table_writer {
     const std::size_t count = std::size_t{1} << (coefficient_index_bits - length);
     if (size > 0 && length == coefficient_index_bits) return add_slow(count);
     if ((advance & ends_block) != 0)
-      return fill(count, packed({.bits = length, .advance = advance, .shift = 64 - length}));
+      return fill(count, packed_entry({.bits = length, .advance = advance, .shift = 64 - length}));
     if (total > coefficient_index_bits) {   // the sign is known, the value is not
       entry_fields f{.bits = total, .advance = advance, .shift = 64 - total, .magnitude = size,
                      .bias = 1 - (1 << size)};
-      fill(count / 2, packed(f));
+      fill(count / 2, packed_entry(f));
       f.bias = 0;
-      return fill(count / 2, packed(f));
+      return fill(count / 2, packed_entry(f));
     }
     for (unsigned magnitude = 0; magnitude < 1U << size; ++magnitude)
       add_known(total, advance, extended(magnitude, size));
@@ -131,11 +131,11 @@ class basic_table_writer {
   void add_known(unsigned total, unsigned advance, int value) {
     const unsigned rest = coefficient_index_bits - total;
     const std::size_t count = std::size_t{1} << rest;
-    const std::uint64_t alone = packed({.bits = total, .advance = advance, .shift = 64 - total, .bias = value});
+    const std::uint64_t alone = packed_entry({.bits = total, .advance = advance, .shift = 64 - total, .bias = value});
     if (value < -128 || value > 127) return fill(count, alone);
     // A second symbol's entry has shift = 64 - its bits: the first one's are taken from that, never below zero.
     const std::uint64_t first = (std::uint64_t{total} | std::uint64_t{advance} << 8) - (std::uint64_t{total} << 16);
-    const std::uint64_t followed = first + packed({.shift = 0, .value = value, .run = advance - 1});
+    const std::uint64_t followed = first + packed_entry({.shift = 0, .value = value, .run = advance - 1});
     const std::uint64_t* const follower = second_.of(rest);
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t there_is = std::uint64_t{0} - (((follower[i] & 255) + 255) >> 8);

@@ -55,9 +55,9 @@ struct basic_component_tables {
       const unsigned total = length + size;
       const bool fits = size <= largest_dc_size && (size == 0 || length < difference_index_bits);
       entry_fields f{.bits = total, .advance = 1, .shift = 64 - total, .magnitude = size};
-      std::fill_n(at, count, unpacked(fits ? packed(f) : slow_entry));
+      std::fill_n(at, count, unpacked(fits ? packed_entry(f) : slow_entry));
       f.bias = 1 - (1 << size);
-      if (fits && size > 0) std::fill_n(at, count / 2, unpacked(packed(f)));
+      if (fits && size > 0) std::fill_n(at, count / 2, unpacked(packed_entry(f)));
       at += count;
     });
     std::fill(at, difference.data() + difference.size(), unpacked(slow_entry));

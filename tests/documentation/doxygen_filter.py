@@ -1,0 +1,51 @@
+# What Doxygen reads instead of a header: the comment that the header begins with as that of the file, and of the type
+# that bears the file's name.
+#
+#   python3 doxygen_filter.py include/millrace/run/session.hpp
+import pathlib
+import re
+import sys
+
+SPECIAL = re.compile(r"[\\@#<>&%\"]|::(?=~)|--(?=-)|/(?=\*)")
+
+
+def as_doxygen(comment):
+    """Plain text, in which what is indented by three blanks, or by six and more, is code."""
+    lines, code_column = [], None
+    for line in comment:
+        text = line[2:].rstrip()
+        column = len(text) - len(text.lstrip())
+        if code_column is not None and text and column < code_column:
+            lines.append("@endcode")
+            code_column = None
+        if code_column is None and (column == 3 or column >= 6):
+            lines.append("@code{.cpp}")
+            code_column = column
+        if code_column is None:
+            lines.append(SPECIAL.sub(lambda found: "\\" + found[0], text))
+        else:
+            lines.append(text[code_column:].replace("*/", "* /").replace("/*", "/ *"))
+    if code_column is not None:
+        lines.append("@endcode")
+    return "\n".join(lines)
+
+
+def filtered(path, text):
+    head, mark, body = text.partition("#pragma once")
+    comment = as_doxygen([line for line in head.splitlines() if line.startswith("//")])
+    body = body.replace("::inline MILLRACE_ABI", "")
+    types = rf"(?:basic_)?{path.stem}(?:_source|_stage|_of)?"
+    head = r"(?:template <[^\n]*>\n(?:  requires [^\n]*\n)?)?(?:class|struct) (?:\[\[\w+\]\] )?"
+    body = re.sub(rf"^({head}{types}\b[^;\n]*(?:\{{|$))", lambda found: f"/** {comment} */\n{found[1]}", body,
+                  flags=re.MULTILINE)
+    # Its options are told of by their members.
+    body = re.sub(r"^(struct (\w+)_options )", r"/** Options of \2: each member says what it does. */\n\1", body,
+                  flags=re.MULTILINE)
+    body = re.sub(r"(///<?)(.*)", lambda found: found[1] + SPECIAL.sub(r"\\\g<0>", found[2]), body)
+    page = f"/** @mainpage Millrace\n{comment} */\n" if path.as_posix().endswith("millrace/millrace.hpp") else ""
+    return f"/** @file\n{comment} */\n{page}{mark}{body}"
+
+
+if __name__ == "__main__":
+    source = pathlib.Path(sys.argv[1])
+    sys.stdout.write(filtered(source, source.read_text()))

@@ -1,0 +1,44 @@
+// The recipes of examples/README.md, each in a namespace of its own: compiled, not run. What a recipe includes has been
+// included before it, so that nothing of that gets into its namespace.
+#include <millrace/millrace.hpp>
+#include <millrace/run/indexed_shards.hpp>
+#include <millrace/text.hpp>
+
+namespace {
+
+struct any_model {
+  void step(const auto&...) {}
+  void validate(const auto&...) {}
+  void save(const std::string&) {}
+  void train_on_batch(const std::uint8_t*, const std::int32_t*, std::size_t) {}
+  millrace::stream_view stream() { return {}; }
+};
+
+}  // namespace
+
+namespace pictures {
+#include "recipe_1.hpp"
+}
+namespace text {
+#include "recipe_2.hpp"
+}
+namespace own_stage {
+#include "recipe_3.hpp"
+}
+namespace existing_trainer {
+#include "recipe_4.hpp"
+}
+namespace several_ranks {
+#include "recipe_5.hpp"
+}
+
+std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
+
+int main() {
+  any_model model;
+  pictures::train(model);
+  text::train(model);
+  own_stage::train({}, model);
+  existing_trainer::train(model);
+  several_ranks::train(model, "");
+}
