@@ -153,9 +153,7 @@ class Examples(unittest.TestCase):
     def test_reports_of_a_training_are_whole(self):
         said = run("train_images", "--work", self.shapes, "--epochs", 1, "--device", "copying", "--report")
         page = pathlib.Path(re.search("^report: (.*)$", said, re.MULTILINE)[1])
-        # Screenshots, where there is a browser, stay in the build folder.
-        checks = subprocess.run([sys.executable, PAGE_TEST, "--written", page.with_suffix(""),
-                                 PROGRAMS.parent / "tests/report/page_of_a_training"],
+        checks = subprocess.run([sys.executable, PAGE_TEST, "--written", page.with_suffix("")],
                                 capture_output=True, text=True, timeout=600)
         self.assertEqual(checks.returncode, 0, checks.stdout + checks.stderr)
 

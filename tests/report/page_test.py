@@ -2,6 +2,7 @@
 #
 #   python3 tests/report/page_test.py PROGRAM FOLDER                 # of a simulated run; PROGRAM: sample_report
 #   python3 tests/report/page_test.py --written RUN/report FOLDER    # of a real one, as mr::write_reports() left them
+#   python3 tests/report/page_test.py --written RUN/report           # the same without a browser, which takes 20 s
 #
 # Where there is a Chromium, the page is shown in frames of 360, 768 and 1440 pixels, light and dark: nothing may be
 # wider than the frame but what scrolls in itself. A frame, because headless windows have a least width.
@@ -168,23 +169,24 @@ def browser_problem(browser, page, folder, scheme, width):
 
 
 def main(arguments):
-    report, folder = Report(), pathlib.Path(arguments[-1])
-    folder.mkdir(parents=True, exist_ok=True)
-    written = folder / "report"
-    if arguments[0] == "--written":
-        written = pathlib.Path(arguments[1])
-    else:
+    report, is_written = Report(), arguments[0] == "--written"
+    folder = pathlib.Path(arguments[-1])
+    written = pathlib.Path(arguments[1]) if is_written else folder / "report"
+    shows = len(arguments) > 2 or not is_written
+    if shows:
+        folder.mkdir(parents=True, exist_ok=True)
+    if not is_written:
         subprocess.run([arguments[0], str(written)], check=True)
     read = {ending: pathlib.Path(f"{written}.{ending}").read_text() for ending in ("html", "json", "txt", "trace.json")}
     page, said = read["html"], json.loads(read["json"])
     report.add("page", page_problem(page))
     report.add("JSON", report_problem(said))
-    if arguments[0] != "--written":
+    if not is_written:
         report.add("verdict", planted_problem(said))
     report.add("text", text_problem(read["txt"], said))
     report.add("trace", trace_problem(json.loads(read["trace.json"])))
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    for scheme in SCHEMES:
+    for scheme in SCHEMES if shows else ():
         for width in WIDTHS:
             name = f"browser, {scheme}, {width} pixels"
             if browser:

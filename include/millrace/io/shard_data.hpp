@@ -111,6 +111,7 @@ class shard_data {
   std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure) {
     return read(wanted, {.records = records, .failure = failure, .reads = reads_});
   }
+  /// Where samples go, and what is told of them.
   struct room {
     std::span<record> records;
     std::exception_ptr& failure;
