@@ -109,8 +109,9 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
   std::size_t in_group = 0, row = 0;
   std::uint64_t index = 0;
   const auto add_rows = [&] {
-    const auto pixels = seat.layout.view<&example::pixels>(seat.rows.get(), row, mr::memory_kind::host);
-    const auto labels = seat.layout.view<&example::label>(seat.rows.get(), row, mr::memory_kind::host);
+    const both_columns::delivered made{.base = seat.rows.get(), .rows = row};
+    const auto pixels = seat.layout.view<&example::pixels>(made);
+    const auto labels = seat.layout.view<&example::label>(made);
     seat.sum.add(pixels.data, labels.data, row);
     row = 0;
   };

@@ -22,7 +22,9 @@ STEP_LIMIT_SECONDS = 900
 PROGRESS_SECONDS = 10
 SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "-Doptimization=0",
              "-Ddebug=false", "-Db_lundef=false"]
-THREADED_UNITS = """cuda_contract cuda_run fake_cuda run stages sync text train train_cuda""".split()
+# What these do with memory, the other units do as well.
+ARITHMETIC_UNITS = [f"unit_{name}" for name in "allocation examples plan report resume".split()]
+THREADED_UNITS = [f"unit_{name}" for name in "cuda_contract cuda_run fake_cuda run sync train train_cuda".split()]
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
 
@@ -131,8 +133,8 @@ class Leg:
         for line in re.findall(r"^(?:FAILED|skipped) .*", output, re.MULTILINE):
             print(f"  {line}", flush=True)
 
-    def build(self, options, targets=(), **environment):
-        """Configures and builds build/LEG, or some of its targets."""
+    def build(self, options, wanted=None, **environment):
+        """Configures and builds build/LEG; or of its unit tests those that are `wanted`, and returns their names."""
         # Meson looks for ccache by itself only where no compiler is named.
         if "CXX" in environment:
             environment["CXX"] = " ".join([*launcher(), environment["CXX"]])
@@ -140,7 +142,15 @@ class Leg:
         folder = f"build/{self.name}"
         self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, *options],
                  **environment)
-        self.run("build", ["ninja", "-C", folder, f"-j{JOBS}", *targets], **environment)
+        targets = {}
+        if wanted:
+            found = self.run("list", ["meson", "introspect", folder, "--targets"])
+            targets = {target["name"]: str(pathlib.Path(target["filename"][0]).relative_to(BUILD / self.name))
+                       for target in json.loads(found[found.index("["):])
+                       if target["name"].startswith("unit_") and target["type"] == "executable" and
+                       wanted(target["name"])}
+        self.run("build", ["ninja", "-C", folder, f"-j{JOBS}", *targets.values()], **environment)
+        return list(targets)
 
     def run_tests(self, wrapper=(), tests=(), **environment):
         """Runs the tests of build/LEG, or some: a doctest program counts its cases, any other test counts as one."""
@@ -215,11 +225,21 @@ def readme(leg):
     leg.run_check("readme/readme.py")
 
 
+def bench(leg):
+    """clang++ compiles every benchmark without a warning; bench/run.sh builds them"""
+    define = ['-DMILLRACE_BENCH_FLAGS=""', "-DMILLRACE_BENCH_LOOPS=loops"]
+    commands = {str(source.relative_to(ROOT)): ["clang++", *WARNINGS, "-fsyntax-only", f"-I{ROOT / 'include'}", *define,
+                                                *library_flags("--cflags"), source]
+                for source in sorted((ROOT / "bench").rglob("*.cpp"))}
+    for name, printed in leg.run_beside_each_other(commands, may_fail=True).items():
+        leg.expect(name, printed)
+
+
 def unit(leg):
-    """g++: builds tests, examples and benchmarks without a warning and runs the tests"""
+    """g++: builds tests and examples without a warning and runs the tests"""
     # What takes the time is compiling: nothing is optimised but what says so, and there is no debug information.
     # The sanitizers' builds have no CUDA: between them both kinds are built.
-    leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Dexamples=enabled", "-Dbench=enabled", "-Doptimization=0",
+    leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Dexamples=enabled", "-Dbench=disabled", "-Doptimization=0",
                "-Ddebug=false"], CXX="g++")
     leg.run_tests()
 
@@ -262,7 +282,7 @@ def exact(leg):
 
 def planted(leg):
     """bugs of the CUDA path that are planted one by one: each turns its test program red"""
-    # Every third; all of them where MILLRACE_PLANTED=all.
+    # Every fifth; all of them where MILLRACE_PLANTED=all.
     brief = {} if os.environ.get("MILLRACE_PLANTED") == "all" else {"MILLRACE_BRIEF": "1"}
     leg.run_check("planted/planted_test.py")
     leg.run_check("planted/planted.py", **brief)
@@ -270,10 +290,13 @@ def planted(leg):
 
 def clang(leg):
     """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
-    leg.build([*SANITIZED, "-Db_sanitize=address,undefined",
-               f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS {line_tables()} -fno-sanitize-recover=all",
-               "-Dcpp_link_args=-fno-sanitize-recover=all"], CXX="clang++")
-    leg.run_tests(steady_addresses(), ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1",
+    # All units where MILLRACE_ASAN=all. A null pointer is a fault, which AddressSanitizer tells of by itself.
+    every = os.environ.get("MILLRACE_ASAN") == "all"
+    units = leg.build([*SANITIZED, "-Db_sanitize=address,undefined",
+                       f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS {line_tables()} -fno-sanitize-recover=all "
+                       "-fno-sanitize=null,vptr", "-Dcpp_link_args=-fno-sanitize-recover=all"],
+                      lambda name: every or name not in ARITHMETIC_UNITS, CXX="clang++")
+    leg.run_tests(steady_addresses(), units, ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1",
                   UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
                   MILLRACE_BRIEF="1", MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # unit looks at all of them
 
@@ -286,7 +309,7 @@ def tsan(leg):
                    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     wrapper = steady_addresses()
     # All units where MILLRACE_TSAN=all; without it those whose own business threads are. Others only use them.
-    units = [] if os.environ.get("MILLRACE_TSAN") == "all" else [f"unit_{name}" for name in THREADED_UNITS]
+    every = os.environ.get("MILLRACE_TSAN") == "all"
 
     folder = BUILD / "tsan"
     folder.mkdir(parents=True, exist_ok=True)
@@ -299,13 +322,13 @@ def tsan(leg):
         reported = "WARNING: ThreadSanitizer: data race" in output
         leg.expect(name, None if reported == bool(define) and (leg.returncode == 0) == (not define) else output)
 
-    leg.build([*SANITIZED, "-Db_sanitize=thread", f"-Dcpp_args={line_tables()}"],
-              targets=[f"tests/{unit}" for unit in units], CXX="clang++", **environment)
+    units = leg.build([*SANITIZED, "-Db_sanitize=thread", f"-Dcpp_args={line_tables()}"],
+                      lambda name: every or name in THREADED_UNITS, CXX="clang++", **environment)
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, unit, install, digest, aarch64,
-                                      exact, planted, clang, tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, bench, unit, install, digest,
+                                      aarch64, exact, planted, clang, tsan)}
 
 
 def main(names):

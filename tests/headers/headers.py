@@ -5,7 +5,7 @@
 #
 #   python3 tests/headers/headers.py
 #
-# Costs are processor seconds over an empty file, best of eight. The limits hold for a machine on which <string> costs
+# Costs are processor seconds over an empty file, best of six. The limits hold for a machine on which <string> costs
 # 0.20 s and the yardstick, some headers of the standard library that fill the caches as the umbrella does, 1.2 s. A
 # slower one, or one that is busy, gets as much more as the yardstick takes longer there at the same time.
 import pathlib
@@ -31,7 +31,7 @@ COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/
 YARDSTICK = "".join(f"#include <{name}>\n" for name in """
     algorithm chrono filesystem functional future iostream map random ranges regex thread""".split())
 YARDSTICK_COST_SECONDS = 1.2
-ROUNDS = 8
+ROUNDS = 6
 
 # From <complex.h>, <termios.h>, <math.h>, <sys/sysmacros.h>, X11 and Windows' headers. Names that the standard library
 # or a dependency uses itself (min and max among them) would break those, not us.

@@ -4,7 +4,7 @@
 #
 #   nvcc.check(report, passes)          # of headers.py
 #
-# The cost is processor seconds over an empty .cu file, best of five, compiled in turns. The limit holds for a machine
+# The cost is processor seconds over an empty .cu file, best of three, compiled in turns. The limit holds for a machine
 # on which the empty file takes 0.9 s; a slower or busy one gets as much more as that file takes longer.
 import os
 import resource
@@ -18,7 +18,7 @@ FOLDER = ROOT / "build" / "headers"
 VIEW = "millrace/device/view.hpp"
 VIEW_LIMIT_SECONDS = 0.3
 EMPTY_SECONDS = 0.9
-ROUNDS = 5
+ROUNDS = 3
 ARCHITECTURES = ("sm_75", "sm_90")
 # No -Wpedantic: the host compiler would complain of what nvcc writes.
 WARNINGS = ["-Xcompiler=-Wall,-Wextra,-Werror", "-Werror=all-warnings", "-Xptxas=-warn-spills,-warn-lmem-usage"]
