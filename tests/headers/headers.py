@@ -1,22 +1,16 @@
 # Every header under include/millrace: with g++ it compiles as the first thing of a file, twice included, without a
 # warning, and among macros that other headers are known to leak. The same with clang++, all of them in one file, the
 # last one first: what a header lacks one compiler tells as well as two, and what two headers both name both see. Then
-# the umbrella: two files that include it link into one program, and what including it costs.
+# two files that include the umbrella link into one program. costs.py tells what including costs.
 #
 #   python3 tests/headers/headers.py
-#
-# Costs are processor seconds over an empty file, best of six. The limits hold for a machine on which <string> costs
-# 0.20 s and the yardstick, some headers of the standard library that fill the caches as the umbrella does, 1.2 s. A
-# slower one, or one that is busy, gets as much more as the yardstick takes longer there at the same time.
 import pathlib
 import platform
 import re
-import resource
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import nvcc
 from checks import (COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, launcher, library_flags,
                     reached_text)
 
@@ -27,11 +21,6 @@ FAKE_CUDA = ROOT / "tests" / "fake_cuda" / "include"
 CUDA_FLAGS = ("-DMILLRACE_CUDA=1", f"-isystem{FAKE_CUDA}")
 # Where Debian puts headers that no pkg-config file of the packages in question tells of.
 OWN_FOLDERS = ["-isystem" + folder for folder in ("/usr/include/opencv4",) if pathlib.Path(folder).is_dir()]
-COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/device/view.hpp": 0.3}
-YARDSTICK = "".join(f"#include <{name}>\n" for name in """
-    algorithm chrono filesystem functional future iostream map random ranges regex thread""".split())
-YARDSTICK_COST_SECONDS = 1.2
-ROUNDS = 6
 
 # From <complex.h>, <termios.h>, <math.h>, <sys/sysmacros.h>, X11 and Windows' headers. Names that the standard library
 # or a dependency uses itself (min and max among them) would break those, not us.
@@ -150,40 +139,6 @@ def check_later_immintrin(report, passes):
         report.add(f"<immintrin.h> after the umbrella {compiler}", problem)
 
 
-def least_processor_seconds(texts):
-    """For each of the texts, None if it does not compile. Compiled in turns, so that all meet the same load."""
-    def spent():
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-    least = {}
-    for _ in range(ROUNDS):
-        for text in texts:
-            before = spent()
-            compiled = syntax_check("g++", text).returncode == 0
-            seconds = spent() - before
-            least[text] = min(seconds, least.get(text) or seconds) if compiled else None
-    return least
-
-
-def check_costs(report):
-    empty = ""
-    text_of = {header: f"#include <{header}>\n" for header in COST_LIMITS_SECONDS if (INCLUDE / header).exists()}
-    least = least_processor_seconds([empty, YARDSTICK, *text_of.values()])
-    yardstick = least[YARDSTICK] - least[empty]
-    for header, limit in COST_LIMITS_SECONDS.items():
-        name = f"cost of {header}"
-        if header not in text_of:
-            report.skip(name, "the header is not there")
-            continue
-        if least[text_of[header]] is None:
-            report.add(name, "it does not compile")
-            continue
-        cost = least[text_of[header]] - least[empty]
-        allowed = limit * max(1.0, yardstick / YARDSTICK_COST_SECONDS)
-        report.add(f"{name}: {cost:.2f} s; the yardstick: {yardstick:.2f} s", None if cost <= allowed else
-                   f"it costs {cost:.2f} s over an empty file; {allowed:.2f} s are allowed on this machine")
-
-
 def main():
     report = Report()
     headers = sorted(str(path.relative_to(INCLUDE)) for path in (INCLUDE / "millrace").rglob("*.hpp"))
@@ -200,8 +155,6 @@ def main():
     else:
         report.skip("two files that include the umbrella link", f"{UMBRELLA} is not there")
     check_later_immintrin(report, passes)
-    nvcc.check(report, passes)
-    check_costs(report)
     return report.close()
 
 

@@ -2,7 +2,7 @@
 # file; each kernel for the oldest and for a recent GPU without a warning, a spill or a frame in memory; the cost of
 # view.hpp.
 #
-#   nvcc.check(report, passes)          # of headers.py
+#   nvcc.check(report, passes)          # of costs.py
 #
 # The cost is processor seconds over an empty .cu file, best of three, compiled in turns. The limit holds for a machine
 # on which the empty file takes 0.9 s; a slower or busy one gets as much more as that file takes longer.
