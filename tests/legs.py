@@ -291,12 +291,12 @@ def planted(leg):
 
 def clang(leg):
     """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
-    # All units where MILLRACE_ASAN=all. A null pointer is a fault, which AddressSanitizer tells of by itself.
+    # All programs where MILLRACE_ASAN=all. A null pointer is a fault, which AddressSanitizer tells of by itself.
     every = os.environ.get("MILLRACE_ASAN") == "all"
     units = leg.build([*SANITIZED, "-Db_sanitize=address,undefined",
                        f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS {line_tables()} -fno-sanitize-recover=all "
                        "-fno-sanitize=null,vptr", "-Dcpp_link_args=-fno-sanitize-recover=all"],
-                      lambda name: every or name not in ARITHMETIC_UNITS, CXX="clang++")
+                      None if every else lambda name: name not in ARITHMETIC_UNITS, CXX="clang++")
     leg.run_tests(steady_addresses(), units, ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1",
                   UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
                   MILLRACE_BRIEF="1", MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # unit looks at all of them
@@ -309,7 +309,7 @@ def tsan(leg):
                    "MILLRACE_DIGEST_SEEDS": "1",   # all five are seen by the other legs
                    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     wrapper = steady_addresses()
-    # All units where MILLRACE_TSAN=all; without it those whose own business threads are. Others only use them.
+    # All programs where MILLRACE_TSAN=all; without it those whose own business threads are. Others only use them.
     every = os.environ.get("MILLRACE_TSAN") == "all"
 
     folder = BUILD / "tsan"
@@ -324,7 +324,7 @@ def tsan(leg):
         leg.expect(name, None if reported == bool(define) and (leg.returncode == 0) == (not define) else output)
 
     units = leg.build([*SANITIZED, "-Db_sanitize=thread", f"-Dcpp_args={line_tables()}"],
-                      lambda name: every or name in THREADED_UNITS, CXX="clang++", **environment)
+                      None if every else lambda name: name in THREADED_UNITS, CXX="clang++", **environment)
     leg.run_tests(wrapper, units, **environment)
 
 

@@ -3,7 +3,8 @@
 //
 //   #include <millrace/text.hpp>
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 7}) | mr::shuffle({.window = 65'536})
-//             | mr::map(tokenize) | mr::pack({.length = 2'049, .separator = 2}) | mr::batch({.size = 16});
+//             | mr::map(tokenize) | mr::pack({.length = 2'049, .separator = 2})
+//             | mr::batch<&mr::packed::ids>({.size = 16});
 //   for (auto& b : mr::session{std::move(flow), {.epochs = 1}}) train_step(b);
 #pragma once
 

@@ -62,8 +62,7 @@ constexpr replay_start replay_start_of_stage() {
 /// Rows that a packing stage makes are counted one by one behind it.
 template <class... Stages>
 constexpr bool only_maps_before_batch() {
-  return !(is_filter<Stages> || ...) && !(is_expand<Stages> || ...) && !(is_bucket<Stages> || ...) &&
-         !(std::is_same_v<Stages, shuffle_stage> || ...) && !(std::is_same_v<Stages, take_stage> || ...);
+  return (one_row_per_sample<Stages> && ...);
 }
 
 /// The latest place at which a flow of these stages can be entered.

@@ -42,9 +42,7 @@ class warm_up_figures {
   template <class Figures>
   void passed(std::uint64_t batches, const Figures& figures_now) {
     if (batches != 1 && batches != 4 && batches != 16) return;
-    flow_figures now = figures_now();
-    const std::lock_guard lock(mutex_);
-    all_.push_back(std::move(now));
+    restart(figures_now());
   }
   /// Something was set otherwise: what came before is warm-up.
   template <class Figures>
