@@ -1,6 +1,7 @@
 #include <millrace/pictures.hpp>
 
 #include "drawn_files.hpp"
+#include "planned_pictures.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,12 +10,9 @@
 
 namespace mr = millrace;
 using mr::picture_decoder;
+using slow::outcome_of, slow::planned, slow::same;
 
 namespace {
-
-bool same(const mr::image& a, const mr::image& b) {
-  return a.shape() == b.shape() && std::equal(a.span().begin(), a.span().end(), b.span().begin());
-}
 
 std::vector<std::byte> with_orientation(std::vector<std::byte> file, int orientation) {
   const auto exif = {0xff, 0xe1, 0, 34, 0x45, 0x78, 0x69, 0x66, 0, 0, 0x4d, 0x4d, 0, 42, 0, 0, 0, 8,
@@ -23,23 +21,6 @@ std::vector<std::byte> with_orientation(std::vector<std::byte> file, int orienta
   for (const int v : exif) segment.push_back(static_cast<std::byte>(v));
   file.insert(file.begin() + 2, segment.begin(), segment.end());
   return file;
-}
-
-/// A plan that depends on the draw alone, so that several pictures can have the same.
-mr::picture planned(mr::picture p, mr::draw d) {
-  const auto crop_somewhere = [&] {
-    const std::size_t width = d.below(p.width()) + 1, height = d.below(p.height()) + 1;
-    // At the edges the decoders differ most in what they read.
-    const bool at_edge = d.chance(0.4);
-    p = p.crop({.left = at_edge ? p.width() - width : d.below(p.width() - width + 1),
-                .top = at_edge ? p.height() - height : d.below(p.height() - height + 1),
-                .width = width, .height = height});
-  };
-  if (d.chance(0.8)) crop_somewhere();
-  if (d.chance(0.7)) p = p.resize(d.below(70) + 1, d.chance(0.3) ? 32 * (d.below(3) + 1) : d.below(70) + 1);
-  if (d.chance(0.2)) crop_somewhere();
-  if (d.chance(0.5)) p = p.flip();
-  return p;
 }
 
 /// Files of narrow last MCUs as well: there libjpeg chooses another upsampling for a crop than for the whole.
@@ -77,37 +58,6 @@ TEST_CASE("the own decoder and libjpeg make the same exact pictures, bit for bit
     }
   }
 }
-
-namespace {
-
-/// Pixels or the error, and what libjpeg counted.
-struct outcome {
-  mr::image pixels{};
-  std::string error{};
-  std::uint64_t warnings = 0, damaged = 0;
-
-  friend bool operator==(const outcome& a, const outcome& b) {
-    return same(a.pixels, b.pixels) && a.error == b.error && a.warnings == b.warnings && a.damaged == b.damaged;
-  }
-};
-
-outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::draw& plan,
-                   mr::scratch& s) {
-  // A copy of exact size on the heap, so that AddressSanitizer sees one byte read too many.
-  const std::vector<std::byte> exact(file.begin(), file.end());
-  outcome made;
-  const auto before = mr::jpeg_counts_of(s);
-  try {
-    made.pixels = planned(mr::jpeg(slow::view(exact), options), plan).pixels(s);
-  } catch (const mr::data_error& e) {
-    made.error = e.what();
-  }
-  made.warnings = mr::jpeg_counts_of(s).warnings - before.warnings;
-  made.damaged = mr::jpeg_counts_of(s).damaged - before.damaged;
-  return made;
-}
-
-}  // namespace
 
 TEST_CASE("of a damaged file nobody can tell whether the own decoder saw it first") {
   mr::draw d({.seed = slow::seed_of_run(), .sample = 12});

@@ -12,7 +12,7 @@
 // libjpeg leaves by longjmp, which never crosses an object with a destructor: every function that calls libjpeg is
 // noexcept, sets escape_ first, owns nothing, and returns false, upon which its caller calls fail().
 // Errors: data_error for the file; io_error if libjpeg cannot be started. Threads: one at a time; one picture begins
-// and ends on one thread. Reused from picture to picture.
+// and ends on one thread. Reused from picture to picture; nothing of one is left for the next.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -68,7 +68,9 @@ class basic_jpeg_input {
     limits_ = limits;
     damaged_ = false;
     progress_.max_scans = limits.max_scans;
-    if (!read_header(data)) fail();
+    // libjpeg keeps the tables of one file for the next one, which would decode by them where its own are missing.
+    jpeg_destroy_decompress(&info_);
+    if (!create() || !read_header(data)) fail();
   }
 
   [[noreturn]] void fail() {

@@ -1,0 +1,64 @@
+// What libFuzzer's bytes mean to jpeg_pair_fuzz.cpp: knobs, then two files one after the other.
+//
+//   slow::fuzz_input in({data, size});
+//   in.file[0], in.crop(1), in.knob[slow::fuzz_input::mode]
+//   size = in.write({data, max_size});           // never more than there is room for: files are cut
+#pragma once
+
+#include <millrace/image/jpeg_planes_request.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace slow {
+
+namespace mr = millrace;
+
+struct fuzz_input {
+  enum knob_name : std::size_t { mode, crops, plans = crops + 8, first_size = plans + 4, knobs = first_size + 2 };
+
+  std::array<std::uint8_t, knobs> knob{};
+  std::array<std::vector<std::byte>, 2> file{};
+
+  explicit fuzz_input(std::span<const std::uint8_t> data) {
+    const auto head = data.first(std::min(data.size(), std::size_t{knobs}));
+    std::copy(head.begin(), head.end(), knob.begin());
+    const auto rest = std::as_bytes(data.subspan(head.size()));
+    const std::size_t first = std::min<std::size_t>(std::size_t{knob[first_size]} << 8 | knob[first_size + 1],
+                                                    rest.size());
+    file[0].assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(first));
+    file[1].assign(rest.begin() + static_cast<std::ptrdiff_t>(first), rest.end());
+  }
+
+  std::size_t write(std::span<std::uint8_t> to) {
+    if (to.size() < knobs) return 0;
+    const std::size_t room = to.size() - knobs;
+    const std::size_t first = std::min({file[0].size(), room, std::size_t{0xffff}});
+    const std::size_t second = std::min(file[1].size(), room - first);
+    knob[first_size] = static_cast<std::uint8_t>(first >> 8);
+    knob[first_size + 1] = static_cast<std::uint8_t>(first);
+    auto* at = std::copy(knob.begin(), knob.end(), to.data());
+    const auto put = [&](const std::vector<std::byte>& f, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) *at++ = std::to_integer<std::uint8_t>(f[i]);
+    };
+    put(file[0], first);
+    put(file[1], second);
+    return knobs + first + second;
+  }
+
+  /// For planes; half of them lie inside a picture of 16 x 16 and the others anywhere.
+  mr::jpeg_planes_request crop(std::size_t i) const {
+    const std::uint8_t* k = knob.data() + crops + 4 * i;
+    const auto place = [](std::uint8_t v) { return std::size_t{v < 128 ? v % 16U : v - 128U}; };
+    return {.left = place(k[0]), .top = place(k[1]), .right = place(k[0]) + place(k[2]) + 1,
+            .bottom = place(k[1]) + place(k[3]) + 1};
+  }
+
+  std::uint64_t plan(std::size_t i) const { return std::uint64_t{knob[plans + 2 * i]} << 8 | knob[plans + 2 * i + 1]; }
+};
+
+}  // namespace slow

@@ -1,0 +1,62 @@
+// Random plans of pictures, and what becomes of them: pixels or an error.
+#pragma once
+
+#include <millrace/image/picture.hpp>
+
+#include "slow_pictures.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace slow {
+
+inline bool same(const mr::image& a, const mr::image& b) {
+  return a.shape() == b.shape() && std::equal(a.span().begin(), a.span().end(), b.span().begin());
+}
+
+/// A plan that depends on the draw alone, so that several pictures can have the same.
+inline mr::picture planned(mr::picture p, mr::draw d) {
+  const auto crop_somewhere = [&] {
+    const std::size_t width = d.below(p.width()) + 1, height = d.below(p.height()) + 1;
+    // At the edges the decoders differ most in what they read.
+    const bool at_edge = d.chance(0.4);
+    p = p.crop({.left = at_edge ? p.width() - width : d.below(p.width() - width + 1),
+                .top = at_edge ? p.height() - height : d.below(p.height() - height + 1),
+                .width = width, .height = height});
+  };
+  if (d.chance(0.8)) crop_somewhere();
+  if (d.chance(0.7)) p = p.resize(d.below(70) + 1, d.chance(0.3) ? 32 * (d.below(3) + 1) : d.below(70) + 1);
+  if (d.chance(0.2)) crop_somewhere();
+  if (d.chance(0.5)) p = p.flip();
+  return p;
+}
+
+/// Pixels or the error, and what libjpeg counted.
+struct outcome {
+  mr::image pixels{};
+  std::string error{};
+  std::uint64_t warnings = 0, damaged = 0;
+
+  friend bool operator==(const outcome& a, const outcome& b) {
+    return same(a.pixels, b.pixels) && a.error == b.error && a.warnings == b.warnings && a.damaged == b.damaged;
+  }
+};
+
+inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::draw& plan,
+                          mr::scratch& s) {
+  // A copy of exact size on the heap, so that AddressSanitizer sees one byte read too many.
+  const std::vector<std::byte> exact(file.begin(), file.end());
+  outcome made;
+  const auto before = mr::jpeg_counts_of(s);
+  try {
+    made.pixels = planned(mr::jpeg(slow::view(exact), options), plan).pixels(s);
+  } catch (const mr::data_error& e) {
+    made.error = e.what();
+  }
+  made.warnings = mr::jpeg_counts_of(s).warnings - before.warnings;
+  made.damaged = mr::jpeg_counts_of(s).damaged - before.damaged;
+  return made;
+}
+
+}  // namespace slow
