@@ -276,6 +276,11 @@ def aarch64(leg):
     leg.count("aarch64", leg.run("aarch64.sh", ["sh", ROOT / "tests" / "aarch64" / "aarch64.sh"], may_fail=True))
 
 
+def fuzz(leg):
+    """for a minute, libFuzzer's JPEGs by the own decoder and by libjpeg; beside it, 200,000 crops of undamaged ones"""
+    leg.run_checks("image/fuzz/fuzz.py", "image/corpus.py")
+
+
 def exact(leg):
     """the same samples and bytes over ranks by MPI, kill -9 and resume, and by Python's readers"""
     leg.run_checks("exact/mpi.py", "exact/kill.py", "exact/reader.py")
@@ -329,7 +334,7 @@ def tsan(leg):
 
 
 LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, bench, unit, install, digest,
-                                      aarch64, exact, planted, clang, tsan)}
+                                      aarch64, fuzz, exact, planted, clang, tsan)}
 
 
 def main(names):

@@ -52,6 +52,18 @@ std::vector<std::byte> with_scans(std::vector<std::byte> file, int more) {
   return file;
 }
 
+/// The segments of a marker taken out.
+std::vector<std::byte> without(std::vector<std::byte> file, std::byte marker) {
+  for (std::size_t at = 2; file[at + 1] != std::byte{0xda};) {
+    const std::size_t length = 2 + (std::to_integer<std::size_t>(file[at + 2]) << 8 |
+                                    std::to_integer<std::size_t>(file[at + 3]));
+    const auto begin = file.begin() + static_cast<std::ptrdiff_t>(at);
+    if (file[at + 1] == marker) file.erase(begin, begin + static_cast<std::ptrdiff_t>(length));
+    else at += length;
+  }
+  return file;
+}
+
 }  // namespace
 
 TEST_CASE("a file cut at any length is an error, or pixels where damage is accepted") {
@@ -150,4 +162,18 @@ TEST_CASE("results do not depend on what a scratch was used for before") {
     const auto a = p.pixels(used), b = p.pixels();
     CHECK(std::equal(a.span().begin(), a.span().end(), b.span().begin()));
   }
+}
+
+TEST_CASE("a file without its tables is not decoded by those of the file before it") {
+  const auto pixels = slow::photo(40, 60, 3, 9);
+  const auto before = mr::encode_jpeg(slow::photo(50, 50, 3, 10), {.quality = 7});
+  const auto whole = mr::encode_jpeg(pixels, {.optimise_tables = false});
+  mr::scratch used;
+  (void)mr::jpeg(slow::view(before), {.decoder = mr::picture_decoder::libjpeg}).pixels(used);
+  // libjpeg-turbo takes the standard's Huffman tables where there are none, as in the frames of a film.
+  const auto bare = without(whole, std::byte{0xc4});
+  const auto a = mr::jpeg(slow::view(bare)).pixels(used), b = mr::jpeg(slow::view(whole)).pixels();
+  CHECK(std::equal(a.span().begin(), a.span().end(), b.span().begin()));
+  CHECK(outcome(without(whole, std::byte{0xdb}), {}, used) ==
+        "the JPEG cannot be decoded: Quantization table 0x00 was not defined");
 }

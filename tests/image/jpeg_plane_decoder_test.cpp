@@ -1,11 +1,14 @@
+#include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_plane_decoder.hpp>
 
 #include "drawn_files.hpp"
+#include "photographs.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <memory>
+#include <set>
 
 namespace mr = millrace;
 using slow::count_of, slow::damaged, slow::draw_file, slow::drawn_file, slow::seed_of_run;
@@ -24,15 +27,34 @@ struct exact_request {
   }
 };
 
-mr::jpeg_planes_request draw_crop(mr::draw& d, const drawn_file& f) {
+mr::jpeg_planes_request draw_crop(mr::draw& d, std::size_t width, std::size_t height) {
   mr::jpeg_planes_request ask;
   if (d.chance(0.3)) return ask;
-  ask.left = d.below(f.width);
-  ask.top = d.below(f.height);
-  ask.right = ask.left + 1 + d.below(f.width - ask.left);
-  ask.bottom = ask.top + 1 + d.below(f.height - ask.top);
+  ask.left = d.below(width);
+  ask.top = d.below(height);
+  ask.right = ask.left + 1 + d.below(width - ask.left);
+  ask.bottom = ask.top + 1 + d.below(height - ask.top);
   return ask;
 }
+mr::jpeg_planes_request draw_crop(mr::draw& d, const drawn_file& f) { return draw_crop(d, f.width, f.height); }
+
+/// What a run has met, each kind once.
+struct kinds_seen {
+  std::set<std::size_t> widths, heights;
+  std::set<int> qualities;
+  std::set<unsigned> restart_intervals;
+  std::set<std::array<int, 4>> combinations;   // sampling, own tables, restart markers, whole or crop
+
+  void add(const drawn_file& f, const mr::jpeg_planes_request& ask) {
+    widths.insert(f.width);
+    heights.insert(f.height);
+    qualities.insert(f.recipe.quality);
+    restart_intervals.insert(f.recipe.restart_interval);
+    const int luma = f.channels == 1 ? 0 : 10 * f.recipe.horizontal + f.recipe.vertical;
+    combinations.insert({luma, f.recipe.optimise_tables, f.recipe.restart_interval != 0,
+                         ask.right == mr::jpeg_planes_request::all});
+  }
+};
 
 void compare(const drawn_file& f, const mr::jpeg_planes_request& ask, const mr::jpeg_planes_result& got,
              const slow::raw_planes& expected) {
@@ -49,9 +71,11 @@ TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's
   mr::draw d({.seed = seed_of_run(), .sample = 1});
   mr::jpeg_plane_decoder best, portable(mr::jpeg_plane_decoder::code::portable);
   const std::size_t pairs = count_of("MILLRACE_TEST_PICTURES", 1'500) / 2;
+  kinds_seen seen;
   for (std::size_t i = 0; i < pairs; ++i) {
     const drawn_file a = draw_file(d, 64), b = draw_file(d, d.chance(0.05) ? 400 : 64);
     const exact_request x(a.bytes, draw_crop(d, a)), y(b.bytes, draw_crop(d, b));
+    seen.add(a, x.ask);
     const auto expected_a = slow::raw_reader().read(a.bytes, a.height);
     const auto expected_b = slow::raw_reader().read(b.bytes, b.height);
     for (auto* decoder : {&best, &portable}) {
@@ -61,6 +85,47 @@ TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's
       compare(b, y.ask, both[1], expected_b);
     }
   }
+  if (pairs < 750) return;
+  CHECK(seen.widths.size() == 64);
+  CHECK(seen.heights.size() == 64);
+  CHECK(seen.qualities.size() == 100);
+  CHECK(seen.restart_intervals.size() == 41);
+  CHECK(seen.combinations.size() == 5 * 2 * 2 * 2);
+}
+
+TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one before") {
+  mr::draw d({.seed = seed_of_run(), .sample = 4});
+  mr::jpeg_plane_decoder best, portable(mr::jpeg_plane_decoder::code::portable);
+  std::vector<std::byte> partner = slow::make_file(slow::photo(40, 50, 3, 1), {});
+  std::size_t taken = 0, left = 0;
+  slow::for_each_photograph([&](const std::string& name, const std::vector<std::byte>& file) {
+    CAPTURE(name);
+    if (const auto why = mr::refusal_of_header(file); why != mr::jpeg_refusal::none) {
+      CHECK(best.decode({.bytes = file}).refusal == why);
+      ++left;
+      return;
+    }
+    const auto header = mr::read_jpeg_header(file);
+    const auto expected = slow::raw_reader(1 << 30).read(file, header.height);
+    CHECK(expected.warnings == 0);
+    const exact_request beside(partner, {});
+    for (int k = 0; k < 3; ++k) {
+      const exact_request x(file, draw_crop(d, header.width, header.height));
+      const bool first = d.chance(0.5);
+      for (auto* decoder : {&best, &portable}) {
+        const auto alone = decoder->decode(x.ask);
+        REQUIRE(alone);
+        CHECK(slow::difference_of(alone.planes, expected) == "");
+        const auto both = first ? decoder->decode(x.ask, beside.ask) : decoder->decode(beside.ask, x.ask);
+        CHECK(slow::covers(both[first ? 0 : 1].planes, x.ask));
+        CHECK(slow::difference_of(both[first ? 0 : 1].planes, expected) == "");
+      }
+    }
+    ++taken;
+    partner = file;
+  });
+  MESSAGE(taken << " photographs by the own decoder, " << left << " left to libjpeg");
+  CHECK(taken > 0);
 }
 
 TEST_CASE("damaged files are refused, or have the planes that libjpeg gives without a warning") {

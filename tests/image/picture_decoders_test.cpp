@@ -1,6 +1,7 @@
 #include <millrace/pictures.hpp>
 
 #include "drawn_files.hpp"
+#include "photographs.hpp"
 #include "planned_pictures.hpp"
 
 #include <doctest/doctest.h>
@@ -57,6 +58,23 @@ TEST_CASE("the own decoder and libjpeg make the same exact pictures, bit for bit
       REQUIRE(same(planned(mr::jpeg(slow::view(file), either), plan).pixels(s), expected));
     }
   }
+}
+
+TEST_CASE("both decoders make the same exact pictures of photographs") {
+  mr::draw d({.seed = slow::seed_of_run(), .sample = 15});
+  mr::scratch s;
+  slow::for_each_photograph([&](const std::string& name, const std::vector<std::byte>& file) {
+    CAPTURE(name);
+    for (int k = 0; k < 3; ++k) {
+      const mr::draw plan({.seed = d.bits()});
+      const auto by = [&](picture_decoder decoder) {
+        auto random = plan;
+        const auto p = mr::jpeg(slow::view(file), {.decoder = decoder});
+        return (k == 0 && p.width() * p.height() < 1'000'000 ? p : p.random_resized_crop(224, random)).pixels(s);
+      };
+      REQUIRE(same(by(picture_decoder::automatic), by(picture_decoder::libjpeg)));
+    }
+  });
 }
 
 TEST_CASE("of a damaged file nobody can tell whether the own decoder saw it first") {

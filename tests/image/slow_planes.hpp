@@ -73,6 +73,8 @@ struct raw_planes {
 /// What libjpeg makes of a file down to the MCU row that holds luma row `bottom` - 1.
 class raw_reader {
  public:
+  explicit raw_reader(std::uint64_t max_pixels = 4'000'000) : max_pixels_(max_pixels) {}
+
   raw_planes read(std::span<const std::byte> file, std::size_t bottom) {
     planes_ = {};
     info_.err = jpeg_std_error(&messages_);
@@ -98,7 +100,7 @@ class raw_reader {
     jpeg_read_header(&info_, 1);
     info_.raw_data_out = 1;
     info_.dct_method = JDCT_ISLOW;
-    if (info_.image_width * info_.image_height > 4'000'000U || info_.num_components > 3) return false;
+    if (std::uint64_t{info_.image_width} * info_.image_height > max_pixels_ || info_.num_components > 3) return false;
     if (jpeg_has_multiple_scans(&info_)) return false;   // not what the own decoder takes
     jpeg_start_decompress(&info_);
     return true;
@@ -138,6 +140,7 @@ class raw_reader {
     return true;
   }
 
+  std::uint64_t max_pixels_;
   jpeg_decompress_struct info_{};
   jpeg_error_mgr messages_{};
   std::jmp_buf escape_{};

@@ -57,20 +57,18 @@ class basic_jpeg_input {
 
  protected:
   /// What to do about damage goes into errors, beside fetching the file again; a literal.
-  explicit basic_jpeg_input(const char* damage_hint) : damage_hint_(damage_hint) {
-    if (create()) return;
-    jpeg_destroy_decompress(&info_);
-    throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});
-  }
+  explicit basic_jpeg_input(const char* damage_hint) noexcept : damage_hint_(damage_hint) {}
   ~basic_jpeg_input() { jpeg_destroy_decompress(&info_); }
 
   void open(std::span<const std::byte> data, const jpeg_limits& limits) {
     limits_ = limits;
     damaged_ = false;
     progress_.max_scans = limits.max_scans;
-    // libjpeg keeps the tables of one file for the next one, which would decode by them where its own are missing.
+    // libjpeg keeps the tables of one file for the next one, which would be decoded by them where its own are missing.
     jpeg_destroy_decompress(&info_);
-    if (!create() || !read_header(data)) fail();
+    if (!create())
+      throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});
+    if (!read_header(data)) fail();
   }
 
   [[noreturn]] void fail() {

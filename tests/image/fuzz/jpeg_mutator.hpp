@@ -1,4 +1,4 @@
-// Changes to a fuzz_input that know what a JPEG looks like: most of what random bytes do to one ends at its first table.
+// Changes to a fuzz_input that know what a JPEG looks like; most others would end at its first table.
 //
 //   mr::draw d({.seed = seed});
 //   slow::jpeg_mutator(d, LLVMFuzzerMutate).change(input);
@@ -62,6 +62,9 @@ class jpeg_mutator {
   };
 
   static unsigned number(const file_bytes& f, std::size_t at) { return std::to_integer<unsigned>(f[at]); }
+
+  template <class Bytes>
+  static auto iterator(Bytes& f, std::size_t at) { return f.begin() + static_cast<std::ptrdiff_t>(at); }
 
   static std::vector<segment> segments_of(const file_bytes& f) {
     std::vector<segment> found;
@@ -140,14 +143,14 @@ class jpeg_mutator {
     if (places.empty()) return;
     const std::size_t at = places[d_.below(places.size())];
     if (d_.chance(0.6)) f[at + 1] = static_cast<std::byte>(0xd0 + d_.below(10));
-    else f.erase(f.begin() + static_cast<std::ptrdiff_t>(at), f.begin() + static_cast<std::ptrdiff_t>(at + 2));
+    else f.erase(iterator(f, at), iterator(f, at + 2));
   }
 
   void change_header(file_bytes& f, const file_bytes& other) {
     const auto all = segments_of(f);
     if (all.empty()) return change_anyhow(f, 0, f.size());
     const segment s = all[d_.below(all.size())];
-    const auto begin = f.begin() + static_cast<std::ptrdiff_t>(s.at), end = f.begin() + static_cast<std::ptrdiff_t>(s.end);
+    const auto begin = iterator(f, s.at), end = iterator(f, s.end);
     switch (d_.below(8)) {
       case 0:
         f[s.at + 1 + d_.below(s.end - s.at - 1)] ^= static_cast<std::byte>(1U << d_.below(8));
@@ -161,14 +164,13 @@ class jpeg_mutator {
       case 3: {   // once more, somewhere else
         const file_bytes copy(begin, end);
         const std::size_t to = all[d_.below(all.size())].at;
-        f.insert(f.begin() + static_cast<std::ptrdiff_t>(to), copy.begin(), copy.end());
+        f.insert(iterator(f, to), copy.begin(), copy.end());
         return;
       }
       case 4: {   // of the other file
         for (const segment& o : segments_of(other)) {
           if (o.marker != s.marker) continue;
-          const file_bytes copy(other.begin() + static_cast<std::ptrdiff_t>(o.at),
-                                other.begin() + static_cast<std::ptrdiff_t>(o.end));
+          const file_bytes copy(iterator(other, o.at), iterator(other, o.end));
           f.insert(f.erase(begin, end), copy.begin(), copy.end());
           return;
         }
@@ -201,7 +203,7 @@ class jpeg_mutator {
     std::vector<std::uint8_t> part(end - begin + 32);
     for (std::size_t i = begin; i < end; ++i) part[i - begin] = std::to_integer<std::uint8_t>(f[i]);
     part.resize(any_(part.data(), end - begin, part.size()));
-    const auto to = f.erase(f.begin() + static_cast<std::ptrdiff_t>(begin), f.begin() + static_cast<std::ptrdiff_t>(end));
+    const auto to = f.erase(iterator(f, begin), iterator(f, end));
     const auto bytes = std::as_bytes(std::span(part));
     f.insert(to, bytes.begin(), bytes.end());
   }

@@ -1,5 +1,5 @@
-// A libFuzzer target: two files beside each other. Whatever the bytes, each has the planes and pixels that libjpeg gives
-// it, or libjpeg's error, and never what its partner makes of it. fuzz.py builds and runs it.
+// A libFuzzer target: two files beside each other. Whatever the bytes, each has the planes and pixels that libjpeg
+// gives it, or libjpeg's error, and nothing of its partner. fuzz.py builds and runs it.
 //
 //   jpeg_pair_fuzz --seeds=FOLDER FOLDER             # writes whole files to FOLDER first
 //   jpeg_pair_fuzz --all crash-...                   # one input again, with every check

@@ -1,0 +1,42 @@
+// Photographs for tests: the JPEG files of a folder, or a few drawn ones, for there are none in the repository.
+#pragma once
+
+#include "slow_planes.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace slow {
+
+inline std::vector<std::byte> file_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
+/// Calls use(name, bytes) for each JPEG file under MILLRACE_TEST_PHOTOS, however deep, in the order of their names.
+template <class Use>
+void for_each_photograph(const Use& use) {
+  const char* folder = std::getenv("MILLRACE_TEST_PHOTOS");
+  if (!folder) {
+    for (const int factor : {1, 2})
+      use("drawn " + std::to_string(factor), make_file(photo(375, 500, 3, 1), {.horizontal = factor}));
+    return;
+  }
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const auto extension = entry.path().extension();
+    if (entry.is_regular_file() && (extension == ".jpg" || extension == ".jpeg")) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  for (const auto& path : found) use(path, file_bytes(path));
+}
+
+}  // namespace slow
