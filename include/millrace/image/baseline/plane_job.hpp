@@ -165,7 +165,7 @@ class basic_plane_job {
   static int difference_at(std::uintptr_t bit, const component_tables& tables) noexcept {
     const std::uint64_t window = window_at(bit);
     const coefficient_entry& e = tables.difference[window >> (64 - difference_index_bits)];
-    if (__builtin_expect(e.bits != 0, 1)) return static_cast<int>(portable_steps::magnitude(window, e)) + e.bias;
+    if (__builtin_expect(e.bits != 0, 1)) return portable_steps::value(window, e);
     const auto [length, size] = tables.dc_code.find(window);
     return size == 0 ? 0 : extended(static_cast<unsigned>(window << length >> (64 - size)), size);
   }
