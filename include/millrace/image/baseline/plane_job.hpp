@@ -36,6 +36,7 @@ struct basic_plane_tools {
     loops = block_loops::best();
 #ifdef __x86_64__
     if (avx2_inverse_dct::usable()) inverse_dct = avx2_inverse_dct::pair;
+    if (avx2_inverse_dct::has_more_registers()) inverse_dct = avx2_inverse_dct::pair_in_more_registers;
 #endif
   }
 };
