@@ -118,6 +118,37 @@ TEST_CASE("no resize leaves every pixel as it is") {
   }
 }
 
+#ifdef __x86_64__
+TEST_CASE("weights are the same from every processor's code") {
+  if (!mr::detail::cpu_has_avx2()) return;
+  mr::draw d({.seed = 12});
+  mr::detail::tap_table slow, fast;
+  int few = 0;
+  for (int i = 0; i < 3'000; ++i) {
+    mr::plan_axis a(d.between(1, d.chance(0.1) ? 65'535 : 700));
+    for (int k = 0; k < d.between(1, 3); ++k) {
+      const auto size = d.between(1, a.count);
+      a.crop(d.between(0, a.count - size), size);
+      if (d.chance(0.8)) a.resize(d.between(1, 400));
+      if (d.chance(0.5)) a.flip();
+    }
+    slow.build(a);
+    mr::detail::avx2_taps::build(fast, a);
+    REQUIRE(fast.outputs() == slow.outputs());
+    REQUIRE(fast.max_count() == slow.max_count());
+    for (std::size_t o = 0; o < slow.outputs(); ++o) {
+      REQUIRE(fast.first(o) == slow.first(o));
+      REQUIRE(fast.count(o) == slow.count(o));
+      const auto places = std::max(slow.count(o), mr::detail::tap_table::padded_count);
+      REQUIRE(std::equal(slow.weights(o), slow.weights(o) + places, fast.weights(o)));
+    }
+    few += slow.max_count() <= mr::detail::tap_table::padded_count;
+  }
+  CHECK(few > 1'000);
+  CHECK(few < 2'900);
+}
+#endif
+
 TEST_CASE("weights of every output sum to one, are never negative and stay inside the clip; their span is foreseen") {
   mr::draw d({.seed = 2});
   mr::detail::tap_table t;

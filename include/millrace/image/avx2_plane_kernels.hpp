@@ -12,6 +12,7 @@
 #include <millrace/image/fancy_upsampling_avx2.hpp>
 #include <millrace/image/pixel_target.hpp>
 #include <millrace/image/row_kernels_avx2.hpp>
+#include <millrace/image/tap_weights_avx2.hpp>
 
 #include <type_traits>
 
@@ -97,6 +98,7 @@ struct basic_avx2_numbers {
 using avx2_numbers = basic_avx2_numbers<>;
 
 struct avx2_plane_kernels {
+  using taps = avx2_taps;
   using upsampling = avx2_upsampling;
   using columns = avx2_columns;
   using rows = avx2_rows;

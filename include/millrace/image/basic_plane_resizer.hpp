@@ -33,8 +33,8 @@ class basic_plane_resizer {
  public:
   void start(const plane_resize& job) {
     job_ = job;
-    rows_.build(job.plan.rows);
-    columns_.build(job.plan.columns);
+    Kernels::taps::build(rows_, job.plan.rows);
+    Kernels::taps::build(columns_, job.plan.columns);
     outputs_ = rows_.outputs();
     width_ = columns_.outputs();
     next_output_ = 0;
@@ -230,8 +230,13 @@ class basic_plane_resizer {
   std::vector<std::uint8_t> line_, given_, pixels_;
 };
 
+struct portable_taps {
+  static void build(tap_table& table, const plan_axis& axis) { table.build(axis); }
+};
+
 /// The kernels that any CPU runs.
 struct portable_plane_kernels {
+  using taps = portable_taps;
   using upsampling = portable_upsampling;
   using columns = portable_columns;
   using rows = portable_rows;

@@ -24,6 +24,27 @@
 namespace millrace::inline MILLRACE_ABI {
 namespace detail {
 
+/// The triangle of one output: source pixel i lies at (2 i + 1) * step, the first one, `start`, at `at`.
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_tap_triangle {
+  std::int64_t start, end, at, centre, reach, step;
+
+  /// Of the first output.
+  explicit basic_tap_triangle(const plan_axis& axis) noexcept
+      : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a source pixel
+    at = (2 * start + 1) * step;
+    centre = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target;
+    reach = 2 * (axis.length > step ? axis.length : step);
+  }
+
+  std::int64_t most_taps() const noexcept { return std::min(reach / step + 1, end - start); }   // before seek()
+  void seek() noexcept {
+    for (; start + 1 < end && at <= centre - reach; ++start) at += 2 * step;
+  }
+};
+using tap_triangle = basic_tap_triangle<>;
+
 /// A template only so that including it costs little.
 template <class = void>
 class basic_tap_table {
@@ -34,15 +55,11 @@ class basic_tap_table {
 
   void build(const plan_axis& axis) {
     clear();
-    const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
-    const std::int64_t reach = 2 * (axis.length > step ? axis.length : step);
-    const auto most = static_cast<std::size_t>(std::min(reach / step + 1, axis.clip_end - axis.clip_begin));
+    tap_triangle t(axis);
+    const auto most = static_cast<std::size_t>(t.most_taps());
     if (running_.size() < most) running_.resize(most);
-    triangle t{.start = axis.clip_begin, .end = axis.clip_end, .at = (2 * axis.clip_begin + 1) * step,
-               .centre = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target, .reach = reach,
-               .step = step};
     for (std::int64_t o = 0; o < axis.count; ++o, t.centre += 2 * axis.length) {
-      for (; t.start + 1 < t.end && t.at <= t.centre - reach; ++t.start) t.at += 2 * step;
+      t.seek();
       add_output(t);
     }
   }
@@ -62,6 +79,23 @@ class basic_tap_table {
     std::memcpy(weights, zeros.data(), sizeof zeros);
     used_ += places;
     if (count > max_count_) max_count_ = count;
+    return weights;
+  }
+
+  static constexpr std::size_t few_outputs = 8;
+
+  /// `outputs` more of up to 4 weights each. The caller writes four for each of `few_outputs`, zeros behind the last.
+  std::int16_t* append_few(const std::int32_t (&first)[few_outputs], const std::int32_t (&count)[few_outputs],
+                           std::size_t outputs) {
+    constexpr std::size_t places = few_outputs * padded_count;
+    while (weights_.size() < used_ + places || spans_.size() < outputs_ + few_outputs) grow(places);
+    std::int16_t* const weights = weights_.data() + used_;
+    for (std::size_t i = 0; i < outputs; ++i) {
+      const auto n = static_cast<std::uint32_t>(count[i]);
+      spans_[outputs_++] = {.first = static_cast<std::uint32_t>(first[i]), .count = n, .weights_at = used_};
+      used_ += padded_count;
+      if (n > max_count_) max_count_ = n;
+    }
     return weights;
   }
 
@@ -87,12 +121,7 @@ class basic_tap_table {
     weights_.resize(2 * (used_ + count));
   }
 
-  /// The triangle of one output: source pixel i lies at (2 i + 1) * step, the first one, `start`, at `at`.
-  struct triangle {
-    std::int64_t start, end, at, centre, reach, step;
-  };
-
-  void add_output(const triangle& t) {
+  void add_output(const tap_triangle& t) {
     std::uint64_t* const running = running_.data();
     std::size_t count = 0;
     std::uint64_t sum = 0;

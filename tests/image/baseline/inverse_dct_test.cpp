@@ -77,6 +77,12 @@ TEST_CASE("every processor's code gives the same samples and the same answer to 
     const bool expected = detail::inverse_dct_pair(p.coefficients.data(), p.q, {plain.data(), 16});
     CHECK(detail::avx2_inverse_dct::pair(p.coefficients.data(), p.q, {fast.data(), 16}) == expected);
     if (expected) CHECK(plain == fast);
+    if (detail::avx2_inverse_dct::has_more_registers()) {
+      fast.fill(0);
+      CHECK(detail::avx2_inverse_dct::pair_in_more_registers(p.coefficients.data(), p.q, {fast.data(), 16}) ==
+            expected);
+      if (expected) CHECK(plain == fast);
+    }
     ++(expected ? tame : wild);
   }
   CHECK(tame > 2'000);

@@ -28,7 +28,8 @@ namespace millrace::inline MILLRACE_ABI::detail {
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 
-/// Where coefficient k of a block lies; all beyond the last one are one place behind the pair.
+/// Where coefficient k of a block lies; all beyond the last one are one place behind the pair. Aligned so that the low
+/// byte of an element's address is its number, and bit 6 of it tells what lies beyond a block.
 constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
   std::array<std::uint8_t, 256> order{};
   order.fill(128);
@@ -48,7 +49,7 @@ constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
   }
   return order;
 }
-inline constexpr std::array<std::uint8_t, 256> coefficient_order = make_coefficient_order();
+alignas(256) inline constexpr std::array<std::uint8_t, 256> coefficient_order = make_coefficient_order();
 
 /// One block of a segment. The tables are of stored or of skipped blocks.
 struct block_slot {
@@ -164,13 +165,13 @@ struct live_stream {
   std::uintptr_t bit;
   const void* table;
   block_slot* slot;
-  unsigned k;
+  const std::uint8_t* place;   // the next coefficient's in coefficient_order: for k, which needs no register then
 
   [[gnu::always_inline]] explicit live_stream(const block_stream& s) noexcept
-      : window(0), bit(s.bit), table(s.table), slot(s.slot), k(s.k) {}
+      : window(0), bit(s.bit), table(s.table), slot(s.slot), place(coefficient_order.data() + s.k) {}
   [[gnu::always_inline]] void save(block_stream& s) const noexcept {
     s.bit = bit;
-    s.k = k;
+    s.k = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(place) % coefficient_order.size());
     s.table = table;
     s.slot = slot;
   }
@@ -178,40 +179,49 @@ struct live_stream {
 
 /// How a processor takes bits out of a window, and goes on to the next block without a branch.
 struct portable_steps {
-  [[gnu::always_inline]] static unsigned magnitude(std::uint64_t window, const coefficient_entry& e) noexcept {
-    return static_cast<unsigned>(window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1));
+  /// What the last symbol's magnitude bits stand for.
+  [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
+    const std::uint64_t bits = window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1);
+    return static_cast<std::int16_t>(static_cast<int>(bits) + e.bias);
   }
-  [[gnu::always_inline]] static void go_on(live_stream& s, unsigned advance, unsigned next_k) noexcept {
-    const unsigned ends = advance >> 7;
+  [[gnu::always_inline]] static void go_on(live_stream& s, std::uint64_t advance, const std::uint8_t* next) noexcept {
+    const std::uint64_t ends = advance >> 7;
     const void* const tables[2] = {s.slot->ac, s.slot->next_dc};
     s.table = tables[ends];
     s.slot += ends;
-    s.k = next_k & (ends - 1);
+    s.place = coefficient_order.data() + (reinterpret_cast<std::uintptr_t>(next) % 256 & (ends - 1));
   }
 };
 
 #ifdef __x86_64__
+inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: all registers are taken
+
 /// Written out, because compilers make branches of the choices, and because no flag is needed this way.
 struct x86_steps {
-  [[gnu::always_inline]] static unsigned magnitude(std::uint64_t window, const coefficient_entry& e) noexcept {
+  [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     std::uint16_t control;
     std::memcpy(&control, &e.shift, 2);
     std::uint64_t bits;
-    asm("bextr %q2, %1, %0" : "=r"(bits) : "r"(window), "r"(std::uint64_t{control}) : "cc");
-    return static_cast<unsigned>(bits);
+    asm("bextr %q2, %1, %0\n\tadd %3, %w0"
+        : "=&r"(bits) : "r"(window), "r"(std::uint64_t{control}), "m"(e.bias) : "cc");
+    return static_cast<std::int16_t>(bits);
   }
-  [[gnu::always_inline]] static void go_on(live_stream& s, unsigned advance, unsigned next_k) noexcept {
+  [[gnu::always_inline]] static void go_on(live_stream& s, std::uint64_t advance, const std::uint8_t* next) noexcept {
     const void* table = s.slot->ac;
-    block_slot* const next = s.slot + 1;
-    asm("test $0x80, %b[advance]\n\tcmovne %[dc], %[table]\n\tcmovne %[next], %[slot]\n\tcmovne %[zero], %k[k]"
-        : [table] "+r"(table), [slot] "+r"(s.slot), [k] "+r"(next_k)
-        : [advance] "q"(advance), [dc] "m"(s.slot->next_dc), [next] "r"(next), [zero] "r"(0)
+    block_slot* const next_slot = s.slot + 1;
+    asm("test $0x80, %b[advance]\n\tcmovne %[dc], %[table]\n\tcmovne %[after], %[slot]\n\tcmovne %[first], %[place]"
+        : [table] "+r"(table), [slot] "+r"(s.slot), [place] "+r"(next)
+        : [advance] "q"(advance), [dc] "m"(s.slot->next_dc), [after] "r"(next_slot), [first] "m"(first_place)
         : "cc");
     s.table = table;
-    s.k = next_k;
+    s.place = next;
   }
 };
 #endif
+
+[[gnu::always_inline]] inline bool is_beyond(const std::uint8_t* place) noexcept {
+  return (reinterpret_cast<std::uintptr_t>(place) & beyond_block) != 0;
+}
 
 /// One look-up. True if it is slow: then nothing has changed but coefficients that will be written again.
 template <class Steps, bool refill>
@@ -219,16 +229,16 @@ template <class Steps, bool refill>
   const coefficient_entry& e =
       static_cast<const coefficient_entry*>(s.table)[s.window >> (64 - coefficient_index_bits)];
   if constexpr (refill) s.window = window_at(s.bit);   // behind the look-up's address: it waits for nothing
-  const unsigned advance = e.advance, next_k = s.k + advance;
+  const std::uint64_t advance = e.advance;
+  const std::uint8_t* const next = s.place + advance;
   std::int16_t* const to = s.slot->coefficients;
-  to[coefficient_order[s.k + e.run]] = e.value;
-  const unsigned last = Steps::magnitude(s.window, e) + static_cast<unsigned>(e.bias);
-  to[coefficient_order[next_k - 1]] = static_cast<std::int16_t>(last);
-  if (__builtin_expect((next_k & beyond_block) != 0, 0)) return true;
+  to[s.place[e.run]] = e.value;
+  to[next[-1]] = Steps::value(s.window, e);
+  if (__builtin_expect(is_beyond(next), 0)) return true;
   const unsigned bits = e.bits;
   s.window <<= bits;
   s.bit += bits;
-  Steps::go_on(s, advance, next_k);
+  Steps::go_on(s, advance, next);
   return false;
 }
 
@@ -236,12 +246,14 @@ template <class Steps, bool refill>
 [[gnu::always_inline]] inline bool skip_step(live_stream& s) noexcept {
   const skip_entry& e = static_cast<const skip_entry*>(s.table)[s.window >> (64 - skip_index_bits)];
   if constexpr (refill) s.window = window_at(s.bit);
-  const unsigned bits = e.bits, advance = e.advance, next_k = s.k + advance;
-  if (__builtin_expect((next_k & beyond_block) != 0, 0)) return true;
+  const unsigned bits = e.bits;
+  const std::uint64_t advance = e.advance;
+  const std::uint8_t* const next = s.place + advance;
+  if (__builtin_expect(is_beyond(next), 0)) return true;
   s.window <<= bits;
   s.bit += bits;
   s.slot[1].begin_bit = s.bit;   // the last one written before the next block is right
-  Steps::go_on(s, advance, next_k);
+  Steps::go_on(s, advance, next);
   return false;
 }
 

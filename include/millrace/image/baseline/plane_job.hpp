@@ -36,6 +36,7 @@ struct basic_plane_tools {
     loops = block_loops::best();
 #ifdef __x86_64__
     if (avx2_inverse_dct::usable()) inverse_dct = avx2_inverse_dct::pair;
+    if (avx2_inverse_dct::has_more_registers()) inverse_dct = avx2_inverse_dct::pair_in_more_registers;
 #endif
   }
 };
@@ -165,7 +166,7 @@ class basic_plane_job {
   static int difference_at(std::uintptr_t bit, const component_tables& tables) noexcept {
     const std::uint64_t window = window_at(bit);
     const coefficient_entry& e = tables.difference[window >> (64 - difference_index_bits)];
-    if (__builtin_expect(e.bits != 0, 1)) return static_cast<int>(portable_steps::magnitude(window, e)) + e.bias;
+    if (__builtin_expect(e.bits != 0, 1)) return portable_steps::value(window, e);
     const auto [length, size] = tables.dc_code.find(window);
     return size == 0 ? 0 : extended(static_cast<unsigned>(window << length >> (64 - size)), size);
   }
@@ -185,14 +186,15 @@ class basic_plane_job {
       tame = tame && highest <= 2 * static_cast<unsigned>(largest);
     }
     if (!tame) return false;
-    slots_.for_each_pair(mcus_, [&](const block_pair& p) {
-      const scan_component& k = header_.component[p.component];
-      const plane_view& plane = result_.planes.component[p.component];
-      const auto x = static_cast<std::size_t>((column_ - region_.first_column) * k.horizontal + p.block_column);
-      const auto y = static_cast<std::size_t>((row_ - region_.first_row) * k.vertical + p.block_row);
-      const sample_target to{const_cast<std::uint8_t*>(plane.data) + 8 * (y * plane.stride_bytes + x),
-                             plane.stride_bytes};
-      tame = tools.inverse_dct(p.coefficients, quantiser_[p.component], to) && tame;
+    slots_.for_each_row(mcus_, [&](const row_of_pairs& r) {
+      const scan_component& k = header_.component[r.component];
+      const plane_view& plane = result_.planes.component[r.component];
+      const auto x = static_cast<std::size_t>((column_ - region_.first_column) * k.horizontal);
+      const auto y = static_cast<std::size_t>((row_ - region_.first_row) * k.vertical + r.block_row);
+      sample_target to{const_cast<std::uint8_t*>(plane.data) + 8 * (y * plane.stride_bytes + x), plane.stride_bytes};
+      const std::int16_t* coefficients = r.coefficients;
+      for (std::size_t i = 0; i < r.count; ++i, coefficients += pair_coefficients, to.samples += 16)
+        tame = tools.inverse_dct(coefficients, quantiser_[r.component], to) && tame;
     });
     column_ += static_cast<int>(mcus_);
     row_ += column_ / region_.columns;

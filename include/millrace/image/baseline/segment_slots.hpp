@@ -3,7 +3,7 @@
 //   detail::segment_slots slots;
 //   slots.lay_out(header, tables);                       // once per picture
 //   stream.begin_segment(slots.stored(), blocks, ...);   // or slots.skipped()
-//   slots.for_each_pair(mcus, [](const detail::block_pair& p) { ... });   // neighbours, for the inverse DCT
+//   slots.for_each_row(mcus, [](const detail::row_of_pairs& r) { ... });   // neighbours, for the inverse DCT
 //
 // 24 blocks are stored at once, 96 are skipped; an MCU has 1, 3, 4 or 6 blocks. Threads: one job's own.
 #pragma once
@@ -23,10 +23,12 @@ constexpr std::size_t stored_blocks = 24, skipped_blocks = 96;
 /// A block takes 27 bits of DC and 63 times 26 of AC at most.
 constexpr std::size_t most_block_bytes = 209;
 
-struct block_pair {
+/// Of one component's blocks that lie side by side in a segment.
+struct row_of_pairs {
   std::size_t component;
-  int block_column, block_row;          // of the left one, in the component's blocks of the segment
-  const std::int16_t* coefficients;
+  int block_row;                        // in the component's blocks of the segment
+  std::size_t count;
+  const std::int16_t* coefficients;     // of the first pair; the next ones follow
 };
 
 /// A template only so that including it costs little.
@@ -94,11 +96,9 @@ class basic_segment_slots {
 
   /// Of the first `mcus` MCUs that were stored. A last block without a neighbour has one of zeros.
   template <class Use>
-  void for_each_pair(std::size_t mcus, const Use& use) const {
+  void for_each_row(std::size_t mcus, const Use& use) const {
     for (std::size_t c = 0; c < components_; ++c)
-      for (int y = 0; y < sampling_[c].vertical; ++y)
-        for (std::size_t j = 0, count = row_pairs(c, mcus); j < count; ++j)
-          use(block_pair{c, static_cast<int>(2 * j), y, row_[c][y] + j * pair_coefficients});
+      for (int y = 0; y < sampling_[c].vertical; ++y) use(row_of_pairs{c, y, row_pairs(c, mcus), row_[c][y]});
   }
 
  private:

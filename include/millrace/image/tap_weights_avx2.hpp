@@ -1,0 +1,139 @@
+// The weights of tap_table.hpp with AVX2: the same numbers, eight outputs at a time, where there are few for each.
+//
+//   mr::detail::avx2_taps::build(table, axis);        // any axis; what is long or large is left to tap_table
+//
+// A reciprocal, which tap_table divides integers for, is rounded down from a quotient of doubles and put right by its
+// remainder, which doubles hold exactly: so that it is the same whatever the compiler makes of the division. Its upper
+// and lower 32 bits are multiplied apart. Errors, threads: tap_table.hpp.
+#pragma once
+
+#ifdef __x86_64__
+
+#include <millrace/image/avx2_intrinsics.hpp>
+#include <millrace/image/tap_table.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#ifndef __CUDACC__   // nvcc knows the line above, but not this one
+#pragma GCC optimize("O3", "no-tree-slp-vectorize")
+#endif
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_avx2_taps {
+ public:
+  static void build(tap_table& table, const plan_axis& axis) {
+    tap_triangle t(axis);
+    constexpr std::int64_t most = std::int64_t{1} << 29;   // so that sums of four fit into 32 bits
+    const std::int64_t last_centre = t.centre + 2 * axis.length * (axis.count + at_once);
+    if (t.most_taps() > taps || last_centre + t.reach > most || (2 * t.end + 2 * taps) * t.step > most)
+      return table.build(axis);
+    table.clear();
+    const __m256i lanes = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), all(2 * axis.length));
+    for (std::int64_t o = 0; o < axis.count; o += at_once) {
+      const __m256i centre = _mm256_add_epi32(all(t.centre), lanes);
+      alignas(32) std::int32_t first[at_once], at[at_once];
+      for (std::size_t j = 0; j < at_once; ++j, t.centre += 2 * axis.length) {
+        t.seek();
+        first[j] = static_cast<std::int32_t>(t.start);
+        at[j] = static_cast<std::int32_t>(t.at);
+      }
+      const running_sums sums = add_up(t, centre, load(first), load(at));
+      alignas(32) std::int32_t count[at_once];
+      _mm256_store_si256(reinterpret_cast<__m256i*>(count), sums.count);
+      const auto outputs = static_cast<std::size_t>(axis.count - o < at_once ? axis.count - o : at_once);
+      put(sums, table.append_few(first, count, outputs));
+    }
+  }
+
+ private:
+  static constexpr std::int64_t at_once = tap_table::few_outputs, taps = tap_table::padded_count;
+
+  struct running_sums {
+    __m256i upto[taps];   // of raw weights
+    __m256i count;        // of those that are not zero
+  };
+
+  static running_sums add_up(const tap_triangle& t, __m256i centre, __m256i first, __m256i at) noexcept {
+    const __m256i zero = _mm256_setzero_si256(), left = _mm256_sub_epi32(all(t.end), first);
+    running_sums made{.upto = {}, .count = zero};
+    __m256i sum = zero;
+    for (std::int64_t k = 0; k < taps; ++k) {
+      const __m256i distance = _mm256_abs_epi32(_mm256_sub_epi32(centre, at));
+      const __m256i weight = _mm256_and_si256(_mm256_max_epi32(_mm256_sub_epi32(all(t.reach), distance), zero),
+                                              _mm256_cmpgt_epi32(left, all(k)));
+      made.count = _mm256_sub_epi32(made.count, _mm256_cmpgt_epi32(weight, zero));
+      made.upto[k] = sum = _mm256_add_epi32(sum, weight);
+      at = _mm256_add_epi32(at, all(2 * t.step));
+    }
+    return made;
+  }
+
+  /// Four numbers for each output.
+  static void put(const running_sums& sums, std::int16_t* to) noexcept {
+    const __m256i whole = sums.upto[taps - 1];
+    const __m256i even = reciprocals(_mm256_and_si256(whole, _mm256_set1_epi64x(0xffff'ffff)));
+    const __m256i odd = reciprocals(_mm256_srli_epi64(whole, 32));
+    const __m256i upper = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+    const __m256i half = _mm256_set1_epi64x(std::int64_t{1} << 31);
+    __m256i weights[taps], before = _mm256_setzero_si256();
+    for (std::int64_t k = 0; k < taps; ++k) {
+      const __m256i sum = sums.upto[k];
+      const __m256i of_even = _mm256_add_epi64(_mm256_mul_epu32(sum, even), half);
+      const __m256i of_odd = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(sum, 32), odd), half);
+      const __m256i lower = _mm256_blend_epi32(_mm256_srli_epi64(of_even, 32), of_odd, 0xaa);
+      const __m256i upto = _mm256_add_epi32(lower, _mm256_mullo_epi32(sum, upper));
+      weights[k] = _mm256_sub_epi32(upto, before);
+      before = upto;
+    }
+    const __m256i first_pair = _mm256_or_si256(weights[0], _mm256_slli_epi32(weights[1], 16));
+    const __m256i last_pair = _mm256_or_si256(weights[2], _mm256_slli_epi32(weights[3], 16));
+    const __m256i a = _mm256_unpacklo_epi32(first_pair, last_pair);   // outputs 0, 1, 4, 5
+    const __m256i b = _mm256_unpackhi_epi32(first_pair, last_pair);   // outputs 2, 3, 6, 7
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute2x128_si256(a, b, 0x20));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 4 * taps), _mm256_permute2x128_si256(a, b, 0x31));
+  }
+
+  /// tap_table's (2^46 + whole / 2) / whole.
+  static __m256i reciprocals(__m256i whole) noexcept {
+    const __m256d divisor = doubles(whole);
+    const __m256d dividend = _mm256_add_pd(doubles(_mm256_srli_epi64(whole, 1)), _mm256_set1_pd(0x1p46));
+    const __m256d quotient = _mm256_floor_pd(_mm256_div_pd(dividend, divisor));
+    const __m256d rest = _mm256_sub_pd(dividend, _mm256_mul_pd(quotient, divisor));
+    const __m256d one = _mm256_set1_pd(1);
+    const __m256d too_much = _mm256_and_pd(_mm256_cmp_pd(rest, _mm256_setzero_pd(), _CMP_LT_OQ), one);
+    const __m256d too_little = _mm256_and_pd(_mm256_cmp_pd(rest, divisor, _CMP_GE_OQ), one);
+    const __m256d right = _mm256_sub_pd(_mm256_add_pd(quotient, too_little), too_much);
+    return _mm256_xor_si256(_mm256_castpd_si256(_mm256_add_pd(right, _mm256_set1_pd(0x1p52))), exponent());
+  }
+
+  /// Of numbers below 2^52, which are the lowest bits of a double from 2^52 on.
+  static __m256d doubles(__m256i numbers) noexcept {
+    return _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(numbers, exponent())), _mm256_set1_pd(0x1p52));
+  }
+  static __m256i exponent() noexcept { return _mm256_castpd_si256(_mm256_set1_pd(0x1p52)); }
+  static __m256i all(std::int64_t value) noexcept { return _mm256_set1_epi32(static_cast<std::int32_t>(value)); }
+  static __m256i load(const std::int32_t* from) noexcept {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
+  }
+};
+using avx2_taps = basic_avx2_taps<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif
