@@ -205,7 +205,7 @@ class basic_picture {
 
   /// The least size that still covers both targets.
   unsigned eighths() const noexcept {
-    if (options_.quality == picture_quality::exact || options_.decoder == picture_decoder::own) return 8;
+    if (options_.quality == picture_quality::exact) return 8;
     for (const unsigned part : {1U, 2U, 4U}) {
       const auto covers = [part](const plan_axis& a) { return a.length * part >= a.target * a.denominator * 8; };
       if (covers(columns_) && covers(rows_)) return part;
