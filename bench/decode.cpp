@@ -5,7 +5,8 @@
 // row. Rendering is all from the header to 224 x 224 pixels, exact, in a row that is not in the cache: by the library,
 // so many pictures at once, and by the plain way: all of the picture by libjpeg-turbo, then an antialiased resize of
 // the crop in floats. XL are large photographs, of which `fast` decodes less than all where the crop is large enough;
-// the difference is that of its pixels from exact ones. All variants take turns on the same pictures; counted is the CPU time of this thread.
+// the difference is that of its pixels from exact ones. All variants take turns on the same pictures; counted is the
+// CPU time of this thread.
 #include "harness.hpp"
 #include "photo_sets.hpp"
 

@@ -4,8 +4,9 @@
 //   mr::shards(set.names) ...                                                     // set.samples in 8 shards
 //
 // Each sample is a window of a photograph, at a random place and of a random size, scaled down, never up, and encoded
-// as 4:2:0 baseline. The quality moves by one step from picture to picture so that the mean size of the files is the target's.
-// The same photographs give the same shards. A stamp is written last, so a set that was left half done is made again.
+// as 4:2:0 baseline. The quality moves by one step from picture to picture so that the mean size of the files is the
+// target's. The same photographs give the same shards. A stamp is written last, so a set that was left half done is
+// made again.
 #pragma once
 
 #include "harness.hpp"
