@@ -3,9 +3,10 @@
 //   const bench::photo_set set = bench::make_photo_set(bench::photo_sets[0]);     // "M"
 //   mr::shards(set.names) ...                                                     // set.samples in 8 shards
 //
-// Each sample is a window of a photograph, at a random place and of a random size, scaled down and encoded as 4:2:0
-// baseline. The quality moves by one step from picture to picture so that the mean size of the files is the target's.
-// The same photographs give the same shards. A stamp is written last, so a set that was left half done is made again.
+// Each sample is a window of a photograph, at a random place and of a random size, scaled down, never up, and encoded
+// as 4:2:0 baseline. The quality moves by one step from picture to picture so that the mean size of the files is the
+// target's. The same photographs give the same shards. A stamp is written last, so a set that was left half done is
+// made again.
 #pragma once
 
 #include "harness.hpp"
@@ -33,10 +34,13 @@ struct photo_set_recipe {
   std::size_t width, height;
   double file_bytes;   // mean
   int first_quality;
+  std::size_t samples = 1'024;
 };
 
 inline constexpr photo_set_recipe photo_sets[] = {
     {"M", 500, 375, 45'000, 88}, {"L", 500, 375, 100'000, 96}, {"S", 341, 256, 23'000, 88}};
+/// Of which much less is wanted than there is.
+inline constexpr photo_set_recipe large_photo_set = {"XL", 1'600, 1'200, 325'000, 88, 128};
 
 struct photo_set {
   std::vector<std::string> names{};   // of the shards
@@ -46,7 +50,7 @@ struct photo_set {
 
 namespace detail {
 
-inline constexpr std::size_t set_samples = 1'024, set_shards = 8;
+inline constexpr std::size_t set_shards = 8;
 inline constexpr int recipe_version = 1;
 
 struct photo {
@@ -80,11 +84,16 @@ inline std::vector<photo> find_photos(const std::string& folder) {
   return found;
 }
 
-/// A window of the photograph with the set's aspect ratio, two fifths to all of the largest one.
+/// The largest window of the photograph with the set's aspect ratio.
+inline std::size_t widest_window(const photo& p, const photo_set_recipe& recipe) {
+  return std::min(p.width, p.height * recipe.width / recipe.height);
+}
+
+/// A window of two fifths to all of the largest one.
 inline mr::crop_box window_of(const photo& p, const photo_set_recipe& recipe, std::size_t sample) {
   mr::draw random({.seed = 1, .sample = sample});
-  const std::size_t widest = std::min(p.width, p.height * recipe.width / recipe.height);
-  const auto width = static_cast<std::size_t>(random.between(static_cast<std::int64_t>(widest * 2 / 5),
+  const std::size_t widest = widest_window(p, recipe), least = std::max(widest * 2 / 5, recipe.width);
+  const auto width = static_cast<std::size_t>(random.between(static_cast<std::int64_t>(least),
                                                              static_cast<std::int64_t>(widest)));
   const std::size_t height = std::min(width * recipe.height / recipe.width, p.height);
   return {.left = random.below(p.width - width + 1), .top = random.below(p.height - height + 1), .width = width,
@@ -93,14 +102,14 @@ inline mr::crop_box window_of(const photo& p, const photo_set_recipe& recipe, st
 
 /// Sample i is a window of photograph i modulo their number.
 inline std::vector<mr::image> cut_windows(const std::vector<photo>& photos, const photo_set_recipe& recipe) {
-  std::vector<mr::image> windows(set_samples);
+  std::vector<mr::image> windows(recipe.samples);
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     mr::scratch memory;
     for (std::size_t p = next++; p < photos.size(); p = next++) {
       const auto bytes = read_bytes(photos[p].path);
       const mr::picture whole = mr::jpeg(mr::bytes::borrowed(std::span(bytes)));
-      for (std::size_t i = p; i < set_samples; i += photos.size())
+      for (std::size_t i = p; i < recipe.samples; i += photos.size())
         windows[i] = whole.crop(window_of(photos[p], recipe, i)).resize(recipe.height, recipe.width).pixels(memory);
     }
   };
@@ -123,7 +132,8 @@ inline std::string first_text_line(const std::string& path) {
 inline photo_set make_photo_set(const photo_set_recipe& recipe) {
   namespace fs = std::filesystem;
   const std::string folder = data_folder() + "/photo-set-" + recipe.name;
-  const auto photos = detail::find_photos(data_folder() + "/photos");
+  auto photos = detail::find_photos(data_folder() + "/photos");
+  std::erase_if(photos, [&](const auto& p) { return detail::widest_window(p, recipe) < recipe.width; });
   if (photos.empty())
     throw mr::setup_error("there are no photographs under " + data_folder() + "/photos",
                           "Run: sh bench/photos.sh (with the same MILLRACE_BENCH_DATA)");
@@ -131,7 +141,7 @@ inline photo_set make_photo_set(const photo_set_recipe& recipe) {
                             std::to_string(recipe.file_bytes);
   for (const auto& p : photos) fingerprint += " " + fs::path(p.path).filename().string();
 
-  photo_set set{.names = {}, .samples = detail::set_samples};
+  photo_set set{.names = {}, .samples = recipe.samples};
   for (std::size_t s = 0; s < detail::set_shards; ++s) set.names.push_back(folder + "/" + std::to_string(s) + ".tar");
   const std::string stamp = folder + "/stamp";
   if (detail::first_text_line(stamp) != fingerprint) {
@@ -139,7 +149,7 @@ inline photo_set make_photo_set(const photo_set_recipe& recipe) {
     fs::remove_all(folder);
     fs::create_directories(folder);
     const auto windows = detail::cut_windows(photos, recipe);
-    mr::shard_writer shards({.pattern = folder + "/%d.tar", .max_samples = detail::set_samples / detail::set_shards});
+    mr::shard_writer shards({.pattern = folder + "/%d.tar", .max_samples = recipe.samples / detail::set_shards});
     int quality = recipe.first_quality;
     double bytes = 0;
     for (std::size_t i = 0; i < windows.size(); ++i) {

@@ -29,7 +29,11 @@ struct exact_request {
 
 mr::jpeg_planes_request draw_crop(mr::draw& d, std::size_t width, std::size_t height) {
   mr::jpeg_planes_request ask;
+  ask.eighths = d.chance(0.5) ? 8 : 1 << d.below(3);
   if (d.chance(0.3)) return ask;
+  const auto scale = static_cast<std::size_t>(ask.eighths);
+  width = (width * scale + 7) / 8;
+  height = (height * scale + 7) / 8;
   ask.left = d.below(width);
   ask.top = d.below(height);
   ask.right = ask.left + 1 + d.below(width - ask.left);
@@ -44,6 +48,7 @@ struct kinds_seen {
   std::set<int> qualities;
   std::set<unsigned> restart_intervals;
   std::set<std::array<int, 4>> combinations;   // sampling, own tables, restart markers, whole or crop
+  std::set<std::array<int, 2>> scales;         // sampling, eighths of the size
 
   void add(const drawn_file& f, const mr::jpeg_planes_request& ask) {
     widths.insert(f.width);
@@ -53,12 +58,18 @@ struct kinds_seen {
     const int luma = f.channels == 1 ? 0 : 10 * f.recipe.horizontal + f.recipe.vertical;
     combinations.insert({luma, f.recipe.optimise_tables, f.recipe.restart_interval != 0,
                          ask.right == mr::jpeg_planes_request::all});
+    scales.insert({luma, ask.eighths});
   }
 };
+
+slow::raw_planes by_libjpeg(const drawn_file& f, const mr::jpeg_planes_request& ask) {
+  return slow::raw_reader().read(f.bytes, f.height, ask.eighths);
+}
 
 void compare(const drawn_file& f, const mr::jpeg_planes_request& ask, const mr::jpeg_planes_result& got,
              const slow::raw_planes& expected) {
   INFO(describe(f));
+  CAPTURE(ask.eighths);
   CHECK(std::string(to_string(got.refusal)) == "none");
   if (!got) return;
   CHECK(slow::covers(got.planes, ask));
@@ -76,8 +87,7 @@ TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's
     const drawn_file a = draw_file(d, 64), b = draw_file(d, d.chance(0.05) ? 400 : 64);
     const exact_request x(a.bytes, draw_crop(d, a)), y(b.bytes, draw_crop(d, b));
     seen.add(a, x.ask);
-    const auto expected_a = slow::raw_reader().read(a.bytes, a.height);
-    const auto expected_b = slow::raw_reader().read(b.bytes, b.height);
+    const auto expected_a = by_libjpeg(a, x.ask), expected_b = by_libjpeg(b, y.ask);
     for (auto* decoder : {&best, &portable}) {
       compare(a, x.ask, decoder->decode(x.ask), expected_a);
       const auto both = decoder->decode(x.ask, y.ask);
@@ -91,6 +101,7 @@ TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's
   CHECK(seen.qualities.size() == 100);
   CHECK(seen.restart_intervals.size() == 41);
   CHECK(seen.combinations.size() == 5 * 2 * 2 * 2);
+  CHECK(seen.scales.size() == 5 * 4);
 }
 
 TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one before") {
@@ -106,11 +117,11 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one 
       return;
     }
     const auto header = mr::read_jpeg_header(file);
-    const auto expected = slow::raw_reader(1 << 30).read(file, header.height);
-    CHECK(expected.warnings == 0);
     const exact_request beside(partner, {});
     for (int k = 0; k < 3; ++k) {
       const exact_request x(file, draw_crop(d, header.width, header.height));
+      const auto expected = slow::raw_reader(1 << 30).read(file, header.height, x.ask.eighths);
+      CHECK(expected.warnings == 0);
       const bool first = d.chance(0.5);
       for (auto* decoder : {&best, &portable}) {
         const auto alone = decoder->decode(x.ask);
@@ -143,7 +154,7 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives with
     std::string planes_differ;
     if (got) {
       const auto bottom = std::min<std::size_t>(ask.bottom, static_cast<std::size_t>(got.planes.image_height));
-      const auto expected = slow::raw_reader().read(bad.bytes, bottom);
+      const auto expected = slow::raw_reader().read(bad.bytes, bottom, ask.eighths);
       INFO(describe(bad));
       CHECK(!expected.error);
       CHECK(expected.warnings == 0);
@@ -151,11 +162,11 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives with
       ++taken;
     } else {
       ++refused;
-      warned += slow::raw_reader().read(bad.bytes, bad.height).warnings != 0;
+      warned += by_libjpeg(bad, ask).warnings != 0;
     }
     CHECK(portable.decode(x.ask).refusal == got.refusal);
     // The partner's planes are what they are without it.
-    const auto expected = slow::raw_reader().read(good.bytes, good.height);
+    const auto expected = by_libjpeg(good, y.ask);
     const bool first = d.chance(0.5);
     const auto both = first ? best.decode(x.ask, y.ask) : best.decode(y.ask, x.ask);
     CHECK(both[first ? 0 : 1].refusal == got.refusal);
@@ -204,10 +215,17 @@ TEST_CASE("a longer list is decoded two at a time, each as by itself") {
   decoder.decode_each(asked, [&](std::size_t i, const mr::jpeg_planes_result& got) {
     ++seen[i];
     CHECK(got.refusal == alone.decode(asked[i]).refusal);
-    if (got) compare(files[i], asked[i], got, slow::raw_reader().read(files[i].bytes, files[i].height));
+    if (got) compare(files[i], asked[i], got, by_libjpeg(files[i], asked[i]));
   });
   CHECK(seen == std::vector<int>(files.size(), 1));
   mr::scratch s;
   CHECK(decode_planes(asked[0], s).refusal == mr::jpeg_refusal::none);
   CHECK(decode_planes(asked[0], asked[1], s)[1].refusal == mr::jpeg_refusal::none);
+}
+
+TEST_CASE("a size that libjpeg's scaling does not have is refused") {
+  const auto file = slow::make_file(slow::photo(16, 16, 3, 7), {});
+  mr::jpeg_plane_decoder decoder;
+  for (const int eighths : {-8, 0, 3, 5, 6, 7, 9, 16})
+    CHECK(decoder.decode({.bytes = file, .eighths = eighths}).refusal == mr::jpeg_refusal::scaled);
 }

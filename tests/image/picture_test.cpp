@@ -248,8 +248,9 @@ TEST_CASE("the fast quality decodes smaller only while that covers the target, a
       CHECK(whole.max <= 2);
       CHECK(whole.mean < 0.5);
     }
-    // At exactly 1/2, without a crop, the decoder alone makes the picture.
-    CHECK(same(fast.resize(120, 160).pixels(), slow::decode(file, JCS_RGB, 4)));
+    // At exactly 1/2, 1/4 and 1/8, without a crop, the decoder alone makes the picture.
+    for (const unsigned eighths : {1U, 2U, 4U})
+      CHECK(same(fast.resize(30 * eighths, 40 * eighths).pixels(), slow::decode(file, JCS_RGB, eighths)));
   }
 }
 

@@ -32,6 +32,22 @@ inline mr::picture planned(mr::picture p, mr::draw d) {
   return p;
 }
 
+/// A plan that `fast` decodes smaller: never more than half as large as what it was cropped to.
+inline mr::picture shrunk(mr::picture p, mr::draw d) {
+  if (p.width() < 2 || p.height() < 2) throw mr::data_error("too small to be shrunk", "Draw another one");
+  if (d.chance(0.7)) {
+    const std::size_t width = d.below(p.width() - 1) + 2, height = d.below(p.height() - 1) + 2;
+    p = p.crop({.left = d.below(p.width() - width + 1), .top = d.below(p.height() - height + 1), .width = width,
+                .height = height});
+  }
+  // Often by about 4 or 8, too.
+  const std::size_t least = std::size_t{2} << d.below(3);
+  const auto side = [&](std::size_t length) { return d.below(length / std::min(least, length)) + 1; };
+  p = p.resize(side(p.height()), side(p.width()));
+  if (d.chance(0.2)) p = p.crop({.left = d.below(p.width()), .top = d.below(p.height()), .width = 1, .height = 1});
+  return d.chance(0.5) ? p.flip() : p;
+}
+
 /// Pixels or the error, and what libjpeg counted.
 struct outcome {
   mr::image pixels{};
@@ -43,20 +59,32 @@ struct outcome {
   }
 };
 
+using planner = mr::picture (*)(mr::picture, mr::draw);
+
+/// Plans of which both decoders make the same bits.
+inline planner planner_for(const mr::jpeg_options& options) {
+  return options.quality == mr::picture_quality::exact ? planned : shrunk;
+}
+
 inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::draw& plan,
-                          mr::scratch& s) {
+                          mr::scratch& s, planner how) {
   // A copy of exact size on the heap, so that AddressSanitizer sees one byte read too many.
   const std::vector<std::byte> exact(file.begin(), file.end());
   outcome made;
   const auto before = mr::jpeg_counts_of(s);
   try {
-    made.pixels = planned(mr::jpeg(slow::view(exact), options), plan).pixels(s);
+    made.pixels = how(mr::jpeg(slow::view(exact), options), plan).pixels(s);
   } catch (const mr::data_error& e) {
     made.error = e.what();
   }
   made.warnings = mr::jpeg_counts_of(s).warnings - before.warnings;
   made.damaged = mr::jpeg_counts_of(s).damaged - before.damaged;
   return made;
+}
+
+inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::draw& plan,
+                          mr::scratch& s) {
+  return outcome_of(file, options, plan, s, planner_for(options));
 }
 
 }  // namespace slow

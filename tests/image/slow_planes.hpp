@@ -70,13 +70,14 @@ struct raw_planes {
   int components = 0;
 };
 
-/// What libjpeg makes of a file down to the MCU row that holds luma row `bottom` - 1.
+/// What libjpeg makes of a file down to the MCU row that holds luma row `bottom` - 1, at `eighths` / 8 of the size.
 class raw_reader {
  public:
   explicit raw_reader(std::uint64_t max_pixels = 4'000'000) : max_pixels_(max_pixels) {}
 
-  raw_planes read(std::span<const std::byte> file, std::size_t bottom) {
+  raw_planes read(std::span<const std::byte> file, std::size_t bottom, int eighths = 8) {
     planes_ = {};
+    eighths_ = eighths;
     info_.err = jpeg_std_error(&messages_);
     messages_.error_exit = [](j_common_ptr info) { std::longjmp(*static_cast<std::jmp_buf*>(info->client_data), 1); };
     messages_.output_message = [](j_common_ptr) {};
@@ -100,10 +101,17 @@ class raw_reader {
     jpeg_read_header(&info_, 1);
     info_.raw_data_out = 1;
     info_.dct_method = JDCT_ISLOW;
+    info_.scale_num = static_cast<unsigned>(eighths_);
+    info_.scale_denom = 8;
     if (std::uint64_t{info_.image_width} * info_.image_height > max_pixels_ || info_.num_components > 3) return false;
     if (jpeg_has_multiple_scans(&info_)) return false;   // not what the own decoder takes
     jpeg_start_decompress(&info_);
     return true;
+  }
+  /// Samples on a side of a component's blocks; the field's name depends on which libjpeg this is compiled for.
+  static unsigned block_side(const auto& component) {
+    if constexpr (requires { component.DCT_v_scaled_size; }) return static_cast<unsigned>(component.DCT_v_scaled_size);
+    else return static_cast<unsigned>(component.DCT_scaled_size);
   }
   void lay_out() {
     planes_.components = info_.num_components;
@@ -130,12 +138,15 @@ class raw_reader {
   }
   bool read_rows(std::size_t bottom) noexcept {
     if (setjmp(escape_) != 0) return false;
+    const auto lines = static_cast<unsigned>(info_.max_v_samp_factor * eighths_);
     while (info_.output_scanline < info_.output_height && info_.output_scanline < bottom) {
-      const unsigned row = info_.output_scanline / static_cast<unsigned>(info_.max_v_samp_factor * 8);
+      const unsigned row = info_.output_scanline / lines;
       JSAMPARRAY arrays[3];
-      for (std::size_t c = 0; c < static_cast<std::size_t>(info_.num_components); ++c)
-        arrays[c] = rows_[c].data() + row * static_cast<unsigned>(info_.comp_info[c].v_samp_factor) * 8;
-      jpeg_read_raw_data(&info_, arrays, static_cast<JDIMENSION>(info_.max_v_samp_factor * 8));
+      for (std::size_t c = 0; c < static_cast<std::size_t>(info_.num_components); ++c) {
+        const auto& k = info_.comp_info[c];
+        arrays[c] = rows_[c].data() + row * static_cast<unsigned>(k.v_samp_factor) * block_side(k);
+      }
+      jpeg_read_raw_data(&info_, arrays, lines);
     }
     return true;
   }
@@ -144,6 +155,7 @@ class raw_reader {
   jpeg_decompress_struct info_{};
   jpeg_error_mgr messages_{};
   std::jmp_buf escape_{};
+  int eighths_ = 8;
   std::array<std::size_t, 3> stride_{};
   std::array<std::vector<std::uint8_t>, 3> memory_;
   std::array<std::vector<JSAMPROW>, 3> rows_;

@@ -3,7 +3,8 @@
 //   auto p = mr::jpeg(r["jpg"], {.quality = mr::picture_quality::fast, .apply_orientation = true});
 //   auto q = mr::jpeg(r["jpg"], {.decoder = mr::picture_decoder::libjpeg});      // to compare, or to rule one out
 //
-// Which decoder makes a picture does not change an `exact` one by a bit. Errors: none. Threads: a value.
+// Which decoder makes a picture does not change an `exact` one by a bit, nor a `fast` one that is decoded smaller.
+// Errors: none. Threads: a value.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -13,7 +14,14 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-enum class picture_quality : std::uint8_t { exact, fast };
+enum class picture_quality : std::uint8_t {
+  exact,   ///< within one level of decoding everything, and cropping and resizing that
+  /// Decoded at 4/8, 2/8 or 1/8 of the size while the crop still covers the target on both axes, that is from 2, 4 and
+  /// 8 times as large on. Of photographs such pictures differ from exact ones by 0.4 to 0.7 levels in the mean and by
+  /// 42 at most, 0.5 to 2 % of the samples by more than 4 (PSNR 45 to 49 dB). Others, whose chroma is resized before
+  /// there are colours, differ by 0.2 in the mean and by 21 at most.
+  fast
+};
 
 enum class picture_decoder : std::uint8_t {
   automatic,   ///< the own one for files that it knows, where the processor is fast at it; libjpeg for all others

@@ -28,7 +28,8 @@ struct jpeg_planes {
   int components = 0;                                    ///< 1 (gray) or 3 (Y, Cb, Cr)
   int horizontal_sampling = 1, vertical_sampling = 1;    ///< luma samples for one of chroma: 1 or 2
   int left = 0, top = 0;                                 ///< luma pixel of the region's origin
-  int image_width = 0, image_height = 0;
+  int image_width = 0, image_height = 0;                 ///< as decoded
+  bool repeats_chroma = false;                           ///< upsampling repeats samples, as libjpeg's does at 1/8
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

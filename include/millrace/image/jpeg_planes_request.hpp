@@ -5,7 +5,8 @@
 //   if (got.refusal != mr::jpeg_refusal::none) ...                        // libjpeg decodes this one
 //
 // The rectangle is in luma pixels, right and bottom beyond the last ones wanted; it is clipped to the picture. Fancy
-// upsampling and filters that look at neighbours are asked for by a larger rectangle.
+// upsampling and filters that look at neighbours are asked for by a larger rectangle. At `eighths` / 8 of the size,
+// rounded up, all pixels are those of the smaller picture; its planes are those of libjpeg with scale_num = eighths.
 #pragma once
 
 #include <millrace/image/baseline/scan_header.hpp>
@@ -22,6 +23,7 @@ struct jpeg_planes_request {
 
   std::span<const std::byte> bytes{};
   std::size_t left = 0, top = 0, right = all, bottom = all;
+  int eighths = 8;   ///< 1, 2, 4 or 8; any other is refused
 };
 
 /// What became of a request.

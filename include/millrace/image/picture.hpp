@@ -9,11 +9,11 @@
 // mean what they would mean on pixels, in their order. Rendering does it in one pass: only the rows and columns that
 // the result needs are decoded, and one antialiased bilinear resize writes the result, flipped, where it belongs.
 // `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias); taps of a resize
-// end at the crop before it and reach beyond the crop after it. `fast` may decode at 1/8, 2/8 or 4/8 of the size while
-// that still covers the target, and resizes chroma before colours are made of it (plane_resizer.hpp; mean error well
-// under one level, single pixels at sharp edges more). A resize of a resize is one resize from the source. Damage below
-// the crop is not seen, because decoding stops there. A batch renders several pictures at once, for they are decoded
-// faster so; no bit depends on it, nor, in `exact`, on which decoder does it (picture_renderer.hpp).
+// end at the crop before it and reach beyond the crop after it. `fast` decodes at 1/8, 2/8 or 4/8 of the size while
+// that still covers the target, else it resizes chroma before colours are made of it (how exact that is:
+// jpeg_options.hpp). A resize of a resize is one resize from the source. Damage below the crop is not seen, because
+// decoding stops there. A batch renders several pictures at once, for they are decoded faster so; no bit depends on it,
+// nor, in `exact`, on which decoder does it (picture_renderer.hpp).
 //
 // Errors: jpeg() throws data_error for what is no JPEG or exceeds max_pixels, render() for damage; both name shard and
 // key. setup_error for impossible sizes. Threads: a picture is a value and keeps the block of its bytes.
@@ -205,7 +205,7 @@ class basic_picture {
 
   /// The least size that still covers both targets.
   unsigned eighths() const noexcept {
-    if (options_.quality == picture_quality::exact || options_.decoder == picture_decoder::own) return 8;
+    if (options_.quality == picture_quality::exact) return 8;
     for (const unsigned part : {1U, 2U, 4U}) {
       const auto covers = [part](const plan_axis& a) { return a.length * part >= a.target * a.denominator * 8; };
       if (covers(columns_) && covers(rows_)) return part;

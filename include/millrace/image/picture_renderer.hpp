@@ -7,9 +7,10 @@
 // The own decoder takes what it knows, two files at a time, and its planes are resized as soon as they are complete.
 // Whatever it refuses is decoded by libjpeg from the start, which alone decides between pixels, warning and error. So
 // that both see the same damage, the own decoder is asked for every row of MCUs that libjpeg would read for the crop.
-// An exact picture's bits are the same from both; a fast one's depend on whether the own decoder knows the file, never
-// on the processor. Pixels: [rows, columns, 3] u8. Errors: data_error of one of the pictures, located; which of the
-// others have been rendered then is not said. Threads: one at a time.
+// The bits of an exact picture, and of a fast one that is decoded smaller, are the same from both: there colours are
+// made before the resize. Other fast ones' depend on whether the own decoder knows the file, never on the processor.
+// Pixels: [rows, columns, 3] u8. Errors: data_error of one of the pictures, located; which of the others have been
+// rendered then is not said. Threads: one at a time.
 #pragma once
 
 #include <millrace/image/jpeg_decoder.hpp>
@@ -63,6 +64,8 @@ class basic_picture_renderer {
       s.count(refusal[i] != jpeg_refusal::none ? count_name(refusal[i]) :
               own > 1                          ? "JPEGs by the own decoder, several at once" :
                                                  "JPEGs by the own decoder, alone");
+    for (const picture_job& job : jobs)
+      if (job.eighths != 8) s.count("JPEGs decoded smaller");
     const jpeg_counts now = libjpeg_.counts();
     for (auto n = before.progressive; n < now.progressive; ++n) s.count("progressive JPEGs");
     for (auto n = before.damaged; n < now.damaged; ++n) s.count("damaged JPEGs accepted");
@@ -78,28 +81,31 @@ class basic_picture_renderer {
   /// Of the libjpeg path: why the own decoder is not even asked.
   jpeg_refusal unasked(const picture_job& job) const noexcept {
     if (job.options->decoder == picture_decoder::libjpeg) return jpeg_refusal::not_asked;
-    if (job.eighths != 8) return jpeg_refusal::scaled;
-    // A fast picture's bits depend on who decodes it, and must not depend on the processor.
-    const bool for_speed = job.options->decoder == picture_decoder::automatic &&
-                           job.options->quality == picture_quality::exact;
+    // Bits that depend on who decodes a picture must not depend on the processor.
+    const bool for_speed = job.options->decoder == picture_decoder::automatic && !resizes_planes(job);
     return for_speed && !jpeg_plane_decoder::has_fast_code() ? jpeg_refusal::machine : jpeg_refusal::none;
   }
 
+  static bool resizes_planes(const picture_job& job) noexcept {
+    return job.options->quality == picture_quality::fast && job.eighths == 8;
+  }
+
   static jpeg_planes_request request_of(const picture_job& job) noexcept {
-    const plane_box box = source_box(job.plan, {.width = job.header->width, .height = job.header->height});
+    const plane_box box = source_box(job.plan, {.width = (job.header->width * job.eighths + 7) / 8,
+                                                .height = (job.header->height * job.eighths + 7) / 8});
     // libjpeg upsamples chroma by pairs of rows and looks at the row below each pair. Asking for more than it reads
     // may send a file to it in vain; asking for less would hide damage that it sees.
-    return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1};
+    return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
+            .eighths = static_cast<int>(job.eighths)};
   }
 
   void start(const picture_job& job) {
-    resizer_.start({.plan = job.plan, .fast = job.options->quality == picture_quality::fast,
-                    .target = {.data = job.pixels, .cold = job.cold}});
+    resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = {.data = job.pixels, .cold = job.cold}});
   }
 
   /// About how long the decoder is at it.
   static std::size_t coded_bytes(const picture_job& job, const jpeg_planes_request& ask) noexcept {
-    const std::size_t height = job.header->height;
+    const std::size_t height = (job.header->height * job.eighths + 7) / 8;
     return ask.bytes.size() * std::min(ask.bottom, height) / height;
   }
 

@@ -8,8 +8,8 @@
 // Three planar channels; gray planes need no conversion and are not taken. The planes must hold one pixel around what
 // is asked for, except at the picture's edge, where libjpeg repeats the last sample. Rows below the planes repeat the
 // last one. Rows may be read 64 bytes beyond their end. Errors: none. Threads: one at a time; no allocation once the
-// largest width has been seen. Source of the rule: fancy_upsampling.hpp; below three chroma columns libjpeg repeats
-// samples.
+// largest width has been seen. Source of the rule: fancy_upsampling.hpp; below three chroma columns, and at 1/8 of the
+// size, libjpeg repeats samples.
 #pragma once
 
 #include <millrace/image/fancy_upsampling.hpp>
@@ -31,7 +31,7 @@ class basic_rgb_rows {
     planes_ = planes;
     half_width_ = planes.horizontal_sampling == 2;
     half_height_ = planes.vertical_sampling == 2;
-    repeats_ = half_width_ && planes.image_width <= 4;
+    repeats_ = planes.repeats_chroma || (half_width_ && planes.image_width <= 4);
     for (std::size_t c = 0; c < 3; ++c) plane_[c].set(planes.component[c]);
     left_ = half_width_ ? left & ~std::size_t{1} : left;
     count_ = right - left_;
@@ -89,7 +89,7 @@ class basic_rgb_rows {
     const std::size_t in_region = y - static_cast<std::size_t>(planes_.top);
     const std::size_t own = half_height_ ? in_region / 2 : in_region;
     std::uint8_t* const rgb[3] = {writable(0, k), writable(1, k), writable(2, k)};
-    if (repeats_) return make_repeated(luma_row(y), own, rgb);
+    if (repeats_ && half_width_) return make_repeated(luma_row(y), own, rgb);
     if (half_width_)
       return Kernels::color_half({.luma = luma_row(y), .blue = sum(0, own), .red = sum(1, own), .count = count_,
                                   .even_bias = 4, .odd_bias = 8, .rgb = {rgb[0], rgb[1], rgb[2]}});
@@ -97,7 +97,8 @@ class basic_rgb_rows {
     const std::size_t other = !looks_up ? own + 1 : own == 0 ? 0 : own - 1;
     const std::uint8_t* chroma[2];
     for (std::size_t c = 0; c < 2; ++c)
-      chroma[c] = half_height_ ? blended(c, own, other, looks_up ? 1 : 2) : plane_[1 + c].row(own) + chroma_left();
+      chroma[c] = half_height_ && !repeats_ ? blended(c, own, other, looks_up ? 1 : 2) :
+                                              plane_[1 + c].row(own) + chroma_left();
     Kernels::color_full({.luma = luma_row(y), .blue = chroma[0], .red = chroma[1], .count = count_,
                          .rgb = {rgb[0], rgb[1], rgb[2]}});
   }

@@ -1,5 +1,6 @@
 #include <millrace/base/random.hpp>
 #include <millrace/image/baseline/inverse_dct_avx2.hpp>
+#include <millrace/image/baseline/reduced_dct_avx2.hpp>
 
 #include <doctest/doctest.h>
 
@@ -105,4 +106,66 @@ TEST_CASE("black and white blocks of the coarsest quantisers are tame, and a lit
   CHECK(samples[8] == 1);
   c[1] = 1'000;   // times 255 is 65536 * 3 + 58392: in 16 bits it would look small
   CHECK(!detail::inverse_dct_pair(c.data(), q, {samples.data(), 16}));
+}
+
+namespace {
+
+using inverse_dct = bool (*)(const std::int16_t*, const detail::dequantiser&, detail::sample_target) noexcept;
+
+struct reduced_kind {
+  std::size_t size;   // samples on a side of a block
+  inverse_dct portable;
+};
+constexpr reduced_kind reduced_kinds[] = {
+    {4, detail::reduced_dct::four}, {2, detail::reduced_dct::two}, {1, detail::reduced_dct::one}};
+
+}  // namespace
+
+TEST_CASE("samples of a smaller size are the means of those that the definition gives") {
+  mr::draw d({.seed = 33});
+  for (const auto& kind : reduced_kinds) {
+    const std::size_t size = kind.size, step = 8 / size;
+    std::array<std::uint8_t, 32> samples{};
+    int tame = 0;
+    for (int i = 0; i < 200; ++i) {
+      const drawn_pair p(d);
+      if (!kind.portable(p.coefficients.data(), p.q, {samples.data(), 2 * size})) continue;
+      ++tame;
+      double largest = 0;
+      for (std::size_t y = 0; y < size; ++y)
+        for (std::size_t x = 0; x < 2 * size; ++x) {
+          double mean = 0;
+          for (std::size_t v = 0; v < step; ++v)
+            for (std::size_t u = 0; u < step; ++u)
+              mean += sample_by_definition(p, x / size, x % size * step + u, y * step + v) /
+                      static_cast<double>(step * step);
+          largest = std::max(largest, std::abs(std::clamp(mean, 0.0, 255.0) - samples[2 * size * y + x]));
+        }
+      CHECK(largest < 0.8);
+    }
+    CHECK(tame > 30);
+  }
+}
+
+TEST_CASE("every processor's code gives the same samples of a smaller size, and writes no others") {
+#ifdef __x86_64__
+  if (!detail::avx2_inverse_dct::usable()) return;
+  mr::draw d({.seed = 34});
+  for (const auto& kind : reduced_kinds) {
+    if (kind.size == 1) continue;
+    const inverse_dct by_vectors = kind.size == 4 ? detail::avx2_reduced_dct::four : detail::avx2_reduced_dct::two;
+    const std::size_t stride = 2 * kind.size + 3;
+    int tame = 0, wild = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      const drawn_pair p(d);
+      std::array<std::uint8_t, 44> plain{}, fast{};
+      const bool expected = kind.portable(p.coefficients.data(), p.q, {plain.data(), stride});
+      CHECK(by_vectors(p.coefficients.data(), p.q, {fast.data(), stride}) == expected);
+      if (expected) CHECK(plain == fast);
+      ++(expected ? tame : wild);
+    }
+    CHECK(tame > 2'000);
+    CHECK(wild > 2'000);
+  }
+#endif
 }

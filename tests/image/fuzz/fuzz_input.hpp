@@ -55,8 +55,11 @@ struct fuzz_input {
     const std::uint8_t* k = knob.data() + crops + 4 * i;
     const auto place = [](std::uint8_t v) { return std::size_t{v < 128 ? v % 16U : v - 128U}; };
     return {.left = place(k[0]), .top = place(k[1]), .right = place(k[0]) + place(k[2]) + 1,
-            .bottom = place(k[1]) + place(k[3]) + 1};
+            .bottom = place(k[1]) + place(k[3]) + 1, .eighths = eighths(i)};
   }
+
+  /// Most files are decoded at their own size.
+  int eighths(std::size_t i) const { return 1 << std::min(knob[plans + 2 * i] >> 5, 3); }
 
   std::uint64_t plan(std::size_t i) const { return std::uint64_t{knob[plans + 2 * i]} << 8 | knob[plans + 2 * i + 1]; }
 };

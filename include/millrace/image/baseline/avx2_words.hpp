@@ -30,6 +30,7 @@ MILLRACE_AVX2 words words_of(int value) noexcept { return words{} + static_cast<
 MILLRACE_AVX2 quads quads_of(int value) noexcept { return quads{} + value; }
 /// A cast of what depends on a template's parameter is one too many for nvcc.
 MILLRACE_AVX2 quads as_quads(words a) noexcept { return reinterpret_cast<quads>(a); }
+MILLRACE_AVX2 octs as_octs(quads a) noexcept { return reinterpret_cast<octs>(a); }
 /// (first, second) eight times.
 MILLRACE_AVX2 words pair_of(int first, int second) noexcept {
   return reinterpret_cast<words>(quads_of(static_cast<int>((first & 0xffff) | static_cast<unsigned>(second) << 16)));
@@ -60,10 +61,30 @@ MILLRACE_AVX2 octs low_pairs(octs a, octs b) noexcept { return __builtin_shuffle
 MILLRACE_AVX2 octs high_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 1, 5, 3, 7); }
 /// The middle quarters change places: pairs of both halves become neighbours.
 MILLRACE_AVX2 octs swap_middle(octs a) noexcept { return __builtin_shufflevector(a, a, 0, 2, 1, 3); }
+/// Those of the first half and those of the second by turns.
+MILLRACE_AVX2 quads halves_by_turns(quads a) noexcept {
+  return __builtin_shufflevector(a, a, 0, 4, 1, 5, 2, 6, 3, 7);
+}
+/// Of four rows in each half: q[c] becomes column c, one row after the other.
+MILLRACE_AVX2 void transpose(quads* q) noexcept {
+  const auto a = reinterpret_cast<octs>(low_pairs(q[0], q[1])), b = reinterpret_cast<octs>(high_pairs(q[0], q[1]));
+  const auto c = reinterpret_cast<octs>(low_pairs(q[2], q[3])), d = reinterpret_cast<octs>(high_pairs(q[2], q[3]));
+  q[0] = reinterpret_cast<quads>(low_pairs(a, c));
+  q[1] = reinterpret_cast<quads>(high_pairs(a, c));
+  q[2] = reinterpret_cast<quads>(low_pairs(b, d));
+  q[3] = reinterpret_cast<quads>(high_pairs(b, d));
+}
 
 /// Even words of the first, odd words of the second.
 MILLRACE_AVX2 words alternate(words even, words odd) noexcept {
   return __builtin_shufflevector(even, odd, 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31);
+}
+
+/// Without the `bits` bits of fraction: words of `even` and words of `odd` by turns.
+template <int bits>
+MILLRACE_AVX2 words joined(quads even, quads odd) noexcept {
+  const quads shifted = bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16);
+  return alternate(reinterpret_cast<words>(even >> bits), reinterpret_cast<words>(shifted));
 }
 
 /// a0 b0 + a1 b1, ...
@@ -76,6 +97,8 @@ MILLRACE_AVX2 words saturating_sum(words a, words b) noexcept {
   asm("vpaddusw %2, %1, %0" : "=x"(sum) : "x"(a), "x"(b));
   return sum;
 }
+/// To words from -32768 to 32767; of each half, those of a and then those of b.
+MILLRACE_AVX2 words packed(quads a, quads b) noexcept { return __builtin_ia32_packssdw256(a, b); }
 /// To bytes from 0 to 255; of each half, those of a and then those of b.
 MILLRACE_AVX2 bytes clamped_bytes(words a, words b) noexcept {
   return reinterpret_cast<bytes>(__builtin_ia32_packuswb256(a, b));

@@ -93,13 +93,6 @@ class basic_avx2_inverse_dct {
     return words{0, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1};
   }
 
-  /// Without the `bits` bits of fraction: words of `even` and words of `odd` by turns.
-  template <int bits>
-  [[gnu::target("avx2"), gnu::always_inline]] static inline words joined(quads even, quads odd) noexcept {
-    const quads shifted = bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16);
-    return avx2::alternate(reinterpret_cast<words>(even >> bits), reinterpret_cast<words>(shifted));
-  }
-
   /// inverse_dct_1d of each column; the arguments are its inputs, two by two.
   [[gnu::target("avx2"), gnu::always_inline]] static inline void pass(quads* out, words x04, words x26, words x15,
                                                                       words x37, int rounding) noexcept {
@@ -123,17 +116,6 @@ class basic_avx2_inverse_dct {
     out[5] = even[2] - odd[2];
     out[6] = even[1] - odd[1];
     out[7] = even[0] - odd[0];
-  }
-
-  /// Of four rows in each half: q[c] becomes column pair c, one row after the other.
-  [[gnu::target("avx2"), gnu::always_inline]] static inline void transpose(quads* q) noexcept {
-    using namespace avx2;
-    const auto a = reinterpret_cast<octs>(low_pairs(q[0], q[1])), b = reinterpret_cast<octs>(high_pairs(q[0], q[1]));
-    const auto c = reinterpret_cast<octs>(low_pairs(q[2], q[3])), d = reinterpret_cast<octs>(high_pairs(q[2], q[3]));
-    q[0] = reinterpret_cast<quads>(low_pairs(a, c));
-    q[1] = reinterpret_cast<quads>(high_pairs(a, c));
-    q[2] = reinterpret_cast<quads>(low_pairs(b, d));
-    q[3] = reinterpret_cast<quads>(high_pairs(b, d));
   }
 
   [[gnu::target("avx2"), gnu::always_inline]] static inline void write(const words* column, sample_target to) noexcept {

@@ -15,10 +15,12 @@
 #include <millrace/image/baseline/block_loops.hpp>
 #include <millrace/image/baseline/inverse_dct_avx2.hpp>
 #include <millrace/image/baseline/plane_region.hpp>
+#include <millrace/image/baseline/reduced_dct_avx2.hpp>
 #include <millrace/image/baseline/segment_slots.hpp>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -29,14 +31,18 @@ namespace millrace::inline MILLRACE_ABI::detail {
 template <class = void>
 struct basic_plane_tools {
   block_loops loops = block_loops::portable();
-  bool (*inverse_dct)(const std::int16_t*, const dequantiser&, sample_target) noexcept = inverse_dct_pair;
+  using inverse_dct_of_pair = bool (*)(const std::int16_t*, const dequantiser&, sample_target) noexcept;
+  /// To blocks of 1, 2, 4 and 8 samples on a side.
+  std::array<inverse_dct_of_pair, 4> inverse_dct{reduced_dct::one, reduced_dct::two, reduced_dct::four,
+                                                 inverse_dct_pair};
   stop_table stop{};
 
   void take_best() noexcept {
     loops = block_loops::best();
 #ifdef __x86_64__
-    if (avx2_inverse_dct::usable()) inverse_dct = avx2_inverse_dct::pair;
-    if (avx2_inverse_dct::has_more_registers()) inverse_dct = avx2_inverse_dct::pair_in_more_registers;
+    if (!avx2_inverse_dct::usable()) return;
+    inverse_dct = {reduced_dct::one, avx2_reduced_dct::two, avx2_reduced_dct::four, avx2_inverse_dct::pair};
+    if (avx2_inverse_dct::has_more_registers()) inverse_dct[3] = avx2_inverse_dct::pair_in_more_registers;
 #endif
   }
 };
@@ -73,18 +79,20 @@ class basic_plane_job {
   jpeg_refusal open(const jpeg_planes_request& ask, component_table_store& store) {
     const std::span file(reinterpret_cast<const std::uint8_t*>(ask.bytes.data()), ask.bytes.size());
     if (const auto why = read_scan_header(ask.bytes, header_); why != jpeg_refusal::none) return why;
+    if (ask.eighths != 8 && ask.eighths != 4 && ask.eighths != 2 && ask.eighths != 1) return jpeg_refusal::scaled;
     region_ = mcu_region(header_, ask);
     for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c) {
       tables_[c] = store.get(header_.component[c].dc, header_.component[c].ac);
       if (!tables_[c]) return jpeg_refusal::tables;
       quantiser_[c] = dequantiser(header_.component[c].quantiser);
+      block_side_[c] = static_cast<std::size_t>(block_side(header_, c, ask.eighths));
     }
     slots_.lay_out(header_, tables_);
     // Before memory is taken for the pixels that a header promises: two bits for each block are the least there can be.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
                                slots_.blocks_of_mcu();
     if ((file.size() - header_.data_offset_bytes) * 4 < blocks) return jpeg_refusal::damaged;
-    result_.planes = lay_out_planes(header_, region_, plane_memory_);
+    result_.planes = lay_out_planes(header_, region_, ask.eighths, plane_memory_);
     unstuff_.begin(file, header_.data_offset_bytes, stream_memory_);
     row_ = column_ = 0;
     intervals_ = 0;
@@ -191,10 +199,13 @@ class basic_plane_job {
       const plane_view& plane = result_.planes.component[r.component];
       const auto x = static_cast<std::size_t>((column_ - region_.first_column) * k.horizontal);
       const auto y = static_cast<std::size_t>((row_ - region_.first_row) * k.vertical + r.block_row);
-      sample_target to{const_cast<std::uint8_t*>(plane.data) + 8 * (y * plane.stride_bytes + x), plane.stride_bytes};
+      const std::size_t side = block_side_[r.component];
+      sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x),
+                       plane.stride_bytes};
+      const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];
       const std::int16_t* coefficients = r.coefficients;
-      for (std::size_t i = 0; i < r.count; ++i, coefficients += pair_coefficients, to.samples += 16)
-        tame = tools.inverse_dct(coefficients, quantiser_[r.component], to) && tame;
+      for (std::size_t i = 0; i < r.count; ++i, coefficients += pair_coefficients, to.samples += 2 * side)
+        tame = transform(coefficients, quantiser_[r.component], to) && tame;
     });
     column_ += static_cast<int>(mcus_);
     row_ += column_ / region_.columns;
@@ -206,6 +217,7 @@ class basic_plane_job {
   mcu_region region_;
   segment_slots::tables_of_components tables_;
   std::array<dequantiser, 3> quantiser_;
+  std::array<std::size_t, 3> block_side_{};
   segment_slots slots_;
   unstuffer unstuff_;
   block_stream stream_;

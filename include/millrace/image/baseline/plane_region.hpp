@@ -6,6 +6,8 @@
 //
 // Planes lie one behind the other in the memory, rows begin at multiples of 32 bytes, and 64 bytes behind each plane
 // may be read; there is room for one block more than the MCUs of a row have, because blocks are decoded in pairs.
+// A picture that is decoded smaller has smaller blocks; those of chroma are, as libjpeg's, made twice as large as those
+// of luma where that undoes the subsampling of both axes (jdmaster.c, jpeg_calc_output_dimensions).
 // Threads: pure.
 #pragma once
 
@@ -19,17 +21,24 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
+/// Samples on a side of a component's blocks: 1, 2, 4 or 8.
+inline int block_side(const scan_header& h, std::size_t component, int eighths) noexcept {
+  const auto& luma = h.component[0];
+  const bool twice = component > 0 && luma.horizontal == 2 && luma.vertical == 2 && eighths < 8;
+  return twice ? 2 * eighths : eighths;
+}
+
 struct mcu_region {
   int columns = 0, rows = 0;   // of the picture
   int first_column = 0, end_column = 0, first_row = 0, end_row = 0;
 
   mcu_region() = default;
   mcu_region(const scan_header& h, const jpeg_planes_request& ask) noexcept {
-    const int mcu_width = 8 * h.component[0].horizontal, mcu_height = 8 * h.component[0].vertical;
-    columns = (h.width + mcu_width - 1) / mcu_width;
-    rows = (h.height + mcu_height - 1) / mcu_height;
-    cut(ask.left, ask.right, mcu_width, columns, first_column, end_column);
-    cut(ask.top, ask.bottom, mcu_height, rows, first_row, end_row);
+    const int across = h.component[0].horizontal, down = h.component[0].vertical;
+    columns = (h.width + 8 * across - 1) / (8 * across);
+    rows = (h.height + 8 * down - 1) / (8 * down);
+    cut(ask.left, ask.right, ask.eighths * across, columns, first_column, end_column);
+    cut(ask.top, ask.bottom, ask.eighths * down, rows, first_row, end_row);
     end_row = std::min((end_row + h.rows_together - 1) / h.rows_together * h.rows_together, rows);
   }
   int width() const noexcept { return end_column - first_column; }
@@ -45,16 +54,18 @@ struct mcu_region {
 };
 
 template <class = void>
-jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, byte_memory& memory) {
+jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, int eighths, byte_memory& memory) {
   jpeg_planes p;
   const auto& luma = h.component[0];
+  const int chroma_size = block_side(h, 1, eighths) / eighths;   // of luma's
   p.components = h.components;
-  p.horizontal_sampling = luma.horizontal;
-  p.vertical_sampling = luma.vertical;
-  p.left = region.first_column * 8 * luma.horizontal;
-  p.top = region.first_row * 8 * luma.vertical;
-  p.image_width = h.width;
-  p.image_height = h.height;
+  p.horizontal_sampling = luma.horizontal / chroma_size;
+  p.vertical_sampling = luma.vertical / chroma_size;
+  p.left = region.first_column * eighths * luma.horizontal;
+  p.top = region.first_row * eighths * luma.vertical;
+  p.image_width = (h.width * eighths + 7) / 8;
+  p.image_height = (h.height * eighths + 7) / 8;
+  p.repeats_chroma = eighths == 1;
   constexpr std::size_t row_alignment = 32, readable_behind = 64;
   std::array<std::size_t, 3> at{};
   std::size_t total = 0;
@@ -62,16 +73,17 @@ jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, byte_
   for (std::size_t c = 0; c < count; ++c) {
     const auto& k = h.component[c];
     const int block_columns = region.width() * k.horizontal, block_rows = region.height() * k.vertical;
+    const int side = block_side(h, c, eighths);
     plane_view& plane = p.component[c];
-    const std::size_t row_bytes = (static_cast<std::size_t>(block_columns) + 1) * 8;
+    const std::size_t row_bytes = (static_cast<std::size_t>(block_columns) + 1) * static_cast<std::size_t>(side);
     plane.stride_bytes = (row_bytes + row_alignment - 1) / row_alignment * row_alignment;
-    const int left = region.first_column * 8 * k.horizontal, top = region.first_row * 8 * k.vertical;
-    const int width = (h.width * k.horizontal + luma.horizontal - 1) / luma.horizontal;
-    const int height = (h.height * k.vertical + luma.vertical - 1) / luma.vertical;
-    plane.width = std::min(block_columns * 8, width - left);
-    plane.height = std::min(block_rows * 8, height - top);
+    const int left = region.first_column * side * k.horizontal, top = region.first_row * side * k.vertical;
+    const int width = (h.width * k.horizontal * side + 8 * luma.horizontal - 1) / (8 * luma.horizontal);
+    const int height = (h.height * k.vertical * side + 8 * luma.vertical - 1) / (8 * luma.vertical);
+    plane.width = std::min(block_columns * side, width - left);
+    plane.height = std::min(block_rows * side, height - top);
     at[c] = total;
-    total += plane.stride_bytes * static_cast<std::size_t>(block_rows) * 8 + readable_behind;
+    total += plane.stride_bytes * static_cast<std::size_t>(block_rows * side) + readable_behind;
   }
   const std::uint8_t* const base = memory.at_least(total);
   for (std::size_t c = 0; c < count; ++c) p.component[c].data = base + at[c];

@@ -27,7 +27,7 @@ namespace millrace::inline MILLRACE_ABI {
 enum class jpeg_refusal : std::uint8_t {
   none,
   not_asked,         ///< libjpeg was asked for
-  scaled,            ///< wanted at a fraction of its size, which the own decoder does not do
+  scaled,            ///< wanted at another size than 1/8, 2/8, 4/8 or all of its own
   machine,           ///< a processor that the decoder is not written for
   not_a_jpeg,        ///< no JPEG, or cut short within its header
   process,           ///< progressive, arithmetic, lossless, hierarchical
@@ -49,7 +49,7 @@ constexpr const char* count_name(jpeg_refusal why) noexcept {
   switch (why) {
     case jpeg_refusal::none: return "JPEGs by libjpeg: none";
     case jpeg_refusal::not_asked: return "JPEGs by libjpeg: as asked";
-    case jpeg_refusal::scaled: return "JPEGs by libjpeg: decoded smaller";
+    case jpeg_refusal::scaled: return "JPEGs by libjpeg: size";
     case jpeg_refusal::machine: return "JPEGs by libjpeg: processor";
     case jpeg_refusal::not_a_jpeg: return "JPEGs by libjpeg: no JPEG";
     case jpeg_refusal::process: return "JPEGs by libjpeg: progressive or arithmetic";

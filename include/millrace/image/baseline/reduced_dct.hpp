@@ -1,0 +1,116 @@
+// The inverse DCT of two neighbouring blocks to 4 x 4, 2 x 2 or 1 x 1 samples each, with libjpeg's results.
+//
+//   const detail::dequantiser q(quantiser_in_zigzag_order);
+//   bool tame = detail::reduced_dct::four(pair, q, {samples, stride_bytes});    // writes 8 columns of 4 rows
+//   detail::reduced_dct::two(pair, q, to);                                      // 4 columns of 2 rows
+//   detail::reduced_dct::one(pair, q, to);                                      // 2 columns: the DC terms alone
+//
+// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it stands for, before those would be rounded and
+// clamped. Cosines that cancel each other out take no part: row and column 4 of the coefficients, of 2 x 2 also 2 and
+// 6. What is wild, and what is left to libjpeg then, is as in inverse_dct.hpp, of the rows that take part; of `one`
+// nothing is, because the DC term was looked at before. Threads: pure. Source: the mean over two neighbours of a cosine
+// is that between them times a constant; the fixed point is that of libjpeg's jidctred.c: 13 bits, 2 between the
+// passes.
+#pragma once
+
+#include <millrace/image/baseline/inverse_dct.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// sqrt(2) times the products of cosines, in 13 bits of fraction; without those that are plain powers of two.
+struct reduced_factors {
+  static constexpr int four_even_2 = 15137, four_even_6 = -6270,
+                       four_outer_1 = 20995, four_outer_3 = 7373, four_outer_5 = -4926, four_outer_7 = -4176,
+                       four_inner_1 = 8697, four_inner_3 = -17799, four_inner_5 = 11893, four_inner_7 = -1730,
+                       two_1 = 29692, two_3 = -10426, two_5 = 6967, two_7 = -5906;
+};
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_reduced_dct {
+ public:
+  static bool four(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+    return both<4>(pair, q, to);
+  }
+  static bool two(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+    return both<2>(pair, q, to);
+  }
+  static bool one(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+    to.samples[0] = mean(pair[0] * q.step[0]);
+    to.samples[1] = mean(pair[right_block] * q.step[0]);
+    return true;
+  }
+
+  /// A block's one sample.
+  static std::uint8_t mean(int dc) noexcept { return static_cast<std::uint8_t>(std::clamp((dc + 1'028) >> 3, 0, 255)); }
+
+ private:
+  template <std::size_t size>
+  static bool both(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+    return block<size>(pair, q.step.data(), to) &&
+           block<size>(pair + right_block, q.step.data() + right_block, {to.samples + size, to.stride_bytes});
+  }
+
+  /// False if it is wild: then nothing is written.
+  template <std::size_t size>
+  static bool block(const std::int16_t* coefficients, const std::int16_t* steps, sample_target to) noexcept {
+    constexpr int fraction = size == 4 ? 14 : 15;
+    std::array<std::array<int, 8>, size> lines;
+    for (std::size_t c = 0; c < 8; ++c) {
+      std::array<int, 8> x{};
+      int sum = 0;
+      for (std::size_t r = 0; r < 8; ++r) {
+        if (takes_no_part<size>(r)) continue;
+        x[r] = coefficients[16 * r + c] * steps[16 * r + c];
+        sum += std::abs(x[r]);
+      }
+      if (sum > most_in_column) return false;
+      const auto column = pass<size>(x);
+      for (std::size_t r = 0; r < size; ++r) lines[r][c] = (column[r] + (1 << (fraction - 3))) >> (fraction - 2);
+    }
+    std::array<std::array<int, size>, size> samples;
+    for (std::size_t r = 0; r < size; ++r) {
+      samples[r] = pass<size>(lines[r]);
+      for (int& value : samples[r]) {
+        value = (value + (1 << (fraction + 4))) >> (fraction + 5);
+        if (value < least_sample || value > most_sample) return false;
+      }
+    }
+    for (std::size_t r = 0; r < size; ++r)
+      for (std::size_t c = 0; c < size; ++c)
+        to.samples[r * to.stride_bytes + c] = static_cast<std::uint8_t>(std::clamp(samples[r][c] + 128, 0, 255));
+    return true;
+  }
+
+  template <std::size_t size>
+  static constexpr bool takes_no_part(std::size_t frequency) noexcept {
+    return size == 4 ? frequency == 4 : frequency == 2 || frequency == 4 || frequency == 6;
+  }
+
+  /// Not yet rounded: in 14 bits of fraction of four samples, in 15 of two.
+  template <std::size_t size>
+  static std::array<int, size> pass(const std::array<int, 8>& x) noexcept {
+    using f = reduced_factors;
+    if constexpr (size == 4) {
+      const int centre = x[0] << 14, even = x[2] * f::four_even_2 + x[6] * f::four_even_6;
+      const int outer = x[1] * f::four_outer_1 + x[3] * f::four_outer_3 + x[5] * f::four_outer_5 +
+                        x[7] * f::four_outer_7;
+      const int inner = x[1] * f::four_inner_1 + x[3] * f::four_inner_3 + x[5] * f::four_inner_5 +
+                        x[7] * f::four_inner_7;
+      return {centre + even + outer, centre - even + inner, centre - even - inner, centre + even - outer};
+    } else {
+      const int centre = x[0] << 15;
+      const int odd = x[1] * f::two_1 + x[3] * f::two_3 + x[5] * f::two_5 + x[7] * f::two_7;
+      return {centre + odd, centre - odd};
+    }
+  }
+};
+using reduced_dct = basic_reduced_dct<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
