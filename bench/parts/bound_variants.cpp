@@ -93,7 +93,7 @@ class bound_runs::flows {
 
   void step(bool steps) {
     if (!steps) return;
-    chip_->launch_step(s_.step_s);
+    chip_->launch_step(s_.step_s * s_.steps.factor(steps_++));
     chip_->wait();   // as a trainer that reads its loss
   }
 
@@ -177,6 +177,7 @@ class bound_runs::flows {
   accelerator* const chip_;
   const record_list records_;
   const std::vector<std::uint8_t> row_;
+  std::size_t steps_ = 0;
 };
 
 bound_runs::bound_runs(const bound_settings& s, std::vector<std::string> names, accelerator& chip)

@@ -4,6 +4,8 @@
 #include <millrace/report/html_report.hpp>
 #include <millrace/report/write_reports.hpp>
 
+#include "../../bench/parts/bound_verdict.hpp"
+#include "../../bench/parts/step_log.hpp"
 #include "../temporary_folder.hpp"
 
 #include <doctest/doctest.h>
@@ -187,4 +189,49 @@ TEST_CASE("axes have at most six marks, at round numbers") {
     while (digits > 9.9) digits /= 10;
     CHECK((digits == doctest::Approx(1) || digits == doctest::Approx(2) || digits == doctest::Approx(5)));
   }
+}
+
+TEST_CASE("steps are as long as those of a run's log, 16 of them as long as its mean") {
+  const temporary_folder folder;
+  std::ofstream(folder / "train.jsonl") << "{\"step\":1,\"loss\":2.5}\n"   // of no use here
+                                        << "{\"samples\":300,\"samples_per_s\":100,\"data_wait\":0.5}\n"
+                                        << "{\"samples\":100,\"samples_per_s\":50,\"data_wait\":0.0}\n";
+  const bench::logged_steps log = bench::steps_of_log(folder / "train.jsonl");
+  CHECK(log.sample_s == doctest::Approx((300 * 0.005 + 100 * 0.02) / 400));
+  CHECK(log.factor(1) == doctest::Approx(4 * log.factor(0)));
+  double sum = 0, first_half = 0;
+  for (std::size_t i = 0; i < 16; ++i) (i < 8 ? first_half : sum) += log.factor(i + 16);
+  CHECK(sum + first_half == doctest::Approx(16));
+  CHECK(first_half == doctest::Approx(8));
+  CHECK(bench::logged_steps{}.factor(7) == 1);
+  CHECK_THROWS_AS(bench::steps_of_log(folder / "nowhere"), mr::setup_error);
+}
+
+TEST_CASE("ablations name the part that is slowest alone, and agree with the live run where that is right") {
+  using mr::bound_by;
+  const bench::ablated_rates usual{.step = 1'000, .transfer = 9'000, .cpu = 4'000, .io = 2'000, .raw_read = 2'200};
+  const auto judged = [&](auto change) {
+    bench::ablated_rates r = usual;
+    change(r);
+    return bench::judge_ablations(r);
+  };
+  CHECK(judged([](auto&) {}).what == bound_by::consumer);
+  CHECK(judged([](auto&) {}).margin == doctest::Approx(2));
+  CHECK(judged([](auto&) {}).next == "read");
+  CHECK(judged([](auto& r) { r.transfer = 500; }).what == bound_by::transfer);
+  CHECK(judged([](auto& r) { r.cpu = 500; }).where == "decode");
+  CHECK(judged([](auto& r) { r.io = 500, r.raw_read = 520; }).what == bound_by::io);
+  CHECK(judged([](auto& r) { r.io = 500; }).where == "unpack");   // what reads alone four times as fast is not storage
+  CHECK(judged([](auto& r) { r.io = 500; }).what == bound_by::cpu);
+  CHECK(judged([](auto& r) { r.cpu = 1'050; }).what == bound_by::balanced);
+  const bench::ablation_verdict cpu = judged([](auto& r) { r.cpu = 500; });
+  CHECK(bench::agree(cpu, {.what = bound_by::cpu}));
+  CHECK(bench::agree(cpu, {.what = bound_by::cpu_starved}));
+  CHECK_FALSE(bench::agree(cpu, {.what = bound_by::io}));
+  CHECK(bench::agree(judged([](auto& r) { r.cpu = 850; }), {.what = bound_by::balanced, .margin = 1.05}));
+  CHECK_FALSE(bench::agree(cpu, {.what = bound_by::balanced, .margin = 1.05}));   // here the next part is twice as fast
+  const bench::ablation_verdict two = judged([](auto& r) { r.cpu = 1'050; });     // step and decode
+  for (const bound_by either : {bound_by::consumer, bound_by::cpu, bound_by::cpu_starved, bound_by::balanced})
+    CHECK(bench::agree(two, {.what = either}));
+  CHECK_FALSE(bench::agree(two, {.what = bound_by::io}));
 }
