@@ -159,7 +159,8 @@ int measure(int argc, char** argv) {
   const sweeps found = sweep(run, runs, s);
   const unsigned workers = knee_of(found.workers);
   const std::size_t depth = knee_of(found.depth);
-  const std::string use = ".threads = " + std::to_string(workers) + ", prefetch({.batches = " + std::to_string(depth) + "})";
+  const std::string use =
+      ".threads = " + std::to_string(workers) + ", prefetch({.batches = " + std::to_string(depth) + "})";
   run.finding("use", use);
   run.result("knee_workers", workers, "workers");
   run.result("knee_prefetch", static_cast<double>(depth), "batches");
