@@ -74,6 +74,7 @@ TEST_CASE("changes that bring nothing share a line, and no line is wider than 11
   mr::flow_figures f = figures_of({.read_s = 2, .work_s = 40});
   f.usable_cores = 4;   // each has a worker, which is said beside that change
   f.throttled_ns = 3'000'000;
+  f.run_delay_ns = 12'000'000;
   mr::run_report r = mr::report_of(f);
   r.facts.push_back({"session", "host device, 4 workers; pixels [50, 224, 224, 3] u8, label [50] i32; memory: " +
                                     std::string("4 slots x 7.5 MB + read ahead 268 MB = 298 MB of 6.3 GB")});
@@ -81,7 +82,7 @@ TEST_CASE("changes that bring nothing share a line, and no line is wider than 11
   CAPTURE(text);
   CHECK(holds(text, " +0.0 %, still workers: storage twice as fast; step twice as fast; 2 -> 4 I/O threads;"));
   CHECK(holds(text, " 4 -> 5 workers                    +0.0 %  workers; all 4 usable cores have one\n"));
-  CHECK(holds(text, "machine    4 usable cores, throttled for 3.00 ms; workers waited 0.0 % of their time for"));
+  CHECK(holds(text, "machine    4 usable cores, throttled for 3.00 ms; threads that could run waited 12.0 ms for a core"));
   CHECK(holds(text, "session    host device, 4 workers; pixels"));
   CHECK(holds(text, "\n           "));
   std::size_t widest = 0, from = 0;

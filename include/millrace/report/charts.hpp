@@ -107,7 +107,8 @@ inline std::string scaling_chart(const run_report& r) {
   }
   svg_plot p({.title = "Samples per second over workers", .x_label = "workers", .y_label = "samples/s",
               .x_most = points.back().first, .y_most = most * 1.08, .left = 60, .whole_x = true});
-  p.line(points, "work");
+  const bool all_measured = std::all_of(r.scaling.begin(), r.scaling.end(), [](const auto& s) { return s.measured; });
+  p.line(points, all_measured ? "step" : "work");
   for (const auto& s : r.scaling)
     p.dot(static_cast<double>(s.workers), s.samples_per_s, s.measured ? "step" : "work",
           std::to_string(s.workers) + " workers: " + whole(s.samples_per_s) + " samples/s, " +

@@ -36,13 +36,11 @@ inline std::string measured_text(const flow_figures& f) {
          " before them left out";
 }
 
-/// "16 usable cores, not throttled; workers waited 0.4 % of their time for a core"
+/// "16 usable cores, not throttled; threads that could run waited 12.4 ms for a core"
 inline std::string machine_text(const flow_figures& f) {
-  std::string text = std::to_string(f.usable_cores) + " usable cores, ";
-  text += f.throttled_ns > 0 ? "throttled for " + time_text(static_cast<double>(f.throttled_ns)) : "not throttled";
-  if (const stage_figures* const work = f.find(stage_kind::work))
-    text += "; workers waited " + percent(f.share(*work, f.run_delay_ns)) + " of their time for a core";
-  return text;
+  return std::to_string(f.usable_cores) + " usable cores, " +
+         (f.throttled_ns > 0 ? "throttled for " + time_text(static_cast<double>(f.throttled_ns)) : "not throttled") +
+         "; threads that could run waited " + time_text(static_cast<double>(f.run_delay_ns)) + " for a core";
 }
 
 /// `words` behind `line`; what goes beyond 110 columns goes on below, from `indent` on. Broken at blanks behind one of
