@@ -82,7 +82,8 @@ TEST_CASE("changes that bring nothing share a line, and no line is wider than 11
   CAPTURE(text);
   CHECK(holds(text, " +0.0 %, still workers: storage twice as fast; step twice as fast; 2 -> 4 I/O threads;"));
   CHECK(holds(text, " 4 -> 5 workers                    +0.0 %  workers; all 4 usable cores have one\n"));
-  CHECK(holds(text, "machine    4 usable cores, throttled for 3.00 ms; threads that could run waited 12.0 ms for a core"));
+  CHECK(holds(text, "machine    4 usable cores, throttled for 3.00 ms; threads that could run waited 12.0 ms for a "
+                    "core\n"));
   CHECK(holds(text, "session    host device, 4 workers; pixels"));
   CHECK(holds(text, "\n           "));
   std::size_t widest = 0, from = 0;

@@ -119,7 +119,7 @@ inline void add_gain_table(std::string& page, const run_report& r) {
   for (const auto& k : r.gains) {
     page += "<tr>";
     add_cell(page, k.change);
-    add_cell(page, (k.at_most && k.gain > 0 ? "at most " : "") + gain_text(k.gain));
+    add_cell(page, (k.at_most && k.gain >= 0.0005 ? "at most " : "") + gain_text(k.gain));
     add_cell(page, k.remark.empty() ? k.next : k.next + "; " + k.remark, "words");
     page += "</tr>\n";
   }

@@ -133,7 +133,7 @@ inline std::string text_report(const run_report& r) {
       changes += (changes.empty() ? "" : "; ") + k.change;
       continue;
     }
-    out += " " + padded(k.change, 28) + padded((k.at_most && k.gain > 0 ? "<= " : "") + gain_text(k.gain), 12, true) +
+    out += " " + padded(k.change, 28) + padded((k.at_most ? "<= " : "") + gain_text(k.gain), 12, true) +
            "  " + k.next + (k.remark.empty() ? "" : "; " + k.remark) + "\n";
   }
   for (const auto& [next, changes] : nothing) out += wrapped(" +0.0 %, still " + next + ": ", changes, 3, ";");
