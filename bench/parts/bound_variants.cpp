@@ -65,8 +65,9 @@ class bound_runs::flows {
 
   template <class Flow>
   auto finished(Flow flow, const run_set_up& u) {
-    return std::move(flow) | millrace::prefetch({.batches = u.prefetch}) |
-           millrace::to_device({.device = chip_->device(), .stream = chip_->stream()});
+    millrace::to_device_options to{.device = millrace::host_device()};   // what has no step is not copied either
+    if (u.steps) to = {.device = chip_->device(), .stream = chip_->stream()};
+    return std::move(flow) | millrace::prefetch({.batches = u.prefetch}) | millrace::to_device(to);
   }
   template <class Source>
   auto decoding(Source source, const run_set_up& u) {
