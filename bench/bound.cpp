@@ -40,18 +40,23 @@ std::string plain(std::string name) {
   return name;
 }
 
-void print_stalls(bench::harness& run, const all_rates& rates, const std::string& real, std::size_t batch) {
+/// As facts of the page, too.
+std::vector<bench::fact> print_stalls(bench::harness& run, const all_rates& rates, const std::string& real,
+                                      std::size_t batch) {
+  std::vector<bench::fact> facts;
   const auto ms = [&](const char* name) { return 1e3 * static_cast<double>(batch) / rate_of(rates, name); };
   const double whole = 1e3 * static_cast<double>(batch) / rate_of(rates, real);
   const auto stall = [&](const char* name, double longer, double shorter, const char* what) {
     const double share = 100 * std::max(0.0, longer - shorter) / whole;
     std::printf("  %-9s %6.1f %% of a step's %.1f ms: %s\n", name, share, whole, what);
     run.result(std::string("stall_") + name, share, "%");
+    facts.emplace_back(std::string(name) + " stall", mr::detail::percent(share / 100) + " of a step: " + what);
   };
   std::printf("\nstalls\n");
   stall("transfer", ms("h2d+step"), ms("step-only"), "what a copy that waits would take (h2d+step - step-only)");
   stall("prep", ms("ram"), ms("ready"), "decoding and transforming (ram - ready)");
   stall("fetch", whole, ms("ram"), ("reading and unpacking (" + real + " - ram)").c_str());
+  return facts;
 }
 
 /// The first setting whose rate is within 3 % of the best one's.
@@ -69,7 +74,7 @@ struct sweeps {
   std::vector<std::pair<std::size_t, double>> depth;
 };
 
-sweeps sweep(bench::bound_runs& runs, const bench::bound_settings& s) {
+sweeps sweep(bench::harness& run, bench::bound_runs& runs, const bench::bound_settings& s) {
   sweeps found;
   std::vector<unsigned> workers;
   for (unsigned w = 1; w <= std::max(s.workers, mr::usable_cores()); w = w < 4 ? w + 1 : w * 3 / 2)
@@ -84,11 +89,13 @@ sweeps sweep(bench::bound_runs& runs, const bench::bound_settings& s) {
   std::printf("\nsamples per second over workers (prefetch %zu)\n", s.prefetch);
   for (const auto& [w, all] : by_workers) {
     std::printf("  %3u  %s\n", w, bench::spread(all, "%.0f").c_str());
+    run.result("workers_" + std::to_string(w), bench::median(all), "samples/s");
     found.workers.emplace_back(w, bench::median(all));
   }
   std::printf("samples per second over prefetched batches (%u workers)\n", s.workers);
   for (const auto& [depth, all] : by_depth) {
     std::printf("  %3zu  %s\n", depth, bench::spread(all, "%.0f").c_str());
+    run.result("prefetch_" + std::to_string(depth), bench::median(all), "samples/s");
     found.depth.emplace_back(depth, bench::median(all));
   }
   return found;
@@ -130,7 +137,7 @@ int measure(int argc, char** argv) {
     run.result(plain(name), rate_of(rates, name), "samples/s");
   }
   std::printf("  reading alone %s MB/s\n", bench::spread(raw_speed, "%.0f").c_str());
-  print_stalls(run, rates, real, s.batch);
+  const std::vector<bench::fact> stalls = print_stalls(run, rates, real, s.batch);
 
   const double copy_s =
       static_cast<double>(s.batch) * (1 / rate_of(rates, "h2d+step") - 1 / rate_of(rates, "step-only"));
@@ -143,25 +150,35 @@ int measure(int argc, char** argv) {
   bench::outcome& live = last[real];
   mr::run_report report = mr::report_of(live.figures, std::move(live.events));
   const bool agreed = bench::agree(ablated, report.conclusion);
-  std::printf("\nby the ablations: %s\nby the live run:  %s%s\n\n%s", ablated.sentence().c_str(),
-              report.conclusion.sentence().c_str(), agreed ? "" : "   <- they differ",
-              mr::text_report(report).c_str());
+  std::printf("\n");
+  run.finding("by the ablations", ablated.sentence());
+  run.finding("by the live run", report.conclusion.sentence() + (agreed ? "" : "   <- they differ"));
+  std::printf("\n%s", mr::text_report(report).c_str());
   run.result("verdicts_agree", agreed ? 1 : 0, "of_1");
 
-  const sweeps found = sweep(runs, s);
+  const sweeps found = sweep(run, runs, s);
   const unsigned workers = knee_of(found.workers);
   const std::size_t depth = knee_of(found.depth);
-  std::printf("use: .threads = %u, prefetch({.batches = %zu})\n", workers, depth);
+  const std::string use =
+      ".threads = " + std::to_string(workers) + ", prefetch({.batches = " + std::to_string(depth) + "})";
+  run.finding("use", use);
   run.result("knee_workers", workers, "workers");
   run.result("knee_prefetch", static_cast<double>(depth), "batches");
   if (!s.html.empty()) {
     report.scaling.clear();
-    for (const auto& [w, rate] : found.workers) report.scaling.push_back({w, rate});
+    for (const auto& [w, rate] : found.workers) report.scaling.push_back({w, rate, true});
     report.title = "millrace bench bound";
     report.facts.push_back({"ablations", ablated.sentence()});
+    report.facts.insert(report.facts.end(), stalls.begin(), stalls.end());
     for (const std::string& name : bench::bound_runs::all())
       report.facts.push_back({name, bench::spread(rates[name], "%.0f") + " samples/s"});
-    std::ofstream(s.html) << mr::html_report(report);
+    for (const auto& [prefetched, rate] : found.depth)
+      report.facts.push_back({"prefetch " + std::to_string(prefetched), mr::detail::whole(rate) + " samples/s"});
+    report.facts.push_back({"use", use});
+    std::ofstream file(s.html);
+    file << mr::html_report(report);
+    if (!file.flush())
+      throw mr::io_error("cannot write the page " + mr::printable(s.html), "Check the folder and its permissions");
   }
   return run.finish();
 }

@@ -117,6 +117,12 @@ class harness {
     std::printf("  %s\n", line_of(results_.back()).c_str());
   }
 
+  /// What was found, in words; for programs beside the facts of the machine.
+  void finding(std::string what, std::string words) {
+    std::printf("%s: %s\n", what.c_str(), words.c_str());
+    facts_.emplace_back(std::move(what), std::move(words));
+  }
+
   /// In place of results, where the machine lacks what would be measured: no figure is made up. As finish().
   int nothing_measured(const std::string& why) {
     std::printf("nothing measured: %s\n", why.c_str());

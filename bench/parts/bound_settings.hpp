@@ -10,22 +10,21 @@
 // 400 samples in 0.224 s, 3D U-Net 7 samples in 0.323 s.
 #pragma once
 
+#include "step_log.hpp"
 #include "throttled_shards.hpp"
 
 #include "../../examples/command_line.hpp"
 
 #include <millrace/sync/machine.hpp>
 
-#include <cmath>
 #include <cstdlib>
-#include <fstream>
-#include <limits>
 
 namespace bench {
 
 struct bound_settings {
   std::string data{}, html{};
-  double step_s = 0;         ///< of a batch
+  double step_s = 0;         ///< of a batch, mean
+  logged_steps steps{};      ///< how single ones differ from it
   std::string step_name{};
   std::size_t batch = 64, side = 224, prefetch = 4;
   unsigned workers = 1, io_threads = 4, rounds = 3;
@@ -41,30 +40,6 @@ inline double decimal(command_line& args, std::string_view name, double otherwis
   if (end != text.c_str() + text.size() || !(value >= 0))
     args.refuse(std::string(name) + " is '" + millrace::printable(text) + "', expected a number, 0 or more");
   return value;
-}
-
-/// The number behind `"name":` in a row of JSON lines; not a number where there is none.
-inline double number_in_row(const std::string& row, const std::string& name) {
-  const std::size_t at = row.find('"' + name + "\":");
-  return at == std::string::npos ? std::numeric_limits<double>::quiet_NaN()
-                                 : std::strtod(row.c_str() + at + name.size() + 3, nullptr);
-}
-
-/// Seconds a sample, without the waits, over the rows of a log that have both.
-inline double sample_seconds_of_log(const std::string& path) {
-  std::ifstream file(path);
-  double sum = 0;
-  int rows = 0;
-  for (std::string row; std::getline(file, row);) {
-    const double rate = number_in_row(row, "samples_per_s"), wait = number_in_row(row, "data_wait");
-    if (std::isnan(rate) || std::isnan(wait) || rate <= 0) continue;
-    sum += (1 - wait) / rate;
-    ++rows;
-  }
-  if (rows == 0)
-    throw millrace::setup_error("no row of " + millrace::printable(path) + " has samples_per_s and data_wait",
-                                "Give the train.jsonl of a run");
-  return sum / rows;
 }
 
 inline bound_settings read_bound_settings(command_line& args, bool quick) {
@@ -89,10 +64,14 @@ inline bound_settings read_bound_settings(command_line& args, bool quick) {
   const auto batch = static_cast<double>(s.batch);
   s.step_name = log.empty() ? step : "as in " + log;
   if (!log.empty() && !step.empty()) args.refuse("--step and --step-from exclude each other");
-  if (!log.empty()) s.step_s = batch * sample_seconds_of_log(log);
-  else if (step == "resnet50-h100") s.step_s = batch * 0.224 / 400;
-  else if (step == "unet3d-h100") s.step_s = batch * 0.323 / 7;
-  else {
+  if (!log.empty()) {
+    s.steps = steps_of_log(log);
+    s.step_s = batch * s.steps.sample_s;
+  } else if (step == "resnet50-h100") {
+    s.step_s = batch * 0.224 / 400;
+  } else if (step == "unet3d-h100") {
+    s.step_s = batch * 0.323 / 7;
+  } else {
     char* end = nullptr;
     s.step_s = std::strtod(step.c_str(), &end);
     if (end != step.c_str() + step.size() || !(s.step_s >= 0))

@@ -65,8 +65,9 @@ class bound_runs::flows {
 
   template <class Flow>
   auto finished(Flow flow, const run_set_up& u) {
-    return std::move(flow) | millrace::prefetch({.batches = u.prefetch}) |
-           millrace::to_device({.device = chip_->device(), .stream = chip_->stream()});
+    millrace::to_device_options to{.device = millrace::host_device()};   // what has no step is not copied either
+    if (u.steps) to = {.device = chip_->device(), .stream = chip_->stream()};
+    return std::move(flow) | millrace::prefetch({.batches = u.prefetch}) | millrace::to_device(to);
   }
   template <class Source>
   auto decoding(Source source, const run_set_up& u) {
@@ -93,7 +94,7 @@ class bound_runs::flows {
 
   void step(bool steps) {
     if (!steps) return;
-    chip_->launch_step(s_.step_s);
+    chip_->launch_step(s_.step_s * s_.steps.factor(steps_++));
     chip_->wait();   // as a trainer that reads its loss
   }
 
@@ -177,6 +178,7 @@ class bound_runs::flows {
   accelerator* const chip_;
   const record_list records_;
   const std::vector<std::uint8_t> row_;
+  std::size_t steps_ = 0;
 };
 
 bound_runs::bound_runs(const bound_settings& s, std::vector<std::string> names, accelerator& chip)

@@ -7,7 +7,7 @@
 //   ready        decoded rows are there             ram           encoded samples are in memory
 //   warm, cold   from the page cache, from storage (as throttled)
 //   no-transform as warm, but no picture is decoded sync          as warm, all on one thread
-//   cpu-only     ram without steps                  io-only       no-transform without steps
+//   cpu-only     ram without copies and steps       io-only       no-transform without copies and steps
 //
 // Errors: those of the data. Threads: one.
 #pragma once

@@ -24,6 +24,7 @@ struct ablation_verdict {
   millrace::bound_by what = millrace::bound_by::unknown;
   std::string where{}, next{};
   double margin = 1;
+  std::array<millrace::bound_by, 2> lowest{};   ///< what the lowest two parts are by themselves
 
   std::string sentence() const {
     millrace::verdict v{.what = what, .where = where, .next = next, .margin = margin};
@@ -44,17 +45,19 @@ inline ablation_verdict judge_ablations(const ablated_rates& r) {
                              {r.cpu, "decode", bound_by::cpu},
                              {r.io, unpacks ? "unpack" : "read", unpacks ? bound_by::cpu : bound_by::io}}};
   std::sort(parts.begin(), parts.end(), [](const part& a, const part& b) { return a.rate < b.rate; });
-  ablation_verdict v{parts[0].what, parts[0].name, parts[1].name, parts[1].rate / parts[0].rate};
+  ablation_verdict v{parts[0].what, parts[0].name, parts[1].name, parts[1].rate / parts[0].rate,
+                     {parts[0].what, parts[1].what}};
   if (v.margin < 1.10) v.what = bound_by::balanced;
   return v;
 }
 
-/// Workers that are held back are processor-bound too; of balanced runs either answer is right.
+/// Workers that are held back are processor-bound too. Of two balanced parts the live run may name either, and call
+/// balanced what lies within a quarter.
 inline bool agree(const ablation_verdict& a, const millrace::verdict& live) {
   using millrace::bound_by;
   const auto group = [](bound_by w) { return w == bound_by::cpu_starved ? bound_by::cpu : w; };
-  if (a.what == bound_by::balanced || live.what == bound_by::balanced)
-    return a.margin < 1.25 || live.margin < 1.25;
+  if (live.what == bound_by::balanced) return a.margin < 1.25;
+  if (a.what == bound_by::balanced) return group(live.what) == a.lowest[0] || group(live.what) == a.lowest[1];
   return group(a.what) == group(live.what);
 }
 

@@ -2,44 +2,35 @@
 #
 #   python3 tests/report/page_test.py PROGRAM FOLDER                 # of a simulated run; PROGRAM: sample_report
 #   python3 tests/report/page_test.py --written RUN/report FOLDER    # of a real one, as mr::write_reports() left them
-#   python3 tests/report/page_test.py --written RUN/report           # the same without a browser, which takes 20 s
+#   python3 tests/report/page_test.py --written RUN/report           # the same without a browser, which takes 4 s
 #
-# Where there is a Chromium, the page is shown in frames of 360, 768 and 1440 pixels, light and dark: nothing may be
-# wider than the frame but what scrolls in itself. A frame, because headless windows have a least width.
-import html
+# Where there is a Chromium, the page is shown in windows of 360, 768 and 1440 pixels, light and dark: nothing may be
+# wider than the window but what scrolls in itself.
 import html.parser
 import json
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from browser import Browser, program
 from checks import Report
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SCHEMES = {"light": 1, "dark": 0}   # as --blink-settings=preferredColorScheme counts them
+SCHEMES = ("light", "dark")
 WIDTHS = (360, 768, 1440)
 VOID = {"meta", "br", "hr", "img", "link", "input"}
-FRAME = """<!DOCTYPE html><html><body style="margin:0">
-<iframe id="frame" style="border:0;width:{width}px;height:{height}px"></iframe><p id="said"></p><script>
-const frame = document.getElementById("frame");
-frame.onload = () => {{
-  const page = frame.contentDocument, root = page.documentElement;
+LOOK = """(() => {
   let widest = 0;
-  for (const e of page.querySelectorAll("*"))
+  for (const e of document.querySelectorAll("*"))
     if (!e.closest(".scroll") || e.classList.contains("scroll"))
       widest = Math.max(widest, e.getBoundingClientRect().right);
-  const dark = frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches;
-  const back = frame.contentWindow.getComputedStyle(page.body).backgroundColor;
-  document.getElementById("said").textContent =
-    JSON.stringify({{width: root.scrollWidth, widest, dark, back, height: root.scrollHeight}});
-}};
-frame.srcdoc = {page};
-</script></body></html>"""
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const back = getComputedStyle(document.body).backgroundColor;
+  const scrolls = [...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth).length;
+  return {width: document.documentElement.scrollWidth, shown: innerWidth, widest, dark, back, scrolls};
+})()"""
 
 
 class Nesting(html.parser.HTMLParser):
@@ -93,6 +84,8 @@ def trace_problem(trace):
     if [phase for phase, found in by_phase.items() if not found]:
         return "a kind of event is missing"
     named = {e["tid"] for e in by_phase["M"] if e["name"] == "thread_name"}
+    if 1 in named or sum(e["name"] == "process_name" for e in by_phase["M"]) != 1:
+        return "a track takes the place of the process's main thread, or the process has no name"
     spans = {}
     for e in by_phase["X"]:
         if e["tid"] not in named or e["dur"] < 0 or e["pid"] != 1:
@@ -142,30 +135,35 @@ def text_problem(text, report):
     lines = text.splitlines()
     if not lines[0].startswith("VERDICT  " + report["verdict"]["bound_by"]):
         return f"it begins with '{lines[0]}'"
-    return None if len(lines) <= 40 and text.isascii() else f"{len(lines)} lines, or not plain ASCII"
+    if wide := [line for line in lines if len(line) > 110 and " " in line.strip()]:
+        return f"wider than 110 columns: {wide}"
+    return None if len(lines) <= 36 and text.isascii() else f"{len(lines)} lines, or not plain ASCII"
 
 
 def browser_problem(browser, page, folder, scheme, width):
-    height = 3600
-    with tempfile.TemporaryDirectory() as scratch:
-        frame = pathlib.Path(scratch) / "frame.html"
-        text = json.dumps(page).replace("</", "<\\/")
-        frame.write_text(FRAME.format(width=width, height=height, page=text))
-        command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-                   f"--user-data-dir={scratch}/profile", f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}",
-                   f"--window-size={max(width, 500)},{height}"]
-        shot = folder / f"report_{scheme}_{width}.png"
-        subprocess.run([*command, f"--screenshot={shot}", frame.as_uri()], capture_output=True, timeout=120)
-        dump = subprocess.run([*command, "--dump-dom", frame.as_uri()], capture_output=True, text=True, timeout=120)
-    found = re.search(r'<p id="said">(\{.*?\})</p>', dump.stdout)
-    if not found or not shot.exists():
-        return "the browser showed nothing: " + dump.stderr[-500:]
-    said = json.loads(html.unescape(found[1]))
+    browser.open(page.resolve().as_uri(), width=width, scheme=scheme)
+    browser.screenshot(folder / f"report_{scheme}_{width}.png")
+    said = browser.run(LOOK)
+    if said["shown"] != width:
+        return f"the window is not {width} pixels wide: {said}"
     if said["dark"] != (scheme == "dark") or (said["back"] == "rgb(255, 255, 255)") == (scheme == "dark"):
         return f"the scheme is not {scheme}: {said}"
     if said["width"] > width or said["widest"] > width + 0.5:
         return f"wider than the window: {said}"
+    if width > 400 and said["scrolls"]:
+        return f"something scrolls in itself where there is room: {said}"
     return None
+
+
+def show(report, page, folder):
+    names = {(scheme, width): f"browser, {scheme}, {width} pixels" for scheme in SCHEMES for width in WIDTHS}
+    if not program():
+        for name in names.values():
+            report.skip(name, "no Chromium here")
+        return
+    with Browser() as browser:
+        for (scheme, width), name in names.items():
+            report.add(name, browser_problem(browser, page, folder, scheme, width))
 
 
 def main(arguments):
@@ -185,14 +183,8 @@ def main(arguments):
         report.add("verdict", planted_problem(said))
     report.add("text", text_problem(read["txt"], said))
     report.add("trace", trace_problem(json.loads(read["trace.json"])))
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    for scheme in SCHEMES if shows else ():
-        for width in WIDTHS:
-            name = f"browser, {scheme}, {width} pixels"
-            if browser:
-                report.add(name, browser_problem(browser, page, folder, scheme, width))
-            else:
-                report.skip(name, "no Chromium here")
+    if shows:
+        show(report, pathlib.Path(f"{written}.html"), folder)
     return report.close()
 
 

@@ -4,6 +4,8 @@
 #include <millrace/report/html_report.hpp>
 #include <millrace/report/write_reports.hpp>
 
+#include "../../bench/parts/bound_verdict.hpp"
+#include "../../bench/parts/step_log.hpp"
 #include "../temporary_folder.hpp"
 
 #include <doctest/doctest.h>
@@ -68,10 +70,50 @@ TEST_CASE("a later run that has turned a knob shows what was predicted for it be
   CHECK_THROWS_AS(mr::compare_with(folder / "other", r), mr::data_error);
 }
 
-TEST_CASE("the largest gain stands first") {
+TEST_CASE("changes that bring nothing share a line, and no line is wider than 110 columns") {
+  mr::flow_figures f = figures_of({.read_s = 2, .work_s = 40});
+  f.usable_cores = 4;   // each has a worker, which is said beside that change
+  f.throttled_ns = 3'000'000;
+  f.run_delay_ns = 12'000'000;
+  mr::run_report r = mr::report_of(f);
+  r.facts.push_back({"session", "host device, 4 workers; pixels [50, 224, 224, 3] u8, label [50] i32; memory: " +
+                                    std::string("4 slots x 7.5 MB + read ahead 268 MB = 298 MB of 6.3 GB")});
+  const std::string text = mr::text_report(r);
+  CAPTURE(text);
+  CHECK(holds(text, " +0.0 %, still workers: storage twice as fast; step twice as fast; 2 -> 4 I/O threads;"));
+  CHECK(holds(text, " 4 -> 5 workers                    +0.0 %  workers; all 4 usable cores have one\n"));
+  CHECK(holds(text, "machine    4 usable cores, throttled for 3.00 ms; threads that could run waited 12.0 ms for a "
+                    "core\n"));
+  CHECK(holds(text, "session    host device, 4 workers; pixels"));
+  CHECK(holds(text, "\n           "));
+  std::size_t widest = 0, from = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; from = end + 1, end = text.find('\n', from))
+    widest = std::max(widest, end - from);
+  CHECK(widest <= 110);
+}
+
+TEST_CASE("charts show batches by their numbers, rings with all their slots, and no step that has not ended") {
+  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  r.figures.host_slots = 4;
+  r.figures.device_slots = 4;
+  for (std::uint64_t n = 0; n < 3; ++n)
+    r.events.deliveries.push_back({.at_ns = static_cast<std::int64_t>(n) * 10'000'000, .wait_ns = 0,
+                                   .step_ns = n < 2 ? 8'000'000U : 0U, .ready_slots = 4, .number = 1'000 + n});
+  const std::string steps = mr::detail::step_chart(r), queues = mr::detail::queue_chart(r);
+  CHECK(holds(steps, ">1000</text>"));
+  CHECK(holds(steps, ">1001</text>"));
+  CHECK_FALSE(holds(steps, ">1002</text>"));
+  CHECK(holds(queues, "d=\"M46.0 98.0L"));   // half way up: four of eight are ready
+}
+
+TEST_CASE("the largest gain stands first, and of two the firm one") {
   const mr::run_report r = mr::report_of(figures_of({.read_s = 19, .work_s = 40}));
   REQUIRE(r.gains.size() > 3);
   CHECK(std::is_sorted(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) { return a.gain > b.gain; }));
+  const mr::run_report of_step = mr::report_of(figures_of({.step_s = 40}));
+  CHECK(of_step.gains[0].change == "step twice as fast");
+  CHECK(of_step.gains[0].gain == of_step.gains[1].gain);
+  CHECK(of_step.gains[1].at_most);
 }
 
 TEST_CASE("over workers, what was measured stands in place of what was predicted") {
@@ -79,6 +121,8 @@ TEST_CASE("over workers, what was measured stands in place of what was predicted
   REQUIRE(r.scaling.size() == 8);
   for (std::size_t i = 0; i < 8; ++i) CHECK(r.scaling[i].workers == i + 1);
   CHECK(r.scaling[3].samples_per_s == doctest::Approx(500));
+  for (std::size_t i = 0; i < 8; ++i) CHECK(r.scaling[i].measured == (i == 3));
+  CHECK(times_in(mr::detail::scaling_chart(r), "measured") == 1);
   CHECK(r.scaling[0].samples_per_s == doctest::Approx(125).epsilon(0.03));
   CHECK(r.scaling[7].samples_per_s == doctest::Approx(1'000).epsilon(0.05));
 }
@@ -89,7 +133,8 @@ TEST_CASE("nothing measured makes a report too") {
   CHECK(holds(mr::json_report(r), "\"bound_by\":\"Unknown\""));
   CHECK(holds(mr::html_report(r), "No verdict"));
   CHECK_FALSE(holds(mr::html_report(r), "<svg"));
-  CHECK(mr::chrome_trace({}) == "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[]}\n");
+  CHECK(mr::chrome_trace({}) == R"({"displayTimeUnit":"ms","traceEvents":[{"ph":"M","name":"process_name","pid":1,)"
+                                R"("tid":1,"args":{"name":"millrace"}}]})" "\n");
 }
 
 TEST_CASE("what is unknown is null, and what is not finite too") {
@@ -125,11 +170,11 @@ TEST_CASE("a trace has a row for each track, and an arrow from stage to stage of
   t.spans.push_back({.track = worker, .name = "wrong", .start_ns = 9, .end_ns = 8});
   t.counters.push_back({.name = "ready slots", .at_ns = 5'000, .value = 1});
   const std::string trace = mr::chrome_trace(t);
-  CHECK(holds(trace, R"({"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"worker 0"}})"));
-  CHECK(holds(trace, R"({"ph":"X","name":"work","pid":1,"tid":1,"ts":3,"dur":2,"args":{"batch":7}})"));
+  CHECK(holds(trace, R"({"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"worker 0"}})"));
+  CHECK(holds(trace, R"({"ph":"X","name":"work","pid":1,"tid":2,"ts":3,"dur":2,"args":{"batch":7}})"));
   // From the middle of the last work to the middle of the copy; a batch that is in one stage alone has no arrow.
-  CHECK(holds(trace, R"({"ph":"s","name":"batch","pid":1,"tid":1,"cat":"batch","id":7,"ts":4})"));
-  CHECK(holds(trace, R"({"ph":"f","name":"batch","pid":1,"tid":2,"cat":"batch","id":7,"ts":6,"bp":"e"})"));
+  CHECK(holds(trace, R"({"ph":"s","name":"batch","pid":1,"tid":2,"cat":"batch","id":7,"ts":4})"));
+  CHECK(holds(trace, R"({"ph":"f","name":"batch","pid":1,"tid":3,"cat":"batch","id":7,"ts":6,"bp":"e"})"));
   CHECK(times_in(trace, "\"cat\":\"batch\"") == 2);
   CHECK(holds(trace, R"({"ph":"C","name":"ready slots","pid":1,"tid":1,"ts":5,"args":{"value":1}})"));
   CHECK_FALSE(holds(trace, "wrong"));
@@ -146,4 +191,49 @@ TEST_CASE("axes have at most six marks, at round numbers") {
     while (digits > 9.9) digits /= 10;
     CHECK((digits == doctest::Approx(1) || digits == doctest::Approx(2) || digits == doctest::Approx(5)));
   }
+}
+
+TEST_CASE("steps are as long as those of a run's log, 16 of them as long as its mean") {
+  const temporary_folder folder;
+  std::ofstream(folder / "train.jsonl") << "{\"step\":1,\"loss\":2.5}\n"   // of no use here
+                                        << "{\"samples\":300,\"samples_per_s\":100,\"data_wait\":0.5}\n"
+                                        << "{\"samples\":100,\"samples_per_s\":50,\"data_wait\":0.0}\n";
+  const bench::logged_steps log = bench::steps_of_log(folder / "train.jsonl");
+  CHECK(log.sample_s == doctest::Approx((300 * 0.005 + 100 * 0.02) / 400));
+  CHECK(log.factor(1) == doctest::Approx(4 * log.factor(0)));
+  double sum = 0, first_half = 0;
+  for (std::size_t i = 0; i < 16; ++i) (i < 8 ? first_half : sum) += log.factor(i + 16);
+  CHECK(sum + first_half == doctest::Approx(16));
+  CHECK(first_half == doctest::Approx(8));
+  CHECK(bench::logged_steps{}.factor(7) == 1);
+  CHECK_THROWS_AS(bench::steps_of_log(folder / "nowhere"), mr::setup_error);
+}
+
+TEST_CASE("ablations name the part that is slowest alone, and agree with the live run where that is right") {
+  using mr::bound_by;
+  const bench::ablated_rates usual{.step = 1'000, .transfer = 9'000, .cpu = 4'000, .io = 2'000, .raw_read = 2'200};
+  const auto judged = [&](auto change) {
+    bench::ablated_rates r = usual;
+    change(r);
+    return bench::judge_ablations(r);
+  };
+  CHECK(judged([](auto&) {}).what == bound_by::consumer);
+  CHECK(judged([](auto&) {}).margin == doctest::Approx(2));
+  CHECK(judged([](auto&) {}).next == "read");
+  CHECK(judged([](auto& r) { r.transfer = 500; }).what == bound_by::transfer);
+  CHECK(judged([](auto& r) { r.cpu = 500; }).where == "decode");
+  CHECK(judged([](auto& r) { r.io = 500, r.raw_read = 520; }).what == bound_by::io);
+  CHECK(judged([](auto& r) { r.io = 500; }).where == "unpack");   // what reads alone four times as fast is not storage
+  CHECK(judged([](auto& r) { r.io = 500; }).what == bound_by::cpu);
+  CHECK(judged([](auto& r) { r.cpu = 1'050; }).what == bound_by::balanced);
+  const bench::ablation_verdict cpu = judged([](auto& r) { r.cpu = 500; });
+  CHECK(bench::agree(cpu, {.what = bound_by::cpu}));
+  CHECK(bench::agree(cpu, {.what = bound_by::cpu_starved}));
+  CHECK_FALSE(bench::agree(cpu, {.what = bound_by::io}));
+  CHECK(bench::agree(judged([](auto& r) { r.cpu = 850; }), {.what = bound_by::balanced, .margin = 1.05}));
+  CHECK_FALSE(bench::agree(cpu, {.what = bound_by::balanced, .margin = 1.05}));   // here the next part is twice as fast
+  const bench::ablation_verdict two = judged([](auto& r) { r.cpu = 1'050; });     // step and decode
+  for (const bound_by either : {bound_by::consumer, bound_by::cpu, bound_by::cpu_starved, bound_by::balanced})
+    CHECK(bench::agree(two, {.what = either}));
+  CHECK_FALSE(bench::agree(two, {.what = bound_by::io}));
 }

@@ -21,6 +21,6 @@ int main(int argc, char** argv) {
   mr::run_report r = mr::report_of(s.figures, std::move(s.events));
   r.title = "A simulated run <of 300 batches> & its \"report\"";
   r.kept = {{.change = "6 -> 7 workers", .predicted_samples_per_s = 2'900, .measured_samples_per_s = 2'880}};
-  r.facts = {{"cores", "16"}, {"a very long name", std::string(300, 'x')}};
+  r.facts = {{"commit", "20fbe65"}, {"a very long name", std::string(300, 'x')}};
   mr::write_reports(r, argv[1]);
 }

@@ -98,6 +98,14 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbours; worke
   stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(4);
   f.throttled_ns = in_ns(5);
   CHECK(mr::judge(f).what == bound_by::consumer);
+  // A step that is nearly as slow waits for them, or it does not: then nothing is lost by it.
+  for (const double step_s : {9.3, 9.9}) {
+    f = figures_of({.work_s = 40, .step_s = step_s});
+    stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(20);
+    f.run_delay_ns = in_ns(30);
+    CHECK(mr::judge(f).margin < 1.10);
+    CHECK(mr::judge(f).what == (step_s < 9.5 ? bound_by::cpu_starved : bound_by::balanced));
+  }
 }
 
 TEST_CASE("too little measured gives no verdict, and says so") {

@@ -120,8 +120,14 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   std::atomic<int> taken{0};
   std::thread looker([&] {
     mr::flow_figures last = run.figures();
+    mr::run_stats before = run.stats();
     while (!over.load()) {
       const mr::flow_figures now = run.figures();
+      const mr::run_stats stats = run.stats();
+      CHECK(stats.samples >= before.samples);
+      CHECK(stats.samples_read >= before.samples_read);
+      CHECK(stats.worker_busy_ns >= before.worker_busy_ns);
+      before = stats;
       ++taken;
       REQUIRE(now.stages.size() == last.stages.size());
       CHECK(now.samples >= last.samples);

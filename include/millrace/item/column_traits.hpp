@@ -147,14 +147,17 @@ constexpr bool same_member() {
   else return false;
 }
 
-/// "example::pixels", read off the compiler's own name of this function.
+/// "example::pixels", read off the compiler's own name of this function; a namespace without a name is left out.
 template <auto M>
 constexpr auto spell_member() {
   constexpr std::string_view whole = __PRETTY_FUNCTION__;
   constexpr std::size_t start = whole.find("M = ") + 4;
   constexpr std::size_t end = whole.find_first_of("];", start);
   constexpr std::string_view full = whole.substr(start, end - start);
-  constexpr std::string_view name = full.substr(full[0] == '(' || full[0] == '&' ? full.find('&') + 1 : 0);
+  constexpr std::string_view spelt = full.substr(full[0] == '(' || full[0] == '&' ? full.find('&') + 1 : 0);
+  constexpr std::string_view unnamed[] = {"{anonymous}::", "(anonymous namespace)::"};   // of g++, of clang++
+  constexpr std::string_view name = spelt.substr(spelt.starts_with(unnamed[0])   ? unnamed[0].size()
+                                                 : spelt.starts_with(unnamed[1]) ? unnamed[1].size() : 0);
   std::array<char, name.size() + 1> text{};
   for (std::size_t i = 0; i < name.size(); ++i) text[i] = name[i];
   return text;

@@ -26,7 +26,8 @@ void for_each_point(std::size_t count, const Use& use) {
 }
 
 inline std::string step_chart(const run_report& r) {
-  const auto& all = r.events.deliveries;
+  std::vector<delivered_batch> all = r.events.deliveries;
+  if (!all.empty() && all.back().step_ns == 0) all.pop_back();   // a step that has not ended
   if (all.size() < 2) return "";
   svg_points steps, whole_steps, zero;
   double most = 0;
@@ -36,14 +37,14 @@ inline std::string step_chart(const run_report& r) {
       step += 1e-6 * static_cast<double>(all[i].step_ns);
       wait += 1e-6 * static_cast<double>(all[i].wait_ns);
     }
-    const auto n = static_cast<double>(last - first), at = static_cast<double>(first);
+    const auto n = static_cast<double>(last - first), at = static_cast<double>(all[first].number);
     steps.emplace_back(at, step / n);
     whole_steps.emplace_back(at, (step + wait) / n);
     zero.emplace_back(at, 0);
     most = std::max(most, (step + wait) / n);
   });
-  svg_plot p({.title = "Step time and wait for data", .x_label = "batch of the window", .y_label = "ms",
-              .x_most = static_cast<double>(all.size() - 1), .y_most = most * 1.05});
+  svg_plot p({.title = "Step time and wait for data", .x_label = "batch", .y_label = "ms",
+              .x_least = steps.front().first, .x_most = steps.back().first, .y_most = most * 1.05, .whole_x = true});
   p.area(steps, zero, "step");
   p.area(whole_steps, steps, "wait");
   return p.take();
@@ -85,11 +86,11 @@ inline std::string queue_chart(const run_report& r) {
     }
     const auto n = static_cast<double>(last - first);
     const double at = 1e-9 * static_cast<double>(all[first].at_ns) - start;
-    slots.emplace_back(at, 100 * ready / n / static_cast<double>(r.figures.host_slots));
+    slots.emplace_back(at, 100 * ready / n / static_cast<double>(r.figures.host_slots + r.figures.device_slots));
     if (r.figures.read_ahead_bytes > 0)
       ahead.emplace_back(at, 100 * bytes / n / static_cast<double>(r.figures.read_ahead_bytes));
   });
-  svg_plot p({.title = "Queue fill", .x_label = "seconds of the window", .y_label = "% full",
+  svg_plot p({.title = "Queue fill", .x_label = "seconds", .y_label = "% full",
               .x_most = slots.back().first, .y_most = 100});
   p.line(slots, "work");
   p.line(ahead, "read");
@@ -106,13 +107,12 @@ inline std::string scaling_chart(const run_report& r) {
   }
   svg_plot p({.title = "Samples per second over workers", .x_label = "workers", .y_label = "samples/s",
               .x_most = points.back().first, .y_most = most * 1.08, .left = 60, .whole_x = true});
-  p.line(points, "work");
-  const stage_figures* const work = r.figures.find(stage_kind::work);
-  for (const auto& [workers, rate] : points) {
-    const bool measured = work && workers == static_cast<double>(work->seats);
-    p.dot(workers, rate, measured ? "step" : "work",
-          fixed(workers, 0) + " workers: " + whole(rate) + " samples/s, " + (measured ? "measured" : "predicted"));
-  }
+  const bool all_measured = std::all_of(r.scaling.begin(), r.scaling.end(), [](const auto& s) { return s.measured; });
+  p.line(points, all_measured ? "step" : "work");
+  for (const auto& s : r.scaling)
+    p.dot(static_cast<double>(s.workers), s.samples_per_s, s.measured ? "step" : "work",
+          std::to_string(s.workers) + " workers: " + whole(s.samples_per_s) + " samples/s, " +
+              (s.measured ? "measured" : "predicted"));
   return p.take();
 }
 
@@ -150,12 +150,13 @@ inline std::string gantt_chart(const run_report& r) {
     start = std::min(start, s.start_ns);
     end = std::max(end, s.end_ns);
   }
-  const double row = t.tracks.size() > 24 ? 8 : 14;
+  const double row = t.tracks.size() > 24 ? 9 : 18;
   svg_plot p({.title = "Three batches through all threads", .x_label = "ms",
-              .x_most = 1e-6 * static_cast<double>(end - start), .left = 66,
+              .x_most = 1e-6 * static_cast<double>(end - start), .left = 66, .width = 900,
               .height = 48 + row * static_cast<double>(t.tracks.size()), .y_marks = false});
   for (std::size_t i = 0; i < t.tracks.size(); ++i)
-    if (row > 10 || i % 2 == 0) p.text(2, svg_plot::top + row * static_cast<double>(i) + 10, t.tracks[i]);
+    if (row > 10 || i % 2 == 0)
+      p.text(2, svg_plot::top + row * static_cast<double>(i) + (row > 10 ? 13 : 10), t.tracks[i]);
   static constexpr const char* styles[] = {"first", "second", "third"};
   for (const auto& s : t.spans) {
     if (s.end_ns <= start || s.start_ns >= end) continue;

@@ -16,13 +16,14 @@ namespace millrace::inline MILLRACE_ABI {
 
 namespace detail {
 
-/// Process 1; track t is its thread t + 1, for 0 means the process itself.
+/// Process 1; track t is its thread t + 2: 0 would mean the process itself, and 1 is taken for its main thread.
 class trace_event_writer {
  public:
   trace_event_writer() {
     out_.open('{');
     out_.add("displayTimeUnit", std::string("ms"));
     out_.open("traceEvents", '[');
+    name("process_name", 1, [&] { out_.add("name", std::string("millrace")); });
   }
   std::string take() {
     out_.close(']');
@@ -30,18 +31,12 @@ class trace_event_writer {
     return out_.take() + "\n";
   }
 
-  void name_track(std::uint32_t track, const std::string& name) {
-    for (const char* what : {"thread_name", "thread_sort_index"}) {
-      begin("M", what, track);
-      out_.open("args", '{');
-      if (what == std::string_view("thread_name")) out_.add("name", name);
-      else out_.add("sort_index", track);
-      out_.close('}');
-      out_.close('}');
-    }
+  void name_track(std::uint32_t track, const std::string& called) {
+    name("thread_name", thread_of(track), [&] { out_.add("name", called); });
+    name("thread_sort_index", thread_of(track), [&] { out_.add("sort_index", track); });
   }
   void span(const timeline_span& s) {
-    begin("X", s.name, s.track);
+    begin("X", s.name, thread_of(s.track));
     out_.add("ts", in_us(s.start_ns));
     out_.add("dur", in_us(s.end_ns - s.start_ns));
     if (s.batch != timeline_span::no_batch) {
@@ -53,7 +48,7 @@ class trace_event_writer {
   }
   /// In the middle of the span, which it is bound to by lying within it.
   void flow(const char* phase, const timeline_span& s) {
-    begin(phase, "batch", s.track);
+    begin(phase, "batch", thread_of(s.track));
     out_.add("cat", std::string("batch"));
     out_.add("id", s.batch);
     out_.add("ts", in_us(s.start_ns + (s.end_ns - s.start_ns) / 2));
@@ -61,7 +56,7 @@ class trace_event_writer {
     out_.close('}');
   }
   void counter(const timeline_counter& c) {
-    begin("C", c.name, 0);
+    begin("C", c.name, 1);
     out_.add("ts", in_us(c.at_ns));
     out_.open("args", '{');
     out_.add("value", c.value);
@@ -71,12 +66,21 @@ class trace_event_writer {
 
  private:
   static double in_us(std::int64_t ns) noexcept { return 1e-3 * static_cast<double>(ns); }
-  void begin(const std::string& phase, const std::string& name, std::uint32_t track) {
+  static std::uint32_t thread_of(std::uint32_t track) noexcept { return track + 2; }
+  template <class Arguments>
+  void name(const char* what, std::uint32_t thread, const Arguments& arguments) {
+    begin("M", what, thread);
+    out_.open("args", '{');
+    arguments();
+    out_.close('}');
+    out_.close('}');
+  }
+  void begin(const std::string& phase, const std::string& called, std::uint32_t thread) {
     out_.open('{');
     out_.add("ph", phase);
-    out_.add("name", name);
+    out_.add("name", called);
     out_.add("pid", 1);
-    out_.add("tid", track + 1);
+    out_.add("tid", thread);
   }
 
   json_writer out_;

@@ -97,7 +97,7 @@ struct flow_figures {
   double copy_ceiling_bytes_per_s = 0;
   std::size_t usable_cores = 0;             ///< affinity and quota; 0: unknown
   std::uint64_t throttled_ns = 0;           ///< the cgroup's quota held the process back
-  std::uint64_t run_delay_ns = 0;           ///< workers were ready to run and did not
+  std::uint64_t run_delay_ns = 0;           ///< all threads of the process together were ready to run and did not
   std::size_t host_slots = 0, device_slots = 0;
   std::size_t read_ahead_bytes = 0;         ///< bound of what is read and not claimed
   std::vector<queue_figures> queues{};

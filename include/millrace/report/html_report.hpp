@@ -30,23 +30,30 @@ h2 { font-size: 1.05rem; margin: 1.5rem 0 .5rem; }
 .verdict { font-size: 1.5rem; line-height: 1.25; font-weight: 600; margin: .25rem 0 .5rem; }
 .soft { color: var(--soft); }
 .charts { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); }
+@media (min-width: 48rem) { .wide { grid-column: span 2; } }
+.wide svg { min-width: 36rem; }
 figure { margin: 0; padding: .75rem; background: var(--card); border-radius: .5rem; min-width: 0; }
 figcaption { font-weight: 600; }
 figcaption span { font-weight: 400; color: var(--soft); font-size: .9rem; display: block; }
 svg { display: block; width: 100%; height: auto; }
-svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
+svg text { fill: var(--soft); font: 13px system-ui, sans-serif; }
 .rule { stroke: var(--rule); stroke-width: 1; fill: none; }
 .line { fill: none; stroke-width: 2; }
-.key { display: inline-block; width: .7em; height: .7em; border-radius: .15em; margin: 0 .3em 0 .6em; }
+figcaption .name { display: inline-block; margin-right: .8em; font-size: 1em; }
+.key { display: inline-block; width: .7em; height: .7em; border-radius: .15em; margin-right: .35em; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; }
+th { color: var(--soft); font-weight: 600; white-space: normal; }
 th:first-child, td:first-child, .words { text-align: left; }
 td:first-child, td.words { white-space: normal; }
 td.words { min-width: 9rem; overflow-wrap: anywhere; }
-@media (max-width: 30rem) { body { padding: .75rem; } svg text { font-size: 14px; } table { font-size: .85rem; }
-  th, td { padding: .3rem; } th { white-space: normal; } td.words { min-width: 6rem; } }
+tr.opens td { border-bottom: 0; padding-bottom: 0; }
+tr.more td { padding-top: 0; }
+tr.more p { margin: 0; position: sticky; left: .6rem; width: fit-content; max-width: calc(100vw - 4rem);
+  color: var(--soft); font-size: .9em; }
+@media (max-width: 30rem) { body { padding: .75rem; } svg text { font-size: 14px; } table { font-size: .8rem; }
+  th, td { padding: .25rem; } td.words { min-width: 6rem; } tr.more p { left: .25rem; } }
 )";
 
 /// A colour for each name, as lines, as areas and as keys.
@@ -60,7 +67,7 @@ inline std::string colour_rules() {
 }
 
 inline std::string key(const char* style, const char* what) {
-  return std::string("<i class=\"key ") + style + "\"></i>" + what;
+  return std::string("<span class=\"name\"><i class=\"key ") + style + "\"></i>" + what + "</span>";
 }
 
 /// Nothing where the chart is empty.
@@ -69,6 +76,13 @@ inline void add_figure(std::string& page, const char* title, const std::string& 
   page += std::string("<figure><figcaption>") + title + "<span>" + caption + "</span></figcaption>\n" + chart +
           "</figure>\n";
 }
+/// One that is twice as wide where there is room, and scrolls in itself where there is little.
+inline void add_wide_figure(std::string& page, const char* title, const std::string& caption,
+                            const std::string& chart) {
+  if (chart.empty()) return;
+  page += std::string("<figure class=\"wide\"><figcaption>") + title + "<span>" + caption +
+          "</span></figcaption>\n<div class=\"scroll\">" + chart + "</div></figure>\n";
+}
 
 inline void add_cell(std::string& page, const std::string& text, const char* style = "") {
   page += std::string("<td") + (*style ? " class=\"" : "") + style + (*style ? "\">" : ">") + escaped(text) + "</td>";
@@ -76,10 +90,11 @@ inline void add_cell(std::string& page, const std::string& text, const char* sty
 
 inline void add_stage_table(std::string& page, const run_report& r) {
   page += "<h2>Stages</h2>\n<div class=\"scroll\"><table><tr><th>stage</th><th>limit, samples/s</th><th>busy</th>"
-          "<th>starved</th><th>blocked</th><th>p50</th><th>p95</th><th>p99</th><th class=\"words\"></th></tr>\n";
+          "<th>starved</th><th>blocked</th><th>p50</th><th>p95</th><th>p99</th></tr>\n";
   for (std::size_t i = 0; i < r.figures.stages.size(); ++i) {
     const stage_figures& s = r.figures.stages[i];
-    page += "<tr>";
+    const std::string remark = stage_remark(r.figures, s);
+    page += remark.empty() ? "<tr>" : "<tr class=\"opens\">";
     add_cell(page, s.seats > 1 ? s.name + " x" + std::to_string(s.seats) : s.name);
     std::string limit = "-";
     for (const auto& l : r.conclusion.limits.all)
@@ -91,8 +106,8 @@ inline void add_stage_table(std::string& page, const run_report& r) {
       const double ns = s.service_ns.quantile(share);
       add_cell(page, ns > 0 ? time_text(ns) : "-");
     }
-    add_cell(page, stage_remark(r.figures, s), "words");
     page += "</tr>\n";
+    if (!remark.empty()) page += "<tr class=\"more\"><td colspan=\"8\"><p>" + escaped(remark) + "</p></td></tr>\n";
   }
   page += "</table></div>\n";
 }
@@ -104,7 +119,7 @@ inline void add_gain_table(std::string& page, const run_report& r) {
   for (const auto& k : r.gains) {
     page += "<tr>";
     add_cell(page, k.change);
-    add_cell(page, (k.at_most && k.gain > 0 ? "at most " : "") + gain_text(k.gain));
+    add_cell(page, (k.at_most && k.gain >= 0.0005 ? "at most " : "") + gain_text(k.gain));
     add_cell(page, k.remark.empty() ? k.next : k.next + "; " + k.remark, "words");
     page += "</tr>\n";
   }
@@ -125,13 +140,16 @@ inline void add_gain_table(std::string& page, const run_report& r) {
 inline void add_charts(std::string& page, const run_report& r) {
   page += "<div class=\"charts\">\n";
   add_figure(page, "Step time", key("step", "the step") + key("wait", "wait for data"), step_chart(r));
-  add_figure(page, "Stages", "busy in the stage's colour" + key("starved", "starved") + key("blocked", "blocked"),
+  add_figure(page, "Stages", "<span class=\"name\">busy in the stage's colour</span>" + key("starved", "starved") +
+                                 key("blocked", "blocked"),
              stage_chart(r));
   add_figure(page, "Queues", key("work", "ready batches in the ring") + key("read", "read ahead"), queue_chart(r));
-  add_figure(page, "Workers", key("work", "predicted by replay") + key("step", "as measured"), scaling_chart(r));
-  add_figure(page, "Three batches", key("first", "first") + key("second", "second") + key("third", "third") +
-                                        key("other", "reads and other batches"),
-             gantt_chart(r));
+  const bool predicts = std::any_of(r.scaling.begin(), r.scaling.end(), [](const auto& p) { return !p.measured; });
+  add_figure(page, "Workers", (predicts ? key("work", "predicted by replay") : std::string()) + key("step", "measured"),
+             scaling_chart(r));
+  add_wide_figure(page, "Three batches", key("first", "first") + key("second", "second") + key("third", "third") +
+                                             key("other", "reads and other batches"),
+                  gantt_chart(r));
   page += "</div>\n";
 }
 
@@ -145,24 +163,27 @@ inline std::string html_report(const run_report& r) {
   page += escaped(r.title) + "</title>\n<style>" + std::string(page_style) + colour_rules() + "</style></head><body>\n";
   page += "<h1>" + escaped(r.title) + "</h1>\n<p class=\"verdict\">" + escaped(r.conclusion.sentence()) + "</p>\n";
   if (!r.conclusion.advice.empty()) page += "<p>" + escaped(r.conclusion.advice) + ".</p>\n";
-  page += "<p class=\"soft\">" + whole(r.conclusion.samples_per_s) + " samples/s; " +
-          time_text(static_cast<double>(f.wall_ns)) + ", " + whole(static_cast<double>(f.batches)) + " batches of " +
-          std::to_string(f.batch_samples) + "; " +
-          whole(static_cast<double>(f.warm_up_batches)) + " before them left out</p>\n";
+  page += "<p><strong>" + whole(r.conclusion.samples_per_s) + " samples/s, data wait " +
+          percent(r.conclusion.data_wait_share) + "</strong><br><span class=\"soft\">" + measured_text(f);
+  if (const stage_figures* const step = f.find(stage_kind::step))
+    page += "<br>step " + quantiles_text(step->service_ns) + "<br>data wait " + quantiles_text(f.wait_ns);
+  page += "</span></p>\n";
   if (!r.conclusion.evidence.empty()) page += "<ul>\n";
   for (const auto& e : r.conclusion.evidence) page += "<li>" + escaped(e) + "</li>\n";
   if (!r.conclusion.evidence.empty()) page += "</ul>\n";
   add_charts(page, r);
   add_stage_table(page, r);
   add_gain_table(page, r);
-  if (!r.facts.empty()) page += "<h2>Run</h2>\n<div class=\"scroll\"><table>\n";
-  for (const auto& [name, value] : r.facts) {
+  auto facts = r.facts;
+  if (f.usable_cores > 0) facts.insert(facts.begin(), {"machine", machine_text(f)});
+  if (!facts.empty()) page += "<h2>Run</h2>\n<div class=\"scroll\"><table>\n";
+  for (const auto& [name, value] : facts) {
     page += "<tr>";
     add_cell(page, name);
     add_cell(page, value, "words");
     page += "</tr>\n";
   }
-  if (!r.facts.empty()) page += "</table></div>\n";
+  if (!facts.empty()) page += "</table></div>\n";
   return page + "</body></html>\n";
 }
 

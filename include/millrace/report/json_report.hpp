@@ -183,6 +183,7 @@ inline std::string json_report(const run_report& r) {
     out.open('{');
     out.add("workers", p.workers);
     out.add("samples_per_s", p.samples_per_s);
+    out.add("measured", p.measured);
     out.close('}');
   }
   out.close(']');

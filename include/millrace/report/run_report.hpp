@@ -18,6 +18,7 @@ struct run_report {
   struct point {
     std::size_t workers = 0;
     double samples_per_s = 0;
+    bool measured = false;
   };
   /// What a run before said that a change would bring, and what it brought.
   struct kept_prediction {
@@ -27,8 +28,8 @@ struct run_report {
 
   flow_figures figures{};
   verdict conclusion{};
-  std::vector<knob_gain> gains{};   ///< the largest first
-  std::vector<point> scaling{};   ///< predicted over numbers of workers
+  std::vector<knob_gain> gains{};   ///< the largest first, bounds behind what is firm
+  std::vector<point> scaling{};   ///< over numbers of workers; but for the run's own predicted
   std::vector<kept_prediction> kept{};
   timeline events{};
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
@@ -40,7 +41,9 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
   r.conclusion = judge(figures);
   const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
   r.gains = in_turns ? replayed_gains(figures) : gains_of(figures);
-  std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) { return a.gain > b.gain; });
+  std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) {
+    return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // of two equal ones the firm one
+  });
   const stage_figures* const work = figures.find(stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {
     const std::size_t most = std::max(figures.usable_cores, 2 * work->seats), step = (most + 7) / 8;
@@ -48,7 +51,7 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
     for (std::size_t w = 1; w <= most; w = w < step ? step : w + step)
       by_workers[w] = what_if(figures, {.workers = w}).samples_per_s;
     by_workers[work->seats] = figures.samples_per_s();   // measured, not predicted
-    for (const auto& [workers, rate] : by_workers) r.scaling.push_back({workers, rate});
+    for (const auto& [workers, rate] : by_workers) r.scaling.push_back({workers, rate, workers == work->seats});
   }
   r.figures = std::move(figures);
   r.events = std::move(events);

@@ -170,7 +170,7 @@ class flow_simulation {
       if (delivered_ >= m_.warm_up_batches)
         result_.events.deliveries.push_back({static_cast<std::int64_t>(now_), whole(waited), whole(takes),
                                              static_cast<std::size_t>(ready_batches()),
-                                             static_cast<std::size_t>(held_bytes_)});
+                                             static_cast<std::size_t>(held_bytes_), handed_out_});
       count_in("ready slots", static_cast<double>(ready_batches()));
       push(kind::step, 0, handed_out_++, takes);
     }

@@ -4,13 +4,15 @@
 //   p.line(points, "work");                  // a class of the page's style sheet gives the colour
 //   page += p.take();
 //
-// 440 units wide: on a phone its text stays readable, on a wide screen two stand side by side. Colours come from the
-// page alone, so that light and dark need no second chart. Errors: none; without an extent an axis ends at 1.
+// 440 units wide unless told: on a phone its text stays readable, on a wide screen three stand side by side. Colours
+// come from the page alone, so that light and dark need no second chart. Errors: none; without an extent an axis ends
+// at 1.
 #pragma once
 
 #include <millrace/report/format.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -48,7 +50,7 @@ class svg_plot {
     std::string title{}, x_label{}, y_label{};
     double x_least = 0, x_most = 1, y_most = 1;
     double left = 46;          ///< room for the marks of the y axis
-    double height = 220;
+    double width = 440, height = 220;
     bool y_marks = true;
     bool whole_x = false;      ///< no marks between whole numbers
   };
@@ -56,13 +58,13 @@ class svg_plot {
   explicit svg_plot(options o) : o_(std::move(o)) {
     if (!(o_.x_most > o_.x_least)) o_.x_most = o_.x_least + 1;
     if (!(o_.y_most > 0)) o_.y_most = 1;
-    out_ = "<svg viewBox=\"0 0 440 " + number(o_.height) + "\" role=\"img\" aria-label=\"" + escaped(o_.title) +
-           "\">\n";
+    out_ = "<svg viewBox=\"0 0 " + number(o_.width) + " " + number(o_.height) + "\" role=\"img\" aria-label=\"" +
+           escaped(o_.title) + "\">\n";
     axes();
   }
 
   double x(double value) const noexcept {
-    return o_.left + (value - o_.x_least) / (o_.x_most - o_.x_least) * (width - right - o_.left);
+    return o_.left + (value - o_.x_least) / (o_.x_most - o_.x_least) * (o_.width - right - o_.left);
   }
   double y(double value) const noexcept { return bottom() - value / o_.y_most * (bottom() - top); }
   double bottom() const noexcept { return o_.height - 34; }
@@ -106,7 +108,7 @@ class svg_plot {
 
   std::string take() { return std::move(out_) + "</svg>\n"; }
 
-  static constexpr double width = 440, right = 12, top = 10;
+  static constexpr double right = 12, top = 10;
 
  private:
   static std::string number(double value) { return fixed(value, 1); }
@@ -131,16 +133,15 @@ class svg_plot {
     if (o_.y_marks) {
       const double step = round_step(o_.y_most);
       for (double v = 0; v <= o_.y_most * 1.0001; v += step) {
-        rule(o_.left, y(v), width - right, y(v));
+        rule(o_.left, y(v), o_.width - right, y(v));
         text(o_.left - 5, y(v) + 4, mark(v, step), "end");
       }
     }
     const double step = std::max(round_step(o_.x_most - o_.x_least), o_.whole_x ? 1.0 : 0.0);
-    double first = 0;
-    while (first < o_.x_least) first += step;
-    for (double v = first; v <= o_.x_most * 1.0001; v += step) text(x(v), bottom() + 14, mark(v, step), "middle");
-    rule(o_.left, bottom(), width - right, bottom());
-    text(width - right, o_.height - 4, o_.x_label, "end");
+    for (double v = step * std::ceil(o_.x_least / step); v <= o_.x_most * 1.0001; v += step)
+      text(x(v), bottom() + 14, mark(v, step), "middle");
+    rule(o_.left, bottom(), o_.width - right, bottom());
+    text(o_.width - right, o_.height - 4, o_.x_label, "end");
     if (!o_.y_label.empty()) text(2, o_.height - 4, o_.y_label);
   }
 

@@ -5,10 +5,13 @@
 //   VERDICT  CPU-bound in decode: 1.63x below the next limit (step)
 //   ...
 //
-// Plain ASCII, at most 110 columns unless names are long; no colours. Errors: none. Threads: a pure function.
+// Plain ASCII, at most 110 columns unless a name is longer; no colours. Errors: none. Threads: a pure function.
 #pragma once
 
 #include <millrace/report/run_report.hpp>
+
+#include <map>
+#include <string_view>
 
 namespace millrace::inline MILLRACE_ABI {
 
@@ -24,6 +27,42 @@ inline std::string padded(std::string text, std::size_t width, bool right = fals
 inline std::string quantiles_text(const distribution& d) {
   return "p50 " + time_text(d.quantile(0.5)) + "  p95 " + time_text(d.quantile(0.95)) + "  p99 " +
          time_text(d.quantile(0.99));
+}
+
+/// "2.74 s, 184 batches of 24; 16 before them left out"
+inline std::string measured_text(const flow_figures& f) {
+  return time_text(static_cast<double>(f.wall_ns)) + ", " + whole(static_cast<double>(f.batches)) + " batches of " +
+         std::to_string(f.batch_samples) + "; " + whole(static_cast<double>(f.warm_up_batches)) +
+         " before them left out";
+}
+
+/// "16 usable cores, not throttled; threads that could run waited 12.4 ms for a core"
+inline std::string machine_text(const flow_figures& f) {
+  return std::to_string(f.usable_cores) + " usable cores, " +
+         (f.throttled_ns > 0 ? "throttled for " + time_text(static_cast<double>(f.throttled_ns)) : "not throttled") +
+         "; threads that could run waited " + time_text(static_cast<double>(f.run_delay_ns)) + " for a core";
+}
+
+/// `words` behind `line`; what goes beyond 110 columns goes on below, from `indent` on. Broken at blanks behind one of
+/// `marks`, or at any.
+inline std::string wrapped(std::string line, std::string_view words, std::size_t indent, std::string_view marks = "") {
+  std::string out;
+  while (!words.empty()) {
+    std::size_t blank = words.find(' ');
+    while (blank != std::string_view::npos && blank > 0 && !marks.empty() &&
+           marks.find(words[blank - 1]) == std::string_view::npos)
+      blank = words.find(' ', blank + 1);
+    const std::string_view word = words.substr(0, blank);
+    if (line.size() + word.size() > 110 && line.size() > indent) {
+      line.erase(line.find_last_not_of(' ') + 1);
+      out += line + "\n";
+      line = std::string(indent, ' ');
+    }
+    line += word;
+    if (blank != std::string_view::npos) line += ' ';
+    words.remove_prefix(blank == std::string_view::npos ? words.size() : blank + 1);
+  }
+  return out + line + "\n";
 }
 
 /// What else there is to say about a stage.
@@ -56,9 +95,7 @@ inline std::string text_report(const run_report& r) {
   const verdict& v = r.conclusion;
   std::string out = "VERDICT  " + v.sentence() + "\n";
   if (!v.advice.empty()) out += "         " + v.advice + "\n";
-  out += "measured   " + time_text(static_cast<double>(f.wall_ns)) + ", " + whole(static_cast<double>(f.batches)) +
-         " batches of " + std::to_string(f.batch_samples) + "; " + whole(static_cast<double>(f.warm_up_batches)) +
-         " before them left out\n";
+  out += "measured   " + measured_text(f) + "\n";
   out += "throughput " + whole(v.samples_per_s) + " samples/s, data wait " + percent(v.data_wait_share) + "\n";
   if (const stage_figures* const step = f.find(stage_kind::step)) {
     out += "step       " + quantiles_text(step->service_ns) + "\n";
@@ -78,8 +115,8 @@ inline std::string text_report(const run_report& r) {
       const double ns = s.service_ns.quantile(share);
       line += padded(ns > 0 ? time_text(ns) : "-", 10, true);
     }
-    if (const std::string remark = stage_remark(f, s); !remark.empty()) line += "  " + remark;
-    out += line + "\n";
+    const std::string remark = stage_remark(f, s);
+    out += remark.empty() ? line + "\n" : wrapped(line + "  ", remark, line.size() + 2, ",");
   }
   if (!f.queues.empty()) {
     out += "queues    ";
@@ -89,15 +126,24 @@ inline std::string text_report(const run_report& r) {
     out += "\n";
   }
   if (!r.gains.empty()) out += "what each change would bring (predicted; what limits then)\n";
-  for (const auto& k : r.gains)
-    out += " " + padded(k.change, 28) + padded((k.at_most && k.gain > 0 ? "<= " : "") + gain_text(k.gain), 12, true) +
+  std::map<std::string, std::string> nothing;   // by what limits then
+  for (const auto& k : r.gains) {
+    if (k.gain < 0.0005 && (k.at_most || k.remark.empty())) {
+      std::string& changes = nothing[k.next];
+      changes += (changes.empty() ? "" : "; ") + k.change;
+      continue;
+    }
+    out += " " + padded(k.change, 28) + padded((k.at_most ? "<= " : "") + gain_text(k.gain), 12, true) +
            "  " + k.next + (k.remark.empty() ? "" : "; " + k.remark) + "\n";
+  }
+  for (const auto& [next, changes] : nothing) out += wrapped(" +0.0 %, still " + next + ": ", changes, 3, ";");
   for (const auto& k : r.kept)
     out += " predicted before: " + k.change + " " + whole(k.predicted_samples_per_s) + " samples/s, measured " +
            whole(k.measured_samples_per_s) + "\n";
   if (!v.evidence.empty()) out += "evidence\n";
   for (const auto& e : v.evidence) out += " " + e + "\n";
-  for (const auto& [name, value] : r.facts) out += padded(name, 10) + " " + value + "\n";
+  if (f.usable_cores > 0) out += padded("machine", 10) + " " + machine_text(f) + "\n";
+  for (const auto& [name, value] : r.facts) out += wrapped(padded(name, 10) + " ", value, 11);
   return out;
 }
 

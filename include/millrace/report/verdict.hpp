@@ -11,7 +11,8 @@
 // the limits win, for with shallow rings all stages starve and block in turns; `agree` says so. But where the limit's
 // stage was busy less than 85 % of its time, and the walk's was neither busy nor idle, the time that nobody counted is
 // the walk's: then it wins. Two limits within 10 % of each other are balanced: speeding up one brings less than that.
-// Workers that got less than 95 % of the processor while they worked, by a quota or by neighbours, are CPU-starved.
+// Workers that got less than 95 % of the processor while they worked, by a quota or by neighbours, are CPU-starved,
+// unless the trainer, which is as slow, waits for less than 5 % of its time.
 // Reads of which storage gave under 5 % are a matter of the page cache. Reads are bound by bandwidth from 85 % of the
 // known ceiling on, or where reads slow each other down by a quarter or more (read_levels.hpp); else by latency.
 // Errors: fewer than 5 batches, or none with a trainer in it, give bound_by::unknown. Threads: a pure function.
@@ -160,7 +161,7 @@ inline void judge_working(const flow_figures& f, const stage_figures& s, verdict
     v.advice = "Give it more cores (a higher quota), or use fewer workers: more of them change nothing";
   } else if (v.cause == bound_cause::neighbours) {
     v.what = bound_by::cpu_starved;
-    v.evidence.push_back("workers that could run waited " + time_text(static_cast<double>(f.run_delay_ns)) +
+    v.evidence.push_back("threads that could run waited " + time_text(static_cast<double>(f.run_delay_ns)) +
                          " for a core");
     v.advice = "Other programs use the cores: add or reserve some; more workers change nothing";
   } else if (v.cause == bound_cause::waits) {
@@ -232,7 +233,7 @@ inline verdict judge(const flow_figures& f) {
   v.evidence.push_back(limits[chosen].name + " can do " + whole(limits[chosen].samples_per_s) + " samples/s; " +
                        whole(v.samples_per_s) + " were delivered");
   judge_stage(f, limits[chosen].stage, v);
-  if (v.what != bound_by::cpu_starved && v.margin < 1.10) {
+  if (v.margin < 1.10 && (v.what != bound_by::cpu_starved || v.data_wait_share < 0.05)) {
     v.what = bound_by::balanced;
     v.cause = bound_cause::none;
     v.where = limits[chosen].name;
