@@ -14,6 +14,9 @@
 
 #include <string>
 
+#if !__has_include(<simdjson.h>)
+#error "millrace: simdjson is not installed: apt-get install libsimdjson-dev"
+#endif
 #include <simdjson.h>
 
 namespace millrace::inline MILLRACE_ABI {
