@@ -69,7 +69,8 @@ def install(leg):
     flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
                     PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
     program = consumer / "with_cuda"
-    run_in_time(leg, "build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o", program])
+    run_in_time(leg, "build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o",
+                                                    program])
     libraries = ":".join(flag[2:] for flag in flags if flag.startswith("-L"))
     leg.run("run it", [program], LD_LIBRARY_PATH=libraries)
     leg.expect("a consumer through pkg-config, with CUDA", None)

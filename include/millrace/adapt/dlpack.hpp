@@ -6,8 +6,9 @@
 //   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
 //   auto back = mr::from_dlpack<float, 2>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column of a flow
 //
-// Out: row-major, with strides; bool goes as u8; a ragged column as two tensors, values and lengths. The batch moves into its tensors: its slot is released when the last
-// of them is gone, as kept_batch.hpp says, so a loop that keeps as many batches as there are slots finds no more.
+// Out: row-major, with strides; bool goes as u8; a ragged column as two tensors, values and lengths. The batch moves
+// into its tensors: its slot is released when the last of them is gone, as kept_batch.hpp says, so a loop that keeps as
+// many batches as there are slots finds no more.
 // In: row-major tensors of that element type and rank, of the host or a GPU; work on one of a GPU belongs behind the
 // stream that made it. Errors: setup_error for a tensor of another kind; it has been given back then. Threads: a
 // deleter may be called on any. Format: DLPack's DLManagedTensor, which versions 0.2 to 1.x share.
