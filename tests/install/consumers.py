@@ -43,6 +43,11 @@ def install(leg):
             leg.expect(f"a consumer through {how}", None)
         except StepFailed as problem:
             leg.expect(f"a consumer through {how}", str(problem))
+    told = leg.run("configure a Meson subproject of text alone", [
+        "meson", "setup", "--force-fallback-for=millrace", "-Dtext_only=true", "-Dmillrace:pictures=disabled",
+        consumer / "text_subproject", consumer], may_fail=True, PKG_CONFIG_PATH="")
+    leg.expect("text alone, as a subproject, asks for no libjpeg",
+               told if leg.returncode != 0 or "jpeg" in told else None)
     through_cmake(leg, prefix, consumer)
     try:
         run_in_time(leg, "build a consumer with copied headers", [
