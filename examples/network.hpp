@@ -13,7 +13,7 @@
 // Threads: one caller at a time; the work runs in the caller's oneTBB arena.
 #pragma once
 
-#include "network_file.hpp"
+#include "adam.hpp"
 #include "network_kernel.hpp"
 
 #include <millrace/base/random.hpp>
@@ -80,10 +80,7 @@ class basic_network {
     dense_at_ = at;
     dense_bias_at_ = at + features_ * options.classes;
     const std::size_t total = dense_bias_at_ + options.classes;
-    weights_.assign(total, 0);
-    gradient_.assign(total, 0);
-    moment_1_.assign(total, 0);
-    moment_2_.assign(total, 0);
+    learned_ = adam<Real>(total);
     millrace::draw random({.seed = options.seed});
     for (const auto& b : shape_) fill(random, b.weights_at, 9 * b.inputs * b.outputs, 9 * b.inputs);
     fill(random, dense_at_, features_ * options.classes, features_);
@@ -95,28 +92,13 @@ class basic_network {
     prepare_backward();
     const auto seen = run(pixels, labels, true);
     for (std::size_t c = 0; c < chunks_of(seen.samples); ++c)
-      for (std::size_t i = 0; i < gradient_.size(); ++i) gradient_[i] += chunks_[c]->gradient[i];
-    waiting_samples_ += seen.samples;
+      for (std::size_t i = 0; i < learned_.gradient.size(); ++i) learned_.gradient[i] += chunks_[c]->gradient[i];
+    learned_.samples += seen.samples;
     return seen;
   }
 
   /// One step of the optimiser, down the mean gradient of all samples since the last one.
-  void update(double rate) {
-    if (waiting_samples_ == 0) return;
-    constexpr double keep_1 = 0.9, keep_2 = 0.999;
-    ++updates_;
-    const double bias_1 = 1 - std::pow(keep_1, static_cast<double>(updates_));
-    const double bias_2 = 1 - std::pow(keep_2, static_cast<double>(updates_));
-    const auto scale = static_cast<Real>(1 / static_cast<double>(std::exchange(waiting_samples_, 0)));
-    const auto rate_1 = static_cast<Real>(rate / bias_1), unbias_2 = static_cast<Real>(1 / bias_2);
-    const auto decay = static_cast<Real>(1 - rate * options_.weight_decay);
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      const Real g = std::exchange(gradient_[i], Real{0}) * scale;
-      moment_1_[i] += (g - moment_1_[i]) * static_cast<Real>(1 - keep_1);
-      moment_2_[i] += (g * g - moment_2_[i]) * static_cast<Real>(1 - keep_2);
-      weights_[i] = weights_[i] * decay - rate_1 * moment_1_[i] / (std::sqrt(moment_2_[i] * unbias_2) + Real(1e-8));
-    }
-  }
+  void update(double rate) { learned_.update({.rate = rate, .weight_decay = options_.weight_decay}); }
 
   template <class Pixel>
   network_outcome step(pixels_view<Pixel> pixels, labels_view labels, double rate) {
@@ -134,39 +116,21 @@ class basic_network {
   millrace::tensor_view<const Real, 2> logits() const {
     return {.data = logits_.data(), .shape = {logits_.size() / options_.classes, options_.classes}, .name = "logits"};
   }
-  std::vector<Real>& weights() { return weights_; }
-  const std::vector<Real>& gradient() const { return gradient_; }   // summed over the samples since the last update()
+  std::vector<Real>& weights() { return learned_.weights; }
+  /// Summed over the samples since the last update().
+  const std::vector<Real>& gradient() const { return learned_.gradient; }
   /// In its place: a sum over that many samples, some of which other processes have seen.
   void set_gradient(std::span<const Real> sum, std::size_t samples) {
-    std::copy(sum.begin(), sum.end(), gradient_.begin());
-    waiting_samples_ = samples;
+    std::copy(sum.begin(), sum.end(), learned_.gradient.begin());
+    learned_.samples = samples;
   }
 
   /// Weights, optimiser and number of updates; load() goes on exactly from there, changes nothing where it throws, and
   /// gives back the note.
-  void save(const std::string& path, std::string_view note = {}) const {
-    std::vector<Real> state = weights_;
-    state.insert(state.end(), moment_1_.begin(), moment_1_.end());
-    state.insert(state.end(), moment_2_.begin(), moment_2_.end());
-    network_file::write(path, file_head(), {.values = std::as_bytes(std::span(state)), .note = note});
-  }
-  std::string load(const std::string& path) {
-    std::vector<Real> state(3 * weights_.size());
-    auto [updates, note] = network_file::read(path, file_head(), std::as_writable_bytes(std::span(state)));
-    set_state(state, updates);
-    return note;
-  }
+  void save(const std::string& path, std::string_view note = {}) const { learned_.save(path, file_head(), note); }
+  std::string load(const std::string& path) { return learned_.load(path, file_head()); }
   /// Weights and the optimiser's first and second moments, one after the other, after so many updates.
-  void set_state(const std::vector<Real>& state, std::uint64_t updates) {
-    updates_ = updates;
-    auto from = state.begin();
-    for (auto* part : {&weights_, &moment_1_, &moment_2_}) {
-      std::copy_n(from, weights_.size(), part->begin());
-      from += static_cast<std::ptrdiff_t>(weights_.size());
-    }
-    std::fill(gradient_.begin(), gradient_.end(), Real{0});
-    waiting_samples_ = 0;
-  }
+  void set_state(const std::vector<Real>& state, std::uint64_t updates) { learned_.set_state(state, updates); }
 
  private:
   static constexpr std::size_t blocks = 3, chunk_samples = 4;
@@ -197,7 +161,8 @@ class basic_network {
     const double deviation = std::sqrt(2.0 / static_cast<double>(fan_in));
     for (std::size_t i = 0; i < count; ++i) {
       const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
-      weights_[at + i] = static_cast<Real>(deviation * radius * std::cos(2 * std::numbers::pi * random.uniform()));
+      const double angle = 2 * std::numbers::pi * random.uniform();
+      learned_.weights[at + i] = static_cast<Real>(deviation * radius * std::cos(angle));
     }
   }
 
@@ -212,7 +177,7 @@ class basic_network {
     w->input_grad.assign(options_.side * options_.side * 32, 0);
     w->features.assign(features_, 0);
     w->features_grad.assign(features_, 0);
-    w->gradient.assign(weights_.size(), 0);
+    w->gradient.assign(learned_.weights.size(), 0);
     return w;
   }
 
@@ -226,7 +191,7 @@ class basic_network {
         for (std::size_t in = 0; in < b.inputs; ++in)
           for (std::size_t out = 0; out < b.outputs; ++out)
             turned_[i][((8 - tap) * b.outputs + out) * b.inputs + in] =
-                weights_[b.weights_at + (tap * b.inputs + in) * b.outputs + out];
+                learned_.weights[b.weights_at + (tap * b.inputs + in) * b.outputs + out];
     }
   }
 
@@ -276,10 +241,11 @@ class basic_network {
       // run of 3 x inputs numbers, and the next output's run begins `inputs` further.
       for (std::size_t y = 0; y < b.side; ++y) {
         Real* const out = &w.output[i][y * b.side * b.outputs];
-        for (std::size_t x = 0; x < b.side; ++x) std::copy_n(&weights_[b.bias_at], b.outputs, out + x * b.outputs);
+        for (std::size_t x = 0; x < b.side; ++x)
+          std::copy_n(&learned_.weights[b.bias_at], b.outputs, out + x * b.outputs);
         for (std::size_t tap = 0; tap < 3; ++tap)
           network_kernel::multiply_add<Real>({.out = out, .left = &w.input[i][(y + tap) * b.padded_row()],
-                                              .right = &weights_[b.weights_at + tap * 3 * b.inputs * b.outputs],
+                                              .right = &learned_.weights[b.weights_at + tap * 3 * b.inputs * b.outputs],
                                               .rows = b.side, .columns = b.outputs, .depth = 3 * b.inputs,
                                               .left_row = b.inputs, .left_depth = 1});
       }
@@ -287,8 +253,8 @@ class basic_network {
       pool(w, i);
     }
     Real* const out = &logits_[sample * options_.classes];
-    std::copy_n(&weights_[dense_bias_at_], options_.classes, out);
-    const Real* weight = &weights_[dense_at_];
+    std::copy_n(&learned_.weights[dense_bias_at_], options_.classes, out);
+    const Real* weight = &learned_.weights[dense_at_];
     for (std::size_t f = 0; f < features_; ++f)
       for (std::size_t c = 0; c < options_.classes; ++c) out[c] += w.features[f] * *weight++;
   }
@@ -338,7 +304,7 @@ class basic_network {
       Real back = 0;
       for (std::size_t c = 0; c < options_.classes; ++c) {
         w.gradient[dense_at_ + f * options_.classes + c] += w.features[f] * error[c];
-        back += weights_[dense_at_ + f * options_.classes + c] * error[c];
+        back += learned_.weights[dense_at_ + f * options_.classes + c] * error[c];
       }
       w.features_grad[f] = back;
     }
@@ -378,18 +344,16 @@ class basic_network {
   }
 
   network_file::head file_head() const {
-    return {.side = options_.side, .classes = options_.classes, .values_bytes = 3 * weights_.size() * sizeof(Real),
-            .updates = updates_};
+    return {.side = options_.side, .classes = options_.classes};
   }
 
   network_options options_;
   block_shape shape_[blocks];
   std::size_t features_ = 0, dense_at_ = 0, dense_bias_at_ = 0;
-  std::vector<Real> weights_, gradient_, moment_1_, moment_2_, logits_;
+  adam<Real> learned_;
+  std::vector<Real> logits_;
   std::vector<Real> turned_[blocks];
   std::vector<std::unique_ptr<workspace>> chunks_;
-  std::size_t waiting_samples_ = 0;
-  std::uint64_t updates_ = 0;
 };
 
 using network = basic_network<float>;

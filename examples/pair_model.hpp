@@ -11,7 +11,7 @@
 // setup_error for shapes and ids that do not fit, io_error and data_error from save and load.
 #pragma once
 
-#include "network_file.hpp"
+#include "adam.hpp"
 
 #include <millrace/base/random.hpp>
 #include <millrace/item/padded_view.hpp>
@@ -56,13 +56,10 @@ class pair_model {
         bias_at_(embedding_at_ + o.words * o.width),
         outer_at_(bias_at_ + o.width),
         outer_bias_at_(outer_at_ + o.width * o.answers),
-        weights_(outer_bias_at_ + o.answers),
-        gradient_(weights_.size()),
-        moment_1_(weights_.size()),
-        moment_2_(weights_.size()) {
+        learned_(outer_bias_at_ + o.answers) {
     millrace::draw random({.seed = o.seed});
     const auto fill = [&](std::size_t from, std::size_t to, double reach) {
-      for (std::size_t i = from; i < to; ++i) weights_[i] = static_cast<float>(random.uniform(-reach, reach));
+      for (std::size_t i = from; i < to; ++i) learned_.weights[i] = static_cast<float>(random.uniform(-reach, reach));
     };
     fill(0, embedding_at_, 1.7 / std::sqrt(static_cast<double>(pixels_)));
     fill(embedding_at_, bias_at_, 1);
@@ -80,40 +77,12 @@ class pair_model {
     return {.data = logits_.data(), .shape = {logits_.size() / options_.answers, options_.answers}, .name = "logits"};
   }
 
-  void update(double rate) {
-    if (waiting_samples_ == 0) return;
-    constexpr double keep_1 = 0.9, keep_2 = 0.999;
-    ++updates_;
-    const double bias_1 = 1 - std::pow(keep_1, static_cast<double>(updates_));
-    const double bias_2 = 1 - std::pow(keep_2, static_cast<double>(updates_));
-    const auto scale = static_cast<float>(1 / static_cast<double>(std::exchange(waiting_samples_, 0)));
-    const auto rate_1 = static_cast<float>(rate / bias_1), unbias_2 = static_cast<float>(1 / bias_2);
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      const float g = std::exchange(gradient_[i], 0.0F) * scale;
-      moment_1_[i] += (g - moment_1_[i]) * static_cast<float>(1 - keep_1);
-      moment_2_[i] += (g * g - moment_2_[i]) * static_cast<float>(1 - keep_2);
-      weights_[i] -= rate_1 * moment_1_[i] / (std::sqrt(moment_2_[i] * unbias_2) + 1e-8F);
-    }
-  }
-  std::uint64_t updates() const { return updates_; }
+  void update(double rate) { learned_.update({.rate = rate}); }
+  std::uint64_t updates() const { return learned_.updates(); }
 
   /// Weights and optimiser, behind an update; load() goes on exactly from there, and gives back the note.
-  void save(const std::string& path, std::string_view note) const {
-    std::vector<float> state;
-    for (const auto* part : {&weights_, &moment_1_, &moment_2_}) state.insert(state.end(), part->begin(), part->end());
-    network_file::write(path, file_head(), {.values = std::as_bytes(std::span(state)), .note = note});
-  }
-  std::string load(const std::string& path) {
-    std::vector<float> state(3 * weights_.size());
-    auto [updates, note] = network_file::read(path, file_head(), std::as_writable_bytes(std::span(state)));
-    updates_ = updates;
-    auto from = state.begin();
-    for (auto* part : {&weights_, &moment_1_, &moment_2_}) {
-      std::copy_n(from, weights_.size(), part->begin());
-      from += static_cast<std::ptrdiff_t>(weights_.size());
-    }
-    return note;
-  }
+  void save(const std::string& path, std::string_view note) const { learned_.save(path, file_head(), note); }
+  std::string load(const std::string& path) { return learned_.load(path, file_head()); }
 
  private:
   answers_seen run(pixels_view pixels, const words_view& words, answers_view answers, bool learn) {
@@ -137,7 +106,7 @@ class pair_model {
                                     "Make the model for the vocabulary of the data");
       run_row(pixels.host().subspan(i * pixels_, pixels_), query, {i, answer}, learn, seen);
     }
-    if (learn) waiting_samples_ += rows;
+    if (learn) learned_.samples += rows;
     return seen;
   }
 
@@ -149,18 +118,19 @@ class pair_model {
     const std::size_t width = options_.width, count = options_.answers;
     std::vector<float> input(pixels_), picture(width), text(width), error(count);
     for (std::size_t p = 0; p < pixels_; ++p) input[p] = static_cast<float>(pixels[p]) / 128 - 0.5F;
-    std::copy_n(&weights_[bias_at_], width, picture.begin());
+    std::copy_n(&learned_.weights[bias_at_], width, picture.begin());
     for (std::size_t p = 0; p < pixels_; ++p)
-      for (std::size_t h = 0; h < width; ++h) picture[h] += input[p] * weights_[p * width + h];
+      for (std::size_t h = 0; h < width; ++h) picture[h] += input[p] * learned_.weights[p * width + h];
     for (float& h : picture) h = std::tanh(h);
     const float share = query.empty() ? 0 : 1 / static_cast<float>(query.size());
     for (const std::uint32_t w : query)
-      for (std::size_t h = 0; h < width; ++h) text[h] += share * weights_[embedding_at_ + w * width + h];
+      for (std::size_t h = 0; h < width; ++h) text[h] += share * learned_.weights[embedding_at_ + w * width + h];
 
     float* const logits = &logits_[at.row * count];
-    std::copy_n(&weights_[outer_bias_at_], count, logits);
+    std::copy_n(&learned_.weights[outer_bias_at_], count, logits);
     for (std::size_t h = 0; h < width; ++h)
-      for (std::size_t a = 0; a < count; ++a) logits[a] += picture[h] * text[h] * weights_[outer_at_ + h * count + a];
+      for (std::size_t a = 0; a < count; ++a)
+        logits[a] += picture[h] * text[h] * learned_.weights[outer_at_ + h * count + a];
     const float highest = *std::max_element(logits, logits + count);
     float sum = 0;
     for (std::size_t a = 0; a < count; ++a) sum += error[a] = std::exp(logits[a] - highest);
@@ -171,29 +141,28 @@ class pair_model {
     if (!learn) return;
 
     error[at.answer] -= 1;
-    for (std::size_t a = 0; a < count; ++a) gradient_[outer_bias_at_ + a] += error[a];
+    for (std::size_t a = 0; a < count; ++a) learned_.gradient[outer_bias_at_ + a] += error[a];
     for (std::size_t h = 0; h < width; ++h) {
       float slope = 0;
       for (std::size_t a = 0; a < count; ++a) {
-        gradient_[outer_at_ + h * count + a] += picture[h] * text[h] * error[a];
-        slope += weights_[outer_at_ + h * count + a] * error[a];
+        learned_.gradient[outer_at_ + h * count + a] += picture[h] * text[h] * error[a];
+        slope += learned_.weights[outer_at_ + h * count + a] * error[a];
       }
-      for (const std::uint32_t w : query) gradient_[embedding_at_ + w * width + h] += slope * picture[h] * share;
+      for (const std::uint32_t w : query)
+        learned_.gradient[embedding_at_ + w * width + h] += slope * picture[h] * share;
       picture[h] = slope * text[h] * (1 - picture[h] * picture[h]);   // now its slope
-      gradient_[bias_at_ + h] += picture[h];
+      learned_.gradient[bias_at_ + h] += picture[h];
     }
     for (std::size_t p = 0; p < pixels_; ++p)
-      for (std::size_t h = 0; h < width; ++h) gradient_[p * width + h] += input[p] * picture[h];
+      for (std::size_t h = 0; h < width; ++h) learned_.gradient[p * width + h] += input[p] * picture[h];
   }
 
   network_file::head file_head() const {
-    return {.mark = 0x316c65646f6d7271U, .side = options_.side, .classes = options_.answers,
-            .values_bytes = 3 * weights_.size() * sizeof(float), .updates = updates_};
+    return {.mark = 0x316c65646f6d7271U, .side = options_.side, .classes = options_.answers};
   }
 
   pair_model_options options_;
   std::size_t pixels_, embedding_at_, bias_at_, outer_at_, outer_bias_at_;
-  std::vector<float> weights_, gradient_, moment_1_, moment_2_, logits_;
-  std::size_t waiting_samples_ = 0;
-  std::uint64_t updates_ = 0;
+  adam<float> learned_;
+  std::vector<float> logits_;
 };

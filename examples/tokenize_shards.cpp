@@ -18,8 +18,7 @@ void tokenize(command_line& args) {
   const auto patterns = args.rest();
   if (model.empty() || patterns.empty() || options.shard_tokens == 0) args.refuse("a model and texts are needed");
   for (const std::string& pattern : patterns)
-    for (auto& name : mr::detail::list_files(pattern, mr::detail::texts_of_a_folder))
-      options.texts.push_back(std::move(name));
+    for (auto& name : mr::list_texts(pattern)) options.texts.push_back(std::move(name));
   const mr::sentencepiece tokenizer(model);
   const std::uint64_t started = mr::steady_now_ns();
   const token_shards written = write_token_shards(options, tokenizer);

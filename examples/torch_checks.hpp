@@ -11,6 +11,7 @@
 #include <ATen/DLConvertor.h>   // brings a header of DLPack
 #include <millrace/adapt/dlpack.hpp>
 #include <millrace/adapt/torch.hpp>
+#include <millrace/item/ragged.hpp>
 #include <millrace/run/session.hpp>
 
 #include <algorithm>
@@ -24,6 +25,14 @@
 inline void require(bool holds, const std::string& promise) {
   if (!holds) throw millrace::data_error("this does not hold: " + promise, "");
 }
+
+/// A ragged column becomes two tensors, values and lengths.
+struct words_and_label {
+  millrace::ragged<std::uint32_t> words;
+  std::int64_t label;
+};
+using batch_of_words = millrace::batch_of<&words_and_label::words, &words_and_label::label>;
+static_assert(std::is_same_v<decltype(millrace::to_torch(std::declval<batch_of_words>())), std::array<at::Tensor, 3>>);
 
 template <class Start, class Expected>
 class torch_checks {

@@ -2,7 +2,7 @@
 // the caller's thread, on the workers, and done once before.
 //
 //   train_text                                     # the licences that every Debian has in /usr/share/common-licenses
-//   train_text --work data 'my-{0..9}.txt.gz'      # your own text, one document a line
+//   train_text --work data 'my-{0..9}.txt.gz'      # your own text, one document a line; or a folder of it
 //   train_text --every 32                          # a step 32 times as fast: it learns each 32nd token of a batch
 //
 // The tokenizer (SentencePiece, byte pairs) is trained on the same text first. Files go to WORK.
@@ -97,7 +97,7 @@ void program(command_line& args) {
   s.threads = args.number("--threads", s.threads);
   if (s.steps < 10) args.refuse("--steps is less than 10");
   for (const std::string& pattern : args.rest())
-    for (auto& name : mr::list_shards(pattern)) s.texts.push_back(std::move(name));
+    for (auto& name : mr::list_texts(pattern)) s.texts.push_back(std::move(name));
   if (s.texts.empty()) s.texts = licences();
   std::filesystem::create_directories(s.work);
 

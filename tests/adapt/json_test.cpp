@@ -3,6 +3,7 @@
 #include "../temporary_folder.hpp"
 
 #include <millrace/adapt/json.hpp>
+#include <millrace/item/record_builder.hpp>
 #include <millrace/text.hpp>
 
 #include <doctest/doctest.h>
@@ -38,6 +39,22 @@ TEST_CASE("a field by its name and by a pointer") {
   CHECK(find("text", R"({"text": ""})") == "");
   CHECK(find("/meta/0/name", R"({"meta": [{"name": "x"}]})") == "x");
   CHECK(find("/a~1b", R"({"a/b": "y"})") == "y");
+}
+
+TEST_CASE("of a record its field json") {
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  build.begin("train-0.tar", "dir/0001", 1536);
+  constexpr std::string_view document = R"({"text": "a"})";
+  build.add_field("txt", 1)[0] = std::byte{'b'};
+  std::memcpy(build.add_field("json", document.size()).data(), document.data(), document.size());
+  const mr::record r = build.finish();
+  mr::scratch memory;
+  CHECK(mr::json_field("text")(r, memory) == "a");
+  CHECK_THROWS_WITH_AS(mr::json_field("title")(r, memory), doctest::Contains("the field 'json' has no field 'title'"),
+                       mr::data_error);
+  using texts = decltype(mr::shards("corpus.tar") | mr::map(mr::json_field("text")));
+  static_assert(std::is_same_v<texts::item, std::string>);
 }
 
 TEST_CASE("what is no document, has no such field, or another type in it") {

@@ -3,6 +3,7 @@
 
 #include <millrace/adapt/dlpack.hpp>
 #include <millrace/device/best_device.hpp>
+#include <millrace/item/ragged.hpp>
 #include <millrace/run/copying_delivery.hpp>
 
 #include <optional>
@@ -14,10 +15,11 @@ namespace {
 
 struct item {
   std::array<float, 3> numbers;
+  mr::ragged<std::uint32_t> words;
   std::int64_t label;
 };
-using layout = mr::columns<&item::numbers, &item::label>;
-using batch = mr::batch_of<&item::numbers, &item::label>;
+using layout = mr::columns<&item::numbers, &item::words, &item::label>;
+using batch = mr::batch_of<&item::numbers, &item::words, &item::label>;
 constexpr std::size_t rows = 4;
 
 /// Batches as a session makes them, one at a time and on this thread.
@@ -25,19 +27,19 @@ class maker {
  public:
   maker(std::shared_ptr<mr::delivery> delivery, mr::stream_view stream)
       : delivery_(std::move(delivery)), stream_(stream) {
-    columns_.fix_shapes({}, rows);
+    columns_.fix_shapes(made(0), rows);
     delivery_->allocate({.host_slots = 2, .rows = rows, .batch_bytes = columns_.batch_bytes()});
   }
   batch next() {
     delivery_->host_slots().open_free();
     mr::scratch memory;
     for (std::size_t i = 0; i < rows; ++i) {
-      const auto n = static_cast<float>(number_ * rows + i);
-      const item one{.numbers = {n, n + 0.25F, n + 0.5F}, .label = static_cast<std::int64_t>(n)};
+      const item one = made(number_ * rows + i);
       const std::array<const item*, 1> items = {&one};
       columns_.render(items, delivery_->host_slots().data(number_), i, memory);
     }
-    delivery_->host_slots().rows_done(number_, rows);
+    delivery_->host_slots().rows_done(number_, rows,
+                                      [this](std::byte* base, std::size_t n) { return columns_.close(base, n); });
     delivery_->advance();   // starts the copy where there is one
     const auto got = delivery_->take(number_, false);
     REQUIRE(got.what == mr::slots::outcome::ready);
@@ -51,6 +53,15 @@ class maker {
   std::size_t leased() const { return delivery_->leased(); }
 
  private:
+  /// Its words are as many as its number leaves over by 4, and all that number.
+  static item made(std::uint64_t number) {
+    const auto n = static_cast<float>(number);
+    return {.numbers = {n, n + 0.25F, n + 0.5F},
+            .words = mr::ragged(std::vector<std::uint32_t>(number % 4, static_cast<std::uint32_t>(number)),
+                                {.max_length = 9, .padding = 77}),
+            .label = static_cast<std::int64_t>(number)};
+  }
+
   std::shared_ptr<mr::delivery> delivery_;
   const mr::stream_view stream_;
   layout columns_;
@@ -91,8 +102,10 @@ TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them 
   maker m = on_host();
   batch b = m.next();
   const auto numbers = b.get<&item::numbers>();
+  const auto [words, lengths] = b.get<&item::words>();
   const auto labels = b.get<&item::label>();
   auto tensors = mr::to_dlpack(std::move(b));
+  static_assert(tensors.size() == 4);
   CHECK_FALSE(b);
   CHECK_THROWS_AS(mr::to_dlpack(std::move(b)), mr::setup_error);
   const DLTensor& x = tensors[0]->dl_tensor;
@@ -103,16 +116,27 @@ TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them 
   REQUIRE(x.ndim == 2);
   CHECK(std::vector(x.shape, x.shape + 2) == std::vector<std::int64_t>{4, 3});
   CHECK(std::vector(x.strides, x.strides + 2) == std::vector<std::int64_t>{3, 1});
-  const DLTensor& y = tensors[1]->dl_tensor;
+  // Of a ragged column the values, padded to the longest row of the batch, then the lengths.
+  const DLTensor& padded = tensors[1]->dl_tensor;
+  CHECK(padded.data == words.data);
+  CHECK(std::vector(padded.shape, padded.shape + padded.ndim) == std::vector<std::int64_t>{4, 3});
+  CHECK(std::vector(words.data + 3, words.data + 9) == std::vector<std::uint32_t>{1, 77, 77, 2, 2, 77});
+  const DLTensor& counts = tensors[2]->dl_tensor;
+  CHECK(counts.data == lengths.data);
+  CHECK(counts.ndim == 1);
+  CHECK(counts.dtype.code == kDLInt);
+  CHECK(counts.dtype.bits == 32);
+  CHECK(std::vector(lengths.data, lengths.data + 4) == std::vector<std::int32_t>{0, 1, 2, 3});
+  const DLTensor& y = tensors[3]->dl_tensor;
   CHECK(y.data == labels.data);
   CHECK(y.ndim == 1);
   CHECK(y.dtype.code == kDLInt);
   CHECK(y.dtype.bits == 64);
 
   CHECK(m.leased() == 1);
-  tensors[0].reset();
+  for (const int gone : {0, 1, 3}) tensors[gone].reset();
   CHECK(m.leased() == 1);
-  DLManagedTensor* handed_over = tensors[1].release();
+  DLManagedTensor* handed_over = tensors[2].release();
   CHECK(m.leased() == 1);
   handed_over->deleter(handed_over);
   CHECK(m.leased() == 0);
@@ -122,7 +146,7 @@ TEST_CASE("dlpack: a tensor outlives the session that made it") {
   std::optional<maker> m(on_host());
   auto tensors = mr::to_dlpack(m->next());
   m.reset();
-  tensors[1].reset();
+  for (const int gone : {1, 2, 3}) tensors[gone].reset();
   const auto* numbers = static_cast<const float*>(tensors[0]->dl_tensor.data);
   for (std::size_t i = 0; i < rows; ++i) CHECK(numbers[3 * i + 1] == static_cast<float>(i) + 0.25F);
 }
@@ -195,9 +219,11 @@ TEST_CASE("dlpack: on a GPU the slot is written again only when the consumer's s
   const auto kept = contract::make_pinned(rows * 8);
   contract::held until(consumer);
   auto tensors = mr::to_dlpack(std::move(b), {.stream = mr::stream_view(static_cast<cudaStream_t>(consumer))});
-  CHECK(tensors[1]->dl_tensor.data == labels.data);
-  CHECK(tensors[1]->dl_tensor.device.device_type == kDLCUDA);
-  CHECK(tensors[1]->dl_tensor.device.device_id == 0);
+  CHECK(tensors[3]->dl_tensor.data == labels.data);
+  for (const auto& t : tensors) {
+    CHECK(t->dl_tensor.device.device_type == kDLCUDA);
+    CHECK(t->dl_tensor.device.device_id == 0);
+  }
   ok(cudaMemcpyAsync(kept.get(), labels.data, rows * 8, cudaMemcpyDeviceToHost, consumer));   // the consumer's work
   for (auto& t : tensors) t.reset();   // before that work has begun
   CHECK(m.leased() == 0);

@@ -34,7 +34,7 @@ class Text(unittest.TestCase):
             folder = pathlib.Path(folder)
             text, work = folder / "a.txt", folder / "work"
             write_text(text)
-            printed = run("train_text", "--work", work, "--vocabulary", 120, "--steps", 60, "--every", 4, text)
+            printed = run("train_text", "--work", work, "--vocabulary", 120, "--steps", 60, "--every", 4, folder)
             outcomes = OUTCOME.findall(printed)
             self.assertEqual([how for how, _, _ in outcomes], ["a", "b", "c"], printed)
             losses = [float(loss) for _, _, loss in outcomes]

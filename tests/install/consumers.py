@@ -1,7 +1,15 @@
 # The leg "install" of tests/run.sh: what is installed, and projects of others that use it.
+import pathlib
+import re
+import resource
 import shutil
+import subprocess
 
 from checks import ROOT, WARNINGS, StepFailed
+
+BUILD_SECONDS = 20   # of processor time, that a consumer may take at most
+ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "sentencepiece": "SentencePiece",
+            "torch": "LibTorch"}
 
 
 def install(leg):
@@ -30,14 +38,19 @@ def install(leg):
         try:
             leg.run(f"configure a consumer through {how}", ["meson", "setup", *options, build, consumer],
                     PKG_CONFIG_PATH="" if options else pkg_config_path)
-            leg.run("build it", ["ninja", "-C", build])
+            run_in_time(leg, "build it", ["ninja", "-C", build])
             leg.run("run it", [build / "consumer"])
             leg.expect(f"a consumer through {how}", None)
         except StepFailed as problem:
             leg.expect(f"a consumer through {how}", str(problem))
+    told = leg.run("configure a Meson subproject of text alone", [
+        "meson", "setup", "--force-fallback-for=millrace", "-Dtext_only=true", "-Dmillrace:pictures=disabled",
+        consumer / "text_subproject", consumer], may_fail=True, PKG_CONFIG_PATH="")
+    leg.expect("text alone, as a subproject, asks for no libjpeg",
+               told if leg.returncode != 0 or "jpeg" in told else None)
     through_cmake(leg, prefix, consumer)
     try:
-        leg.run("build a consumer with copied headers", [
+        run_in_time(leg, "build a consumer with copied headers", [
             "g++", *WARNINGS, f"-I{prefix / 'include'}", consumer / "consumer.cpp", "-ltbb", "-ljpeg", "-larchive",
             "-o", consumer / "copied"])
         leg.run("run it", [consumer / "copied"])
@@ -46,23 +59,70 @@ def install(leg):
         leg.expect("a consumer with a copy of the headers", str(problem))
     flags = leg.run("ask for the flags of text alone", ["pkg-config", "--cflags", "--libs", "millrace-text"],
                     PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
+    no_jpeg = without(folder / "no_jpeg", "jpeglib.h", "jerror.h", "turbojpeg.h")
     try:
-        leg.run("build a consumer of text alone", ["g++", *WARNINGS, consumer / "text_consumer.cpp", *flags, "-o",
-                                                   consumer / "text"])
+        run_in_time(leg, "build a consumer of text alone", ["g++", *WARNINGS, *no_jpeg, consumer / "text_consumer.cpp",
+                                                            *flags, "-o", consumer / "text"])
         leg.run("run it", [consumer / "text"])
         linked = leg.run("what it is linked to", ["ldd", consumer / "text"])
         leg.expect("a consumer of text alone, without libjpeg", linked if "jpeg" in linked else None)
     except StepFailed as problem:
         leg.expect("a consumer of text alone, without libjpeg", str(problem))
+    says_what_is_missing(leg, folder, prefix)
     if not (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
         return leg.skip("a consumer through pkg-config, with CUDA", "the CUDA toolkit is not there")
     flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
                     PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
     program = consumer / "with_cuda"
-    leg.run("build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o", program])
+    run_in_time(leg, "build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o",
+                                                    program])
     libraries = ":".join(flag[2:] for flag in flags if flag.startswith("-L"))
     leg.run("run it", [program], LD_LIBRARY_PATH=libraries)
     leg.expect("a consumer through pkg-config, with CUDA", None)
+
+
+def run_in_time(leg, what, command):
+    """As leg.run(), in the time that a consumer's build may take."""
+    def spent():
+        of_all = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return of_all.ru_utime + of_all.ru_stime
+    before = spent()
+    leg.run(what, command)
+    seconds = spent() - before
+    leg.write(f"{what}: {seconds:.1f} s of processor time")
+    if seconds > BUILD_SECONDS:
+        raise StepFailed(f"{what}: {seconds:.0f} s of processor time, more than {BUILD_SECONDS}")
+
+
+def without(folder, *hidden):
+    """Flags with which g++ finds what it always finds, but for these headers or folders of them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    told = subprocess.run(["g++", "-E", "-v", "-x", "c++", "/dev/null"], capture_output=True, text=True).stderr
+    flags = ["-nostdinc", "-nostdinc++"]
+    for place in re.search(r"<\.\.\.> search starts here:\n(.*?)End of search", told, re.DOTALL)[1].split():
+        links = folder / str(len(flags))
+        links.mkdir(parents=True)
+        for entry in pathlib.Path(place).iterdir():
+            if entry.name not in hidden:
+                (links / entry.name).symlink_to(entry)
+        flags += ["-isystem", links]
+    return flags
+
+
+def says_what_is_missing(leg, folder, prefix):
+    """Who compiles without a library is told which, and what package has it, before the compiler misses a header."""
+    nothing = without(folder / "nothing", "ATen", "archive.h", "dlpack", "jpeglib.h", "oneapi", "opencv2",
+                      "sentencepiece_processor.h", "simdjson.h")
+    wanted = {"io/archive.hpp": "libarchive", "run/executor.hpp": "oneTBB", "image/libjpeg.hpp": "libjpeg"}
+    wanted |= {f"adapt/{name}.hpp": library for name, library in ADAPTERS.items()}
+    for header, library in wanted.items():
+        includer = folder / "includer.cpp"
+        includer.write_text(f"#include <millrace/{header}>\n")
+        told = leg.run(f"include {header} without {library}", [
+            "g++", "-std=c++20", "-E", *nothing, f"-I{prefix / 'include'}", includer, "-o", "/dev/null"], may_fail=True)
+        errors = [line for line in told.splitlines() if "error: " in line]
+        leg.expect(f"{header} says that {library} is missing", None if len(errors) in (1, 2) and re.search(
+            rf'#error "millrace: {library} is not installed.*apt-get install lib', errors[0]) else told)
 
 
 def through_cmake(leg, prefix, consumer):
@@ -71,7 +131,7 @@ def through_cmake(leg, prefix, consumer):
     configure = ["cmake", "-S", consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Debug"]
     try:
         leg.run("configure a consumer through CMake", configure)
-        leg.run("build it", ["cmake", "--build", build])
+        run_in_time(leg, "build it", ["cmake", "--build", build])
         leg.run("run it", [build / "consumer"])
         leg.expect("a consumer through CMake", None)
     except StepFailed as problem:
@@ -80,5 +140,9 @@ def through_cmake(leg, prefix, consumer):
     told = leg.run("configure it without libjpeg", [*configure, *lacks], may_fail=True)
     leg.expect("CMake says what is missing", None if leg.returncode != 0 and
                "needs JPEG, which is not installed: apt-get install libjpeg-dev" in " ".join(told.split()) else told)
-    told = leg.run("configure text alone without libjpeg", [*configure, *lacks, "-DTEXT_ONLY=ON"], may_fail=True)
+    told = leg.run("configure text alone without libjpeg", [*configure, *lacks, "-DCOMPONENT=text"], may_fail=True)
     leg.expect("text alone needs no libjpeg of CMake", told if leg.returncode != 0 else None)
+    if (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
+        told = leg.run("configure it with CUDA", [*configure, "-B", consumer / "cmake_cuda", "-DCOMPONENT=cuda"],
+                       may_fail=True)
+        leg.expect("CMake's component cuda", told if leg.returncode != 0 else None)

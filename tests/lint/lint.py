@@ -178,7 +178,10 @@ def macros(tree):
             if not re.search(rf"^\s*#\s*undef\s+{found[1]}\b", rest, re.MULTILINE):
                 yield path, number, f"the macro {found[1]} is left behind"
         if "__has_include" in line:
-            yield path, number, "__has_include: the build says what is there"
+            lines = tree.headers[path].splitlines()[number - 1:number + 2]
+            if not (re.match(r"#if !__has_include\(<\S+>\)$", lines[0]) and lines[2] == "#endif" and
+                    lines[1].startswith('#error "millrace: ')):
+                yield path, number, "__has_include: the build says what is there; only an #error may ask"
 
 
 def mutable_state(tree):

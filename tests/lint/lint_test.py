@@ -69,7 +69,8 @@ PLANTS = {
                {"tests/base/long_test.cpp": "int x();\n" * 401}],
     "macros": [under("base/m.hpp", "#define MILLRACE_CHECK(x) x"), under("base/m.hpp", "#  define LOCAL 1"),
                under("base/m.hpp", "#undef LATE\n#define LATE"),
-               under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif")],
+               under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif"),
+               under("base/m.hpp", "#if !__has_include(<cuda.h>)\nstruct other;\n#endif")],
     "mutable_state": [under("base/s.hpp", line) for line in (
         "inline int counter = 0;", "static std::atomic<int> counter{0};", "int counter = 0;", "std::string name;",
         "thread_local int depth = 0;", "  static int calls = 0;", "  static std::vector<int> seen;",

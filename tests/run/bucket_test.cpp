@@ -17,7 +17,8 @@ namespace mr = millrace;
 namespace {
 
 constexpr std::uint32_t padding = 999;
-constexpr std::int64_t too_long = 1540;   // the number of a sample that is an error
+constexpr std::int64_t too_long = 1540;   // the number of a sample that is an error,
+std::atomic<bool> mended{false};          // or was one
 
 struct sentence {
   mr::ragged<std::uint32_t> words;
@@ -27,7 +28,8 @@ struct sentence {
 
 std::vector<std::uint32_t> words_of(std::int64_t number) {
   mr::draw random({.seed = 3, .epoch = 0, .sample = static_cast<std::uint64_t>(number), .stage = 0});
-  std::vector<std::uint32_t> words(number == too_long ? 65 : random.below(random.chance(0.8) ? 12 : 65));
+  const std::size_t count = random.below(random.chance(0.8) ? 12 : 65);
+  std::vector<std::uint32_t> words(number == too_long && !mended ? 65 : count);
   for (auto& w : words) w = static_cast<std::uint32_t>(random.bits());
   return words;
 }
@@ -235,6 +237,30 @@ TEST_CASE("each bucket is a batch when it is full, and what is left over goes to
   got.pop_back();
   CHECK(got == expected);
   CHECK(seen == 333);
+}
+
+TEST_CASE("what the buckets hold when a sample fails comes once the data are mended, as it would have") {
+  const settings s{.parts = {1600}};
+  mended = true;
+  const trace whole = run(s, quiet(2));
+  mended = false;
+  std::size_t batches = 0, samples = 0;
+  mr::session_options options = quiet(2);
+  const auto train = [&] {
+    mr::session session{flow_of(s), options};
+    for (auto& b : session) {
+      const auto numbers = b.get<&sentence::number>().host();
+      REQUIRE(std::ranges::equal(numbers, whole.batches.at(batches++)));
+      samples += b.size();
+      options.resume = mr::to_text(b.position());
+    }
+  };
+  CHECK_THROWS_AS(train(), mr::data_error);
+  CHECK(samples < too_long - 7);   // some of those before it are held
+  mended = true;
+  const trace rest = run(s, options);
+  mended = false;
+  check_rest(rest, whole, batches - 1);
 }
 
 TEST_CASE("errors name the sample, come behind all batches before them, and no run stands still for them") {

@@ -1,3 +1,4 @@
+#include <millrace/base/clock.hpp>
 #include <millrace/sync/doorbell.hpp>
 #include <millrace/sync/fifo.hpp>
 #include <millrace/sync/item_ring.hpp>
@@ -81,4 +82,23 @@ TEST_CASE("a sleeper is woken by every change it waits for") {
   }
   other.join();
   CHECK(turn.load() == 10'000);
+}
+
+TEST_CASE("a sleeper that will not wait for ever is woken by what it waits for, and without it when its time is up") {
+  mr::doorbell bell;
+  std::atomic<bool> news{false};
+  const auto seconds_slept = [&](std::uint64_t time_ns) {
+    const std::uint64_t start = mr::steady_now_ns();
+    bell.wait_at_most(time_ns, [&] { return news.load(); });
+    return 1e-9 * static_cast<double>(mr::steady_now_ns() - start);
+  };
+  CHECK(seconds_slept(5'000'000) >= 0.005);
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    news.store(true);
+    bell.ring();
+  });
+  CHECK(seconds_slept(60'000'000'000) < 50);
+  other.join();
+  CHECK(seconds_slept(60'000'000'000) < 50);
 }

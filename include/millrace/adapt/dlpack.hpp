@@ -6,8 +6,9 @@
 //   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
 //   auto back = mr::from_dlpack<float, 2>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column of a flow
 //
-// Out: row-major, with strides; bool goes as u8. The batch moves into its tensors: its slot is released when the last
-// of them is gone, as kept_batch.hpp says, so a loop that keeps as many batches as there are slots finds no more.
+// Out: row-major, with strides; bool goes as u8; a ragged column as two tensors, values and lengths. The batch moves
+// into its tensors: its slot is released when the last of them is gone, as kept_batch.hpp says, so a loop that keeps as
+// many batches as there are slots finds no more.
 // In: row-major tensors of that element type and rank, of the host or a GPU; work on one of a GPU belongs behind the
 // stream that made it. Errors: setup_error for a tensor of another kind; it has been given back then. Threads: a
 // deleter may be called on any. Format: DLPack's DLManagedTensor, which versions 0.2 to 1.x share.
@@ -16,6 +17,9 @@
 #include <millrace/adapt/kept_batch.hpp>
 
 #ifndef DLPACK_DLPACK_H_
+#if !__has_include(<dlpack/dlpack.h>)
+#error "millrace: DLPack is not installed: apt-get install libdlpack-dev, or include another library's copy first"
+#endif
 #include <dlpack/dlpack.h>
 #endif
 
@@ -147,13 +151,13 @@ dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
   return dlpack_array<T, N>(std::move(tensor));
 }
 
-/// All columns, in the order of batch<...>.
+/// A std::array of all columns, in the order of batch<...>; of a ragged one its values, then its lengths.
 template <auto... Members>
-std::array<dlpack_tensor, sizeof...(Members)> to_dlpack(batch_of<Members...>&& b,
-                                                        const consumer_options& consumer = {}) {
+auto to_dlpack(batch_of<Members...>&& b, const consumer_options& consumer = {}) {
   const auto kept = detail::keep(std::move(b), consumer);
-  const int ordinal = kept->device_ordinal();
-  return {detail::export_dlpack(kept->template get<Members>(), ordinal, kept)...};
+  return std::apply(
+      [&](const auto&... views) { return std::array{detail::export_dlpack(views, kept->device_ordinal(), kept)...}; },
+      detail::tensors_of(*kept));
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -1,7 +1,8 @@
-// One text field of a JSON document, out of lines or of a record's field. Opt-in: needs simdjson (libsimdjson-dev).
+// One text field of a JSON document, out of lines or of records. Opt-in: needs simdjson (libsimdjson-dev).
 //
 //   #include <millrace/adapt/json.hpp>                                  // link with -lsimdjson
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz") | mr::map(mr::json_field("text")) | mr::map(tokenize) | ...
+//   auto same = mr::shards("corpus-{000..099}.tar") | mr::map(mr::json_field("text")) | ...      // of the field "json"
 //   std::string caption = mr::json_field("/meta/caption")(r["json"], scratch);      // a JSON pointer (RFC 6901)
 //
 // Gives the field as UTF-8, with its escapes resolved. Errors: data_error for what is no whole JSON document, for a
@@ -14,17 +15,21 @@
 
 #include <string>
 
+#if !__has_include(<simdjson.h>)
+#error "millrace: simdjson is not installed: apt-get install libsimdjson-dev"
+#endif
 #include <simdjson.h>
 
 namespace millrace::inline MILLRACE_ABI {
 
-/// What takes the field out of each line; made by json_field_of() or by name.
+/// What takes the field out of each line, or of each record's field "json".
 class json_field {
  public:
   /// `name` of a field of the outermost object, or a JSON pointer if it begins with '/'.
   explicit json_field(std::string name) : name_(std::move(name)) {}
 
   std::string operator()(const line& one, scratch& memory) const { return find(one.text(), memory, one.field()); }
+  std::string operator()(const record& one, scratch& memory) const { return (*this)(one["json"], memory); }
   std::string operator()(const bytes& field, scratch& memory) const { return find(field.text(), memory, field); }
 
  private:

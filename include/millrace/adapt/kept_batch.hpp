@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -27,6 +28,16 @@ std::shared_ptr<const batch_of<Members...>> keep(batch_of<Members...>&& b, const
   if (!b) throw setup_error("an empty batch was to become tensors", "It was released or moved before");
   if (consumer.stream && consumer.stream->handle != b.stream().handle) b.also_used_on(*consumer.stream);
   return std::make_shared<const batch_of<Members...>>(std::move(b));
+}
+
+/// A view for each tensor that a batch becomes: one of each column, but of a ragged one its values, then its lengths.
+template <auto... Members>
+auto tensors_of(const batch_of<Members...>& b) {
+  const auto views = []<class View>(const View& column) {
+    if constexpr (requires { column.lengths; }) return std::tuple(column.values, column.lengths);
+    else return std::tuple(column);
+  };
+  return std::tuple_cat(views(b.template get<Members>())...);
 }
 
 }  // namespace detail

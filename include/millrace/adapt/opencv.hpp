@@ -20,6 +20,9 @@
 #include <string>
 #include <utility>
 
+#if !__has_include(<opencv2/core.hpp>)
+#error "millrace: OpenCV is not installed (apt-get install libopencv-core-dev), or -I/usr/include/opencv4 is missing"
+#endif
 #include <opencv2/core.hpp>
 
 namespace millrace::inline MILLRACE_ABI {

@@ -17,6 +17,9 @@
 #include <string_view>
 #include <vector>
 
+#if !__has_include(<sentencepiece_processor.h>)
+#error "millrace: SentencePiece is not installed: apt-get install libsentencepiece-dev"
+#endif
 #include <sentencepiece_processor.h>
 
 namespace millrace::inline MILLRACE_ABI {

@@ -3,7 +3,8 @@
 //
 //   #include <millrace/adapt/torch.hpp>
 //   for (auto& b : run) {
-//     auto [pixels, labels] = mr::to_torch(std::move(b));               // at::Tensor, one for each column
+//     auto [pixels, labels] = mr::to_torch(std::move(b));               // at::Tensor, one for each column; two for a
+//                                                                       // ragged one: values, lengths
 //     auto loss = criterion(model(pixels.permute({0, 3, 1, 2}).to(torch::kFloat32).div_(255)), labels);
 //     ...
 //   }                                                                   // both gone: the slot is free again
@@ -21,6 +22,9 @@
 
 #include <millrace/adapt/kept_batch.hpp>
 
+#if !__has_include(<ATen/ops/from_blob.h>)
+#error "millrace: LibTorch is not installed: apt-get install libtorch-dev, or name a PyTorch's include folder by -I"
+#endif
 #include <ATen/ops/from_blob.h>
 
 #include <array>
@@ -60,12 +64,13 @@ at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_
 
 }  // namespace detail
 
-/// All columns, in the order of batch<...>.
+/// A std::array of all columns, in the order of batch<...>; of a ragged one its values, then its lengths.
 template <auto... Members>
-std::array<at::Tensor, sizeof...(Members)> to_torch(batch_of<Members...>&& b, const consumer_options& consumer = {}) {
+auto to_torch(batch_of<Members...>&& b, const consumer_options& consumer = {}) {
   const auto kept = detail::keep(std::move(b), consumer);
-  const int ordinal = kept->device_ordinal();
-  return {detail::export_torch(kept->template get<Members>(), ordinal, kept)...};
+  return std::apply(
+      [&](const auto&... views) { return std::array{detail::export_torch(views, kept->device_ordinal(), kept)...}; },
+      detail::tensors_of(*kept));
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -10,6 +10,9 @@
 
 #include <millrace/base/error.hpp>
 
+#if !__has_include(<cuda_runtime_api.h>)
+#error "millrace: MILLRACE_CUDA is set, and the CUDA toolkit is not installed, or not where -I looks"
+#endif
 #include <cuda_runtime_api.h>
 
 namespace millrace::inline MILLRACE_ABI::detail {

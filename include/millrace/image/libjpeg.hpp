@@ -53,6 +53,9 @@
 #define UINT8 millrace_libjpeg_u8
 #define UINT16 millrace_libjpeg_u16
 
+#if !__has_include(<jpeglib.h>)
+#error "millrace: libjpeg is not installed: apt-get install libjpeg-dev; millrace/text.hpp alone needs none"
+#endif
 #include <jpeglib.h>
 
 #include <jerror.h>

@@ -15,6 +15,9 @@
 #include <new>
 #include <string>
 
+#if !__has_include(<archive.h>)
+#error "millrace: libarchive is not installed: apt-get install libarchive-dev"
+#endif
 #include <archive.h>
 #include <archive_entry.h>
 

@@ -76,11 +76,14 @@ class lines_source {
   std::shared_ptr<read_meter> reads_;
 };
 
-/// `names` is one pattern, or a list.
+/// The files that lines() reads, in its order; `names` is one pattern, or a list.
+template <class Names>
+std::vector<std::string> list_texts(const Names& names) {
+  return detail::list_files(names, detail::texts_of_a_folder);
+}
 template <class Names>
 auto lines(const Names& names, const lines_options& options = {}) {
-  return flow<line, lines_source>{
-      {}, lines_source(detail::list_files(names, detail::texts_of_a_folder), options), options.seed};
+  return flow<line, lines_source>{{}, lines_source(list_texts(names), options), options.seed};
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

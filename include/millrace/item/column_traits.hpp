@@ -14,6 +14,7 @@
 #include <concepts>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -164,6 +165,12 @@ constexpr auto spell_member() {
 }
 template <auto M>
 inline constexpr auto member_spelling = spell_member<M>();
+
+/// As errors name it: "the column example::pixels".
+template <auto M>
+std::string named_column() {
+  return std::string("the column ") + member_spelling<M>.data();
+}
 
 }  // namespace detail
 

@@ -172,8 +172,8 @@ class columns {
     if constexpr (is_ragged<M>) {
       place.options = (first.*M).options();
       if (place.shape[0] == 0)
-        throw data_error("the column " + std::string(detail::member_spelling<M>.data()) + " is ragged, and the first "
-                         "sample of the run says nothing of its rows",
+        throw data_error(detail::named_column<M>() +
+                             " is ragged, and the first sample of the run says nothing of its rows",
                          "Make it with ragged(elements, {.max_length = n})");
       place.lengths_at_bytes = add_bytes(rows_ * sizeof(std::int32_t));
       if (!place.options.fixed) return;
@@ -246,12 +246,12 @@ class columns {
     const auto shape = traits::shape(one.*M);
     if constexpr (is_ragged<M>)
       if (const auto& o = (one.*M).options(); !(o == place.options))
-        throw data_error("the column " + std::string(detail::member_spelling<M>.data()) + " has " + o.describe() +
-                             " here, but " + place.options.describe() + " in the first sample of the run",
+        throw data_error(detail::named_column<M>() + " has " + o.describe() + " here, but " +
+                             place.options.describe() + " in the first sample of the run",
                          "Give all samples the same ragged_options");
     if (shape == place.shape) return;
-    throw data_error("the column " + std::string(detail::member_spelling<M>.data()) + " has shape " + to_string(shape) +
-                         " here, but " + to_string(place.shape) + " in the first sample of the run",
+    throw data_error(detail::named_column<M>() + " has shape " + to_string(shape) + " here, but " +
+                         to_string(place.shape) + " in the first sample of the run",
                      "Bring every sample to one shape in map(), for instance by a crop or resize to a fixed size; what "
                      "varies in length can be mr::ragged");
   }

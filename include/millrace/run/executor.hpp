@@ -16,6 +16,9 @@
 // oneTBB 2021.8 includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest would add an eighth to
 // what this library costs g++. So the guard of GCC's <immintrin.h> counts as set for as long as oneTBB is read: whoever
 // includes that header later gets it all. Versions that this was not tried with are left alone.
+#if !__has_include(<oneapi/tbb/version.h>)
+#error "millrace: oneTBB is not installed: apt-get install libtbb-dev"
+#endif
 #include <oneapi/tbb/version.h>
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && TBB_VERSION_MAJOR == 2021 && \
     TBB_VERSION_MINOR <= 8 && !defined(_IMMINTRIN_H_INCLUDED)

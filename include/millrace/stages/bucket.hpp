@@ -13,8 +13,9 @@
 // most flush_every samples, and the shards that the shuffle window spans. Several ranks need epoch_batches, which gives
 // each so many batches; they hold each rank's own samples, so rows and lengths differ between ranks, and a mean over
 // all ranks has to be divided by the sum of their sizes.
-// Held: fewer samples than all buckets have rows. Errors: setup_error for options; data_error for a length above the
-// last boundary. Threads: one of its own.
+// Held: fewer samples than all buckets have rows. Those that are held when a sample fails are not delivered: short
+// batches in their place would be none that the run without the failure has. A run that is resumed reads them again.
+// Errors: setup_error for options; data_error for a length above the last boundary. Threads: one of its own.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -93,9 +94,8 @@ class bucketing {
   bucket& bucket_of(std::size_t length) {
     for (bucket& b : buckets_)
       if (length <= b.boundary) return b;
-    throw data_error("the column " + std::string(member_spelling<Column>.data()) + " has length " +
-                         std::to_string(length) + ", more than the last boundary of bucket(), " +
-                         std::to_string(buckets_.back().boundary),
+    throw data_error(named_column<Column>() + " has length " + std::to_string(length) +
+                         ", more than the last boundary of bucket(), " + std::to_string(buckets_.back().boundary),
                      "Add a boundary, or have ragged_options truncate what is longer");
   }
 

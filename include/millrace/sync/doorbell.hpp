@@ -5,13 +5,14 @@
 //
 // The condition is looked at again after every ring, and never missed: it must read what the others change through
 // seq_cst atomics or a lock, and must neither ring nor throw. Any number of sleepers; ring() wakes all, ring_one() one.
-// No time-outs, no polling.
+// No polling; wait_at_most() is for who would rather come late than be woken for every bit of news.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
 #include <atomic>
-#include <condition_variable>
+#include <condition_variable>   // and the durations that wait_for takes; <chrono> adds a calendar
+#include <cstdint>
 #include <mutex>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -38,6 +39,14 @@ class doorbell {
     std::unique_lock lock(mutex_);
     sleepers_.fetch_add(1);
     rung_.wait(lock, condition);
+    sleepers_.fetch_sub(1);
+  }
+  template <class Condition>
+  void wait_at_most(std::uint64_t time_ns, const Condition& condition) {
+    if (condition()) return;
+    std::unique_lock lock(mutex_);
+    sleepers_.fetch_add(1);
+    rung_.wait_for(lock, std::chrono::nanoseconds(time_ns), condition);
     sleepers_.fetch_sub(1);
   }
 
