@@ -75,6 +75,7 @@ TEST_CASE("coefficients go where the zigzag has them, two blocks side by side") 
   CHECK(detail::coefficient_order[35] == 16 * 7 + 0);
   CHECK(detail::coefficient_order[63] == 16 * 7 + 7);
   for (std::size_t k = 64; k < 256; ++k) CHECK(detail::coefficient_order[k] == 128);
+  CHECK(reinterpret_cast<std::uintptr_t>(detail::coefficient_order.data()) % 256 == 0);   // the loops count on it
 }
 
 TEST_CASE("the loops give what decoding symbol by symbol gives, whatever the bits and the partner") {

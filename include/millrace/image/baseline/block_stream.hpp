@@ -165,7 +165,7 @@ struct live_stream {
   std::uintptr_t bit;
   const void* table;
   block_slot* slot;
-  const std::uint8_t* place;   // the next coefficient's in coefficient_order: for k, which needs no register then
+  const std::uint8_t* place;   // in coefficient_order, of coefficient k: its number and its order in one register
 
   [[gnu::always_inline]] explicit live_stream(const block_stream& s) noexcept
       : window(0), bit(s.bit), table(s.table), slot(s.slot), place(coefficient_order.data() + s.k) {}
