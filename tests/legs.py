@@ -1,7 +1,9 @@
-# The legs of tests/run.sh, in the order in which they run. Each is a function that is given a Leg, runs steps and
+# The legs of tests/run.sh, in the order in which they start: two at a time, the long ones first, so that one compiles
+# while the other waits, links or runs something long alone. Each is a function that is given a Leg, runs steps and
 # counts what passed; a new one is a function more in LEGS. Its docstring is what `sh tests/run.sh --help` prints.
 #
-# Every step writes to build/logs/LEG.log; a leg that fails prints the end of it and the command that repeats the leg.
+# Every line that is printed begins with its leg. Every step writes to build/logs/LEG.log; a leg that fails prints the
+# end of it and the command that repeats the leg.
 import json
 import os
 import pathlib
@@ -10,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -18,14 +21,17 @@ from checks import COMPILERS, JOBS, ROOT, WARNINGS, StepFailed, launcher, librar
 from install.consumers import install
 
 BUILD = ROOT / "build"
-STEP_LIMIT_SECONDS = 900
-PROGRESS_SECONDS = 10
-SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "-Doptimization=0",
-             "-Ddebug=false", "-Db_lundef=false"]
+LEGS_AT_ONCE = 2
+STEP_LIMIT_SECONDS = 1800   # beside another leg
+PROGRESS_SECONDS = 15
+SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=disabled", "-Dbench=disabled",
+             "-Doptimization=0", "-Ddebug=false", "-Db_lundef=false"]
 # What these do with memory, the other units do as well.
 ARITHMETIC_UNITS = [f"unit_{name}" for name in "allocation examples plan report resume".split()]
 THREADED_UNITS = [f"unit_{name}" for name in "cuda_contract cuda_run fake_cuda run sync train train_cuda".split()]
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+CONFIGURING = threading.Lock()   # Meson may fetch into subprojects/
+INTERRUPTED = threading.Event()
 DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
 
 
@@ -42,22 +48,25 @@ class Leg:
         with self.log.open("a") as log:
             log.write(text + "\n")
 
+    def say(self, text):
+        print(f"{self.name}: {text}\n", end="", flush=True)   # in one piece: the other leg prints, too
+
     def skip(self, name, reason):
         self.skipped += 1
-        print(f"  skipped {name}: {reason}", flush=True)
+        self.say(f"  skipped {name}: {reason}")
 
     def expect(self, name, problem):
         """Counts one check: it passed unless there is a problem."""
         self.write(f"{'FAILED' if problem else 'ok'} {name}\n{problem or ''}")
         if problem:
             self.failed += 1
-            print(f"  FAILED {name}", flush=True)
+            self.say(f"  FAILED {name}")
         else:
             self.passed += 1
 
     def run(self, what, command, may_fail=False, **environment):
         """Runs a command and returns what it printed; every ten seconds its newest line shows that it is alive."""
-        print(f"  {what}", flush=True)
+        self.say(f"  {what}")
         start_of_output = self.log.stat().st_size
         self.write("$ " + " ".join(map(str, command)))
         with self.log.open("a") as log:
@@ -69,12 +78,14 @@ class Leg:
             while process.poll() is None:
                 time.sleep(0.1)
                 now = time.monotonic()
+                if INTERRUPTED.is_set():
+                    raise StepFailed(f"{what}: interrupted")
                 if now - started > STEP_LIMIT_SECONDS:
                     raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds")
                 if now - shown > PROGRESS_SECONDS:
                     shown = now
                     newest = self.output_since(start_of_output).rstrip().rpartition("\n")[2]
-                    print(f"    {now - started:.0f} s: {newest[:100]}", flush=True)
+                    self.say(f"    {now - started:.0f} s: {newest[:100]}")
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -96,13 +107,13 @@ class Leg:
                                   stderr=subprocess.STDOUT, text=True, errors="replace", cwd=ROOT,
                                   timeout=STEP_LIMIT_SECONDS)
         for what in commands:
-            print(f"  {what}", flush=True)
+            self.say(f"  {what}")
         outputs, started = {}, time.monotonic()
         with ThreadPoolExecutor(JOBS) as pool:
             jobs = {what: pool.submit(finished, command) for what, command in commands.items()}
             while wait(jobs.values(), PROGRESS_SECONDS).not_done:
                 going = [what for what, job in jobs.items() if job.running()]
-                print(f"    {time.monotonic() - started:.0f} s: {', '.join(going)}", flush=True)
+                self.say(f"    {time.monotonic() - started:.0f} s: {', '.join(going)}")
         for what, job in jobs.items():
             try:
                 process = job.result()
@@ -131,7 +142,7 @@ class Leg:
         passed, failed, skipped = map(int, closing[-1])
         self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
         for line in re.findall(r"^(?:FAILED|skipped) .*", output, re.MULTILINE):
-            print(f"  {line}", flush=True)
+            self.say(f"  {line}")
 
     def build(self, options, wanted=None, **environment):
         """Configures and builds build/LEG; or of its unit tests those that are `wanted`, and returns their names."""
@@ -140,8 +151,8 @@ class Leg:
             environment["CXX"] = " ".join([*launcher(), environment["CXX"]])
         shell = f'root={sh_quoted(ROOT)}; . "$root/.ci/setup.sh"; '
         folder = f"build/{self.name}"
-        self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, *options],
-                 **environment)
+        with CONFIGURING:
+            self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, *options], **environment)
         targets = {}
         if wanted:
             found = self.run("list", ["meson", "introspect", folder, "--targets"])
@@ -171,10 +182,10 @@ class Leg:
                 result["result"] == "OK", 0, result["result"] == "SKIP")
             if result["result"] == "SKIP":
                 reason = result.get("stdout", "").strip().rpartition("\n")[2]
-                print(f"  skipped {result['name']}: {reason.removeprefix('skipped: ')}", flush=True)
+                self.say(f"  skipped {result['name']}: {reason.removeprefix('skipped: ')}")
             if not good:
                 failed = max(failed, 1)
-                print(f"  FAILED {result['name']} ({result['result']})", flush=True)
+                self.say(f"  FAILED {result['name']} ({result['result']})")
             self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
 
 
@@ -240,8 +251,8 @@ def unit(leg):
     """g++: builds tests and examples without a warning and runs the tests"""
     # What takes the time is compiling: nothing is optimised but what says so, and there is no debug information.
     # The sanitizers' builds have no CUDA: between them both kinds are built.
-    leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Dexamples=enabled", "-Dbench=disabled", "-Doptimization=0",
-               "-Ddebug=false"], CXX="g++")
+    leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=enabled", "-Dbench=disabled",
+               "-Doptimization=0", "-Ddebug=false"], CXX="g++")
     leg.run_tests()
 
 
@@ -328,8 +339,30 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, bench, unit, install, digest,
-                                      aarch64, exact, planted, clang, tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, tsan, unit, clang, exact, planted, headers, errors, readme, install,
+                                      digest, bench, aarch64, documentation)}
+
+
+def run_leg(leg):
+    leg.say(LEGS[leg.name].__doc__)
+    started = time.monotonic()
+    try:
+        LEGS[leg.name](leg)
+    except StepFailed as problem:
+        leg.failed += 1
+        leg.say(f"  FAILED {problem}")
+    except OSError as problem:
+        leg.failed += 1
+        leg.write(f"{problem}")
+        leg.say(f"  FAILED {problem}")
+    lines = [f"{leg.passed} passed, {leg.failed} failed, {leg.skipped} skipped"
+             f" in {time.monotonic() - started:.0f} s"]
+    if leg.failed:
+        end = [line for line in leg.output_since(0).splitlines() if not line.startswith("ok ")][-40:]
+        setting = "MILLRACE_LINES=1 " if leg.name in ("clang", "tsan") else ""
+        lines = [f"  the end of {leg.log.relative_to(ROOT)}:", *(f"    | {line}" for line in end),
+                 f"  to repeat this leg: {setting}sh tests/run.sh {leg.name}", *lines]
+    leg.say(f"\n{leg.name}: ".join(lines))
 
 
 def main(names):
@@ -343,28 +376,15 @@ def main(names):
     os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
     os.environ.setdefault("CCACHE_NOHASHDIR", "1")
 
-    legs = []
-    for name in names or LEGS:
-        print(f"{name}: {LEGS[name].__doc__}", flush=True)
-        leg, started = Leg(name), time.monotonic()
-        legs.append(leg)
+    legs = [Leg(name) for name in names or LEGS]
+    with ThreadPoolExecutor(LEGS_AT_ONCE) as pool:
         try:
-            LEGS[name](leg)
-        except StepFailed as problem:
-            leg.failed += 1
-            print(f"  FAILED {problem}", flush=True)
-        except OSError as problem:
-            leg.failed += 1
-            leg.write(f"{problem}")
-            print(f"  FAILED {problem}", flush=True)
-        if leg.failed:
-            print(f"  the end of {leg.log.relative_to(ROOT)}:")
-            for line in [line for line in leg.output_since(0).splitlines() if not line.startswith("ok ")][-40:]:
-                print(f"    | {line}")
-            lines = "MILLRACE_LINES=1 " if name in ("clang", "tsan") else ""
-            print(f"  to repeat this leg: {lines}sh tests/run.sh {name}")
-        print(f"{name}: {leg.passed} passed, {leg.failed} failed, {leg.skipped} skipped"
-              f" in {time.monotonic() - started:.0f} s\n", flush=True)
+            for done in [pool.submit(run_leg, leg) for leg in legs]:
+                done.result()
+        except BaseException:
+            INTERRUPTED.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
     for leg in legs:
         if leg.failed:
