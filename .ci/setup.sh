@@ -27,6 +27,8 @@ packages_for() {
     echo clang llvm doctest-dev python3 cmake dpkg-dev gzip bzip2 xz-utils zstd lz4 \
       libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev doxygen libdlpack-dev \
       libtorch-dev libdlib-dev libopencv-core-dev libopencv-imgcodecs-dev
+    # An emulated aarch64.
+    [ "$(uname -m)" = aarch64 ] || echo g++-aarch64-linux-gnu qemu-user
     # Debian 12 and later keep them apart from clang itself; apt-cache knows the name once its lists are there.
     clang_runtime
   fi

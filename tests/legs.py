@@ -1,185 +1,29 @@
-# The legs of tests/run.sh, in the order in which they run. Each is a function that is given a Leg, runs steps and
+# The legs of tests/run.sh, in the order in which they start: two at a time, the long ones first, so that one compiles
+# while the other waits, links or runs something long alone. Each is a function that is given a Leg, runs steps and
 # counts what passed; a new one is a function more in LEGS. Its docstring is what `sh tests/run.sh --help` prints.
 #
-# Every step writes to build/logs/LEG.log; a leg that fails prints the end of it and the command that repeats the leg.
-import json
+# Every line that is printed begins with its leg. Every step writes to build/logs/LEG.log; a leg that fails prints the
+# end of it and the command that repeats the leg.
 import os
 import pathlib
 import re
-import shutil
-import signal
 import subprocess
 import sys
 import time
 
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 
-from checks import COMPILERS, JOBS, ROOT, WARNINGS, StepFailed, launcher, library_flags
+from checks import COMPILERS, ROOT, WARNINGS, StepFailed, launcher, library_flags
 from install.consumers import install
+from leg import BUILD, INTERRUPTED, Leg
 
-BUILD = ROOT / "build"
-STEP_LIMIT_SECONDS = 900
-PROGRESS_SECONDS = 10
-SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled", "-Doptimization=0",
-             "-Ddebug=false", "-Db_lundef=false"]
+LEGS_AT_ONCE = 2
+SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=disabled", "-Dbench=disabled",
+             "-Doptimization=0", "-Ddebug=false", "-Db_lundef=false"]
 # What these do with memory, the other units do as well.
 ARITHMETIC_UNITS = [f"unit_{name}" for name in "allocation examples plan report resume".split()]
-THREADED_UNITS = [f"unit_{name}" for name in "cuda_contract cuda_run fake_cuda run sync train train_cuda".split()]
-CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
-DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
-
-
-class Leg:
-    """One leg's counts and its log."""
-
-    def __init__(self, name):
-        self.name, self.passed, self.failed, self.skipped = name, 0, 0, 0
-        self.log = BUILD / "logs" / f"{name}.log"
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        self.log.write_text("")
-
-    def write(self, text):
-        with self.log.open("a") as log:
-            log.write(text + "\n")
-
-    def skip(self, name, reason):
-        self.skipped += 1
-        print(f"  skipped {name}: {reason}", flush=True)
-
-    def expect(self, name, problem):
-        """Counts one check: it passed unless there is a problem."""
-        self.write(f"{'FAILED' if problem else 'ok'} {name}\n{problem or ''}")
-        if problem:
-            self.failed += 1
-            print(f"  FAILED {name}", flush=True)
-        else:
-            self.passed += 1
-
-    def run(self, what, command, may_fail=False, **environment):
-        """Runs a command and returns what it printed; every ten seconds its newest line shows that it is alive."""
-        print(f"  {what}", flush=True)
-        start_of_output = self.log.stat().st_size
-        self.write("$ " + " ".join(map(str, command)))
-        with self.log.open("a") as log:
-            process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log,
-                                       stderr=subprocess.STDOUT, cwd=ROOT, env=os.environ | environment,
-                                       start_new_session=True)
-        started = shown = time.monotonic()
-        try:
-            while process.poll() is None:
-                time.sleep(0.1)
-                now = time.monotonic()
-                if now - started > STEP_LIMIT_SECONDS:
-                    raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds")
-                if now - shown > PROGRESS_SECONDS:
-                    shown = now
-                    newest = self.output_since(start_of_output).rstrip().rpartition("\n")[2]
-                    print(f"    {now - started:.0f} s: {newest[:100]}", flush=True)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        if process.returncode != 0 and not may_fail:
-            raise StepFailed(f"{what}: exit status {process.returncode}")
-        self.returncode = process.returncode
-        return self.output_since(start_of_output)
-
-    def output_since(self, offset):
-        with self.log.open(errors="replace") as log:
-            log.seek(offset)
-            return log.read()
-
-    def run_beside_each_other(self, commands, may_fail=False):
-        """Runs the commands {what: command}, as many at once as there are cores; returns {what: what it printed}."""
-        def finished(command):
-            return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, errors="replace", cwd=ROOT,
-                                  timeout=STEP_LIMIT_SECONDS)
-        for what in commands:
-            print(f"  {what}", flush=True)
-        outputs, started = {}, time.monotonic()
-        with ThreadPoolExecutor(JOBS) as pool:
-            jobs = {what: pool.submit(finished, command) for what, command in commands.items()}
-            while wait(jobs.values(), PROGRESS_SECONDS).not_done:
-                going = [what for what, job in jobs.items() if job.running()]
-                print(f"    {time.monotonic() - started:.0f} s: {', '.join(going)}", flush=True)
-        for what, job in jobs.items():
-            try:
-                process = job.result()
-            except subprocess.TimeoutExpired:
-                raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds") from None
-            self.write("$ " + " ".join(map(str, commands[what])) + "\n" + process.stdout)
-            if process.returncode != 0 and not may_fail:
-                raise StepFailed(f"{what}: exit status {process.returncode}")
-            outputs[what] = process.stdout
-        return outputs
-
-    def run_checks(self, *scripts):
-        """As run_check(), one beside the other."""
-        commands = {script: [sys.executable, ROOT / "tests" / script] for script in scripts}
-        for script, output in self.run_beside_each_other(commands, may_fail=True).items():
-            self.count(script, output)
-
-    def run_check(self, script, **environment):
-        """Runs one of our checks in Python, which counts for itself."""
-        self.count(script, self.run(script, [sys.executable, ROOT / "tests" / script], may_fail=True, **environment))
-
-    def count(self, script, output):
-        closing = CLOSING_LINE.findall(output)
-        if not closing:
-            raise StepFailed(f"{script}: it broke off")
-        passed, failed, skipped = map(int, closing[-1])
-        self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
-        for line in re.findall(r"^(?:FAILED|skipped) .*", output, re.MULTILINE):
-            print(f"  {line}", flush=True)
-
-    def build(self, options, wanted=None, **environment):
-        """Configures and builds build/LEG; or of its unit tests those that are `wanted`, and returns their names."""
-        # Meson looks for ccache by itself only where no compiler is named.
-        if "CXX" in environment:
-            environment["CXX"] = " ".join([*launcher(), environment["CXX"]])
-        shell = f'root={sh_quoted(ROOT)}; . "$root/.ci/setup.sh"; '
-        folder = f"build/{self.name}"
-        self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, *options],
-                 **environment)
-        targets = {}
-        if wanted:
-            found = self.run("list", ["meson", "introspect", folder, "--targets"])
-            targets = {target["name"]: str(pathlib.Path(target["filename"][0]).relative_to(BUILD / self.name))
-                       for target in json.loads(found[found.index("["):])
-                       if target["name"].startswith("unit_") and target["type"] == "executable" and
-                       wanted(target["name"])}
-        self.run("build", ["ninja", "-C", folder, f"-j{JOBS}", *targets.values()], **environment)
-        return list(targets)
-
-    def run_tests(self, wrapper=(), tests=(), **environment):
-        """Runs the tests of build/LEG, or some: a doctest program counts its cases, any other test counts as one."""
-        logs = BUILD / self.name / "meson-logs"
-        for old in logs.glob("testlog*"):
-            old.unlink()
-        self.run("test", ["meson", "test", "-C", f"build/{self.name}", "--no-rebuild", "--no-suite", "checks",
-                          "--print-errorlogs", f"--num-processes={JOBS + 1}",   # some wait more than they work
-                          *([f"--wrapper={' '.join(wrapper)}"] if wrapper else []), *tests], may_fail=True,
-                 **environment)
-        results = [json.loads(line) for path in logs.glob("testlog*.json") for line in path.read_text().splitlines()]
-        if not results:
-            raise StepFailed("test: no test ran")
-        for result in results:
-            good = result["result"] in ("OK", "SKIP")
-            counts = DOCTEST_LINE.findall(result.get("stdout", ""))
-            passed, failed, skipped = map(int, counts[-1]) if counts else (
-                result["result"] == "OK", 0, result["result"] == "SKIP")
-            if result["result"] == "SKIP":
-                reason = result.get("stdout", "").strip().rpartition("\n")[2]
-                print(f"  skipped {result['name']}: {reason.removeprefix('skipped: ')}", flush=True)
-            if not good:
-                failed = max(failed, 1)
-                print(f"  FAILED {result['name']} ({result['result']})", flush=True)
-            self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
-
-
-def sh_quoted(text):
-    return "'" + str(text).replace("'", "'\\''") + "'"
+THREADED_UNITS = [f"unit_{name}" for name in
+                  "cuda_contract cuda_run fake_cuda run streams sync train train_cuda".split()]
 
 
 def steady_addresses():
@@ -240,8 +84,8 @@ def unit(leg):
     """g++: builds tests and examples without a warning and runs the tests"""
     # What takes the time is compiling: nothing is optimised but what says so, and there is no debug information.
     # The sanitizers' builds have no CUDA: between them both kinds are built.
-    leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Dexamples=enabled", "-Dbench=disabled", "-Doptimization=0",
-               "-Ddebug=false"], CXX="g++")
+    leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=enabled", "-Dbench=disabled",
+               "-Doptimization=0", "-Ddebug=false"], CXX="g++")
     leg.run_tests()
 
 
@@ -297,8 +141,13 @@ def planted(leg):
 def clang(leg):
     """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
     # All programs where MILLRACE_ASAN=all. A null pointer is a fault, which AddressSanitizer tells of by itself.
+    # Nor do those that are mostly engines look for misaligned addresses and pointers that overflow: a third of their
+    # compiling. The others do, stages and text among them, which lay out batches. AddressSanitizer's checks are calls
+    # there, which are less to compile.
     every = os.environ.get("MILLRACE_ASAN") == "all"
-    units = leg.build([*SANITIZED, "-Db_sanitize=address,undefined",
+    lighter = [] if every else ["-Dengine_tests_args=-fno-sanitize=alignment,-fno-sanitize=pointer-overflow,-mllvm,"
+                                "-asan-instrumentation-with-call-threshold=0"]
+    units = leg.build([*SANITIZED, *lighter, "-Db_sanitize=address,undefined",
                        f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS {line_tables()} -fno-sanitize-recover=all "
                        "-fno-sanitize=null,vptr", "-Dcpp_link_args=-fno-sanitize-recover=all"],
                       None if every else lambda name: name not in ARITHMETIC_UNITS, CXX="clang++")
@@ -333,8 +182,30 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, errors, headers, documentation, readme, bench, unit, install, digest,
-                                      aarch64, fuzz, exact, planted, clang, tsan)}
+LEGS = {leg.__name__: leg for leg in (lint, tsan, unit, clang, exact, planted, headers, errors, readme, install,
+                                      digest, bench, aarch64, fuzz, documentation)}
+
+
+def run_leg(leg):
+    leg.say(LEGS[leg.name].__doc__)
+    started = time.monotonic()
+    try:
+        LEGS[leg.name](leg)
+    except StepFailed as problem:
+        leg.failed += 1
+        leg.say(f"  FAILED {problem}")
+    except OSError as problem:
+        leg.failed += 1
+        leg.write(f"{problem}")
+        leg.say(f"  FAILED {problem}")
+    lines = [f"{leg.passed} passed, {leg.failed} failed, {leg.skipped} skipped"
+             f" in {time.monotonic() - started:.0f} s"]
+    if leg.failed:
+        end = [line for line in leg.output_since(0).splitlines() if not line.startswith("ok ")][-40:]
+        setting = "MILLRACE_LINES=1 " if leg.name in ("clang", "tsan") else ""
+        lines = [f"  the end of {leg.log.relative_to(ROOT)}:", *(f"    | {line}" for line in end),
+                 f"  to repeat this leg: {setting}sh tests/run.sh {leg.name}", *lines]
+    leg.say(f"\n{leg.name}: ".join(lines))
 
 
 def main(names):
@@ -348,28 +219,15 @@ def main(names):
     os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
     os.environ.setdefault("CCACHE_NOHASHDIR", "1")
 
-    legs = []
-    for name in names or LEGS:
-        print(f"{name}: {LEGS[name].__doc__}", flush=True)
-        leg, started = Leg(name), time.monotonic()
-        legs.append(leg)
+    legs = [Leg(name) for name in names or LEGS]
+    with ThreadPoolExecutor(LEGS_AT_ONCE) as pool:
         try:
-            LEGS[name](leg)
-        except StepFailed as problem:
-            leg.failed += 1
-            print(f"  FAILED {problem}", flush=True)
-        except OSError as problem:
-            leg.failed += 1
-            leg.write(f"{problem}")
-            print(f"  FAILED {problem}", flush=True)
-        if leg.failed:
-            print(f"  the end of {leg.log.relative_to(ROOT)}:")
-            for line in [line for line in leg.output_since(0).splitlines() if not line.startswith("ok ")][-40:]:
-                print(f"    | {line}")
-            lines = "MILLRACE_LINES=1 " if name in ("clang", "tsan") else ""
-            print(f"  to repeat this leg: {lines}sh tests/run.sh {name}")
-        print(f"{name}: {leg.passed} passed, {leg.failed} failed, {leg.skipped} skipped"
-              f" in {time.monotonic() - started:.0f} s\n", flush=True)
+            for done in [pool.submit(run_leg, leg) for leg in legs]:
+                done.result()
+        except BaseException:
+            INTERRUPTED.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
     for leg in legs:
         if leg.failed:

@@ -34,7 +34,7 @@ def install(leg):
         if options:
             # Only what a clone would hold: no build folder of ours.
             shutil.copytree(ROOT, consumer / "subprojects" / "millrace",
-                            ignore=shutil.ignore_patterns("build*", ".git", ".cache"))
+                            ignore=shutil.ignore_patterns("build*", ".git", ".cache", "__pycache__"))
         try:
             leg.run(f"configure a consumer through {how}", ["meson", "setup", *options, build, consumer],
                     PKG_CONFIG_PATH="" if options else pkg_config_path)

@@ -1,0 +1,187 @@
+# One leg of tests/run.sh: what it runs, counts, prints and writes.
+#
+#   leg = Leg("unit")
+#   leg.build(["-Dtests=enabled"], CXX="g++")           # build/unit
+#   leg.run_tests()
+#   print(leg.passed, leg.failed, leg.skipped)
+#
+# Legs run beside each other: each line that one prints begins with its name.
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from checks import JOBS, ROOT, StepFailed, launcher
+
+BUILD = ROOT / "build"
+STEP_LIMIT_SECONDS = 1800   # beside another leg
+PROGRESS_SECONDS = 15
+CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+CONFIGURING = threading.Lock()   # Meson may fetch into subprojects/
+INTERRUPTED = threading.Event()
+DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
+
+
+class Leg:
+    """One leg's counts and its log."""
+
+    def __init__(self, name):
+        self.name, self.passed, self.failed, self.skipped = name, 0, 0, 0
+        self.log = BUILD / "logs" / f"{name}.log"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.write_text("")
+
+    def write(self, text):
+        with self.log.open("a") as log:
+            log.write(text + "\n")
+
+    def say(self, text):
+        print(f"{self.name}: {text}\n", end="", flush=True)   # in one piece: the other leg prints, too
+
+    def skip(self, name, reason):
+        self.skipped += 1
+        self.say(f"  skipped {name}: {reason}")
+
+    def expect(self, name, problem):
+        """Counts one check: it passed unless there is a problem."""
+        self.write(f"{'FAILED' if problem else 'ok'} {name}\n{problem or ''}")
+        if problem:
+            self.failed += 1
+            self.say(f"  FAILED {name}")
+        else:
+            self.passed += 1
+
+    def run(self, what, command, may_fail=False, **environment):
+        """Runs a command and returns what it printed; every ten seconds its newest line shows that it is alive."""
+        self.say(f"  {what}")
+        start_of_output = self.log.stat().st_size
+        self.write("$ " + " ".join(map(str, command)))
+        with self.log.open("a") as log:
+            process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=subprocess.STDOUT, cwd=ROOT, env=os.environ | environment,
+                                       start_new_session=True)
+        started = shown = time.monotonic()
+        try:
+            while process.poll() is None:
+                time.sleep(0.1)
+                now = time.monotonic()
+                if INTERRUPTED.is_set():
+                    raise StepFailed(f"{what}: interrupted")
+                if now - started > STEP_LIMIT_SECONDS:
+                    raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds")
+                if now - shown > PROGRESS_SECONDS:
+                    shown = now
+                    newest = self.output_since(start_of_output).rstrip().rpartition("\n")[2]
+                    self.say(f"    {now - started:.0f} s: {newest[:100]}")
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if process.returncode != 0 and not may_fail:
+            raise StepFailed(f"{what}: exit status {process.returncode}")
+        self.returncode = process.returncode
+        return self.output_since(start_of_output)
+
+    def output_since(self, offset):
+        with self.log.open(errors="replace") as log:
+            log.seek(offset)
+            return log.read()
+
+    def run_beside_each_other(self, commands, may_fail=False):
+        """Runs the commands {what: command}, as many at once as there are cores; returns {what: what it printed}."""
+        def finished(command):
+            return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, errors="replace", cwd=ROOT,
+                                  timeout=STEP_LIMIT_SECONDS)
+        for what in commands:
+            self.say(f"  {what}")
+        outputs, started = {}, time.monotonic()
+        with ThreadPoolExecutor(JOBS) as pool:
+            jobs = {what: pool.submit(finished, command) for what, command in commands.items()}
+            while wait(jobs.values(), PROGRESS_SECONDS).not_done:
+                going = [what for what, job in jobs.items() if job.running()]
+                self.say(f"    {time.monotonic() - started:.0f} s: {', '.join(going)}")
+        for what, job in jobs.items():
+            try:
+                process = job.result()
+            except subprocess.TimeoutExpired:
+                raise StepFailed(f"{what}: not done after {STEP_LIMIT_SECONDS} seconds") from None
+            self.write("$ " + " ".join(map(str, commands[what])) + "\n" + process.stdout)
+            if process.returncode != 0 and not may_fail:
+                raise StepFailed(f"{what}: exit status {process.returncode}")
+            outputs[what] = process.stdout
+        return outputs
+
+    def run_checks(self, *scripts):
+        """As run_check(), one beside the other."""
+        commands = {script: [sys.executable, ROOT / "tests" / script] for script in scripts}
+        for script, output in self.run_beside_each_other(commands, may_fail=True).items():
+            self.count(script, output)
+
+    def run_check(self, script, **environment):
+        """Runs one of our checks in Python, which counts for itself."""
+        self.count(script, self.run(script, [sys.executable, ROOT / "tests" / script], may_fail=True, **environment))
+
+    def count(self, script, output):
+        closing = CLOSING_LINE.findall(output)
+        if not closing:
+            raise StepFailed(f"{script}: it broke off")
+        passed, failed, skipped = map(int, closing[-1])
+        self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
+        for line in re.findall(r"^(?:FAILED|skipped) .*", output, re.MULTILINE):
+            self.say(f"  {line}")
+
+    def build(self, options, wanted=None, **environment):
+        """Configures and builds build/LEG; or of its unit tests those that are `wanted`, and returns their names."""
+        # Meson looks for ccache by itself only where no compiler is named.
+        if "CXX" in environment:
+            environment["CXX"] = " ".join([*launcher(), environment["CXX"]])
+        shell = f'root={sh_quoted(ROOT)}; . "$root/.ci/setup.sh"; '
+        folder = f"build/{self.name}"
+        with CONFIGURING:
+            self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, *options], **environment)
+        targets = {}
+        if wanted:
+            found = self.run("list", ["meson", "introspect", folder, "--targets"])
+            targets = {target["name"]: str(pathlib.Path(target["filename"][0]).relative_to(BUILD / self.name))
+                       for target in json.loads(found[found.index("["):])
+                       if target["name"].startswith("unit_") and target["type"] == "executable" and
+                       wanted(target["name"])}
+        self.run("build", ["ninja", "-C", folder, f"-j{JOBS}", *targets.values()], **environment)
+        return list(targets)
+
+    def run_tests(self, wrapper=(), tests=(), **environment):
+        """Runs the tests of build/LEG, or some: a doctest program counts its cases, any other test counts as one."""
+        logs = BUILD / self.name / "meson-logs"
+        for old in logs.glob("testlog*"):
+            old.unlink()
+        self.run("test", ["meson", "test", "-C", f"build/{self.name}", "--no-rebuild", "--no-suite", "checks",
+                          "--print-errorlogs", f"--num-processes={JOBS + 1}",   # some wait more than they work
+                          *([f"--wrapper={' '.join(wrapper)}"] if wrapper else []), *tests], may_fail=True,
+                 **environment)
+        results = [json.loads(line) for path in logs.glob("testlog*.json") for line in path.read_text().splitlines()]
+        if not results:
+            raise StepFailed("test: no test ran")
+        for result in results:
+            good = result["result"] in ("OK", "SKIP")
+            counts = DOCTEST_LINE.findall(result.get("stdout", ""))
+            passed, failed, skipped = map(int, counts[-1]) if counts else (
+                result["result"] == "OK", 0, result["result"] == "SKIP")
+            if result["result"] == "SKIP":
+                reason = result.get("stdout", "").strip().rpartition("\n")[2]
+                self.say(f"  skipped {result['name']}: {reason.removeprefix('skipped: ')}")
+            if not good:
+                failed = max(failed, 1)
+                self.say(f"  FAILED {result['name']} ({result['result']})")
+            self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
+
+
+def sh_quoted(text):
+    return "'" + str(text).replace("'", "'\\''") + "'"
