@@ -15,6 +15,7 @@
 #include <millrace/image/row_kernels.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -50,7 +51,8 @@ class basic_plane_resampler {
     columns_.build({.taps = o.columns, .origin = o.origin + skip_, .flipped = o.flipped, .wide = sums_first_});
     line_ = columns_.padded();
     next_output_ = 0;
-    kept_ = sums_first_ ? outputs_at_once() : (o.rows.max_count() + rows_at_once - 1 + 3) / 4 * 4;
+    const std::size_t needed = sums_first_ ? outputs_at_once() : o.rows.max_count() + rows_at_once - 1;
+    kept_ = std::bit_ceil(std::max(needed, rows_at_once));   // or each place would take a division
     ring_.resize(std::max(ring_.size(), kept_ * planes_ * line_));
     if (!sums_first_) return;
     width_ = o.columns.source_end() - o.columns.source_begin();
@@ -72,7 +74,7 @@ class basic_plane_resampler {
       for (std::size_t p = 0; p < planes_; ++p) {
         const auto& r = pushed.rows[p];
         columns_.run({.rows = {r[0], r[1], r[2], r[3]},
-                      .out = ring_.data() + ((next_row_ - begin_row_) % kept_ * planes_ + p) * line_,
+                      .out = ring_.data() + (place_of(next_row_ - begin_row_) * planes_ + p) * line_,
                       .stride = planes_ * line_,
                       .offset = offset_});
       }
@@ -84,20 +86,22 @@ class basic_plane_resampler {
     t.plane_stride = line_;
     if (sums_first_) {
       t.count = 1;
-      t.rows[0] = ring_.data() + output % kept_ * planes_ * line_;
+      t.rows[0] = ring_.data() + place_of(output) * planes_ * line_;
       t.weights[0] = 1 << tap_table::weight_bits;
       return;
     }
     t.count = rows_->count(output);
     const std::size_t first = rows_->first(output) - begin_row_;
     for (std::size_t k = 0; k < t.count; ++k) {
-      t.rows[k] = ring_.data() + (first + k) % kept_ * planes_ * line_;
+      t.rows[k] = ring_.data() + place_of(first + k) * planes_ * line_;
       t.weights[k] = rows_->weights(output)[k];
     }
   }
 
  private:
   static constexpr std::size_t rows_at_once = 4;
+
+  std::size_t place_of(std::size_t row) const noexcept { return row & (kept_ - 1); }
 
   /// The most outputs that can be under way or wait to be taken when one is finished.
   std::size_t outputs_at_once() const noexcept {
@@ -121,7 +125,7 @@ class basic_plane_resampler {
       }
       a.finished = rows_->end(o) <= end ? wide_.data() : nullptr;
       for (std::size_t p = 0; p < planes_; ++p) {
-        const std::size_t place = o % kept_ * planes_ + p;
+        const std::size_t place = place_of(o) * planes_ + p;
         a.sums = sums_.data() + place * padded_width_;
         for (std::size_t k = 0; k < rows_at_once; ++k) a.rows[k] = pushed.rows[p][k] + skip_;
         Kernels::rows::add_rows(a);
