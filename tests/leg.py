@@ -59,7 +59,7 @@ class Leg:
             self.passed += 1
 
     def run(self, what, command, may_fail=False, **environment):
-        """Runs a command and returns what it printed; every ten seconds its newest line shows that it is alive."""
+        """Runs a command and returns what it printed; every now and then its newest line shows that it is alive."""
         self.say(f"  {what}")
         start_of_output = self.log.stat().st_size
         self.write("$ " + " ".join(map(str, command)))

@@ -6,7 +6,6 @@
 # end of it and the command that repeats the leg.
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import time
