@@ -24,7 +24,7 @@ clang_runtime() {
 packages_for() {
   echo g++ meson ninja-build pkg-config ccache libtbb-dev libjpeg-dev libarchive-dev
   if [ "$1" = tests ]; then
-    echo clang llvm doctest-dev python3 cmake dpkg-dev gzip bzip2 xz-utils zstd lz4 \
+    echo clang llvm doctest-dev python3 python3-pil cmake dpkg-dev gzip bzip2 xz-utils zstd lz4 \
       libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev doxygen libdlpack-dev \
       libtorch-dev libdlib-dev libopencv-core-dev libopencv-imgcodecs-dev
     # An emulated aarch64.
