@@ -204,7 +204,8 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
   std::mutex mutex;
   std::vector<std::string> told;
   mr::session_options watch;
-  watch.stalls = {.after_ns = 150'000'000, .tell = [&](const std::string& text) {
+  // Long after the workers have begun, on a crowded machine too, and long before they are done.
+  watch.stalls = {.after_ns = 600'000'000, .tell = [&](const std::string& text) {
                     const std::lock_guard lock(mutex);
                     told.push_back(text);
                   }};
@@ -224,6 +225,7 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
   CHECK(of_work[0].find(" at sample ") != std::string::npos);
   CHECK(of_work[0].find("\nread: no read under way") != std::string::npos);
   told.clear();
+  watch.stalls.after_ns = 150'000'000;
   auto run = slow_session({.epochs = 2}, mr::host_device(), watch);
   std::uint64_t batches = 0;
   for (std::uint64_t e = 0; e < 2; ++e) {
