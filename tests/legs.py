@@ -190,10 +190,7 @@ def run_leg(leg):
     started = time.monotonic()
     try:
         LEGS[leg.name](leg)
-    except StepFailed as problem:
-        leg.failed += 1
-        leg.say(f"  FAILED {problem}")
-    except OSError as problem:
+    except (StepFailed, OSError) as problem:
         leg.failed += 1
         leg.write(f"{problem}")
         leg.say(f"  FAILED {problem}")

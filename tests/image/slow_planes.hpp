@@ -4,10 +4,10 @@
 #include <millrace/image/jpeg_planes_request.hpp>
 #include <millrace/image/libjpeg.hpp>
 
+#include "escaping_decompressor.hpp"
 #include "slow_pictures.hpp"
 
 #include <array>
-#include <csetjmp>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -71,19 +71,14 @@ struct raw_planes {
 };
 
 /// What libjpeg makes of a file down to the MCU row that holds luma row `bottom` - 1, at `eighths` / 8 of the size.
-class raw_reader {
+class raw_reader : escaping_decompressor {
  public:
   explicit raw_reader(std::uint64_t max_pixels = 4'000'000) : max_pixels_(max_pixels) {}
 
   raw_planes read(std::span<const std::byte> file, std::size_t bottom, int eighths = 8) {
     planes_ = {};
     eighths_ = eighths;
-    info_.err = jpeg_std_error(&messages_);
-    messages_.error_exit = [](j_common_ptr info) { std::longjmp(*static_cast<std::jmp_buf*>(info->client_data), 1); };
-    messages_.output_message = [](j_common_ptr) {};
-    info_.client_data = &escape_;
-    jpeg_create_decompress(&info_);
-    info_.client_data = &escape_;
+    create();
     if (!header(file)) planes_.error = true;
     else {
       lay_out();
@@ -152,9 +147,6 @@ class raw_reader {
   }
 
   std::uint64_t max_pixels_;
-  jpeg_decompress_struct info_{};
-  jpeg_error_mgr messages_{};
-  std::jmp_buf escape_{};
   int eighths_ = 8;
   std::array<std::size_t, 3> stride_{};
   std::array<std::vector<std::uint8_t>, 3> memory_;

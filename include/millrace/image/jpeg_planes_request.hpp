@@ -17,6 +17,15 @@
 #include <span>
 
 namespace millrace::inline MILLRACE_ABI {
+namespace detail {
+
+/// Of a picture's side, at so many eighths of the size: rounded up, as libjpeg does.
+template <class Length>
+constexpr Length at_eighths(Length length, Length eighths) noexcept {
+  return (length * eighths + 7) / 8;
+}
+
+}  // namespace detail
 
 struct jpeg_planes_request {
   static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();

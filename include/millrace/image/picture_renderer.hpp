@@ -90,9 +90,13 @@ class basic_picture_renderer {
     return job.options->quality == picture_quality::fast && job.eighths == 8;
   }
 
+  static std::size_t decoded_height(const picture_job& job) noexcept {
+    return at_eighths<std::size_t>(job.header->height, job.eighths);
+  }
+
   static jpeg_planes_request request_of(const picture_job& job) noexcept {
-    const plane_box box = source_box(job.plan, {.width = (job.header->width * job.eighths + 7) / 8,
-                                                .height = (job.header->height * job.eighths + 7) / 8});
+    const plane_box box = source_box(job.plan, {.width = at_eighths<std::size_t>(job.header->width, job.eighths),
+                                                .height = decoded_height(job)});
     // libjpeg upsamples chroma by pairs of rows and looks at the row below each pair. Asking for more than it reads
     // may send a file to it in vain; asking for less would hide damage that it sees.
     return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
@@ -105,7 +109,7 @@ class basic_picture_renderer {
 
   /// About how long the decoder is at it.
   static std::size_t coded_bytes(const picture_job& job, const jpeg_planes_request& ask) noexcept {
-    const std::size_t height = (job.header->height * job.eighths + 7) / 8;
+    const std::size_t height = decoded_height(job);
     return ask.bytes.size() * std::min(ask.bottom, height) / height;
   }
 

@@ -14,6 +14,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 
 namespace millrace::inline MILLRACE_ABI::detail {
@@ -26,8 +27,8 @@ void for_each_point(std::size_t count, const Use& use) {
 }
 
 inline std::string step_chart(const run_report& r) {
-  std::vector<delivered_batch> all = r.events.deliveries;
-  if (!all.empty() && all.back().step_ns == 0) all.pop_back();   // a step that has not ended
+  std::span<const delivered_batch> all = r.events.deliveries;
+  if (!all.empty() && all.back().step_ns == 0) all = all.first(all.size() - 1);   // a step that has not ended
   if (all.size() < 2) return "";
   svg_points steps, whole_steps, zero;
   double most = 0;

@@ -174,8 +174,7 @@ inline std::string html_report(const run_report& r) {
   add_charts(page, r);
   add_stage_table(page, r);
   add_gain_table(page, r);
-  auto facts = r.facts;
-  if (f.usable_cores > 0) facts.insert(facts.begin(), {"machine", machine_text(f)});
+  const auto facts = printed_facts(r);
   if (!facts.empty()) page += "<h2>Run</h2>\n<div class=\"scroll\"><table>\n";
   for (const auto& [name, value] : facts) {
     page += "<tr>";

@@ -43,6 +43,13 @@ inline std::string machine_text(const flow_figures& f) {
          "; threads that could run waited " + time_text(static_cast<double>(f.run_delay_ns)) + " for a core";
 }
 
+/// The run's facts, behind what is known of the machine.
+inline auto printed_facts(const run_report& r) {
+  auto facts = r.facts;
+  if (r.figures.usable_cores > 0) facts.insert(facts.begin(), {"machine", machine_text(r.figures)});
+  return facts;
+}
+
 /// `words` behind `line`; what goes beyond 110 columns goes on below, from `indent` on. Broken at blanks behind one of
 /// `marks`, or at any.
 inline std::string wrapped(std::string line, std::string_view words, std::size_t indent, std::string_view marks = "") {
@@ -142,8 +149,7 @@ inline std::string text_report(const run_report& r) {
            whole(k.measured_samples_per_s) + "\n";
   if (!v.evidence.empty()) out += "evidence\n";
   for (const auto& e : v.evidence) out += " " + e + "\n";
-  if (f.usable_cores > 0) out += padded("machine", 10) + " " + machine_text(f) + "\n";
-  for (const auto& [name, value] : r.facts) out += wrapped(padded(name, 10) + " ", value, 11);
+  for (const auto& [name, value] : printed_facts(r)) out += wrapped(padded(name, 10) + " ", value, 11);
   return out;
 }
 

@@ -1,19 +1,19 @@
 // A whole picture by libjpeg as its manual uses it: what it makes of any bytes, and how often it warns on the way.
 #pragma once
 
-#include <millrace/image/libjpeg.hpp>
 #include <millrace/item/tensor.hpp>
 
-#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "../escaping_decompressor.hpp"
 
 namespace slow {
 
 namespace mr = millrace;
 
-class plain_libjpeg {
+class plain_libjpeg : escaping_decompressor {
  public:
   bool error = false;
   long warnings = 0;          ///< up to the last row
@@ -22,12 +22,7 @@ class plain_libjpeg {
   mr::image pixels{};         ///< RGB, if there was no error
 
   plain_libjpeg(std::span<const std::byte> file, std::uint64_t max_pixels) {
-    info_.err = jpeg_std_error(&messages_);
-    messages_.error_exit = [](j_common_ptr info) { std::longjmp(*static_cast<std::jmp_buf*>(info->client_data), 1); };
-    messages_.output_message = [](j_common_ptr) {};
-    info_.client_data = &escape_;
-    jpeg_create_decompress(&info_);
-    info_.client_data = &escape_;
+    create();
     error = !header(file);
     too_large = !error && std::uint64_t{info_.image_width} * info_.image_height > max_pixels;
     components = info_.num_components;
@@ -38,8 +33,6 @@ class plain_libjpeg {
     warnings = messages_.num_warnings;
     jpeg_destroy_decompress(&info_);
   }
-  plain_libjpeg(const plain_libjpeg&) = delete;
-  plain_libjpeg& operator=(const plain_libjpeg&) = delete;
 
  private:
   bool header(std::span<const std::byte> file) noexcept {
@@ -59,10 +52,6 @@ class plain_libjpeg {
     }
     return true;
   }
-
-  jpeg_decompress_struct info_{};
-  jpeg_error_mgr messages_{};
-  std::jmp_buf escape_{};
 };
 
 }  // namespace slow

@@ -159,6 +159,11 @@ struct basic_block_stream {
 };
 using block_stream = basic_block_stream<>;
 
+/// The number of the coefficient whose place this is, as the alignment has it.
+[[gnu::always_inline]] inline unsigned number_of(const std::uint8_t* place) noexcept {
+  return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(place) % coefficient_order.size());
+}
+
 /// What a loop holds in registers of a stream.
 struct live_stream {
   std::uint64_t window;
@@ -171,7 +176,7 @@ struct live_stream {
       : window(0), bit(s.bit), table(s.table), slot(s.slot), place(coefficient_order.data() + s.k) {}
   [[gnu::always_inline]] void save(block_stream& s) const noexcept {
     s.bit = bit;
-    s.k = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(place) % coefficient_order.size());
+    s.k = number_of(place);
     s.table = table;
     s.slot = slot;
   }
@@ -189,7 +194,7 @@ struct portable_steps {
     const void* const tables[2] = {s.slot->ac, s.slot->next_dc};
     s.table = tables[ends];
     s.slot += ends;
-    s.place = coefficient_order.data() + (reinterpret_cast<std::uintptr_t>(next) % 256 & (ends - 1));
+    s.place = coefficient_order.data() + (number_of(next) & (ends - 1));
   }
 };
 

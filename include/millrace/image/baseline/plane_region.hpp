@@ -63,8 +63,8 @@ jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, int e
   p.vertical_sampling = luma.vertical / chroma_size;
   p.left = region.first_column * eighths * luma.horizontal;
   p.top = region.first_row * eighths * luma.vertical;
-  p.image_width = (h.width * eighths + 7) / 8;
-  p.image_height = (h.height * eighths + 7) / 8;
+  p.image_width = at_eighths(h.width, eighths);
+  p.image_height = at_eighths(h.height, eighths);
   p.repeats_chroma = eighths == 1;
   constexpr std::size_t row_alignment = 32, readable_behind = 64;
   std::array<std::size_t, 3> at{};
