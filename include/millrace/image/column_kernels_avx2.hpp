@@ -55,8 +55,7 @@ class basic_avx2_columns {
   void run(const column_rows& r) const noexcept {
     if (kind_ == kind::long_taps) return run_long(r);
     if (kind_ == kind::medium_taps) return run_medium(r);
-    if (pairs_ == 1) return run_short<1, true>(r);
-    one_window_ ? run_short<2, true>(r) : run_short<2, false>(r);
+    r.offset == 0 ? run_short<false>(r) : run_short<true>(r);
   }
 
   void run_wide(const wide_column_row& r) const noexcept {
@@ -237,7 +236,13 @@ class basic_avx2_columns {
     std::ptrdiff_t base[2];
   };
 
-  template <int Pairs, bool OneWindow>
+  template <bool Centred>
+  void run_short(const column_rows& r) const noexcept {
+    if (pairs_ == 1) return run_short<1, true, Centred>(r);
+    one_window_ ? run_short<2, true, Centred>(r) : run_short<2, false, Centred>(r);
+  }
+
+  template <int Pairs, bool OneWindow, bool Centred>
   [[gnu::always_inline]] static inline __m256i short_sums(const std::uint8_t* row, const short_tables& t) noexcept {
     const __m256i bytes = window(row + t.base[0], row + t.base[1]);
     const __m256i first = _mm256_shuffle_epi8(bytes, t.pick);
@@ -248,10 +253,11 @@ class basic_avx2_columns {
       high = _mm256_add_epi16(high, _mm256_maddubs_epi16(second, t.high[1]));
       low = _mm256_add_epi16(low, _mm256_maddubs_epi16(second, t.low[1]));
     }
-    return _mm256_add_epi16(_mm256_add_epi16(high, t.offset), _mm256_mulhrs_epi16(low, t.rounds));
+    if constexpr (Centred) high = _mm256_add_epi16(high, t.offset);
+    return _mm256_add_epi16(high, _mm256_mulhrs_epi16(low, t.rounds));
   }
 
-  template <int Pairs, bool OneWindow>
+  template <int Pairs, bool OneWindow, bool Centred>
   void run_short(const column_rows& r) const noexcept {
     const std::uint8_t *const row0 = r.rows[0], *const row1 = r.rows[1], *const row2 = r.rows[2],
                        *const row3 = r.rows[3];
@@ -267,10 +273,10 @@ class basic_avx2_columns {
                            .rounds = _mm256_set1_epi16(512),
                            .offset = offset,
                            .base = {g.base[0], g.base[1]}};
-      store(out, short_sums<Pairs, OneWindow>(row0, t));
-      store(out + stride, short_sums<Pairs, OneWindow>(row1, t));
-      store(out + 2 * stride, short_sums<Pairs, OneWindow>(row2, t));
-      store(out + 3 * stride, short_sums<Pairs, OneWindow>(row3, t));
+      store(out, short_sums<Pairs, OneWindow, Centred>(row0, t));
+      store(out + stride, short_sums<Pairs, OneWindow, Centred>(row1, t));
+      store(out + 2 * stride, short_sums<Pairs, OneWindow, Centred>(row2, t));
+      store(out + 3 * stride, short_sums<Pairs, OneWindow, Centred>(row3, t));
       out += 16;
     }
   }

@@ -60,15 +60,19 @@ struct basic_avx2_upsampling {
     const __m256i even_bias = _mm256_set1_epi16(static_cast<short>(row.even_bias - 2'048));
     const __m256i odd_bias = _mm256_set1_epi16(static_cast<short>(row.odd_bias - 2'048));
     const __m256i low_bytes = _mm256_set1_epi16(255);
-    for (std::size_t x = 0; x < row.count; x += 32) {
-      const __m256i luma = load(row.luma + x);
-      const halves blue = chroma(row.blue + x / 2, even_bias, odd_bias);
-      const halves red = chroma(row.red + x / 2, even_bias, odd_bias);
+    // Locals: a byte that is stored might be one of the pointers.
+    const std::uint8_t* const lumas = row.luma;
+    const std::int16_t *const blues = row.blue, *const reds = row.red;
+    std::uint8_t *const r = row.rgb[0], *const g = row.rgb[1], *const b = row.rgb[2];
+    for (std::size_t x = 0, count = row.count; x < count; x += 32) {
+      const __m256i luma = load(lumas + x);
+      const halves blue = chroma(blues + x / 2, even_bias, odd_bias);
+      const halves red = chroma(reds + x / 2, even_bias, odd_bias);
       const pixels even = colored(_mm256_and_si256(luma, low_bytes), blue.even, red.even);
       const pixels odd = colored(_mm256_srli_epi16(luma, 8), blue.odd, red.odd);
-      store(row.rgb[0] + x, interleaved(even.r, odd.r));
-      store(row.rgb[1] + x, interleaved(even.g, odd.g));
-      store(row.rgb[2] + x, interleaved(even.b, odd.b));
+      store(r + x, interleaved(even.r, odd.r));
+      store(g + x, interleaved(even.g, odd.g));
+      store(b + x, interleaved(even.b, odd.b));
     }
   }
 

@@ -50,21 +50,20 @@ class basic_avx2_interleaver {
       order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.order[c]));
       mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.mask[c]));
     }
-    // Compilers turn a blend by a mask that they know into a comparison; these they do not know.
-    asm("" : "+x"(mask_[0]), "+x"(mask_[1]), "+x"(mask_[2]));
   }
 
-  void put(__m256i r, __m256i g, __m256i b, std::uint8_t* to, bool streams) const noexcept {
+  template <bool Streams>
+  void put(__m256i r, __m256i g, __m256i b, std::uint8_t* to) const noexcept {
     r = _mm256_shuffle_epi8(r, order_[0]);
     g = _mm256_shuffle_epi8(g, order_[1]);
     b = _mm256_shuffle_epi8(b, order_[2]);
-    const __m256i x = _mm256_blendv_epi8(_mm256_blendv_epi8(b, g, mask_[1]), r, mask_[0]);
-    const __m256i y = _mm256_blendv_epi8(_mm256_blendv_epi8(b, r, mask_[2]), g, mask_[0]);
-    const __m256i z = _mm256_blendv_epi8(_mm256_blendv_epi8(r, g, mask_[2]), b, mask_[0]);
+    const __m256i x = chosen(chosen(b, g, mask_[1]), r, mask_[0]);
+    const __m256i y = chosen(chosen(b, r, mask_[2]), g, mask_[0]);
+    const __m256i z = chosen(chosen(r, g, mask_[2]), b, mask_[0]);
     auto* out = reinterpret_cast<__m256i*>(to);
     const __m256i first = _mm256_permute2x128_si256(x, y, 0x20), third = _mm256_permute2x128_si256(y, z, 0x31);
     const __m256i second = _mm256_blend_epi32(z, x, 0xf0);
-    if (streams) {
+    if constexpr (Streams) {
       _mm256_stream_si256(out, first);
       _mm256_stream_si256(out + 1, second);
       _mm256_stream_si256(out + 2, third);
@@ -77,6 +76,13 @@ class basic_avx2_interleaver {
 
  private:
   static constexpr avx2_interleaving tables{};
+
+  /// `b` where the mask has ones. GCC would compare the mask with 0 for each blend of its own.
+  static __m256i chosen(__m256i a, __m256i b, __m256i mask) noexcept {
+    __m256i blended;
+    asm("vpblendvb %3, %2, %1, %0" : "=x"(blended) : "x"(a), "x"(b), "x"(mask));
+    return blended;
+  }
 
   __m256i order_[3], mask_[3];
 };
@@ -167,24 +173,43 @@ struct basic_avx2_rows {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   }
 
-  static void put(const row_output& to, std::size_t x, const __m256i (&rgb)[3], const avx2_interleaver& interleaver) {
-    if (!to.planar) return interleaver.put(rgb[0], rgb[1], rgb[2], to.bytes + 3 * x, to.streams);
-    for (std::size_t c = 0; c < 3; ++c) store(to.bytes + c * to.plane_bytes + x, rgb[c]);
+  /// Calls made(x, rgb) for every 32 columns, which gives the bytes of their three colours, and writes these.
+  template <class Make>
+  [[gnu::always_inline]] static inline void for_each_vector(const row_output& to, const Make& make) noexcept {
+    std::uint8_t* const bytes = to.bytes;
+    const std::size_t columns = to.columns, plane_bytes = to.plane_bytes;
+    __m256i rgb[3];
+    if (to.planar) {
+      for (std::size_t x = 0; x < columns; x += columns_at_once) {
+        make(x, rgb);
+        for (std::size_t c = 0; c < 3; ++c) store(bytes + c * plane_bytes + x, rgb[c]);
+      }
+      return;
+    }
+    const avx2_interleaver interleaver;
+    if (to.streams) {
+      for (std::size_t x = 0; x < columns; x += columns_at_once) {
+        make(x, rgb);
+        interleaver.template put<true>(rgb[0], rgb[1], rgb[2], bytes + 3 * x);
+      }
+      return;
+    }
+    for (std::size_t x = 0; x < columns; x += columns_at_once) {
+      make(x, rgb);
+      interleaver.template put<false>(rgb[0], rgb[1], rgb[2], bytes + 3 * x);
+    }
   }
 
   template <std::size_t Count>
   static void rgb(const row_taps& t, const row_output& to) noexcept {
     const taps_in_registers<Count> taps(t, row_weights::rgb);
-    const avx2_interleaver interleaver;
     const __m256i rounds = _mm256_set1_epi16(256);
     const std::size_t stride = t.plane_stride;
-    for (std::size_t x = 0; x < to.columns; x += columns_at_once) {
-      __m256i made[3];
+    for_each_vector(to, [&](std::size_t x, __m256i (&made)[3]) {
       for (std::size_t c = 0; c < 3; ++c)
         made[c] = _mm256_packus_epi16(_mm256_mulhrs_epi16(taps.sum(x + c * stride), rounds),
                                       _mm256_mulhrs_epi16(taps.sum(x + c * stride + 16), rounds));
-      put(to, x, made, interleaver);
-    }
+    });
   }
 
   template <std::size_t Luma>
@@ -201,26 +226,24 @@ struct basic_avx2_rows {
   static void ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
     const taps_in_registers<Luma> y_taps(luma, [](std::int16_t w) { return w; });
     const taps_in_registers<Chroma> blue_taps(chroma, row_weights::blue), red_taps(chroma, row_weights::red);
-    const avx2_interleaver interleaver;
     const __m256i half = _mm256_set1_epi16(32);
     const __m256i green_of_blue = _mm256_set1_epi16(row_weights::green_of_blue);
     const __m256i green_of_red = _mm256_set1_epi16(row_weights::green_of_red);
-    for (std::size_t x = 0; x < to.columns; x += columns_at_once) {
+    const std::size_t stride = chroma.plane_stride;
+    for_each_vector(to, [&](std::size_t x, __m256i (&made)[3]) {
       __m256i rgb[2][3];
       for (std::size_t part = 0; part < 2; ++part) {
         const std::size_t at = x + 16 * part;
         const __m256i y = _mm256_add_epi16(y_taps.sum(at), half);
-        const __m256i blue = blue_taps.sum(at), red = red_taps.sum(at + chroma.plane_stride);
+        const __m256i blue = blue_taps.sum(at), red = red_taps.sum(at + stride);
         const __m256i less_green = _mm256_add_epi16(_mm256_mulhrs_epi16(blue, green_of_blue),
                                                     _mm256_mulhrs_epi16(red, green_of_red));
         rgb[part][0] = _mm256_srai_epi16(_mm256_add_epi16(y, red), 6);
         rgb[part][1] = _mm256_srai_epi16(_mm256_sub_epi16(y, less_green), 6);
         rgb[part][2] = _mm256_srai_epi16(_mm256_add_epi16(y, blue), 6);
       }
-      const __m256i packed[3] = {_mm256_packus_epi16(rgb[0][0], rgb[1][0]), _mm256_packus_epi16(rgb[0][1], rgb[1][1]),
-                                 _mm256_packus_epi16(rgb[0][2], rgb[1][2])};
-      put(to, x, packed, interleaver);
-    }
+      for (std::size_t c = 0; c < 3; ++c) made[c] = _mm256_packus_epi16(rgb[0][c], rgb[1][c]);
+    });
   }
 };
 using avx2_rows = basic_avx2_rows<>;

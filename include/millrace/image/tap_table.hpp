@@ -71,9 +71,10 @@ class basic_tap_table {
   /// One more output, of `count` weights, which the caller writes: 0 or more, 2^14 in all.
   std::int16_t* append(std::size_t first, std::size_t count) {
     const std::size_t places = std::max(count, padded_count);
-    if (weights_.size() < used_ + places || spans_.size() == outputs_) grow(places);
-    spans_[outputs_++] = {.first = static_cast<std::uint32_t>(first), .count = static_cast<std::uint32_t>(count),
-                          .weights_at = used_};
+    if (weights_.size() < used_ + places || first_.size() == outputs_) grow(places);
+    first_[outputs_] = static_cast<std::uint32_t>(first);
+    count_[outputs_] = static_cast<std::uint32_t>(count);
+    weights_at_[outputs_++] = static_cast<std::uint32_t>(used_);
     std::int16_t* const weights = weights_.data() + used_;
     constexpr std::array<std::int16_t, padded_count> zeros{};
     std::memcpy(weights, zeros.data(), sizeof zeros);
@@ -84,40 +85,39 @@ class basic_tap_table {
 
   static constexpr std::size_t few_outputs = 8;
 
-  /// `outputs` more of up to 4 weights each. The caller writes four for each of `few_outputs`, zeros behind the last.
-  std::int16_t* append_few(const std::int32_t (&first)[few_outputs], const std::int32_t (&count)[few_outputs],
-                           std::size_t outputs) {
+  /// Of `few_outputs` more, with padded_count weights each, zeros behind the last: all of it is the caller's to write.
+  struct few_places {
+    std::uint32_t *first, *count, *weights_at;
+    std::int16_t* weights;
+    std::size_t used;   ///< weights_at of the first one
+  };
+
+  /// `outputs` of them are really there, of at most `most` weights.
+  few_places append_few(std::size_t outputs, std::size_t most) {
     constexpr std::size_t places = few_outputs * padded_count;
-    while (weights_.size() < used_ + places || spans_.size() < outputs_ + few_outputs) grow(places);
-    std::int16_t* const weights = weights_.data() + used_;
-    for (std::size_t i = 0; i < outputs; ++i) {
-      const auto n = static_cast<std::uint32_t>(count[i]);
-      spans_[outputs_++] = {.first = static_cast<std::uint32_t>(first[i]), .count = n, .weights_at = used_};
-      used_ += padded_count;
-      if (n > max_count_) max_count_ = n;
-    }
-    return weights;
+    while (weights_.size() < used_ + places || first_.size() < outputs_ + few_outputs) grow(places);
+    const few_places made{first_.data() + outputs_, count_.data() + outputs_, weights_at_.data() + outputs_,
+                          weights_.data() + used_, used_};
+    outputs_ += outputs;
+    used_ += outputs * padded_count;
+    max_count_ = std::max(max_count_, most);
+    return made;
   }
 
   std::size_t outputs() const noexcept { return outputs_; }
-  std::size_t first(std::size_t output) const noexcept { return spans_[output].first; }
-  std::size_t count(std::size_t output) const noexcept { return spans_[output].count; }
+  std::size_t first(std::size_t output) const noexcept { return first_[output]; }
+  std::size_t count(std::size_t output) const noexcept { return count_[output]; }
   std::size_t end(std::size_t output) const noexcept { return first(output) + count(output); }
-  const std::int16_t* weights(std::size_t output) const noexcept { return weights_.data() + spans_[output].weights_at; }
+  const std::int16_t* weights(std::size_t output) const noexcept { return weights_.data() + weights_at_[output]; }
   std::size_t max_count() const noexcept { return max_count_; }
 
   /// The source pixels that any output uses: [source_begin, source_end).
-  std::size_t source_begin() const noexcept { return spans_.front().first; }
+  std::size_t source_begin() const noexcept { return first_.front(); }
   std::size_t source_end() const noexcept { return end(outputs_ - 1); }
 
  private:
-  struct tap_span {
-    std::uint32_t first, count;
-    std::size_t weights_at;
-  };
-
   [[gnu::noinline]] void grow(std::size_t count) {
-    spans_.resize(std::max<std::size_t>(2 * spans_.size(), 64));
+    for (auto* each : {&first_, &count_, &weights_at_}) each->resize(std::max<std::size_t>(2 * each->size(), 64));
     weights_.resize(2 * (used_ + count));
   }
 
@@ -147,10 +147,10 @@ class basic_tap_table {
     weights[count - 1] = static_cast<std::int16_t>((std::uint64_t{1} << weight_bits) - before);
   }
 
-  std::vector<tap_span> spans_;
+  std::vector<std::uint32_t> first_, count_, weights_at_;   // of each output
   std::vector<std::int16_t> weights_;
   std::vector<std::uint64_t> running_;
-  std::size_t outputs_ = 0, used_ = 0;   // of spans_ and weights_
+  std::size_t outputs_ = 0, used_ = 0;   // outputs, and of weights_
   std::size_t max_count_ = 0;
   std::uint64_t divisor_ = 0, reciprocal_ = 0;   // many outputs have the same sum
 };
