@@ -99,11 +99,6 @@ class basic_plane_resizer {
            reinterpret_cast<std::uintptr_t>(job_.target.data) % 32 == 0;
   }
 
-  /// Four rows of a plane from row y of the picture (in the plane's samples) on.
-  static void four_rows(const guarded_plane& plane, std::size_t y, const std::uint8_t* (&rows)[4]) noexcept {
-    for (std::size_t k = 0; k < 4; ++k) rows[k] = plane.row(y + k);
-  }
-
   void render_exact(const jpeg_planes& planes) {
     const auto down = static_cast<std::size_t>(planes.vertical_sampling);
     color_.start(planes, columns_.source_begin(), columns_.source_end());
@@ -114,8 +109,7 @@ class basic_plane_resizer {
       while (!main_.ready(next_output_)) {
         color_.make(main_.next_row());
         pushed_rows pushed;
-        for (std::size_t c = 0; c < 3; ++c)
-          for (std::size_t k = 0; k < 4; ++k) pushed.rows[c][k] = color_.row(c, k);
+        for (std::size_t c = 0; c < 3; ++c) pushed.rows[c] = color_.rows(c);
         main_.push(pushed);
       }
       emit_rgb();
@@ -154,8 +148,7 @@ class basic_plane_resizer {
       top_up_luma();
       while (!chroma_.ready(next_output_)) {
         pushed_rows pushed;
-        for (std::size_t c = 0; c < 2; ++c)
-          four_rows(plane_[1 + c], chroma_.next_row() - chroma_top_, pushed.rows[c]);
+        for (std::size_t c = 0; c < 2; ++c) pushed.rows[c] = plane_[1 + c].four_rows(chroma_.next_row() - chroma_top_);
         chroma_.push(pushed);
       }
       main_.taps(next_output_, main_taps_);
@@ -174,7 +167,7 @@ class basic_plane_resizer {
   void top_up_luma() noexcept {
     while (!main_.ready(next_output_)) {
       pushed_rows pushed;
-      four_rows(plane_[0], main_.next_row() - luma_top_, pushed.rows[0]);
+      pushed.rows[0] = plane_[0].four_rows(main_.next_row() - luma_top_);
       main_.push(pushed);
     }
   }

@@ -11,6 +11,7 @@
 #include <millrace/image/jpeg_planes.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -40,6 +41,13 @@ class basic_guarded_plane {
   const std::uint8_t* row(std::size_t y) const noexcept {
     y = std::min(y, height() - 1);
     return y < first_copy_ ? plane_.data + y * plane_.stride_bytes : copied_.data() + (y - first_copy_) * copy_stride_;
+  }
+
+  /// row(y) and the three below it.
+  std::array<const std::uint8_t*, 4> four_rows(std::size_t y) const noexcept {
+    if (y + 4 > first_copy_) return {row(y), row(y + 1), row(y + 2), row(y + 3)};
+    const std::uint8_t* const first = plane_.data + y * plane_.stride_bytes;
+    return {first, first + plane_.stride_bytes, first + 2 * plane_.stride_bytes, first + 3 * plane_.stride_bytes};
   }
 
  private:

@@ -15,6 +15,7 @@
 #include <millrace/image/row_kernels.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +35,7 @@ struct resample_options {
 
 /// Rows of up to three planes, four of each.
 struct pushed_rows {
-  const std::uint8_t* rows[3][4];
+  std::array<const std::uint8_t*, 4> rows[3];
 };
 
 template <class Kernels>

@@ -16,6 +16,7 @@
 #include <millrace/image/guarded_plane.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -38,7 +39,8 @@ class basic_rgb_rows {
     row_bytes_ = (count_ + 31) / 32 * 32 + guarded_plane::slack_bytes;
     pixels_.resize(std::max(pixels_.size(), 3 * rows_at_once * row_bytes_));
     chroma_.resize(std::max(chroma_.size(), 2 * row_bytes_));
-    sums_.resize(std::max(sums_.size(), 2 * rows_at_once * (row_bytes_ / 2 + sums_margin)));
+    sums_stride_ = row_bytes_ / 2 + sums_margin;
+    sums_.resize(std::max(sums_.size(), 2 * rows_at_once * sums_stride_));
   }
 
   /// The column of a row's first pixel.
@@ -49,8 +51,10 @@ class basic_rgb_rows {
     for (std::size_t k = 0; k < rows_at_once; ++k) make_row(y + k, k);
   }
 
-  const std::uint8_t* row(std::size_t channel, std::size_t k) const noexcept {
-    return pixels_.data() + (channel * rows_at_once + k) * row_bytes_;
+  const std::uint8_t* row(std::size_t channel, std::size_t k) const noexcept { return rows(channel)[k]; }
+  std::array<const std::uint8_t*, rows_at_once> rows(std::size_t channel) const noexcept {
+    const std::uint8_t* const first = pixels_.data() + channel * rows_at_once * row_bytes_;
+    return {first, first + row_bytes_, first + 2 * row_bytes_, first + 3 * row_bytes_};
   }
 
  private:
@@ -67,22 +71,29 @@ class basic_rgb_rows {
 
   /// Of a picture that is subsampled on both axes.
   void make_four_rows(std::size_t y) noexcept {
-    const std::size_t own = (y - static_cast<std::size_t>(planes_.top)) / 2, above = own == 0 ? 0 : own - 1;
-    std::int16_t* sums[2][rows_at_once];
+    const std::size_t in_region = y - static_cast<std::size_t>(planes_.top), own = in_region / 2;
     for (std::size_t c = 0; c < 2; ++c) {
       const guarded_plane& plane = plane_[1 + c];
       const chroma_span s = span_of(plane);
-      for (std::size_t k = 0; k < rows_at_once; ++k) sums[c][k] = sums_of(2 * k + c);
-      std::int16_t* const to[rows_at_once] = {sums[c][0] - s.before, sums[c][1] - s.before, sums[c][2] - s.before,
-                                              sums[c][3] - s.before};
-      const std::uint8_t* const rows[rows_at_once] = {plane.row(above) + s.begin, plane.row(own) + s.begin,
-                                                      plane.row(own + 1) + s.begin, plane.row(own + 2) + s.begin};
+      const auto [first, second, third, fourth] = plane.four_rows(own == 0 ? 0 : own - 1);
+      const bool is_top = own == 0;   // the first row is above itself
+      const std::uint8_t* const rows[rows_at_once] = {first + s.begin, (is_top ? first : second) + s.begin,
+                                                      (is_top ? second : third) + s.begin,
+                                                      (is_top ? third : fourth) + s.begin};
+      std::int16_t* const at = sums_of(c) - s.before;
+      const std::size_t step = 2 * sums_stride_;
+      std::int16_t* const to[rows_at_once] = {at, at + step, at + 2 * step, at + 3 * step};
       Kernels::sum_four_rows(rows, s.count, to);
-      for (std::int16_t* const row : sums[c]) repeat_ends(row, s);
+      for (std::int16_t* const row : to) repeat_ends(row + s.before, s);
     }
-    for (std::size_t k = 0; k < rows_at_once; ++k)
-      Kernels::color_half({.luma = luma_row(y + k), .blue = sums[0][k], .red = sums[1][k], .count = count_,
-                           .rgb = {writable(0, k), writable(1, k), writable(2, k)}});
+    const auto luma = plane_[0].four_rows(in_region);
+    const std::size_t from_left = left_ - static_cast<std::size_t>(planes_.left);
+    for (std::size_t k = 0; k < rows_at_once; ++k) {
+      std::uint8_t* const red = writable(0, k);
+      Kernels::color_half({.luma = luma[k] + from_left, .blue = sums_of(2 * k), .red = sums_of(2 * k + 1),
+                           .count = count_, .rgb = {red, red + rows_at_once * row_bytes_,
+                                                    red + 2 * rows_at_once * row_bytes_}});
+    }
   }
 
   void make_row(std::size_t y, std::size_t k) noexcept {
@@ -125,7 +136,7 @@ class basic_rgb_rows {
   }
 
   std::int16_t* sums_of(std::size_t row) noexcept {
-    return sums_.data() + row * (row_bytes_ / 2 + sums_margin) + sums_margin / 2;
+    return sums_.data() + row * sums_stride_ + sums_margin / 2;
   }
 
   /// Four times a row, which is not subsampled vertically.
@@ -157,7 +168,7 @@ class basic_rgb_rows {
   jpeg_planes planes_;
   guarded_plane plane_[3];
   bool half_width_ = false, half_height_ = false, repeats_ = false;
-  std::size_t left_ = 0, count_ = 0, row_bytes_ = 0;
+  std::size_t left_ = 0, count_ = 0, row_bytes_ = 0, sums_stride_ = 0;
   std::vector<std::uint8_t> pixels_, chroma_;
   std::vector<std::int16_t> sums_;
 };
