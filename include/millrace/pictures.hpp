@@ -6,4 +6,5 @@
 
 #include <millrace/image/crop_draw.hpp>
 #include <millrace/image/jpeg_encoder.hpp>
+#include <millrace/image/normalized_picture.hpp>
 #include <millrace/image/picture.hpp>

@@ -8,6 +8,7 @@
 // where f16 or bf16 is asked for. Errors: setup_error for shapes that do not fit and a std that is no positive number.
 #pragma once
 
+#include <millrace/item/channel_scale.hpp>
 #include <millrace/item/half.hpp>
 #include <millrace/item/tensor.hpp>
 
@@ -70,13 +71,9 @@ normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels
                        .channels = channels,
                        .planar = planar && channels > 1};
   for (std::size_t c = 0; c < channels; ++c) {
-    job.scale[c] = static_cast<float>(1 / (255 * options.std[c]));
-    job.bias[c] = static_cast<float>(-options.mean[c] / options.std[c]);
-    const float largest = std::fma(255.0F, job.scale[c], job.bias[c]);
-    if (!(options.std[c] > 0) || !std::isfinite(job.scale[c]) || !std::isfinite(job.bias[c]) || !std::isfinite(largest))
-      throw setup_error("normalize was given mean " + std::to_string(options.mean[c]) + " and std " +
-                            std::to_string(options.std[c]) + " for channel " + std::to_string(c),
-                        "Give finite numbers, std above 0, in units of full scale (0..1)");
+    const channel_scale factors = channel_scale_of(options.mean[c], options.std[c], c);
+    job.scale[c] = factors.scale;
+    job.bias[c] = factors.bias;
   }
   return job;
 }

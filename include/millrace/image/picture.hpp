@@ -19,6 +19,7 @@
 // key. setup_error for impossible sizes. Threads: a picture is a value and keeps the block of its bytes.
 #pragma once
 
+#include <millrace/item/half.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
@@ -142,21 +143,21 @@ class basic_picture {
   }
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend on the file and the plan alone.
-  void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(row, true), s); }
+  void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
 
   /// How many pictures a batch renders at once: of eight, 2 % of the coded symbols are decoded without a partner.
   static constexpr std::size_t together = 8;
   static void render_together(std::span<const basic_picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;
-    for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(rows[i], true);
+    for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(pictures[i]->target_of(rows[i], true));
     s.get<detail::picture_renderer>().render(std::span(jobs).first(pictures.size()), s);
   }
 
   /// The pixels, owned: [height, width, 3].
   image pixels(scratch& s) const {
     image made(shape());
-    render_alone(job_for(made.span(), false), s);
+    render_alone(job_for(target_of(made.span(), false)), s);
     return made;
   }
   image pixels() const {
@@ -165,6 +166,9 @@ class basic_picture {
   }
 
  private:
+  template <detail::training_element T>
+  friend class normalized_picture;
+
   static std::string size_text(std::size_t width, std::size_t height) {
     return std::to_string(width) + " x " + std::to_string(height) + " pixels";
   }
@@ -213,12 +217,18 @@ class basic_picture {
     return 8;
   }
 
-  detail::picture_job job_for(std::span<std::uint8_t> row, bool cold) const {
+  /// setup_error if the row is of another size.
+  template <class T>
+  detail::pixel_target target_of(std::span<T> row, bool cold) const {
     if (row.size() != height() * width() * 3)
       throw setup_error("a picture of shape " + to_string(shape()) + " cannot be rendered into " +
-                            std::to_string(row.size()) + " bytes", "Give it height * width * 3 bytes", where());
+                            std::to_string(row.size()) + " elements", "Give it height * width * 3 of them", where());
+    return {.data = row.data(), .cold = cold};
+  }
+
+  detail::picture_job job_for(const detail::pixel_target& target) const {
     detail::picture_job job{.data = &data_, .options = &options_, .header = &header_, .eighths = eighths(),
-                            .pixels = row.data(), .cold = cold};
+                            .target = target};
     job.plan = {.rows = rows_, .columns = columns_, .transposed = transposed_};
     if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
     return job;

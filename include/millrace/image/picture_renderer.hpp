@@ -1,7 +1,7 @@
 // Renders planned pictures into their rows: chooses who decodes each, decodes, resizes. What a worker keeps for it.
 //
 //   auto& renderer = scratch.get<mr::detail::picture_renderer>();
-//   const mr::detail::picture_job job{.data = &bytes, .options = &o, .header = &h, .plan = plan, .pixels = row};
+//   const mr::detail::picture_job job{.data = &bytes, .options = &o, .header = &h, .plan = plan, .target = {.data = row}};
 //   renderer.render({&job, 1}, scratch);                    // or up to most_together of them, which is faster
 //
 // The own decoder takes what it knows, two files at a time, and its planes are resized as soon as they are complete.
@@ -9,7 +9,7 @@
 // that both see the same damage, the own decoder is asked for every row of MCUs that libjpeg would read for the crop.
 // The bits of an exact picture, and of a fast one that is decoded smaller, are the same from both: there colours are
 // made before the resize. Other fast ones' depend on whether the own decoder knows the file, never on the processor.
-// Pixels: [rows, columns, 3] u8. Errors: data_error of one of the pictures, located; which of the others have been
+// Shapes: pixel_target.hpp. Errors: data_error of one of the pictures, located; which of the others have been
 // rendered then is not said. Threads: one at a time.
 #pragma once
 
@@ -39,8 +39,7 @@ struct picture_job {
   const jpeg_header* header = nullptr;
   resize_plan plan{};       ///< in pixels of the picture as it is decoded
   unsigned eighths = 8;     ///< of the stored size, that it is decoded at
-  std::uint8_t* pixels = nullptr;
-  bool cold = false;        ///< they will not be read soon
+  pixel_target target{};
 };
 
 /// A template only so that including it costs little.
@@ -104,7 +103,7 @@ class basic_picture_renderer {
   }
 
   void start(const picture_job& job) {
-    resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = {.data = job.pixels, .cold = job.cold}});
+    resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = job.target});
   }
 
   /// About how long the decoder is at it.

@@ -1,0 +1,31 @@
+// What makes numbers of one channel's bytes: fma(byte, scale, bias).
+//
+//   const auto red = mr::detail::channel_scale_of(0.485, 0.229, 0);     // of mean, std and channel
+//
+// mean and std are in units of full scale (0..1), as torchvision writes them: scale = 1 / (255 std), bias = -mean / std.
+// Errors: setup_error for a std that is no positive number, and for numbers that are not finite. Threads: pure.
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+struct channel_scale {
+  float scale = 1, bias = 0;
+};
+
+inline channel_scale channel_scale_of(double mean, double deviation, std::size_t channel) {
+  const channel_scale made{static_cast<float>(1 / (255 * deviation)), static_cast<float>(-mean / deviation)};
+  const float largest = std::fma(255.0F, made.scale, made.bias);
+  if (!(deviation > 0) || !std::isfinite(made.scale) || !std::isfinite(made.bias) || !std::isfinite(largest))
+    throw setup_error("pixels were to be normalised by mean " + std::to_string(mean) + " and std " +
+                          std::to_string(deviation) + " in channel " + std::to_string(channel),
+                      "Give finite numbers, std above 0, in units of full scale (0..1)");
+  return made;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
