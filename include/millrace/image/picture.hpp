@@ -150,7 +150,8 @@ class basic_picture {
   static void render_together(std::span<const basic_picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;
-    for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(pictures[i]->target_of(rows[i], true));
+    for (std::size_t i = 0; i < pictures.size(); ++i)
+      jobs[i] = pictures[i]->job_for(pictures[i]->target_of(rows[i], true));
     s.get<detail::picture_renderer>().render(std::span(jobs).first(pictures.size()), s);
   }
 

@@ -1,7 +1,7 @@
 // Renders planned pictures into their rows: chooses who decodes each, decodes, resizes. What a worker keeps for it.
 //
 //   auto& renderer = scratch.get<mr::detail::picture_renderer>();
-//   const mr::detail::picture_job job{.data = &bytes, .options = &o, .header = &h, .plan = plan, .target = {.data = row}};
+//   const mr::detail::picture_job job{.data = &file, .options = &o, .header = &h, .plan = plan, .target = t};
 //   renderer.render({&job, 1}, scratch);                    // or up to most_together of them, which is faster
 //
 // The own decoder takes what it knows, two files at a time, and its planes are resized as soon as they are complete.

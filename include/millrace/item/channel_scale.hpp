@@ -2,7 +2,7 @@
 //
 //   const auto red = mr::detail::channel_scale_of(0.485, 0.229, 0);     // of mean, std and channel
 //
-// mean and std are in units of full scale (0..1), as torchvision writes them: scale = 1 / (255 std), bias = -mean / std.
+// mean and std are of full scale (0..1), as torchvision writes them: scale = 1 / (255 std), bias = -mean / std.
 // Errors: setup_error for a std that is no positive number, and for numbers that are not finite. Threads: pure.
 #pragma once
 

@@ -30,7 +30,9 @@ class basic_avx2_inverse_dct {
   }
 
   /// The same where AVX-512 doubles the number of registers: what the two passes have under way fits.
-  static bool has_more_registers() noexcept { return usable() && __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0; }
+  static bool has_more_registers() noexcept {
+    return usable() && __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  }
   [[gnu::target("avx2,avx512f,avx512bw,avx512vl"), gnu::noinline]] static bool pair_in_more_registers(
       const std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
     return pair(coefficients, q, to, std::make_index_sequence<8>());
