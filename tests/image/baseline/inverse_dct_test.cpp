@@ -7,11 +7,14 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace mr = millrace;
 namespace detail = millrace::detail;
 
 namespace {
+
+using inverse_dct = bool (*)(const std::int16_t*, const detail::dequantiser&, detail::sample_target) noexcept;
 
 struct drawn_pair {
   alignas(32) std::array<std::int16_t, detail::pair_coefficients> coefficients{};
@@ -70,6 +73,9 @@ TEST_CASE("samples are those of the definition, rounded") {
 TEST_CASE("every processor's code gives the same samples and the same answer to what is wild") {
 #ifdef __x86_64__
   if (!detail::avx2_inverse_dct::usable()) return;
+  const std::pair<bool, inverse_dct> of_avx512[] = {
+      {detail::avx2_inverse_dct::has_more_registers(), detail::avx2_inverse_dct::pair_in_more_registers},
+      {detail::avx2_inverse_dct::has_vnni(), detail::avx2_inverse_dct::pair_by_vnni}};
   mr::draw d({.seed = 32});
   std::array<std::uint8_t, 128> plain{}, fast{};
   std::size_t tame = 0, wild = 0;
@@ -78,10 +84,10 @@ TEST_CASE("every processor's code gives the same samples and the same answer to 
     const bool expected = detail::inverse_dct_pair(p.coefficients.data(), p.q, {plain.data(), 16});
     CHECK(detail::avx2_inverse_dct::pair(p.coefficients.data(), p.q, {fast.data(), 16}) == expected);
     if (expected) CHECK(plain == fast);
-    if (detail::avx2_inverse_dct::has_more_registers()) {
+    for (const auto& [usable, pair] : of_avx512) {
+      if (!usable) continue;
       fast.fill(0);
-      CHECK(detail::avx2_inverse_dct::pair_in_more_registers(p.coefficients.data(), p.q, {fast.data(), 16}) ==
-            expected);
+      CHECK(pair(p.coefficients.data(), p.q, {fast.data(), 16}) == expected);
       if (expected) CHECK(plain == fast);
     }
     ++(expected ? tame : wild);
@@ -109,8 +115,6 @@ TEST_CASE("black and white blocks of the coarsest quantisers are tame, and a lit
 }
 
 namespace {
-
-using inverse_dct = bool (*)(const std::int16_t*, const detail::dequantiser&, detail::sample_target) noexcept;
 
 struct reduced_kind {
   std::size_t size;   // samples on a side of a block

@@ -43,6 +43,7 @@ struct basic_plane_tools {
     if (!avx2_inverse_dct::usable()) return;
     inverse_dct = {reduced_dct::one, avx2_reduced_dct::two, avx2_reduced_dct::four, avx2_inverse_dct::pair};
     if (avx2_inverse_dct::has_more_registers()) inverse_dct[3] = avx2_inverse_dct::pair_in_more_registers;
+    if (avx2_inverse_dct::has_vnni()) inverse_dct[3] = avx2_inverse_dct::pair_by_vnni;
 #endif
   }
 };
