@@ -66,7 +66,11 @@ class basic_plane_job {
 
   /// After the loop has left the stream: goes on if it is stuck.
   void attend(const plane_tools& tools) {
-    if (!stream_.stuck) return;
+    if (stream_.stuck) go_on(tools);
+  }
+
+ private:
+  void go_on(const plane_tools& tools) {
     stream_.stuck = false;
     if (!stream_.at_end()) return stream_.decode_symbol();
     stream_.end_segment();
@@ -76,7 +80,6 @@ class basic_plane_job {
     next_segment(tools);
   }
 
- private:
   jpeg_refusal open(const jpeg_planes_request& ask, component_table_store& store) {
     const std::span file(reinterpret_cast<const std::uint8_t*>(ask.bytes.data()), ask.bytes.size());
     if (const auto why = read_scan_header(ask.bytes, header_); why != jpeg_refusal::none) return why;
@@ -163,9 +166,10 @@ class basic_plane_job {
   bool take_skipped() noexcept {
     const block_slot* slot = slots_.skipped();
     const std::size_t blocks = slots_.blocks_of_mcu();
+    std::array<int, most_mcu_blocks> sum{};   // one for each block: those of a component would wait for one another
     for (std::size_t m = 0; m < mcus_; ++m)
-      for (std::size_t b = 0; b < blocks; ++b, ++slot)
-        predictor_[slots_.component_of(b)] += difference_at(slot->begin_bit, *slot->tables);
+      for (std::size_t b = 0; b < blocks; ++b, ++slot) sum[b] += difference_at(slot->begin_bit, *slot->tables);
+    for (std::size_t b = 0; b < blocks; ++b) predictor_[slots_.component_of(b)] += sum[b];
     column_ += static_cast<int>(mcus_);
     row_ += column_ / region_.columns;
     column_ %= region_.columns;

@@ -19,7 +19,7 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-constexpr std::size_t stored_blocks = 24, skipped_blocks = 96;
+constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, most_mcu_blocks = 6;
 /// A block takes 27 bits of DC and 63 times 26 of AC at most.
 constexpr std::size_t most_block_bytes = 209;
 
