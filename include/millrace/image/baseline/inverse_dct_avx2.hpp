@@ -24,7 +24,7 @@ class basic_avx2_inverse_dct {
  public:
   static bool usable() noexcept { return __builtin_cpu_supports("avx2") != 0; }
 
-  [[gnu::target("avx2"), gnu::noinline]] static bool pair(const std::int16_t* coefficients, const dequantiser& q,
+  [[gnu::target("avx2"), gnu::noinline]] static bool pair(std::int16_t* coefficients, const dequantiser& q,
                                                           sample_target to) noexcept {
     return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
@@ -32,14 +32,14 @@ class basic_avx2_inverse_dct {
   /// The same where AVX-512 doubles the number of registers: what the two passes have under way fits.
   static bool has_more_registers() noexcept { return usable() && __builtin_cpu_supports("avx512vl") != 0; }
   [[gnu::target("avx2,avx512f,avx512vl"), gnu::noinline]] static bool pair_in_more_registers(
-      const std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
+      std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
     return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
   /// And where it multiplies and adds at once. Registers of 512 bits would be slower: the clock goes down for them.
   static bool has_vnni() noexcept { return has_more_registers() && __builtin_cpu_supports("avx512vnni") != 0; }
   [[gnu::target("avx2,avx512f,avx512vl,avx512vnni"), gnu::noinline]] static bool pair_by_vnni(
-      const std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
+      std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
     return pair<vnni_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
@@ -51,7 +51,7 @@ class basic_avx2_inverse_dct {
 
   /// Folds over the rows or columns `i`, because -O2 would leave loops loops and what they work on in memory.
   template <class Sums, std::size_t... i>
-  [[gnu::target("avx2"), gnu::always_inline]] static inline bool pair(const std::int16_t* coefficients,
+  [[gnu::target("avx2"), gnu::always_inline]] static inline bool pair(std::int16_t* coefficients,
                                                                       const dequantiser& q, sample_target to,
                                                                       std::index_sequence<i...>) noexcept {
     using namespace avx2;
@@ -62,6 +62,7 @@ class basic_avx2_inverse_dct {
       ((lost |= high_products(load(coefficients + 16 * i), load(steps + 16 * i)) ^ row[i] >> 15), ...);
       if (any_of(lost, lost)) return false;
     }
+    (clear(coefficients + 16 * i), ...);
     // Seven AC coefficients below 512 and a DC one that was looked at before cannot be too much for a column.
     words outside = (row[0] & all_but_dc()) + words_of(usual_ac);
     ((outside |= i == 0 ? words_of(0) : row[i] + words_of(usual_ac)), ...);

@@ -31,8 +31,8 @@ namespace millrace::inline MILLRACE_ABI::detail {
 template <class = void>
 struct basic_plane_tools {
   block_loops loops = block_loops::portable();
-  using inverse_dct_of_pair = bool (*)(const std::int16_t*, const dequantiser&, sample_target) noexcept;
-  /// To blocks of 1, 2, 4 and 8 samples on a side.
+  using inverse_dct_of_pair = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
+  /// To blocks of 1, 2, 4 and 8 samples on a side; all of them leave zeros where the coefficients were.
   std::array<inverse_dct_of_pair, 4> inverse_dct{reduced_dct::one, reduced_dct::two, reduced_dct::four,
                                                  inverse_dct_pair};
   stop_table stop{};
@@ -91,7 +91,8 @@ class basic_plane_job {
       quantiser_[c] = dequantiser(header_.component[c].quantiser);
       block_side_[c] = static_cast<std::size_t>(block_side(header_, c, ask.eighths));
     }
-    slots_.lay_out(header_, tables_);
+    if (!orderly_ || !slots_.are_of(header_, tables_)) slots_.lay_out(header_, tables_);
+    orderly_ = false;
     // Before memory is taken for the pixels that a header promises: two bits for each block are the least there can be.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
                                slots_.blocks_of_mcu();
@@ -135,7 +136,7 @@ class basic_plane_job {
 
   void next_segment(const plane_tools& tools) {
     if (row_ == region_.end_row) {
-      finished_ = true;
+      finished_ = orderly_ = true;
       if (row_ == region_.rows && !at_marker()) refuse(jpeg_refusal::damaged);
       return;
     }
@@ -159,7 +160,6 @@ class basic_plane_job {
     left_in_interval_ -= static_cast<unsigned>(mcus);
     const std::size_t blocks = mcus * slots_.blocks_of_mcu();
     unstuff_.reach(stream_byte(), blocks * most_block_bytes + 16);
-    if (stored) slots_.clear_coefficients(mcus);
     stream_.begin_segment(stored ? slots_.stored() : slots_.skipped(), blocks, stored, tools.stop);
   }
 
@@ -208,7 +208,7 @@ class basic_plane_job {
       sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x),
                        plane.stride_bytes};
       const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];
-      const std::int16_t* coefficients = r.coefficients;
+      std::int16_t* coefficients = r.coefficients;
       for (std::size_t i = 0; i < r.count; ++i, coefficients += pair_coefficients, to.samples += 2 * side)
         tame = transform(coefficients, quantiser_[r.component], to) && tame;
     });
@@ -232,6 +232,7 @@ class basic_plane_job {
   int row_ = 0, column_ = 0;      // of the segment's first MCU
   std::size_t mcus_ = 0;          // of the segment
   bool finished_ = true;
+  bool orderly_ = false;          // whether the last picture went to its end, and the slots are as they were laid out
   jpeg_planes_result result_;
 };
 using plane_job = basic_plane_job<>;
