@@ -64,15 +64,13 @@ class basic_plane_job {
   const jpeg_planes_result& result() const noexcept { return result_; }
   block_stream& stream() noexcept { return stream_; }
 
-  /// After the loop has left the stream: goes on if it is stuck.
+  /// After a loop has left the streams: goes on if this one's segment has ended.
   void attend(const plane_tools& tools) {
-    if (stream_.stuck) go_on(tools);
+    if (stream_.at_end()) take_segment(tools);
   }
 
  private:
-  void go_on(const plane_tools& tools) {
-    stream_.stuck = false;
-    if (!stream_.at_end()) return stream_.decode_symbol();
+  void take_segment(const plane_tools& tools) {
     stream_.end_segment();
     if (stream_.odd || overran()) return refuse(jpeg_refusal::damaged);
     const bool tame = stream_.store ? take_stored(tools) : take_skipped();
