@@ -223,6 +223,41 @@ TEST_CASE("a longer list is decoded two at a time, each as by itself") {
   CHECK(decode_planes(asked[0], asked[1], s)[1].refusal == mr::jpeg_refusal::none);
 }
 
+TEST_CASE("pictures that were left in the midst, refused or not, change nothing in the next ones") {
+  mr::draw d({.seed = seed_of_run(), .sample = 5});
+  mr::jpeg_plane_decoder decoders[] = {mr::jpeg_plane_decoder(),
+                                       mr::jpeg_plane_decoder(mr::jpeg_plane_decoder::code::portable)};
+  const auto fill = slow::photo(200, 200, 3, 9);
+  const auto large = slow::make_file(fill, {.quality = 95});
+  auto cut = large;
+  cut.resize(cut.size() - 100);
+  struct left_early {};
+  for (auto& decoder : decoders)
+    for (int i = 0; i < 200; ++i) {
+      // The large one is under way in either job when the small one is ready.
+      const auto small = slow::make_file(slow::photo(16 + d.below(60), 16, 3, 10), {});
+      std::array<mr::jpeg_planes_request, 2> both{mr::jpeg_planes_request{.bytes = large}, {.bytes = small}};
+      if (d.chance(0.5)) std::swap(both[0], both[1]);
+      CHECK_THROWS_AS(decoder.decode_each(both, [](std::size_t, const auto&) { throw left_early(); }), left_early);
+      if (d.chance(0.5)) CHECK(decoder.decode({.bytes = cut}).refusal == mr::jpeg_refusal::damaged);
+      const auto f = draw_file(d, 64);
+      const exact_request x(f.bytes, draw_crop(d, f));
+      const auto expected = by_libjpeg(f, x.ask);
+      for (const auto& got : decoder.decode(x.ask, x.ask)) compare(f, x.ask, got, expected);
+      for (const auto& got : decoder.decode({.bytes = large}, {.bytes = large}))
+        CHECK(slow::difference_of(got.planes, slow::raw_reader().read(large, 200)) == "");
+    }
+}
+
+TEST_CASE("a decoder that was moved leaves the memory of the one it was moved from alone") {
+  const auto file = slow::make_file(slow::photo(40, 40, 3, 11), {});
+  auto first = std::make_unique<mr::jpeg_plane_decoder>();
+  CHECK(first->decode({.bytes = file}).refusal == mr::jpeg_refusal::none);
+  mr::jpeg_plane_decoder moved = std::move(*first);
+  first.reset();   // AddressSanitizer sees what is touched of it
+  CHECK(slow::difference_of(moved.decode({.bytes = file}).planes, slow::raw_reader().read(file, 40)) == "");
+}
+
 TEST_CASE("a size that libjpeg's scaling does not have is refused") {
   const auto file = slow::make_file(slow::photo(16, 16, 3, 7), {});
   mr::jpeg_plane_decoder decoder;

@@ -26,6 +26,10 @@ using bytes [[gnu::vector_size(32)]] = char;
 MILLRACE_AVX2 words load(const std::int16_t* from) noexcept {   // of 32 aligned bytes
   return *static_cast<const words*>(__builtin_assume_aligned(from, 32));
 }
+/// 32 aligned bytes. Volatile, because clang would join two of them in a register of 512 bits, where there is one.
+MILLRACE_AVX2 void clear(std::int16_t* at) noexcept {
+  *static_cast<volatile words*>(__builtin_assume_aligned(at, 32)) = words{};
+}
 MILLRACE_AVX2 words words_of(int value) noexcept { return words{} + static_cast<std::int16_t>(value); }
 MILLRACE_AVX2 quads quads_of(int value) noexcept { return quads{} + value; }
 /// A cast of what depends on a template's parameter is one too many for nvcc.

@@ -1,8 +1,8 @@
 // The loops of block_stream.hpp, built for the processor that runs the program.
 //
 //   const auto loops = detail::block_loops::best();
-//   loops.run(stream);                           // until it is stuck
-//   loops.run(stream, other);                    // until one of them is
+//   loops.run(stream);                           // until its segment's end
+//   loops.run(stream, other);                    // until that of one of them
 //
 // Each pair of modes is a loop of its own. Members carry their target, so that a build for any x86-64 has them.
 // Threads: none shared.

@@ -89,7 +89,6 @@ struct basic_block_stream {
   std::uintptr_t bit = 0;         // of the next symbol
   unsigned k = 0;                 // the coefficient that comes next; 0: the block's DC difference
   bool store = false;             // or skip
-  bool stuck = false;             // at an entry that the loop cannot take
   bool odd = false;               // an impossible code was met; what follows has no meaning
   const void* table = nullptr;
   block_slot* slot = nullptr;
@@ -109,6 +108,13 @@ struct basic_block_stream {
   }
   void end_segment() noexcept { end[-1].next_dc = next_segments_dc; }
   bool at_end() const noexcept { return slot == end; }
+
+  /// Where a loop is stuck: the next symbol, whatever it is, unless the segment ends here.
+  [[gnu::noinline]] bool goes_on() noexcept {
+    if (at_end()) return false;
+    decode_symbol();
+    return true;
+  }
 
   /// The next symbol, whatever it is.
   void decode_symbol() noexcept {
@@ -268,44 +274,41 @@ template <class Steps, bool store, bool refill>
   else return skip_step<Steps, refill>(s);
 }
 
-/// Until the stream is stuck. Two look-ups take 44 bits at most, a refill gives 57.
+/// Until the segment's end. Two look-ups take 44 bits at most, a refill gives 57.
 template <class Steps, bool store>
 [[gnu::always_inline]] inline void run_loop(block_stream& stream) noexcept {
-  live_stream s(stream);
-  s.window = window_at(s.bit);
-  for (;;) {
-    if (step<Steps, store, true>(s)) break;
-    if (step<Steps, store, false>(s)) break;
-  }
-  stream.stuck = true;
-  s.save(stream);
+  do {
+    live_stream s(stream);
+    s.window = window_at(s.bit);
+    for (;;) {
+      if (step<Steps, store, true>(s)) break;
+      if (step<Steps, store, false>(s)) break;
+    }
+    s.save(stream);
+  } while (stream.goes_on());
 }
 
+/// Until one of them is at its segment's end. What is rare is decoded between two loops, with nothing in registers.
 template <class Steps, bool store_a, bool store_b>
 [[gnu::always_inline]] inline void run_loop(block_stream& first, block_stream& second) noexcept {
-  live_stream a(first), b(second);
-  a.window = window_at(a.bit);
-  b.window = window_at(b.bit);
-  for (;;) {
-    if (step<Steps, store_a, true>(a)) {
-      first.stuck = true;
-      break;
+  block_stream* stuck;
+  do {
+    live_stream a(first), b(second);
+    a.window = window_at(a.bit);
+    b.window = window_at(b.bit);
+    for (;;) {
+      stuck = &first;
+      if (step<Steps, store_a, true>(a)) break;
+      stuck = &second;
+      if (step<Steps, store_b, true>(b)) break;
+      stuck = &first;
+      if (step<Steps, store_a, false>(a)) break;
+      stuck = &second;
+      if (step<Steps, store_b, false>(b)) break;
     }
-    if (step<Steps, store_b, true>(b)) {
-      second.stuck = true;
-      break;
-    }
-    if (step<Steps, store_a, false>(a)) {
-      first.stuck = true;
-      break;
-    }
-    if (step<Steps, store_b, false>(b)) {
-      second.stuck = true;
-      break;
-    }
-  }
-  a.save(first);
-  b.save(second);
+    a.save(first);
+    b.save(second);
+  } while (stuck->goes_on());
 }
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

@@ -14,6 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 namespace millrace::inline MILLRACE_ABI::detail {
 
 /// A template only so that including it costs little.
@@ -31,7 +35,7 @@ class basic_huffman_code {
       code += bytes[i];
       symbol += bytes[i];
       if (code > std::uint32_t{2} << i) return false;
-      limits_[i] = code << (15 - i);
+      limits_[i] = static_cast<std::int32_t>(code << (15 - i));
       code <<= 1;
     }
     for (std::size_t i = 0; i < symbol; ++i) symbols_[i] = bytes[16 + i];
@@ -45,8 +49,7 @@ class basic_huffman_code {
   /// `window`: the stream's next bits, from the topmost down.
   word find(std::uint64_t window) const noexcept {
     const auto next = static_cast<std::uint32_t>(window >> 48);
-    unsigned shorter = 0;   // lengths whose words all lie below; counted without a branch
-    for (const std::uint32_t limit : limits_) shorter += next >= limit;
+    const unsigned shorter = lengths_below(next);
     if (shorter == 16) return {0, 0};
     return {shorter + 1, symbols_[((next >> (15 - shorter)) + offsets_[shorter]) & 255]};
   }
@@ -59,7 +62,23 @@ class basic_huffman_code {
   }
 
  private:
-  std::array<std::uint32_t, 16> limits_{};    // first word beyond those of that length, aligned to 16 bits
+  /// How many lengths have all their words below; limits only grow.
+  unsigned lengths_below(std::uint32_t next) const noexcept {
+#ifdef __SSE2__
+    const __m128i bits = _mm_set1_epi32(static_cast<int>(next));
+    const auto above = [&](std::size_t i) {
+      return _mm_cmpgt_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(limits_.data() + i)), bits);
+    };
+    const __m128i all = _mm_packs_epi16(_mm_packs_epi32(above(0), above(4)), _mm_packs_epi32(above(8), above(12)));
+    return static_cast<unsigned>(__builtin_ctz(static_cast<unsigned>(_mm_movemask_epi8(all)) | 1u << 16));
+#else
+    unsigned shorter = 0;
+    for (const std::int32_t limit : limits_) shorter += static_cast<std::int32_t>(next) >= limit;
+    return shorter;
+#endif
+  }
+
+  alignas(16) std::array<std::int32_t, 16> limits_{};    // first word beyond those of that length, aligned to 16 bits
   std::array<std::uint32_t, 16> offsets_{};
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};

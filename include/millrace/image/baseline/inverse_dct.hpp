@@ -3,10 +3,11 @@
 //   const detail::dequantiser q(quantiser_in_zigzag_order);
 //   bool tame = detail::inverse_dct_pair(pair, q, {samples, stride_bytes});     // writes 16 columns of 8 rows
 //
-// `pair` is laid out as block_stream.hpp says. False if a value is so wild that implementations differ: dequantised
-// coefficients of a column that add up to more than `most_in_column` (from which on 16 bits do not hold what the first
-// pass gives), or a sample beyond -512 .. 511 before it is clamped (where libjpeg's C code wraps around and its SIMD
-// code does not). Pictures of 8-bit samples stay far below both. Threads: pure. Source: C. Loeffler, A. Ligtenberg and
+// `pair` is laid out as block_stream.hpp says; zeros are left there, for the next blocks, while it is in the L1 cache.
+// False if a value is so wild that implementations differ: dequantised coefficients of a column that add up to more
+// than `most_in_column` (from which on 16 bits do not hold what the first pass gives), or a sample beyond -512 .. 511
+// before it is clamped (where libjpeg's C code wraps around and its SIMD code does not); what is left then means
+// nothing. Pictures of 8-bit samples stay far below both. Threads: pure. Source: C. Loeffler, A. Ligtenberg and
 // G. Moschytz, ICASSP 1989, in the fixed point of libjpeg's accurate integer method: 13 bits, 2 between the passes.
 #pragma once
 
@@ -101,9 +102,14 @@ inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* ste
   return true;
 }
 
-inline bool inverse_dct_pair(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
-  return inverse_dct_block(pair, q.step.data(), to) &&
-         inverse_dct_block(pair + right_block, q.step.data() + right_block, {to.samples + 8, to.stride_bytes});
+inline void clear_pair(std::int16_t* pair) noexcept { std::fill_n(pair, 2 * 64, std::int16_t{0}); }
+
+inline bool inverse_dct_pair(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+  const bool tame =
+      inverse_dct_block(pair, q.step.data(), to) &&
+      inverse_dct_block(pair + right_block, q.step.data() + right_block, {to.samples + 8, to.stride_bytes});
+  clear_pair(pair);
+  return tame;
 }
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

@@ -7,7 +7,7 @@
 // interleaved for the second pass, which halves the transposition between the passes. Threads: pure.
 #pragma once
 
-#include <millrace/image/baseline/avx2_words.hpp>
+#include <millrace/image/baseline/dct_sums_avx2.hpp>
 #include <millrace/image/baseline/inverse_dct.hpp>
 
 #include <cstddef>
@@ -24,9 +24,9 @@ class basic_avx2_inverse_dct {
  public:
   static bool usable() noexcept { return __builtin_cpu_supports("avx2") != 0; }
 
-  [[gnu::target("avx2"), gnu::noinline]] static bool pair(const std::int16_t* coefficients, const dequantiser& q,
+  [[gnu::target("avx2"), gnu::noinline]] static bool pair(std::int16_t* coefficients, const dequantiser& q,
                                                           sample_target to) noexcept {
-    return pair(coefficients, q, to, std::make_index_sequence<8>());
+    return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
   /// The same where AVX-512 doubles the number of registers: what the two passes have under way fits.
@@ -34,8 +34,15 @@ class basic_avx2_inverse_dct {
     return usable() && __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
   }
   [[gnu::target("avx2,avx512f,avx512bw,avx512vl"), gnu::noinline]] static bool pair_in_more_registers(
-      const std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
-    return pair(coefficients, q, to, std::make_index_sequence<8>());
+      std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
+    return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
+  }
+
+  /// And where it multiplies and adds at once. Registers of 512 bits would be slower: the clock goes down for them.
+  static bool has_vnni() noexcept { return has_more_registers() && __builtin_cpu_supports("avx512vnni") != 0; }
+  [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static bool pair_by_vnni(
+      std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
+    return pair<vnni_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
  private:
@@ -45,8 +52,8 @@ class basic_avx2_inverse_dct {
   using bytes = avx2::bytes;
 
   /// Folds over the rows or columns `i`, because -O2 would leave loops loops and what they work on in memory.
-  template <std::size_t... i>
-  [[gnu::target("avx2"), gnu::always_inline]] static inline bool pair(const std::int16_t* coefficients,
+  template <class Sums, std::size_t... i>
+  [[gnu::target("avx2"), gnu::always_inline]] static inline bool pair(std::int16_t* coefficients,
                                                                       const dequantiser& q, sample_target to,
                                                                       std::index_sequence<i...>) noexcept {
     using namespace avx2;
@@ -57,26 +64,28 @@ class basic_avx2_inverse_dct {
       ((lost |= high_products(load(coefficients + 16 * i), load(steps + 16 * i)) ^ row[i] >> 15), ...);
       if (any_of(lost, lost)) return false;
     }
+    (clear(coefficients + 16 * i), ...);
     // Seven AC coefficients below 512 and a DC one that was looked at before cannot be too much for a column.
     words outside = (row[0] & all_but_dc()) + words_of(usual_ac);
     ((outside |= i == 0 ? words_of(0) : row[i] + words_of(usual_ac)), ...);
     if (__builtin_expect(any_of(outside, words_of(-2 * usual_ac)), 0) && !columns_are_tame(row)) return false;
+    const quads half = quads_of(1 << 10);
     quads low[8], high[8];   // of columns 0 to 3 and 4 to 7 of each block
-    pass(low, low_pairs(row[0], row[4]), low_pairs(row[2], row[6]), low_pairs(row[1], row[5]),
-         low_pairs(row[3], row[7]), 1 << 10);
-    pass(high, high_pairs(row[0], row[4]), high_pairs(row[2], row[6]), high_pairs(row[1], row[5]),
-         high_pairs(row[3], row[7]), 1 << 10);
-    quads pairs[8] = {as_quads(joined<11>(low[i], high[i]))...};   // columns (0, 4), (1, 5), (2, 6), (3, 7) of a row
+    pass<Sums>(low, low_pairs(row[0], row[4]), low_pairs(row[2], row[6]), low_pairs(row[1], row[5]),
+               low_pairs(row[3], row[7]), half);
+    pass<Sums>(high, high_pairs(row[0], row[4]), high_pairs(row[2], row[6]), high_pairs(row[1], row[5]),
+               high_pairs(row[3], row[7]), half);
+    // Columns (0, 4), (1, 5), (2, 6), (3, 7) of a row.
+    quads pairs[8] = {as_quads(Sums::template joined<11>(low[i], high[i]))...};
     transpose(pairs);
     transpose(pairs + 4);
-    // 128 and the rounding half in the scale of the DC term, to which they are added: 4112 * 8192 = 128.5 * 2^18.
-    const words centre = pair_of(128 * 32 + 16, 0);
-    pass(low, reinterpret_cast<words>(pairs[0]) + centre, reinterpret_cast<words>(pairs[2]),
-         reinterpret_cast<words>(pairs[1]), reinterpret_cast<words>(pairs[3]), 0);
-    pass(high, reinterpret_cast<words>(pairs[4]) + centre, reinterpret_cast<words>(pairs[6]),
-         reinterpret_cast<words>(pairs[5]), reinterpret_cast<words>(pairs[7]), 0);
+    const quads centre = quads_of((128 << 18) + (1 << 17));
+    pass<Sums>(low, reinterpret_cast<words>(pairs[0]), reinterpret_cast<words>(pairs[2]),
+               reinterpret_cast<words>(pairs[1]), reinterpret_cast<words>(pairs[3]), centre);
+    pass<Sums>(high, reinterpret_cast<words>(pairs[4]), reinterpret_cast<words>(pairs[6]),
+               reinterpret_cast<words>(pairs[5]), reinterpret_cast<words>(pairs[7]), centre);
     // Rows 0, 4, 1, 5, 2, 6, 3, 7 of both blocks.
-    const words column[8] = {joined<18>(low[i], high[i])...};
+    const words column[8] = {Sums::template joined<18>(low[i], high[i])...};
     words beyond = words_of(0);
     ((beyond |= column[i] + words_of(-least_sample - 128)), ...);
     write(column, to);
@@ -96,20 +105,21 @@ class basic_avx2_inverse_dct {
   }
 
   /// inverse_dct_1d of each column; the arguments are its inputs, two by two.
+  template <class Sums>
   [[gnu::target("avx2"), gnu::always_inline]] static inline void pass(quads* out, words x04, words x26, words x15,
-                                                                      words x37, int rounding) noexcept {
+                                                                      words x37, quads rounding) noexcept {
     using namespace avx2;
-    using f = dct_factors;
-    const quads sum = multiply_pairs(x04, pair_of(f::one, f::one)) + rounding;
-    const quads difference = multiply_pairs(x04, pair_of(f::one, -f::one)) + rounding;
-    const quads a = multiply_pairs(x26, pair_of(f::even_2_2, f::even_2_6));
-    const quads b = multiply_pairs(x26, pair_of(f::even_2_6, f::even_6_6));
-    const quads even[4] = {sum + a, difference + b, difference - b, sum - a};
-    const quads odd[4] = {
-        multiply_pairs(x15, pair_of(f::odd_1_1, f::odd_1_5)) + multiply_pairs(x37, pair_of(f::odd_1_3, f::odd_1_7)),
-        multiply_pairs(x15, pair_of(f::odd_1_3, f::odd_3_5)) + multiply_pairs(x37, pair_of(f::odd_3_3, f::odd_3_7)),
-        multiply_pairs(x15, pair_of(f::odd_1_5, f::odd_5_5)) + multiply_pairs(x37, pair_of(f::odd_3_5, f::odd_1_3)),
-        multiply_pairs(x15, pair_of(f::odd_1_7, f::odd_1_3)) + multiply_pairs(x37, pair_of(f::odd_3_7, f::odd_7_7))};
+    using p = dct_pair;
+    const quads sum = Sums::template onto<p::sum_04>(rounding, x04);
+    const quads difference = Sums::template onto<p::difference_04>(rounding, x04);
+    const quads even[4] = {
+        Sums::template onto<p::even_0_of_26>(sum, x26), Sums::template onto<p::even_1_of_26>(difference, x26),
+        Sums::template less<p::even_1_of_26, p::minus_even_1_of_26>(difference, x26),
+        Sums::template less<p::even_0_of_26, p::minus_even_0_of_26>(sum, x26)};
+    const quads odd[4] = {Sums::template onto<p::odd_0_of_37>(Sums::template of<p::odd_0_of_15>(x15), x37),
+                          Sums::template onto<p::odd_1_of_37>(Sums::template of<p::odd_1_of_15>(x15), x37),
+                          Sums::template onto<p::odd_2_of_37>(Sums::template of<p::odd_2_of_15>(x15), x37),
+                          Sums::template onto<p::odd_3_of_37>(Sums::template of<p::odd_3_of_15>(x15), x37)};
     out[0] = even[0] + odd[0];
     out[1] = even[1] + odd[1];
     out[2] = even[2] + odd[2];

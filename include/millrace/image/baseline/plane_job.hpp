@@ -31,8 +31,8 @@ namespace millrace::inline MILLRACE_ABI::detail {
 template <class = void>
 struct basic_plane_tools {
   block_loops loops = block_loops::portable();
-  using inverse_dct_of_pair = bool (*)(const std::int16_t*, const dequantiser&, sample_target) noexcept;
-  /// To blocks of 1, 2, 4 and 8 samples on a side.
+  using inverse_dct_of_pair = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
+  /// To blocks of 1, 2, 4 and 8 samples on a side; all of them leave zeros where the coefficients were.
   std::array<inverse_dct_of_pair, 4> inverse_dct{reduced_dct::one, reduced_dct::two, reduced_dct::four,
                                                  inverse_dct_pair};
   stop_table stop{};
@@ -43,6 +43,7 @@ struct basic_plane_tools {
     if (!avx2_inverse_dct::usable()) return;
     inverse_dct = {reduced_dct::one, avx2_reduced_dct::two, avx2_reduced_dct::four, avx2_inverse_dct::pair};
     if (avx2_inverse_dct::has_more_registers()) inverse_dct[3] = avx2_inverse_dct::pair_in_more_registers;
+    if (avx2_inverse_dct::has_vnni()) inverse_dct[3] = avx2_inverse_dct::pair_by_vnni;
 #endif
   }
 };
@@ -63,11 +64,13 @@ class basic_plane_job {
   const jpeg_planes_result& result() const noexcept { return result_; }
   block_stream& stream() noexcept { return stream_; }
 
-  /// After the loop has left the stream: goes on if it is stuck.
+  /// After a loop has left the streams: goes on if this one's segment has ended.
   void attend(const plane_tools& tools) {
-    if (!stream_.stuck) return;
-    stream_.stuck = false;
-    if (!stream_.at_end()) return stream_.decode_symbol();
+    if (stream_.at_end()) take_segment(tools);
+  }
+
+ private:
+  void take_segment(const plane_tools& tools) {
     stream_.end_segment();
     if (stream_.odd || overran()) return refuse(jpeg_refusal::damaged);
     const bool tame = stream_.store ? take_stored(tools) : take_skipped();
@@ -75,7 +78,6 @@ class basic_plane_job {
     next_segment(tools);
   }
 
- private:
   jpeg_refusal open(const jpeg_planes_request& ask, component_table_store& store) {
     const std::span file(reinterpret_cast<const std::uint8_t*>(ask.bytes.data()), ask.bytes.size());
     if (const auto why = read_scan_header(ask.bytes, header_); why != jpeg_refusal::none) return why;
@@ -87,7 +89,8 @@ class basic_plane_job {
       quantiser_[c] = dequantiser(header_.component[c].quantiser);
       block_side_[c] = static_cast<std::size_t>(block_side(header_, c, ask.eighths));
     }
-    slots_.lay_out(header_, tables_);
+    if (!orderly_ || !slots_.are_of(header_, tables_)) slots_.lay_out(header_, tables_);
+    orderly_ = false;
     // Before memory is taken for the pixels that a header promises: two bits for each block are the least there can be.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
                                slots_.blocks_of_mcu();
@@ -131,7 +134,7 @@ class basic_plane_job {
 
   void next_segment(const plane_tools& tools) {
     if (row_ == region_.end_row) {
-      finished_ = true;
+      finished_ = orderly_ = true;
       if (row_ == region_.rows && !at_marker()) refuse(jpeg_refusal::damaged);
       return;
     }
@@ -155,16 +158,16 @@ class basic_plane_job {
     left_in_interval_ -= static_cast<unsigned>(mcus);
     const std::size_t blocks = mcus * slots_.blocks_of_mcu();
     unstuff_.reach(stream_byte(), blocks * most_block_bytes + 16);
-    if (stored) slots_.clear_coefficients(mcus);
     stream_.begin_segment(stored ? slots_.stored() : slots_.skipped(), blocks, stored, tools.stop);
   }
 
   bool take_skipped() noexcept {
     const block_slot* slot = slots_.skipped();
     const std::size_t blocks = slots_.blocks_of_mcu();
+    std::array<int, most_mcu_blocks> sum{};   // one for each block: those of a component would wait for one another
     for (std::size_t m = 0; m < mcus_; ++m)
-      for (std::size_t b = 0; b < blocks; ++b, ++slot)
-        predictor_[slots_.component_of(b)] += difference_at(slot->begin_bit, *slot->tables);
+      for (std::size_t b = 0; b < blocks; ++b, ++slot) sum[b] += difference_at(slot->begin_bit, *slot->tables);
+    for (std::size_t b = 0; b < blocks; ++b) predictor_[slots_.component_of(b)] += sum[b];
     column_ += static_cast<int>(mcus_);
     row_ += column_ / region_.columns;
     column_ %= region_.columns;
@@ -203,7 +206,7 @@ class basic_plane_job {
       sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x),
                        plane.stride_bytes};
       const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];
-      const std::int16_t* coefficients = r.coefficients;
+      std::int16_t* coefficients = r.coefficients;
       for (std::size_t i = 0; i < r.count; ++i, coefficients += pair_coefficients, to.samples += 2 * side)
         tame = transform(coefficients, quantiser_[r.component], to) && tame;
     });
@@ -227,6 +230,7 @@ class basic_plane_job {
   int row_ = 0, column_ = 0;      // of the segment's first MCU
   std::size_t mcus_ = 0;          // of the segment
   bool finished_ = true;
+  bool orderly_ = false;          // whether the last picture went to its end, and the slots are as they were laid out
   jpeg_planes_result result_;
 };
 using plane_job = basic_plane_job<>;

@@ -35,15 +35,16 @@ struct reduced_factors {
 template <class = void>
 class basic_reduced_dct {
  public:
-  static bool four(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+  static bool four(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
     return both<4>(pair, q, to);
   }
-  static bool two(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+  static bool two(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
     return both<2>(pair, q, to);
   }
-  static bool one(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+  static bool one(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
     to.samples[0] = mean(pair[0] * q.step[0]);
     to.samples[1] = mean(pair[right_block] * q.step[0]);
+    clear_pair(pair);
     return true;
   }
 
@@ -52,9 +53,12 @@ class basic_reduced_dct {
 
  private:
   template <std::size_t size>
-  static bool both(const std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
-    return block<size>(pair, q.step.data(), to) &&
-           block<size>(pair + right_block, q.step.data() + right_block, {to.samples + size, to.stride_bytes});
+  static bool both(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+    const bool tame =
+        block<size>(pair, q.step.data(), to) &&
+        block<size>(pair + right_block, q.step.data() + right_block, {to.samples + size, to.stride_bytes});
+    clear_pair(pair);
+    return tame;
   }
 
   /// False if it is wild: then nothing is written.

@@ -29,7 +29,7 @@ class basic_avx2_reduced_dct {
   using f = reduced_factors;
 
  public:
-  [[gnu::target("avx2"), gnu::noinline]] static bool four(const std::int16_t* coefficients, const dequantiser& q,
+  [[gnu::target("avx2"), gnu::noinline]] static bool four(std::int16_t* coefficients, const dequantiser& q,
                                                           sample_target to) noexcept {
     using namespace avx2;
     words row[8];
@@ -58,7 +58,7 @@ class basic_avx2_reduced_dct {
                    words_of(least_sample - most_sample - 1));   // none of the bits from 1024 on
   }
 
-  [[gnu::target("avx2"), gnu::noinline]] static bool two(const std::int16_t* coefficients, const dequantiser& q,
+  [[gnu::target("avx2"), gnu::noinline]] static bool two(std::int16_t* coefficients, const dequantiser& q,
                                                          sample_target to) noexcept {
     using namespace avx2;
     words row[8];
@@ -88,7 +88,7 @@ class basic_avx2_reduced_dct {
  private:
   /// Dequantised rows; false if they are wild.
   template <std::size_t... r>
-  [[gnu::target("avx2"), gnu::always_inline]] static inline bool read(const std::int16_t* coefficients,
+  [[gnu::target("avx2"), gnu::always_inline]] static inline bool read(std::int16_t* coefficients,
                                                                       const dequantiser& q, words* row,
                                                                       std::index_sequence<r...> rows) noexcept {
     using namespace avx2;
@@ -99,11 +99,16 @@ class basic_avx2_reduced_dct {
       ((lost |= high_products(load(coefficients + 16 * r), load(steps + 16 * r)) ^ row[r] >> 15), ...);
       if (any_of(lost, lost)) return false;
     }
+    clear_all(coefficients);
     // AC coefficients below 512 and a DC one that was looked at before cannot be too much for a column.
     const words all_but_dc = {0, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1};
     words outside = (row[0] & all_but_dc) + words_of(usual_ac);
     ((outside |= r == 0 ? words_of(0) : row[r] + words_of(usual_ac)), ...);
     return __builtin_expect(!any_of(outside, words_of(-2 * usual_ac)), 1) || columns_are_tame(row, rows);
+  }
+
+  [[gnu::target("avx2"), gnu::always_inline]] static inline void clear_all(std::int16_t* coefficients) noexcept {
+    for (std::size_t row = 0; row < 8; ++row) avx2::clear(coefficients + 16 * row);
   }
 
   template <std::size_t... r>

@@ -1,11 +1,13 @@
 // The blocks of a segment - some MCUs of one row - in the order of the stream, and where their coefficients lie.
 //
 //   detail::segment_slots slots;
-//   slots.lay_out(header, tables);                       // once per picture
+//   if (!slots.are_of(header, tables)) slots.lay_out(header, tables);
 //   stream.begin_segment(slots.stored(), blocks, ...);   // or slots.skipped()
 //   slots.for_each_row(mcus, [](const detail::row_of_pairs& r) { ... });   // neighbours, for the inverse DCT
 //
-// 24 blocks are stored at once, 96 are skipped; an MCU has 1, 3, 4 or 6 blocks. Threads: one job's own.
+// 24 blocks are stored at once, 96 are skipped; an MCU has 1, 3, 4 or 6 blocks. Coefficients are zeros after lay_out(),
+// and before each segment if whoever uses a row leaves zeros there, as the inverse DCTs do. A user who stopped in the
+// midst of a segment lays them out anew. Threads: one job's own.
 #pragma once
 
 #include <millrace/image/baseline/block_stream.hpp>
@@ -13,13 +15,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-constexpr std::size_t stored_blocks = 24, skipped_blocks = 96;
+constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, most_mcu_blocks = 6;
 /// A block takes 27 bits of DC and 63 times 26 of AC at most.
 constexpr std::size_t most_block_bytes = 209;
 
@@ -28,7 +29,7 @@ struct row_of_pairs {
   std::size_t component;
   int block_row;                        // in the component's blocks of the segment
   std::size_t count;
-  const std::int16_t* coefficients;     // of the first pair; the next ones follow
+  std::int16_t* coefficients;           // of the first pair; the next ones follow
 };
 
 /// A template only so that including it costs little.
@@ -37,11 +38,22 @@ class basic_segment_slots {
  public:
   using tables_of_components = std::array<std::shared_ptr<const component_tables>, 3>;
 
+  /// Whether they were laid out for such a picture, and here: one that was moved points to where it came from.
+  bool are_of(const scan_header& h, const tables_of_components& tables) const noexcept {
+    bool same = components_ == static_cast<std::size_t>(h.components) && row_[0][0] == coefficients_.data();
+    for (std::size_t c = 0; same && c < components_; ++c)
+      same = tables_[c] == tables[c].get() && sampling_[c].horizontal == h.component[c].horizontal &&
+             sampling_[c].vertical == h.component[c].vertical;
+    return same;
+  }
+
   void lay_out(const scan_header& h, const tables_of_components& tables) {
+    coefficients_.fill(0);
     blocks_ = 0;
     const auto count = static_cast<std::size_t>(h.components);
     for (std::size_t c = 0; c < count; ++c) {
       sampling_[c] = {h.component[c].horizontal, h.component[c].vertical};
+      tables_[c] = tables[c].get();
       blocks_ += static_cast<std::size_t>(sampling_[c].horizontal * sampling_[c].vertical);
     }
     components_ = count;
@@ -81,13 +93,6 @@ class basic_segment_slots {
   block_slot* skipped() noexcept { return skipped_.data(); }
   std::size_t component_of(std::size_t block) const noexcept { return component_of_[block]; }
 
-  /// For what the first `mcus` MCUs store. By rows: for 2 KB at once memset() would begin a slow string instruction.
-  void clear_coefficients(std::size_t mcus) noexcept {
-    for (std::size_t c = 0; c < components_; ++c)
-      for (int y = 0; y < sampling_[c].vertical; ++y)
-        std::memset(row_[c][y], 0, row_pairs(c, mcus) * pair_coefficients * sizeof(std::int16_t));
-  }
-
   /// Of a component, those of the first `mcus` MCUs that were stored, in the order of the stream.
   std::span<std::int16_t* const> stored_of(std::size_t component, std::size_t mcus) const noexcept {
     const sampling s = sampling_[component];
@@ -112,6 +117,7 @@ class basic_segment_slots {
 
   std::size_t components_ = 0, blocks_ = 1;
   std::array<sampling, 3> sampling_{};
+  std::array<const component_tables*, 3> tables_{};
   std::array<std::array<std::int16_t*, 2>, 3> row_{};                    // the first pair of each row of blocks
   std::array<std::array<std::int16_t*, stored_blocks>, 3> blocks_of_{};
   std::array<std::uint8_t, skipped_blocks> component_of_{};

@@ -93,25 +93,42 @@ class basic_unstuffer {
 
   void copy_until(const std::uint8_t* enough) noexcept {
     while (to_ < enough && !ended_) {
-#ifdef __SSE2__
-      if (file_end_ - from_ > static_cast<std::ptrdiff_t>(copied_at_once)) {
-        const auto* const pieces = reinterpret_cast<const __m128i*>(from_);
-        const __m128i first = _mm_loadu_si128(pieces), second = _mm_loadu_si128(pieces + 1), all = _mm_set1_epi8(-1);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to_), first);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to_) + 1, second);
-        const auto stuffed = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(first, all))) |
-                             static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(second, all))) << 16;
-        const std::size_t plain = stuffed == 0 ? copied_at_once : static_cast<std::size_t>(__builtin_ctz(stuffed));
-        from_ += plain;
-        to_ += plain;
-        if (stuffed != 0) copy_escape();
-        continue;
-      }
-#endif
+      copy_pieces(enough);
       if (from_ == file_end_) finish(false);
       else if (*from_ != 0xff) *to_++ = *from_++;
       else copy_escape();
     }
+  }
+
+  /// As long as whole pieces lie there and no 0xff is anything but stuffed. With positions in registers: bytes that are
+  /// written may be those of a member.
+  void copy_pieces([[maybe_unused]] const std::uint8_t* enough) noexcept {
+#ifdef __SSE2__
+    const std::uint8_t* from = from_;
+    std::uint8_t* to = to_;
+    const __m128i all = _mm_set1_epi8(-1);
+    while (to < enough && file_end_ - from > static_cast<std::ptrdiff_t>(copied_at_once)) {
+      const auto* const pieces = reinterpret_cast<const __m128i*>(from);
+      const __m128i first = _mm_loadu_si128(pieces), second = _mm_loadu_si128(pieces + 1);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), first);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to) + 1, second);
+      const auto stuffed = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(first, all))) |
+                           static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(second, all))) << 16;
+      if (stuffed == 0) {
+        from += copied_at_once;
+        to += copied_at_once;
+        continue;
+      }
+      const auto plain = static_cast<std::size_t>(__builtin_ctz(stuffed));
+      from += plain;
+      to += plain;
+      if (from[1] != 0) break;
+      from += 2;
+      ++to;
+    }
+    from_ = from;
+    to_ = to;
+#endif
   }
 
   /// At a 0xff: one byte, or the interval's end.

@@ -1,0 +1,86 @@
+// How the sums of an inverse DCT are made of pairs of inputs: with AVX2, or with VNNI of AVX-512 in the same registers.
+//
+//   using sum = detail::avx2_sums;                                          // or detail::vnni_sums
+//   quads even = sum::onto<dct_pair::sum_04>(rounding, x04);                // rounding + x0 * factor + x4 * factor
+//   sum::less<p, minus_p>(even, x26)                                        // even - x2 * factor - x6 * factor
+//   words w = sum::joined<11>(of_even_columns, of_odd_columns);             // without the bits of fraction
+//
+// Those of VNNI are written out: a compiler lets a builtin be only where its target is known, and all but the outermost
+// function is the same for both. Threads: pure.
+#pragma once
+
+#include <millrace/image/baseline/avx2_words.hpp>
+#include <millrace/image/baseline/inverse_dct.hpp>
+
+#include <array>
+#include <cstddef>
+
+#ifdef __x86_64__
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// What the inputs x and y of a sum are multiplied by.
+enum class dct_pair : std::size_t {
+  sum_04, difference_04,
+  even_0_of_26, even_1_of_26, minus_even_0_of_26, minus_even_1_of_26,
+  odd_0_of_15, odd_0_of_37, odd_1_of_15, odd_1_of_37, odd_2_of_15, odd_2_of_37, odd_3_of_15, odd_3_of_37
+};
+
+/// A word each. In one line of the cache, from which a processor can spread them by itself.
+alignas(64) inline constexpr std::array<std::array<std::int16_t, 2>, 14> dct_pairs = {{
+    {dct_factors::one, dct_factors::one}, {dct_factors::one, -dct_factors::one},
+    {dct_factors::even_2_2, dct_factors::even_2_6}, {dct_factors::even_2_6, dct_factors::even_6_6},
+    {-dct_factors::even_2_2, -dct_factors::even_2_6}, {-dct_factors::even_2_6, -dct_factors::even_6_6},
+    {dct_factors::odd_1_1, dct_factors::odd_1_5}, {dct_factors::odd_1_3, dct_factors::odd_1_7},
+    {dct_factors::odd_1_3, dct_factors::odd_3_5}, {dct_factors::odd_3_3, dct_factors::odd_3_7},
+    {dct_factors::odd_1_5, dct_factors::odd_5_5}, {dct_factors::odd_3_5, dct_factors::odd_1_3},
+    {dct_factors::odd_1_7, dct_factors::odd_1_3}, {dct_factors::odd_3_7, dct_factors::odd_7_7}}};
+
+#define MILLRACE_AVX2 [[gnu::target("avx2"), gnu::always_inline]] inline
+
+struct avx2_sums {
+  using words = avx2::words;
+  using quads = avx2::quads;
+
+  template <dct_pair p>
+  MILLRACE_AVX2 static quads of(words xy) noexcept {
+    constexpr auto factors = dct_pairs[static_cast<std::size_t>(p)];
+    return avx2::multiply_pairs(xy, avx2::pair_of(factors[0], factors[1]));
+  }
+  template <dct_pair p>
+  MILLRACE_AVX2 static quads onto(quads sum, words xy) noexcept { return sum + of<p>(xy); }
+  template <dct_pair p, dct_pair minus_p>
+  MILLRACE_AVX2 static quads less(quads sum, words xy) noexcept { return sum - of<p>(xy); }   // which is known already
+  template <int bits>
+  MILLRACE_AVX2 static words joined(quads even, quads odd) noexcept { return avx2::joined<bits>(even, odd); }
+};
+
+/// For functions whose target has avx512vl and avx512vnni.
+struct vnni_sums {
+  using words = avx2::words;
+  using quads = avx2::quads;
+
+  template <dct_pair p>
+  MILLRACE_AVX2 static quads of(words xy) noexcept { return avx2_sums::of<p>(xy); }
+  template <dct_pair p>
+  MILLRACE_AVX2 static quads onto(quads sum, words xy) noexcept {
+    asm("vpdpwssd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(xy), "m"(dct_pairs[static_cast<std::size_t>(p)]));
+    return sum;
+  }
+  template <dct_pair p, dct_pair minus_p>
+  MILLRACE_AVX2 static quads less(quads sum, words xy) noexcept { return onto<minus_p>(sum, xy); }
+  template <int bits>
+  MILLRACE_AVX2 static words joined(quads even, quads odd) noexcept {
+    quads joint = even >> bits;
+    // Bits of %0 where %2 has ones, and else those of %1; a blend reaches only half of the registers.
+    asm("vpternlogd $0xe4, %2, %1, %0"
+        : "+v"(joint) : "v"(bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16)), "v"(avx2::quads_of(0xffff)));
+    return reinterpret_cast<words>(joint);
+  }
+};
+
+#undef MILLRACE_AVX2
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
+
+#endif
