@@ -36,7 +36,8 @@ struct drawn_pair {
 };
 
 /// Of a copy, of which a tame one has to leave zeros.
-bool run(inverse_dct f, drawn_pair p, detail::sample_target to) {
+bool run(inverse_dct f, const drawn_pair& drawn, detail::sample_target to) {
+  drawn_pair p = drawn;
   const bool tame = f(p.coefficients.data(), p.q, to);
   if (tame) CHECK(std::all_of(p.coefficients.begin(), p.coefficients.begin() + 128, [](int c) { return c == 0; }));
   return tame;
