@@ -93,7 +93,7 @@ class cuda_backend final : public device_backend {
       const auto found = std::find(pageable_.begin(), pageable_.end(), memory);
       if (found != pageable_.end()) {
         pageable_.erase(found);
-        ::operator delete(memory, slot_alignment);
+        free_slot(memory);
         return;
       }
     }
@@ -190,7 +190,7 @@ class cuda_backend final : public device_backend {
   void* allocate_pageable(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     pageable_.reserve(pageable_.size() + 1);
-    void* const memory = ::operator new(bytes, slot_alignment);
+    void* const memory = allocate_slot(bytes);
     pageable_.push_back(memory);
     if (!pageable_used_.exchange(true))
       std::fprintf(stderr,

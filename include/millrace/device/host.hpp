@@ -5,15 +5,13 @@
 #pragma once
 
 #include <millrace/device/device.hpp>
+#include <millrace/device/slot_memory.hpp>
 
 #include <cstring>
-#include <new>
 
 namespace millrace::inline MILLRACE_ABI {
 
 namespace detail {
-
-inline constexpr std::align_val_t slot_alignment{4096};
 
 /// Host memory for everything, and events that are always reached: the part that devices without a GPU share.
 class host_backend : public device_backend {
@@ -22,8 +20,8 @@ class host_backend : public device_backend {
   bool leases_host_slots() const override { return true; }
   memory_kind memory() const override { return memory_kind::host; }
 
-  void* allocate_host(std::size_t bytes) override { return ::operator new(bytes, slot_alignment); }
-  void free_host(void* memory) noexcept override { ::operator delete(memory, slot_alignment); }
+  void* allocate_host(std::size_t bytes) override { return allocate_slot(bytes); }
+  void free_host(void* memory) noexcept override { free_slot(memory); }
   void* allocate_device(std::size_t bytes) override { return allocate_host(bytes); }
   void free_device(void* memory) noexcept override { free_host(memory); }
 
