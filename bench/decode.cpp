@@ -5,8 +5,9 @@
 // row. Rendering is all from the header to 224 x 224 pixels, exact, in a row that is not in the cache: by the library,
 // so many pictures at once, and by the plain way: all of the picture by libjpeg-turbo, then an antialiased resize of
 // the crop in floats. XL are large photographs, of which `fast` decodes less than all where the crop is large enough;
-// the difference is that of its pixels from exact ones. All variants take turns on the same pictures; counted is the
-// CPU time of this thread.
+// the difference is that of its pixels from exact ones. All variants take turns on groups of eight pictures; counted is
+// the CPU time of this thread. Neighbours slow whatever runs at their moment, so ratios are those of the least times:
+// each group's least of all rounds, added up. The median of the rounds is printed beside it.
 #include "harness.hpp"
 #include "photo_sets.hpp"
 
@@ -176,17 +177,20 @@ class plain_resize {
   std::vector<float> lines_, row_;
 };
 
-/// Rows that have left the caches when they are written again.
+/// Rows that have left the caches when they are written again, in memory as a session's slots have it.
 class cold_rows {
  public:
   std::span<std::uint8_t> next() noexcept {
     at_ = (at_ + 1) % count;
-    return {memory_.get() + 256 + at_ * row_bytes - reinterpret_cast<std::uintptr_t>(memory_.get()) % 256, row_bytes};
+    return {static_cast<std::uint8_t*>(memory_.get()) + at_ * row_bytes, row_bytes};
   }
 
  private:
+  struct freed {
+    void operator()(void* memory) const noexcept { mr::detail::free_slot(memory); }
+  };
   static constexpr std::size_t count = 1'024;
-  std::unique_ptr<std::uint8_t[]> memory_ = std::make_unique<std::uint8_t[]>(count * row_bytes + 256);
+  std::unique_ptr<void, freed> memory_{mr::detail::allocate_slot(count * row_bytes)};
   std::size_t at_ = 0;
 };
 
@@ -195,7 +199,7 @@ mr::picture planned(const crop_task& t, const mr::jpeg_options& options) {
 }
 
 /// `group` pictures at once, from their headers on.
-void render_all(const std::vector<crop_task>& tasks, std::size_t group, const mr::jpeg_options& options,
+void render_all(std::span<const crop_task> tasks, std::size_t group, const mr::jpeg_options& options,
                 cold_rows& ring, mr::scratch& s) {
   std::vector<mr::picture> pictures;
   std::array<const mr::picture*, mr::picture::together> items;
@@ -233,11 +237,35 @@ level_difference difference_of_fast(const std::vector<crop_task>& tasks, mr::scr
   return d;
 }
 
+/// What takes turns: tasks [begin, end) are given.
 struct variant {
   const char* name;
-  std::function<void()> decode_all;
-  std::vector<double> us{};   // for a picture, of each round
+  std::function<void(std::size_t begin, std::size_t end)> run;
+  std::vector<double> us{};      // for a picture, of each round
+  std::vector<double> least{};   // CPU time of each group
+  double least_us = 0;           // for a picture, of the groups' least times
 };
+
+constexpr std::size_t group_size = 8;
+
+void take_turns(std::span<variant> variants, std::size_t pictures, int rounds) {
+  const std::size_t groups = pictures / group_size;
+  for (auto& v : variants) v.least.assign(groups, 1e9);
+  for (int round = 0; round < rounds; ++round) {
+    for (auto& v : variants) v.us.push_back(0);
+    for (std::size_t g = 0; g < groups; ++g)
+      for (std::size_t i = 0; i < variants.size(); ++i) {
+        variant& v = variants[(i + g + static_cast<std::size_t>(round)) % variants.size()];
+        const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
+        v.run(g * group_size, (g + 1) * group_size);
+        const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
+        v.us.back() += spent * 1e6 / static_cast<double>(groups * group_size);
+        v.least[g] = std::min(v.least[g], spent);
+      }
+  }
+  for (auto& v : variants)
+    for (const double spent : v.least) v.least_us += spent * 1e6 / static_cast<double>(groups * group_size);
+}
 
 void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   const auto set = bench::make_photo_set(recipe);
@@ -250,54 +278,50 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   cold_rows ring;
   mr::scratch memory;
   std::size_t refused = 0;
-  const auto in_pairs = [&](mr::jpeg_plane_decoder& decoder) {
-    for (std::size_t i = 0; i + 1 < asked.size(); i += 2)
+  const auto in_pairs = [&](mr::jpeg_plane_decoder& decoder, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i + 1 < end; i += 2)
       for (const auto& result : decoder.decode(asked[i], asked[i + 1])) refused += !result;
   };
+  const auto rendered = [&](std::size_t together, const mr::jpeg_options& options) {
+    return [&, together, options](std::size_t begin, std::size_t end) {
+      render_all(std::span(tasks).subspan(begin, end - begin), together, options, ring, memory);
+    };
+  };
+  constexpr auto fast = mr::picture_quality::fast;
+  constexpr auto by_libjpeg = mr::picture_decoder::libjpeg;
   variant variants[] = {
-      {"libjpeg-turbo, the region to RGBX", [&] { for (const auto& ask : asked) libjpeg.region(ask); }},
-      {"libjpeg-turbo, raw planes", [&] { for (const auto& ask : asked) libjpeg.planes(ask); }},
-      {"own, alone", [&] { for (const auto& ask : asked) refused += !own.decode(ask); }},
-      {"own, pairs", [&] { in_pairs(own); }},
-      {"own, two of a list", [&] { own.decode_each(asked, [&](std::size_t, const auto& r) { refused += !r; }); }},
-      {"own, portable code, pairs", [&] { in_pairs(portable); }},
-      {"rendered, plain way", [&] {
-         for (const auto& t : tasks) plain.run(libjpeg.whole(t.file), t.box, ring.next().data());
+      {"libjpeg-turbo, the region to RGBX", [&](std::size_t i, std::size_t end) {
+         for (; i < end; ++i) libjpeg.region(asked[i]);
        }},
-      {"rendered, libjpeg-turbo's region", [&] {
-         render_all(tasks, 1, {.decoder = mr::picture_decoder::libjpeg}, ring, memory);
+      {"libjpeg-turbo, raw planes", [&](std::size_t i, std::size_t end) {
+         for (; i < end; ++i) libjpeg.planes(asked[i]);
        }},
-      {"rendered, alone", [&] { render_all(tasks, 1, {}, ring, memory); }},
-      {"rendered, 2 at once", [&] { render_all(tasks, 2, {}, ring, memory); }},
-      {"rendered, as a batch does", [&] { render_all(tasks, mr::picture::together, {}, ring, memory); }},
-      {"rendered, fast, as a batch does", [&] {
-         render_all(tasks, mr::picture::together, {.quality = mr::picture_quality::fast}, ring, memory);
+      {"own, alone", [&](std::size_t i, std::size_t end) { for (; i < end; ++i) refused += !own.decode(asked[i]); }},
+      {"own, pairs", [&](std::size_t i, std::size_t end) { in_pairs(own, i, end); }},
+      {"own, two of a list", [&](std::size_t i, std::size_t end) {
+         own.decode_each(std::span(asked).subspan(i, end - i), [&](std::size_t, const auto& r) { refused += !r; });
        }},
-      {"rendered, fast, libjpeg-turbo's", [&] {
-         render_all(tasks, 1, {.quality = mr::picture_quality::fast, .decoder = mr::picture_decoder::libjpeg}, ring,
-                    memory);
-       }}};
-  for (int round = 0; round < (run.quick() ? 4 : 8); ++round)
-    for (auto& v : variants) {
-      const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
-      v.decode_all();
-      const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
-      if (round > 0) v.us.push_back(spent * 1e6 / static_cast<double>(asked.size()));
-    }
+      {"own, portable code, pairs", [&](std::size_t i, std::size_t end) { in_pairs(portable, i, end); }},
+      {"rendered, plain way", [&](std::size_t i, std::size_t end) {
+         for (; i < end; ++i) plain.run(libjpeg.whole(tasks[i].file), tasks[i].box, ring.next().data());
+       }},
+      {"rendered, libjpeg-turbo's region", rendered(1, {.decoder = by_libjpeg})},
+      {"rendered, alone", rendered(1, {})},
+      {"rendered, 2 at once", rendered(2, {})},
+      {"rendered, as a batch does", rendered(mr::picture::together, {})},
+      {"rendered, fast, as a batch does", rendered(mr::picture::together, {.quality = fast})},
+      {"rendered, fast, libjpeg-turbo's", rendered(1, {.quality = fast, .decoder = by_libjpeg})}};
+  take_turns(variants, tasks.size(), run.quick() ? 5 : 10);
   const std::string set_name = recipe.name;
-  std::printf("%s: %zu pictures of %.1f KB\n", recipe.name, tasks.size(), set.file_bytes / 1e3);
+  std::printf("%s: %zu pictures of %.1f KB; us for a picture, least and median of rounds\n", recipe.name, tasks.size(),
+              set.file_bytes / 1e3);
   for (const auto& v : variants)
-    std::printf("  %-36s %s us\n", v.name, bench::spread(v.us, "%.1f").c_str());
-  for (const auto& v : variants) run.result(set_name + ": " + v.name, bench::median(v.us), "us");
-  const auto times_as_fast = [&](std::size_t which) {
-    return bench::median(variants[0].us) / bench::median(variants[which].us);
-  };
-  run.result(set_name + ": own alone, times libjpeg-turbo's region", times_as_fast(2), "x");
-  run.result(set_name + ": own pairs, times libjpeg-turbo's region", times_as_fast(3), "x");
-  run.result(set_name + ": own list, times libjpeg-turbo's region", times_as_fast(4), "x");
-  const auto ratio = [&](std::size_t of, std::size_t to) {
-    return bench::median(variants[of].us) / bench::median(variants[to].us);
-  };
+    std::printf("  %-36s %7.1f   %s\n", v.name, v.least_us, bench::spread(v.us, "%.1f").c_str());
+  for (const auto& v : variants) run.result(set_name + ": " + v.name, v.least_us, "us");
+  const auto ratio = [&](std::size_t of, std::size_t to) { return variants[of].least_us / variants[to].least_us; };
+  run.result(set_name + ": own alone, times libjpeg-turbo's region", ratio(0, 2), "x");
+  run.result(set_name + ": own pairs, times libjpeg-turbo's region", ratio(0, 3), "x");
+  run.result(set_name + ": own list, times libjpeg-turbo's region", ratio(0, 4), "x");
   const auto gap = difference_of_fast(tasks, memory);
   run.result(set_name + ": fast from exact, mean", gap.mean, "levels");
   run.result(set_name + ": fast from exact, most", gap.largest, "levels");
