@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -217,6 +218,32 @@ long sum_of_columns(const mr::detail::column_plan& plan, const void* row) {
 }
 
 }  // namespace
+
+TEST_CASE("a row has the same bytes whether it is stored or streamed, and with three-way logic") {
+  if (!mr::detail::cpu_has_avx2()) return;
+  constexpr std::size_t columns = 224;
+  mr::draw d({.seed = 6});
+  std::vector<std::int16_t> rows(3 * columns * mr::detail::max_row_taps);
+  for (auto& v : rows) v = static_cast<std::int16_t>(d.below(255 * 128 + 1));
+  alignas(32) std::array<std::uint8_t, 3 * columns> stored{}, streamed{};
+  for (std::size_t count = 1; count <= mr::detail::max_row_taps; ++count) {
+    mr::detail::row_taps taps{.count = count, .plane_stride = columns};
+    for (std::size_t k = 0; k < count; ++k) {
+      taps.rows[k] = rows.data() + 3 * columns * k;
+      taps.weights[k] = static_cast<std::int16_t>((1 << mr::detail::tap_table::weight_bits) / count);
+    }
+    CAPTURE(count);
+    mr::detail::avx2_rows::blend_rgb(taps, {.bytes = stored.data(), .columns = columns});
+    for (const bool logic : {false, true}) {
+      if (logic && !mr::detail::cpu_has_three_way_logic()) continue;
+      streamed.fill(0);
+      mr::detail::avx2_rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = true,
+                                              .three_way_logic = logic});
+      mr::detail::avx2_numbers::finish_streaming();
+      CHECK(stored == streamed);
+    }
+  }
+}
 
 TEST_CASE("vector kernels read no further than the slack behind a row, however much it is shrunk") {
   if (!mr::detail::cpu_has_avx2()) return;

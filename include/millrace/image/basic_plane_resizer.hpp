@@ -8,6 +8,7 @@
 #pragma once
 
 #include <millrace/image/chroma_taps.hpp>
+#include <millrace/image/cpu_features.hpp>
 #include <millrace/image/pixel_target.hpp>
 #include <millrace/image/plane_resampler.hpp>
 #include <millrace/image/resize_plan.hpp>
@@ -189,7 +190,8 @@ class basic_plane_resizer {
       return;
     }
     auto* pixels = static_cast<std::uint8_t*>(job_.target.data);
-    if (straight_) return blend({.bytes = pixels + 3 * row * width_, .columns = width_, .streams = streams_});
+    if (straight_) return blend({.bytes = pixels + 3 * row * width_, .columns = width_, .streams = streams_,
+                                 .three_way_logic = three_way_logic_});
     blend({.bytes = line_.data(), .columns = width_});
     if (!job_.plan.transposed) {
       std::memcpy(pixels + 3 * row * width_, line_.data(), 3 * width_);
@@ -219,6 +221,7 @@ class basic_plane_resizer {
   std::size_t luma_top_ = 0, chroma_top_ = 0;
   std::size_t outputs_ = 0, width_ = 0, next_output_ = 0, line_bytes_ = 0;
   bool straight_ = false, streams_ = false;
+  bool three_way_logic_ = cpu_has_three_way_logic();
   std::size_t given_pixels_ = 0, given_bytes_ = 0, given_rows_ = 0;
   std::vector<std::uint8_t> line_, given_, pixels_;
 };

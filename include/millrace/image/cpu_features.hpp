@@ -1,6 +1,7 @@
 // Whether this CPU runs the AVX2 kernels; those who choose between kernels ask here.
 //
-//   if (mr::detail::cpu_has_avx2()) ...        // AVX2, FMA and F16C; an aarch64 or an older x86-64 says no
+//   if (mr::detail::cpu_has_avx2()) ...               // AVX2, FMA and F16C; an aarch64 or an older x86-64 says no
+//   if (mr::detail::cpu_has_three_way_logic()) ...    // AVX-512's vpternlog in registers of 256 bits
 //
 // Errors: none. Threads: any; asked of the CPU once.
 #pragma once
@@ -21,6 +22,14 @@ inline bool cpu_has_avx2() noexcept {
     return half_floats && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   }();
   return has;
+#else
+  return false;
+#endif
+}
+
+inline bool cpu_has_three_way_logic() noexcept {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512vl") != 0;
 #else
   return false;
 #endif

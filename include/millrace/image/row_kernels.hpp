@@ -36,6 +36,7 @@ struct row_output {
   bool planar = false;
   std::size_t plane_bytes = 0;   ///< of planar rows
   bool streams = false;          ///< past the cache; `bytes` is then aligned to 32, and columns a multiple of 32
+  bool three_way_logic = false;  ///< the processor has it: a shorter way to the same bytes that are streamed
 };
 
 /// Four source rows, added to the sums of one output row.
