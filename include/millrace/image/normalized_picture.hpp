@@ -24,11 +24,13 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+/// What each channel is normalised by: (pixel / 255 - mean) / std.
 struct pixel_normalization {
   std::array<double, 3> mean{};              ///< per channel, 0..1
   std::array<double, 3> std = {1, 1, 1};     ///< likewise
 };
 
+/// A picture's plan, and the numbers that become of its pixels.
 template <detail::training_element T>
 class normalized_picture {
  public:
