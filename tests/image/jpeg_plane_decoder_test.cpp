@@ -1,6 +1,7 @@
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_plane_decoder.hpp>
 
+#include "coded_files.hpp"
 #include "drawn_files.hpp"
 #include "photographs.hpp"
 
@@ -175,6 +176,33 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives with
   CHECK(refused > files / 4);
   CHECK(taken > files / 10);
   CHECK(warned > files / 20);
+}
+
+TEST_CASE("whatever the Huffman codes, what libjpeg has an error for is not taken, and the rest has its planes") {
+  mr::draw d({.seed = seed_of_run(), .sample = 3});
+  mr::jpeg_plane_decoder best, portable(mr::jpeg_plane_decoder::code::portable);
+  std::size_t taken = 0, impossible = 0;
+  const auto drawn_code = [&](bool ac) { return d.chance(0.3) ? slow::full_code(d, ac) : slow::random_code(d, ac); };
+  for (std::size_t i = 0; i < 1'500; ++i) {
+    auto codes = slow::file_codes{.dc = drawn_code(false), .ac = drawn_code(true)};
+    const auto file = slow::coded_file(codes, d);
+    if (!file) continue;
+    const exact_request x(*file, {});
+    const auto expected = slow::raw_reader().read(*file, 40);
+    const auto got = best.decode(x.ask);
+    CAPTURE(i);
+    CHECK(portable.decode(x.ask).refusal == got.refusal);
+    if (expected.error) {
+      CHECK(std::string(to_string(got.refusal)) == "tables");
+      ++impossible;
+    } else if (got) {
+      CHECK(expected.warnings == 0);
+      CHECK(slow::difference_of(got.planes, expected) == "");
+      ++taken;
+    }
+  }
+  CHECK(impossible > 200);
+  CHECK(taken > 200);
 }
 
 TEST_CASE("a header that promises more than the file can hold costs no memory") {

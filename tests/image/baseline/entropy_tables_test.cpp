@@ -99,13 +99,18 @@ TEST_CASE("a symbol is found as by going bit by bit") {
   }
 }
 
-TEST_CASE("a code with more words than there are is impossible") {
-  std::vector<std::uint8_t> bytes(16 + 3);
-  bytes[0] = 2;
+TEST_CASE("a code with more words than there are is impossible, and so is one that has that of all ones") {
   detail::huffman_code code;
-  CHECK(code.assign(bytes));
-  bytes[1] = 1;
-  CHECK(!code.assign(bytes));
+  for (std::size_t last = 0; last < 8; ++last) {
+    std::vector<std::uint8_t> bytes(16 + 256);
+    for (std::size_t i = 0; i < last; ++i) bytes[i] = 1;
+    bytes[last] = 1;   // 0, 10, 110, ... and one that is not all ones
+    CHECK(code.assign(bytes));
+    bytes[last] = 2;
+    CHECK(!code.assign(bytes));
+    bytes[last] = 3;
+    CHECK(!code.assign(bytes));
+  }
 }
 
 TEST_CASE("tables that are built in runs are those that decode each index") {

@@ -18,7 +18,7 @@ inline std::vector<std::uint8_t> random_code(millrace::draw& d, bool ac) {
   std::uint32_t free_words = 1;
   for (std::size_t i = 0; i < 16; ++i) {
     free_words = free_words * 2 > 4'000 ? 4'000 : free_words * 2;
-    const auto limit = static_cast<std::uint32_t>(i < 4 ? free_words - 1 : free_words);   // not all words used at once
+    const std::uint32_t limit = free_words - 1;   // that of all ones stays free
     std::uint32_t count = limit * share / 100 + static_cast<std::uint32_t>(d.below(2));
     const auto room = static_cast<std::uint32_t>((ac ? 162 : 12) + 16 - bytes.size());
     if (count > limit) count = limit;

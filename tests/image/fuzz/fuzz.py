@@ -91,8 +91,11 @@ def main():
     program = compiled()
     if asked.replay:
         smaller = ["-minimize_crash=1", "-max_total_time=60", f"-exact_artifact_path={FOLDER / 'smaller'}"]
-        status, printed = run(program, "--all", *(smaller if asked.smaller else []), asked.replay.resolve())
+        status, printed = run(program, "--all", asked.replay.resolve())
         report.add(str(asked.replay), printed if status != 0 else None)
+        if asked.smaller and status != 0:
+            run(program, "--all", *smaller, asked.replay.resolve())
+            print("a smaller one: build/fuzz/smaller")
     elif asked.runs:
         fuzz(program, report, f"-runs={asked.runs}", 0)
     else:

@@ -151,7 +151,7 @@ class jpeg_mutator {
     if (all.empty()) return change_anyhow(f, 0, f.size());
     const segment s = all[d_.below(all.size())];
     const auto begin = iterator(f, s.at), end = iterator(f, s.end);
-    switch (d_.below(8)) {
+    switch (d_.below(9)) {
       case 0:
         f[s.at + 1 + d_.below(s.end - s.at - 1)] ^= static_cast<std::byte>(1U << d_.below(8));
         return;
@@ -183,8 +183,31 @@ class jpeg_mutator {
         f.insert(begin, std::begin(interval), std::end(interval));
         return;
       }
+      case 7: return change_code(f, all);
       default: return change_anyhow(f, s.at, s.end);
     }
+  }
+
+  /// More words of some length in a Huffman code: one, or all that there are.
+  void change_code(file_bytes& f, const std::vector<segment>& all) {
+    std::vector<segment> codes;
+    for (const segment& s : all)
+      if (s.marker == 0xc4 && s.end - s.at >= 21) codes.push_back(s);
+    if (codes.empty()) return;
+    const segment s = codes[d_.below(codes.size())];
+    const std::size_t counts = s.at + 5, last = d_.below(16);
+    std::size_t free_words = 1, symbols = 0;
+    for (std::size_t i = 0; i <= last; ++i) {
+      symbols += number(f, counts + i);
+      free_words = 2 * free_words > number(f, counts + i) ? 2 * free_words - number(f, counts + i) : 0;
+    }
+    const std::size_t more = d_.chance(0.5) ? 1 : free_words;
+    const std::size_t length = s.end - s.at - 2 + more, at = counts + 16 + symbols;
+    if (number(f, counts + last) + more > 255 || at > s.end || length > 0xffff) return;
+    f[counts + last] = static_cast<std::byte>(number(f, counts + last) + more);
+    f[s.at + 2] = static_cast<std::byte>(length >> 8);
+    f[s.at + 3] = static_cast<std::byte>(length & 255);
+    f.insert(iterator(f, at), more, static_cast<std::byte>(d_.chance(0.5) ? d_.below(8) : d_.below(256)));
   }
 
   /// Size, samplings, numbers of the components.

@@ -1,7 +1,7 @@
 // A canonical Huffman code of a JPEG, and the plain way to decode one symbol of it.
 //
 //   detail::huffman_code code;
-//   if (!code.assign(bytes_of_dht)) ...                    // impossible: more codes than fit
+//   if (!code.assign(bytes_of_dht)) ...                    // impossible: more words than fit
 //   auto [length, symbol] = code.find(window);             // the 16 topmost bits of window; length 0: no code
 //   code.for_each([](unsigned length, unsigned symbol) { ... });   // in ascending order of codes
 //
@@ -24,7 +24,8 @@ namespace millrace::inline MILLRACE_ABI::detail {
 template <class = void>
 class basic_huffman_code {
  public:
-  /// False, as libjpeg refuses it, for a code that has more words of some length than there are.
+  /// False, as libjpeg refuses it, for a code that has more words of some length than there are, the one of all ones
+  /// not counted: T.81 keeps it free.
   bool assign(code_bytes bytes) noexcept {
     counts_.fill(0);
     symbols_.fill(0);
@@ -34,7 +35,7 @@ class basic_huffman_code {
       offsets_[i] = symbol - code;
       code += bytes[i];
       symbol += bytes[i];
-      if (code > std::uint32_t{2} << i) return false;
+      if (code >= std::uint32_t{2} << i) return false;
       limits_[i] = static_cast<std::int32_t>(code << (15 - i));
       code <<= 1;
     }
