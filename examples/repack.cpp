@@ -6,7 +6,8 @@
 // Every shard becomes one, with the same samples in the same order. Fields that end in jpg or jpeg are repacked (see
 // millrace/image/jpeg_transcoder.hpp: what was baseline gets smaller or stays, what was progressive grows by some per
 // cent), and their coefficients compared after writing. All others stay as they are, byte for byte. Output is plain
-// tar, also of compressed shards; what is in no sample (dot files, links, names without a dot) is left out and counted.
+// tar, also of compressed shards, with a sample's fields sorted by name; what is in no sample (dot files, links, names
+// without a dot) is left out and counted.
 // An interrupted run, called again, keeps the shards that are finished and ends with the same bytes as one that was
 // not; so does any number of threads. A picture that is damaged, or no JPEG, stops the run behind the shards before it;
 // with --keep-damaged it is named and kept as it is. In memory are at most two samples for each thread and two more,
