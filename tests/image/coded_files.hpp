@@ -9,29 +9,13 @@
 #include "baseline/random_code.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
 namespace slow {
-
-/// A code in which no word is left, that of all ones neither, which T.81 keeps free.
-inline std::vector<std::uint8_t> full_code(millrace::draw& d, bool ac) {
-  std::vector<std::uint8_t> bytes(16);
-  std::uint32_t free_words = 1;
-  const auto last = static_cast<std::size_t>(d.between(0, ac ? 6 : 3));
-  for (std::size_t i = 0; i <= last; ++i) {
-    free_words *= 2;
-    const auto count = i == last ? free_words : static_cast<std::uint32_t>(d.below(free_words));
-    bytes[i] = static_cast<std::uint8_t>(count);
-    free_words -= count;
-    for (std::uint32_t k = 0; k < count; ++k)   // usual symbols, the end of the block among them
-      bytes.push_back(static_cast<std::uint8_t>(ac && d.chance(0.8) ? d.below(4) << 4 | (1 + d.below(4)) : d.below(8)));
-  }
-  return bytes;
-}
 
 struct file_codes {
   std::vector<std::uint8_t> dc{}, ac{};   // 16 counts, then the symbols
@@ -44,7 +28,10 @@ class code_writer {
   void put(std::uint32_t bits, unsigned count) {
     while (count-- > 0) {
       byte_ = byte_ << 1 | (bits >> count & 1);
-      if (++bits_ == 8) flush();
+      if (++bits_ < 8) continue;
+      to_.push_back(static_cast<std::byte>(byte_));
+      if (byte_ == 255) to_.push_back(std::byte{0});
+      byte_ = bits_ = 0;
     }
   }
   void end() {
@@ -52,12 +39,6 @@ class code_writer {
   }
 
  private:
-  void flush() {
-    to_.push_back(static_cast<std::byte>(byte_));
-    if ((byte_ & 255) == 255) to_.push_back(std::byte{0});
-    byte_ = bits_ = 0;
-  }
-
   std::vector<std::byte>& to_;
   unsigned byte_ = 0, bits_ = 0;
 };

@@ -184,7 +184,7 @@ TEST_CASE("whatever the Huffman codes, what libjpeg has an error for is not take
   std::size_t taken = 0, impossible = 0;
   const auto drawn_code = [&](bool ac) { return d.chance(0.3) ? slow::full_code(d, ac) : slow::random_code(d, ac); };
   for (std::size_t i = 0; i < 1'500; ++i) {
-    auto codes = slow::file_codes{.dc = drawn_code(false), .ac = drawn_code(true)};
+    const slow::file_codes codes{.dc = drawn_code(false), .ac = drawn_code(true)};
     const auto file = slow::coded_file(codes, d);
     if (!file) continue;
     const exact_request x(*file, {});

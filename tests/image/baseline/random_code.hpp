@@ -39,6 +39,22 @@ inline std::vector<std::uint8_t> random_code(millrace::draw& d, bool ac) {
   return bytes;
 }
 
+/// A code in which no word is left, that of all ones neither, which T.81 keeps free.
+inline std::vector<std::uint8_t> full_code(millrace::draw& d, bool ac) {
+  std::vector<std::uint8_t> bytes(16);
+  std::uint32_t free_words = 1;
+  const auto last = static_cast<std::size_t>(d.between(0, ac ? 6 : 3));
+  for (std::size_t i = 0; i <= last; ++i) {
+    free_words *= 2;
+    const auto count = i == last ? free_words : static_cast<std::uint32_t>(d.below(free_words));
+    bytes[i] = static_cast<std::uint8_t>(count);
+    free_words -= count;
+    for (std::uint32_t k = 0; k < count; ++k)   // usual symbols, the end of the block among them
+      bytes.push_back(static_cast<std::uint8_t>(ac && d.chance(0.8) ? d.below(4) << 4 | (1 + d.below(4)) : d.below(8)));
+  }
+  return bytes;
+}
+
 /// One bit after the other, as T.81 figure F.16 has it. Length 0: no word of the code.
 inline millrace::detail::huffman_code::word find_bit_by_bit(const std::vector<std::uint8_t>& bytes,
                                                             std::uint64_t window) {

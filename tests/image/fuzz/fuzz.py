@@ -90,12 +90,14 @@ def main():
         return report.close()
     program = compiled()
     if asked.replay:
-        smaller = ["-minimize_crash=1", "-max_total_time=60", f"-exact_artifact_path={FOLDER / 'smaller'}"]
         status, printed = run(program, "--all", asked.replay.resolve())
         report.add(str(asked.replay), printed if status != 0 else None)
         if asked.smaller and status != 0:
-            run(program, "--all", *smaller, asked.replay.resolve())
-            print("a smaller one: build/fuzz/smaller")
+            smaller = FOLDER / "smaller"
+            smaller.unlink(missing_ok=True)
+            run(program, "--all", "-minimize_crash=1", "-max_total_time=60", f"-exact_artifact_path={smaller}",
+                asked.replay.resolve())
+            print("a smaller one: build/fuzz/smaller" if smaller.exists() else "there is none smaller")
     elif asked.runs:
         fuzz(program, report, f"-runs={asked.runs}", 0)
     else:
