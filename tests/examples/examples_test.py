@@ -156,6 +156,11 @@ class Examples(unittest.TestCase):
         checks = subprocess.run([sys.executable, PAGE_TEST, "--written", page.with_suffix(""), PROGRAMS / "page"],
                                 capture_output=True, text=True, timeout=600)   # screenshots stay there
         self.assertEqual(checks.returncode, 0, checks.stdout + checks.stderr)
+        pictures = json.loads(page.with_suffix(".json").read_text())["pictures"]
+        self.assertGreater(pictures["jpegs"], 0)
+        self.assertEqual(pictures["jpegs"], pictures["own_together"] + pictures["own_alone"] + pictures["libjpeg"])
+        self.assertEqual(pictures["bytes_per_pixel"], pictures["bytes"] / pictures["pixels"])
+        self.assertIn(f"{pictures['jpegs']:,} JPEGs: own decoder".replace(",", " "), said)
 
     def test_the_kernels_train_as_the_host_does(self):
         if "found no nvcc" in run("train_images", "--device", "kernels", "--epochs", 0, fails=True):

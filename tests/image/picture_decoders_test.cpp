@@ -248,6 +248,11 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   CHECK(found["JPEGs by libjpeg: progressive or arithmetic"] == 2);
   CHECK(found["progressive JPEGs"] == 2);
   CHECK(found["damaged JPEGs accepted"] == 1);
+  CHECK(found["warnings of libjpeg"] == mr::jpeg_counts_of(s).warnings);
+  CHECK(found["warnings of libjpeg"] >= 1);
+  CHECK(found["bytes of JPEGs"] == 7 * plain.size() + 2 * progressive.size() + odd.size() + rgb.size() + cut.size() +
+                                       plain.size());
+  CHECK(found["pixels of JPEGs"] == 13 * 64 * 80);
   CHECK(mr::jpeg_counts_of(s).pictures == 13);
   try {
     (void)mr::jpeg(slow::view(progressive), {.decoder = picture_decoder::own}).pixels(s);

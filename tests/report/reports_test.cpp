@@ -146,6 +146,54 @@ TEST_CASE("what is unknown is null, and what is not finite too") {
   CHECK(holds(json, "\"device_gap_ns\":null"));
 }
 
+TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the own decoder, and what files they were") {
+  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  CHECK_FALSE(holds(mr::text_report(r), "JPEG"));
+  CHECK_FALSE(holds(mr::html_report(r), "Pictures"));
+  CHECK(holds(mr::json_report(r), "\"bytes_per_pixel\":null"));
+  mr::add_counts(r, {{"JPEGs by libjpeg: sampling", 40},
+                     {"bytes of JPEGs", 5'100'000},
+                     {"dot files passed over", 12},
+                     {"JPEGs by the own decoder, several at once", 1'500},
+                     {"warnings of libjpeg", 7},
+                     {"JPEGs by libjpeg: progressive or arithmetic", 440},
+                     {"pixels of JPEGs", 15'000'000},
+                     {"progressive JPEGs", 430},
+                     {"JPEGs decoded smaller", 1'000},
+                     {"damaged JPEGs accepted", 3},
+                     {"JPEGs by the own decoder, alone", 20}});
+  CHECK(r.pictures.pictures() == 2'000);
+  const std::string text = mr::text_report(r);
+  CAPTURE(text);
+  CHECK(holds(text, "pictures   2 000 JPEGs: own decoder, several at once 1 500 (75.0 %), alone 20 (1.0 %); "
+                    "libjpeg 480 (24.0 %):\n"
+                    "           progressive or arithmetic 440, sampling 40; progressive 430 (21.5 %);\n"
+                    "           decoded smaller 1 000 (50.0 %); damaged and accepted 3 (0.1 %); "
+                    "warnings of libjpeg 7;\n"
+                    "           0.34 bytes per pixel\n"
+                    "counted    dot files passed over 12\n"));
+  const std::string page = mr::html_report(r);
+  CHECK(holds(page, "2 000 JPEGs since the start, 0.34 bytes per pixel, warnings of libjpeg: 7</p>"));
+  CHECK(holds(page, "<td>own decoder, several at once</td><td>1 500</td><td>75.0 %</td>"));
+  CHECK(holds(page, "<td>libjpeg</td><td>480</td><td>24.0 %</td>"));
+  CHECK(holds(page, "<td>libjpeg, because: sampling</td><td>40</td><td>2.0 %</td>"));
+  CHECK(holds(page, "<td>progressive</td><td>430</td><td>21.5 %</td>"));
+  CHECK(holds(page, "dot files passed over 12"));
+  CHECK(holds(mr::json_report(r),
+              R"("pictures":{"jpegs":2000,"own_together":1500,"own_alone":20,"libjpeg":480,)"
+              R"("libjpeg_reasons":{"progressive or arithmetic":440,"sampling":40},"smaller":1000,"progressive":430,)"
+              R"("damaged":3,"warnings":7,"bytes":5100000,"pixels":15000000,"bytes_per_pixel":0.34},)"
+              R"("counts":{"dot files passed over":12})"));
+  // The remedy is evidence where processors are what limits.
+  const std::string remedy = " 21.5 % of the JPEGs are progressive, which takes several times as long: "
+                             "examples/repack makes them baseline\n";
+  CHECK(holds(text, remedy));
+  mr::run_report of_step = mr::report_of(figures_of({.step_s = 40}));
+  mr::add_counts(of_step, {{"JPEGs by libjpeg: progressive or arithmetic", 9}, {"progressive JPEGs", 9}});
+  CHECK_FALSE(holds(mr::text_report(of_step), "repack"));
+  CHECK(holds(mr::text_report(of_step), "progressive 9 (100.0 %)"));
+}
+
 TEST_CASE("names from outside stay text in the page and in the JSON") {
   mr::flow_figures f = figures_of({.work_s = 40});
   f.stages[1].parts[0].name = "<b>\"&";

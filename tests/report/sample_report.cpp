@@ -22,5 +22,16 @@ int main(int argc, char** argv) {
   r.title = "A simulated run <of 300 batches> & its \"report\"";
   r.kept = {{.change = "6 -> 7 workers", .predicted_samples_per_s = 2'900, .measured_samples_per_s = 2'880}};
   r.facts = {{"commit", "20fbe65"}, {"a very long name", std::string(300, 'x')}};
+  mr::add_counts(r, {{"JPEGs by the own decoder, several at once", 17'900},
+                     {"JPEGs by the own decoder, alone", 20},
+                     {"JPEGs by libjpeg: sampling", 3},
+                     {"JPEGs by libjpeg: progressive or arithmetic", 1'277},
+                     {"progressive JPEGs", 1'270},
+                     {"damaged JPEGs accepted", 2},
+                     {"warnings of libjpeg", 7},
+                     {"bytes of JPEGs", 2'000'000'000},
+                     {"pixels of JPEGs", 8'000'000'000},
+                     {"dot files passed over", 12},
+                     {"metadata members passed over", 1'500}});
   mr::write_reports(r, argv[1]);
 }

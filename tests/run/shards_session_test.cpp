@@ -1,5 +1,7 @@
 // The whole way on real shards: files, records, pictures, batches; and what damage does to it.
 #include <millrace/millrace.hpp>
+#include <millrace/report/text_report.hpp>
+#include <millrace/run/session_report.hpp>
 
 #include "../io/tar_bytes.hpp"
 #include "quiet_sessions.hpp"
@@ -213,6 +215,14 @@ TEST_CASE("what is passed over or accepted is counted") {
     CHECK(decoded == 10);
     CHECK(counts["damaged JPEGs accepted"] == 5);
     CHECK(counts["dot files passed over"] == 5);
+    const mr::run_report report = mr::report_of(run);
+    CHECK(report.pictures.pictures() == 10);
+    CHECK(report.pictures.libjpeg() >= 5);   // the damaged ones for sure
+    CHECK(report.pictures.damaged == 5);
+    CHECK(report.pictures.bytes == 5 * (whole.size() + cut.size()));
+    CHECK(report.pictures.pixels == 10 * 64 * 64);
+    REQUIRE(report.counts.size() == 1);
+    CHECK(mr::text_report(report).find("counted    dot files passed over 5\n") != std::string::npos);
   }
 }
 

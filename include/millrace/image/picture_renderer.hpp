@@ -20,6 +20,7 @@
 #include <millrace/image/plane_resizer.hpp>
 #include <millrace/image/source_box.hpp>
 #include <millrace/item/bytes.hpp>
+#include <millrace/item/jpeg_count_names.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
 
@@ -59,15 +60,21 @@ class basic_picture_renderer {
     }
     // Only now: after an error the same pictures may come again.
     own_pictures_ += own;
-    for (std::size_t i = 0; i < jobs.size(); ++i)
-      s.count(refusal[i] != jpeg_refusal::none ? count_name(refusal[i]) :
-              own > 1                          ? "JPEGs by the own decoder, several at once" :
-                                                 "JPEGs by the own decoder, alone");
-    for (const picture_job& job : jobs)
-      if (job.eighths != 8) s.count("JPEGs decoded smaller");
+    s.count(own > 1 ? jpeg_count_names::own_together : jpeg_count_names::own_alone, own);
+    std::uint64_t smaller = 0, bytes = 0, pixels = 0;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (refusal[i] != jpeg_refusal::none) s.count(count_name(refusal[i]));
+      if (jobs[i].eighths != 8) ++smaller;
+      bytes += jobs[i].data->size();
+      pixels += std::uint64_t{jobs[i].header->width} * jobs[i].header->height;
+    }
+    s.count(jpeg_count_names::bytes, bytes);
+    s.count(jpeg_count_names::pixels, pixels);
+    s.count(jpeg_count_names::smaller, smaller);
     const jpeg_counts now = libjpeg_.counts();
-    for (auto n = before.progressive; n < now.progressive; ++n) s.count("progressive JPEGs");
-    for (auto n = before.damaged; n < now.damaged; ++n) s.count("damaged JPEGs accepted");
+    s.count(jpeg_count_names::progressive, now.progressive - before.progressive);
+    s.count(jpeg_count_names::damaged, now.damaged - before.damaged);
+    s.count(jpeg_count_names::warnings, now.warnings - before.warnings);
   }
 
   jpeg_counts counts() const noexcept {

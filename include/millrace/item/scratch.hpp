@@ -13,6 +13,7 @@
 #include <millrace/base/version.hpp>
 #include <millrace/item/tally.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -29,8 +30,8 @@ class scratch {
     return *static_cast<T*>(tools_.back().object.get());
   }
 
-  void count(const char* what) noexcept {
-    if (counts_) counts_->count(what);
+  void count(const char* what, std::uint64_t times = 1) noexcept {
+    if (counts_ && times > 0) counts_->count(what, times);
   }
   void count_into(tally& counts) noexcept { counts_ = &counts; }
 

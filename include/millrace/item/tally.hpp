@@ -3,7 +3,7 @@
 //   void render(std::span<std::uint8_t> row, mr::scratch& s) const { ... s.count("progressive JPEGs"); }
 //   for (const mr::counted& c : run.stats().counts) std::printf("%s: %llu\n", c.what, c.times);
 //
-// A name is a string literal: only its address is kept, equal texts are one count. At most 24 names; counts of further
+// A name is a string literal: only its address is kept, equal texts are one count. At most 48 names; counts of further
 // ones come under "other". Threads: any number may count and read at once; nothing waits or allocates while counting.
 #pragma once
 
@@ -51,7 +51,7 @@ class tally {
     std::atomic<const char*> what{nullptr};
     std::atomic<std::uint64_t> times{0};
   };
-  std::array<entry, 24> entries_{};
+  std::array<entry, 48> entries_{};
   std::atomic<std::uint64_t> other_{0};
 };
 

@@ -137,6 +137,30 @@ inline void add_gain_table(std::string& page, const run_report& r) {
   page += "</table></div>\n";
 }
 
+inline void add_picture_table(std::string& page, const picture_figures& p) {
+  if (p.pictures() == 0) return;
+  page += "<h2>Pictures</h2>\n<p class=\"soft\">" + counted_text(p.pictures()) + " JPEGs since the start, " +
+          three_digits(p.bytes_per_pixel()) + " bytes per pixel" +
+          (p.warnings > 0 ? ", warnings of libjpeg: " + counted_text(p.warnings) : std::string()) +
+          "</p>\n<div class=\"scroll\"><table><tr><th>decoded by</th><th>JPEGs</th><th>share</th></tr>\n";
+  const auto add = [&](const std::string& what, std::uint64_t pictures) {
+    page += "<tr>";
+    add_cell(page, what);
+    add_cell(page, counted_text(pictures));
+    add_cell(page, percent(p.share(pictures)));
+    page += "</tr>\n";
+  };
+  add("own decoder, several at once", p.own_together);
+  add("own decoder, alone", p.own_alone);
+  add("libjpeg", p.libjpeg());
+  for (const auto& r : p.by_libjpeg) add("libjpeg, because: " + r.why, r.pictures);
+  page += "<tr><th colspan=\"3\">of them</th></tr>\n";
+  add("progressive", p.progressive);
+  add("decoded smaller", p.smaller);
+  add("damaged and accepted", p.damaged);
+  page += "</table></div>\n";
+}
+
 inline void add_charts(std::string& page, const run_report& r) {
   page += "<div class=\"charts\">\n";
   add_figure(page, "Step time", key("step", "the step") + key("wait", "wait for data"), step_chart(r));
@@ -174,7 +198,9 @@ inline std::string html_report(const run_report& r) {
   add_charts(page, r);
   add_stage_table(page, r);
   add_gain_table(page, r);
-  const auto facts = printed_facts(r);
+  add_picture_table(page, r.pictures);
+  auto facts = printed_facts(r);
+  if (!r.counts.empty()) facts.insert(facts.begin(), {"counted", counts_text(r.counts)});
   if (!facts.empty()) page += "<h2>Run</h2>\n<div class=\"scroll\"><table>\n";
   for (const auto& [name, value] : facts) {
     page += "<tr>";

@@ -46,7 +46,8 @@ class json_writer {
     key(name);
     append_json_string(text_, value);
   }
-  void add(std::string_view name, const std::optional<std::uint64_t>& value) {
+  template <class T>
+  void add(std::string_view name, const std::optional<T>& value) {
     if (value) add(name, *value);
     else {
       key(name);
@@ -107,6 +108,25 @@ inline void add_stage(json_writer& out, const run_report& r, std::size_t index) 
     out.close('}');
   }
   out.close(']');
+  out.close('}');
+}
+
+inline void add_pictures(json_writer& out, const picture_figures& p) {
+  out.open("pictures", '{');
+  out.add("jpegs", p.pictures());
+  out.add("own_together", p.own_together);
+  out.add("own_alone", p.own_alone);
+  out.add("libjpeg", p.libjpeg());
+  out.open("libjpeg_reasons", '{');
+  for (const auto& r : p.by_libjpeg) out.add(r.why, r.pictures);
+  out.close('}');
+  out.add("smaller", p.smaller);
+  out.add("progressive", p.progressive);
+  out.add("damaged", p.damaged);
+  out.add("warnings", p.warnings);
+  out.add("bytes", p.bytes);
+  out.add("pixels", p.pixels);
+  out.add("bytes_per_pixel", p.pixels > 0 ? std::optional(p.bytes_per_pixel()) : std::nullopt);
   out.close('}');
 }
 
@@ -196,6 +216,10 @@ inline std::string json_report(const run_report& r) {
     out.close('}');
   }
   out.close(']');
+  detail::add_pictures(out, r.pictures);
+  out.open("counts", '{');
+  for (const counted& c : r.counts) out.add(c.what, c.times);
+  out.close('}');
   out.open("facts", '{');
   for (const auto& [name, value] : r.facts) out.add(name, value);
   out.close('}');

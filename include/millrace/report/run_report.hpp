@@ -7,6 +7,7 @@
 // Errors: none. Threads: a value; report_of() takes some milliseconds, for it replays the run with other workers.
 #pragma once
 
+#include <millrace/report/picture_figures.hpp>
 #include <millrace/report/timeline.hpp>
 #include <millrace/report/what_if.hpp>
 
@@ -32,6 +33,8 @@ struct run_report {
   std::vector<point> scaling{};   ///< over numbers of workers; but for the run's own predicted
   std::vector<kept_prediction> kept{};
   timeline events{};
+  picture_figures pictures{};       ///< since the start of the run, as `counts`
+  std::vector<counted> counts{};    ///< what else was passed over or accepted
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
 };
@@ -56,6 +59,16 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
   r.figures = std::move(figures);
   r.events = std::move(events);
   return r;
+}
+
+/// Of the whole run, as run.stats().counts has them.
+inline void add_counts(run_report& r, const std::vector<counted>& counts) {
+  for (const counted& c : counts)
+    if (!r.pictures.add(c)) r.counts.push_back(c);
+  const bool on_processors = r.conclusion.what == bound_by::cpu || r.conclusion.what == bound_by::cpu_starved;
+  if (const double share = r.pictures.share(r.pictures.progressive); on_processors && share >= 0.05)
+    r.conclusion.evidence.push_back(detail::percent(share) + " of the JPEGs are progressive, which takes several times "
+                                    "as long: examples/repack makes them baseline");
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

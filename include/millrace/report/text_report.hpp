@@ -72,6 +72,31 @@ inline std::string wrapped(std::string line, std::string_view words, std::size_t
   return out + line + "\n";
 }
 
+inline std::string counted_text(std::uint64_t times) { return whole(static_cast<double>(times)); }
+
+/// "6 400 JPEGs: own decoder, several at once 6 144 (96.0 %), alone 192 (3.0 %); libjpeg 64 (1.0 %): ..."
+inline std::string pictures_text(const picture_figures& p) {
+  const auto part = [&](const char* what, std::uint64_t pictures) {
+    return what + counted_text(pictures) + " (" + percent(p.share(pictures)) + ")";
+  };
+  std::string text = counted_text(p.pictures()) + part(" JPEGs: own decoder, several at once ", p.own_together) +
+                     part(", alone ", p.own_alone) + part("; libjpeg ", p.libjpeg());
+  for (const auto& r : p.by_libjpeg)
+    text += (&r == &p.by_libjpeg.front() ? ": " : ", ") + r.why + " " + counted_text(r.pictures);
+  text += part("; progressive ", p.progressive);
+  if (p.smaller > 0) text += part("; decoded smaller ", p.smaller);
+  if (p.damaged > 0) text += part("; damaged and accepted ", p.damaged);
+  if (p.warnings > 0) text += "; warnings of libjpeg " + counted_text(p.warnings);
+  return text + "; " + three_digits(p.bytes_per_pixel()) + " bytes per pixel";
+}
+
+inline std::string counts_text(const std::vector<counted>& counts) {
+  std::string text;
+  for (const counted& c : counts)
+    text += (text.empty() ? "" : "; ") + std::string(c.what) + " " + counted_text(c.times);
+  return text;
+}
+
 /// What else there is to say about a stage.
 inline std::string stage_remark(const flow_figures& f, const stage_figures& s) {
   std::string text;
@@ -149,6 +174,8 @@ inline std::string text_report(const run_report& r) {
            whole(k.measured_samples_per_s) + "\n";
   if (!v.evidence.empty()) out += "evidence\n";
   for (const auto& e : v.evidence) out += " " + e + "\n";
+  if (r.pictures.pictures() > 0) out += wrapped("pictures   ", pictures_text(r.pictures), 11, ":,;");
+  if (!r.counts.empty()) out += wrapped("counted    ", counts_text(r.counts), 11, ";");
   for (const auto& [name, value] : printed_facts(r)) out += wrapped(padded(name, 10) + " ", value, 11);
   return out;
 }

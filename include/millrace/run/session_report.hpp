@@ -17,8 +17,9 @@ run_report report_of(const session<Flow>& run) {
   run_report r = report_of(run.figures_after_warm_up(), run.events());
   const std::string& text = run.description();
   r.facts.push_back({"session", text.substr(text.find(' ') + 1)});
-  if (const std::uint64_t digest = run.stats().digest; digest != 0)
-    r.facts.push_back({"digest", std::to_string(digest)});
+  const run_stats stats = run.stats();
+  if (stats.digest != 0) r.facts.push_back({"digest", std::to_string(stats.digest)});
+  add_counts(r, stats.counts);
   return r;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
+#include <millrace/item/jpeg_count_names.hpp>
 
 #include <array>
 #include <cstddef>
@@ -65,12 +66,13 @@ constexpr const char* count_name(jpeg_refusal why) noexcept {
   }
   return "JPEGs by libjpeg: unknown";
 }
+static_assert(std::string_view(count_name(jpeg_refusal::none)).starts_with(jpeg_count_names::by_libjpeg));
 
 }  // namespace detail
 
 /// The reason alone, for messages.
 constexpr const char* to_string(jpeg_refusal why) noexcept {
-  return detail::count_name(why) + std::string_view("JPEGs by libjpeg: ").size();
+  return detail::count_name(why) + std::string_view(detail::jpeg_count_names::by_libjpeg).size();
 }
 
 namespace detail {

@@ -1,0 +1,72 @@
+// Who decoded a run's JPEGs, and what files they were.
+//
+//   mr::picture_figures p;
+//   for (const mr::counted& c : run.stats().counts) p.add(c);
+//   std::printf("%.1f %% left to libjpeg, %.2f bytes per pixel\n", 100 * p.share(p.libjpeg()), p.bytes_per_pixel());
+//
+// Of all that was rendered since the start of the run: workers are ahead of what was delivered. Errors: none. Threads:
+// a value.
+#pragma once
+
+#include <millrace/item/jpeg_count_names.hpp>
+#include <millrace/item/tally.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct picture_figures {
+  struct reason {
+    std::string why{};
+    std::uint64_t pictures = 0;
+  };
+
+  std::uint64_t own_together = 0, own_alone = 0;   ///< by the own decoder: several at once, or one
+  std::vector<reason> by_libjpeg{};                ///< the most frequent first
+  std::uint64_t smaller = 0;                       ///< decoded at 1/8, 2/8 or 4/8 of their size, by either
+  std::uint64_t progressive = 0;
+  std::uint64_t damaged = 0;                       ///< accepted in spite of it, as accept_damaged asks for
+  std::uint64_t warnings = 0;                      ///< of libjpeg, of any kind
+  std::uint64_t bytes = 0, pixels = 0;             ///< of the files, as stored
+
+  /// Takes a count that says something of JPEGs; false of another one, which changes nothing.
+  bool add(const counted& c) {
+    namespace names = detail::jpeg_count_names;
+    const std::string_view what = c.what;
+    const std::pair<const char*, std::uint64_t*> known[] = {
+        {names::own_together, &own_together}, {names::own_alone, &own_alone}, {names::smaller, &smaller},
+        {names::progressive, &progressive},   {names::damaged, &damaged},     {names::warnings, &warnings},
+        {names::bytes, &bytes},               {names::pixels, &pixels}};
+    for (const auto& [name, sum] : known)
+      if (what == name) {
+        *sum += c.times;
+        return true;
+      }
+    if (!what.starts_with(names::by_libjpeg)) return false;
+    by_libjpeg.push_back({std::string(what.substr(std::string_view(names::by_libjpeg).size())), c.times});
+    std::stable_sort(by_libjpeg.begin(), by_libjpeg.end(),
+                     [](const reason& a, const reason& b) { return a.pictures > b.pictures; });
+    return true;
+  }
+
+  std::uint64_t libjpeg() const noexcept {
+    std::uint64_t sum = 0;
+    for (const reason& r : by_libjpeg) sum += r.pictures;
+    return sum;
+  }
+  std::uint64_t pictures() const noexcept { return own_together + own_alone + libjpeg(); }
+  double share(std::uint64_t of_them) const noexcept {
+    return pictures() > 0 ? static_cast<double>(of_them) / static_cast<double>(pictures()) : 0;
+  }
+  /// Of the files: what makes entropy decoding dear or cheap.
+  double bytes_per_pixel() const noexcept {
+    return pixels > 0 ? static_cast<double>(bytes) / static_cast<double>(pixels) : 0;
+  }
+};
+
+}  // namespace millrace::inline MILLRACE_ABI
