@@ -124,7 +124,8 @@ class Examples(unittest.TestCase):
         self.assertGreater(run_one.model.stat().st_size, 1000)
 
     def test_rotated_labels_drop_it_to_chance(self):
-        self.assertLess(self.train("--rotate-labels").accuracy, 0.15)
+        # With the right ones four epochs come to 0.89.
+        self.assertLess(self.train("--rotate-labels", "--epochs", 4).accuracy, 0.15)
 
     def test_micro_batches_add_up_to_the_same_training(self):
         whole = self.train("--epochs", 2)
@@ -278,7 +279,7 @@ class Examples(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout, losses)
         # The kernels' bodies on the host: what they learn, and that both ways of loading feed them the same batches.
-        first, later = (re.fullmatch(losses, run("cuda_trainer", "--host", "--samples", 640, "--epochs", epochs))
+        first, later = (re.fullmatch(losses, run("cuda_trainer", "--host", "--samples", 160, "--epochs", epochs))
                         for epochs in (1, 8))
         for seen in (first, later):
             self.assertEqual(seen[1], seen[2])

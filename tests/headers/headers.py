@@ -1,9 +1,11 @@
 # Every header under include/millrace: with g++ it compiles as the first thing of a file, twice included, without a
-# warning, and among macros that other headers are known to leak. The same with clang++, all of them in one file, the
-# last one first: what a header lacks one compiler tells as well as two, and what two headers both name both see. Then
-# two files that include the umbrella link into one program. costs.py tells what including costs.
+# warning, and among macros that other headers are known to leak. What a header includes before all else is the first
+# thing of that file as well, and not compiled again. The same with clang++, all of them in one file, the last one
+# first: what a header lacks one compiler tells as well as two, and what two headers both name both see. Then two files
+# that include the umbrella link into one program. costs.py tells what including costs.
 #
 #   python3 tests/headers/headers.py
+import functools
 import pathlib
 import platform
 import re
@@ -30,6 +32,7 @@ None Bool Status Success Always Never Above Below Unsorted Complex KeyPress Curs
 small near far interface ERROR IN OUT OPTIONAL DELETE CONST VOID THIS PURE uuid cdecl pascal hyper
 unix linux
 """.split()
+FIRST_INCLUDE = re.compile(r"(?:\s*//.*\n|\s*\n|\s*#\s*pragma once\s*\n)*\s*#\s*include\s*<(millrace/[^>]+)>")
 OTHER_INCLUDE = re.compile(r"^#include <((?!millrace/)[\w/]+\.h(?:pp)?)>", re.MULTILINE)
 TBB_INCLUDE = re.compile(r"^\s*#\s*include\s*(<(?:tbb|oneapi)/[^>]+>)", re.MULTILINE)
 HOSTILE = "".join(f"#undef {name.partition('(')[0]}\n#define {name} leaked macro\n" for name in LEAKED_MACROS)
@@ -51,6 +54,21 @@ def adapted_headers(header):
 
 def compiles(text):
     return syntax_check("g++", text).returncode == 0
+
+
+def chains_of(headers, kind):
+    """The headers in lists: each has been included first of all by the one before it, which is of the same kind."""
+    first = {header: found[1] for header in headers
+             if (found := FIRST_INCLUDE.match((INCLUDE / header).read_text())) and kind(found[1]) == kind(header)}
+    chains, left = [], dict.fromkeys(headers)
+    for header in [header for header in headers if header not in set(first.values())]:
+        chain = []
+        while header in left:
+            chain.append(header)
+            del left[header]
+            header = first.get(header)
+        chains.append(chain)
+    return chains
 
 
 def check_each(report, headers, passes):
@@ -90,8 +108,17 @@ def check_each(report, headers, passes):
     # Those for other libraries are for themselves.
     adapting = {header: [header] for header in headers if header.startswith("millrace/adapt/")}
     together = {"all headers together": [header for header in reversed(headers) if header not in adapting]}
+
+    @functools.lru_cache
+    def kind(header):
+        """What check() compiles in its own way is not taken for another one's."""
+        if header in needs_cuda or header in adapting or header == UMBRELLA:
+            return header
+        return bool(TBB_INCLUDE.search("\n".join(reached_text(f"#include <{header}>\n", INCLUDE).values())))
+
+    chains = {chain[0]: chain for chain in chains_of(headers, kind)}
     jobs = {}
-    for compiler, groups in (("g++", {header: [header] for header in headers}), ("clang++", together | adapting)):
+    for compiler, groups in (("g++", chains), ("clang++", together | adapting)):
         for name, group in groups.items():
             plain = tuple(header for header in group if header not in needs_cuda)
             cuda = tuple(header for header in group if header in needs_cuda | {UMBRELLA})
@@ -99,8 +126,12 @@ def check_each(report, headers, passes):
                 jobs[plain, compiler, ()] = f"{name} {compiler}"
             if cuda:
                 jobs[cuda, compiler, CUDA_FLAGS] = f"{name} {compiler} with CUDA"
-    for job, problem in in_parallel(check, list(jobs)):
-        report.add(jobs[job], problem)
+    for (group, compiler, flags), problem in in_parallel(check, list(jobs)):
+        name = jobs[group, compiler, flags]
+        report.add(name, problem)
+        if compiler == "g++":
+            for header in group[1:]:
+                report.add(name.replace(group[0], header), problem and check(((header,), compiler, flags)))
 
 
 def check_linking(report):
