@@ -56,6 +56,11 @@ class Report:
         return 1 if self.failed else 0
 
 
+def allowed_here(limit_seconds, yardstick_seconds, usual_seconds=YARDSTICK_COST_SECONDS):
+    """What a limit comes to on this machine: slower or busy, it gets as much more as the yardstick takes longer."""
+    return limit_seconds * max(1.0, yardstick_seconds / usual_seconds)
+
+
 def output_of(command):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True).stdout
 

@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import nvcc
-from checks import YARDSTICK, YARDSTICK_COST_SECONDS, RememberedPasses, Report
+from checks import YARDSTICK, RememberedPasses, Report, allowed_here
 from headers import INCLUDE, UMBRELLA, syntax_check
 
 COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/device/view.hpp": 0.3}
@@ -42,7 +42,7 @@ def check_costs(report):
         return least[text] - least[empty]
 
     def allowed(limit):
-        return limit * max(1.0, cost_of(YARDSTICK) / YARDSTICK_COST_SECONDS)
+        return allowed_here(limit, cost_of(YARDSTICK))
 
     for _ in range(MOST_TIMES):
         take_least_processor_seconds([empty, YARDSTICK, *text_of.values()], least)

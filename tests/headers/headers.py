@@ -60,12 +60,12 @@ def chains_of(headers, kind):
     """The headers in lists: each has been included first of all by the one before it, which is of the same kind."""
     first = {header: found[1] for header in headers
              if (found := FIRST_INCLUDE.match((INCLUDE / header).read_text())) and kind(found[1]) == kind(header)}
-    chains, left = [], dict.fromkeys(headers)
-    for header in [header for header in headers if header not in set(first.values())]:
+    chains, left, covered = [], set(headers), set(first.values())
+    for header in [header for header in headers if header not in covered]:
         chain = []
         while header in left:
             chain.append(header)
-            del left[header]
+            left.remove(header)
             header = first.get(header)
         chains.append(chain)
     return chains
@@ -131,7 +131,7 @@ def check_each(report, headers, passes):
         report.add(name, problem)
         if compiler == "g++":
             for header in group[1:]:
-                report.add(name.replace(group[0], header), problem and check(((header,), compiler, flags)))
+                report.add(f"{header} {compiler}", problem and check(((header,), compiler, flags)))
 
 
 def check_linking(report):

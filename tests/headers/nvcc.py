@@ -11,7 +11,7 @@ import resource
 import shutil
 import subprocess
 
-from checks import ROOT, library_flags, output_of
+from checks import ROOT, allowed_here, library_flags, output_of
 
 INCLUDE = ROOT / "include"
 FOLDER = ROOT / "build" / "headers"
@@ -83,7 +83,7 @@ def check_cost(report, nvcc):
             seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             least[name] = min(seconds, least.get(name, seconds))
     cost = least["view"] - least["empty"]
-    allowed = VIEW_LIMIT_SECONDS * max(1.0, least["empty"] / EMPTY_SECONDS)
+    allowed = allowed_here(VIEW_LIMIT_SECONDS, least["empty"], EMPTY_SECONDS)
     name = f"nvcc: cost of {VIEW}: {cost:.2f} s; an empty file: {least['empty']:.2f} s"
     report.add(name, None if cost <= allowed else
                f"it costs {cost:.2f} s over an empty file; {allowed:.2f} s are allowed on this machine")

@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 
-from checks import ROOT, WARNINGS, YARDSTICK, YARDSTICK_COST_SECONDS, StepFailed
+from checks import ROOT, WARNINGS, YARDSTICK, StepFailed, allowed_here
 
 BUILD_SECONDS = 15   # of processor time, that a consumer may take at most where the yardstick takes what it costs
 ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "sentencepiece": "SentencePiece",
@@ -86,7 +86,7 @@ def run_in_time(leg, what, command):
     before = yardstick_seconds(leg)
     seconds = processor_seconds(leg, what, command)
     yardstick = max(before, yardstick_seconds(leg))
-    allowed = BUILD_SECONDS * max(1.0, yardstick / YARDSTICK_COST_SECONDS)
+    allowed = allowed_here(BUILD_SECONDS, yardstick)
     leg.write(f"{what}: {seconds:.1f} s of processor time, of {allowed:.1f}; the yardstick: {yardstick:.2f} s")
     if seconds > allowed:
         raise StepFailed(f"{what}: {seconds:.1f} s of processor time, more than the {allowed:.1f} allowed here")
