@@ -9,6 +9,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/text_bytes.hpp>
 #include <millrace/io/posix_files.hpp>
 
 #include <algorithm>
@@ -48,7 +49,7 @@ class atomic_file {
     else buffer_.insert(buffer_.end(), data.begin(), data.end());
     size_bytes_ += data.size();
   }
-  void append(std::string_view text) { append(std::as_bytes(std::span(text.data(), text.size()))); }
+  void append(std::string_view text) { append(detail::bytes_of(text)); }
 
   void commit() {
     flush();

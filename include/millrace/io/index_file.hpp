@@ -15,6 +15,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/base/error.hpp>
+#include <millrace/base/text_bytes.hpp>
 #include <millrace/io/atomic_file.hpp>
 #include <millrace/io/index_format.hpp>
 #include <millrace/io/posix_files.hpp>
@@ -62,7 +63,7 @@ inline std::string index_path(const std::string& shard, const index_file_options
   if (options.cache_folder.empty()) return shard + std::string(ending);
   const std::unique_ptr<char, decltype(&std::free)> absolute(::realpath(shard.c_str(), nullptr), &std::free);
   const std::string whole = absolute ? absolute.get() : shard;
-  std::uint64_t digest = digest_bytes(std::as_bytes(std::span(whole)));
+  std::uint64_t digest = digest_bytes(detail::bytes_of(whole));
   std::string digits(16, '0');
   for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, digest >>= 4)
     *digit = "0123456789abcdef"[digest & 15];

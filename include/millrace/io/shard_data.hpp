@@ -15,6 +15,7 @@
 // Threads: read() from any number at a time.
 #pragma once
 
+#include <millrace/base/text_bytes.hpp>
 #include <millrace/io/indexed_reader.hpp>
 #include <millrace/io/index_build.hpp>
 #include <millrace/io/metered_file.hpp>
@@ -60,7 +61,7 @@ class shard_data {
       counts_.push_back(shards_[i].head.samples);
       bytes_ += shards_[i].head.shard.size_bytes;
       const std::string_view name = std::string_view(names_[i]).substr(names_[i].rfind('/') + 1);
-      const std::uint64_t named = digest_bytes(std::as_bytes(std::span(name)), shards_[i].head.fingerprint);
+      const std::uint64_t named = digest_bytes(detail::bytes_of(name), shards_[i].head.fingerprint);
       fingerprint_ = combine_keys(fingerprint_, combine_keys(named, shards_[i].head.shard.size_bytes));
     }
   }

@@ -19,7 +19,6 @@
 #include <array>
 #include <memory>
 #include <new>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -132,7 +131,7 @@ inline std::string unreadable_because(const std::string& path) {
   return S_ISREG(status.st_mode) ? "" : "not a regular file";
 }
 
-inline void check_readable(std::span<const std::string> paths) {
+inline void check_readable(const std::vector<std::string>& paths) {
   constexpr std::size_t most_named = 3;
   std::string named;
   std::size_t bad = 0;
@@ -155,16 +154,13 @@ inline std::uint64_t size_of_file(const std::string& path) noexcept {
 }  // namespace detail
 
 /// The shards that a list of names, taken literally, names.
-inline std::vector<std::string> list_shards(std::span<const std::string> names) {
+inline std::vector<std::string> list_shards(const std::vector<std::string>& names) {
   if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
   std::vector<std::string> paths;
   paths.reserve(names.size());
   for (const auto& name : names) paths.emplace_back(detail::exists(name) ? name : detail::local_path(name));
   detail::check_readable(paths);
   return paths;
-}
-inline std::vector<std::string> list_shards(const std::vector<std::string>& names) {
-  return list_shards(std::span<const std::string>(names));
 }
 
 /// The shards that a pattern names.

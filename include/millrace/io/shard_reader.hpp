@@ -57,10 +57,12 @@ struct shard_start {
   std::string last_key{};             ///< of the sample before, for messages
 };
 
-class shard_reader {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_shard_reader {
  public:
-  shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
-               shard_start start = {})
+  basic_shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
+                     shard_start start = {})
       : tar_(std::make_unique<tar_reader>(std::move(source), pool, start.offset_bytes)),
         builder_(pool),
         wanted_(options.fields),
@@ -192,5 +194,6 @@ class shard_reader {
   bool ended_ = false;
   std::exception_ptr failure_;
 };
+using shard_reader = basic_shard_reader<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -27,7 +27,9 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-class shard_stream {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_shard_stream {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
 
@@ -37,8 +39,8 @@ class shard_stream {
     bool may_be_empty = false;
   };
 
-  shard_stream(byte_source& source, block_pool& pool) : shard_stream(source, pool, content{}) {}
-  shard_stream(byte_source& source, block_pool& pool, content what)
+  basic_shard_stream(byte_source& source, block_pool& pool) : basic_shard_stream(source, pool, content{}) {}
+  basic_shard_stream(byte_source& source, block_pool& pool, content what)
       : source_(&source), content_(what), block_(pool.take(chunk_bytes)) {
     const auto start = read_source();
     if (start.empty() && !what.may_be_empty)
@@ -47,8 +49,8 @@ class shard_stream {
     if (const compression* method = compression_of(start)) open_decompressor(*method);
     peeked_ = start;
   }
-  shard_stream(const shard_stream&) = delete;
-  shard_stream& operator=(const shard_stream&) = delete;
+  basic_shard_stream(const basic_shard_stream&) = delete;
+  basic_shard_stream& operator=(const basic_shard_stream&) = delete;
 
   /// The next bytes, valid until the next call; empty at the end.
   std::span<const std::byte> next_chunk() {
@@ -113,7 +115,7 @@ class shard_stream {
                         "Install a libarchive with it, or decompress the shards", where(place::unknown));
     ::archive_read_support_format_raw(handle);
     ::archive_read_support_format_empty(handle);
-    ::archive_read_set_read_callback(handle, &shard_stream::give_compressed);
+    ::archive_read_set_read_callback(handle, &basic_shard_stream::give_compressed);
     ::archive_read_set_callback_data(handle, this);
   }
 
@@ -127,7 +129,7 @@ class shard_stream {
 
   /// Called by libarchive. Exceptions must not pass through its frames: they wait in source_failure_.
   static ::la_ssize_t give_compressed(struct ::archive*, void* self, const void** data) noexcept {
-    auto& stream = *static_cast<shard_stream*>(self);
+    auto& stream = *static_cast<basic_shard_stream*>(self);
     try {
       const auto chunk = stream.read_source();
       *data = chunk.data();
@@ -198,5 +200,6 @@ class shard_stream {
   bool opened_ = false;
   std::exception_ptr source_failure_;
 };
+using shard_stream = basic_shard_stream<>;
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

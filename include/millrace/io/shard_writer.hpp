@@ -13,6 +13,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/text_bytes.hpp>
 #include <millrace/io/atomic_file.hpp>
 #include <millrace/io/member_name.hpp>
 #include <millrace/io/tar_header.hpp>
@@ -35,7 +36,7 @@ namespace millrace::inline MILLRACE_ABI {
 struct named_bytes {
   named_bytes(std::string_view name_, std::span<const std::byte> data_) noexcept : name(name_), data(data_) {}
   named_bytes(std::string_view name_, std::string_view text) noexcept
-      : name(name_), data(std::as_bytes(std::span(text.data(), text.size()))) {}
+      : name(name_), data(detail::bytes_of(text)) {}
 
   std::string_view name;
   std::span<const std::byte> data;

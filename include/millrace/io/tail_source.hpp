@@ -23,9 +23,11 @@
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
-class tail_source final : public byte_source {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_tail_source final : public byte_source {
  public:
-  tail_source(std::unique_ptr<byte_source> source, std::uint64_t offset_bytes)
+  basic_tail_source(std::unique_ptr<byte_source> source, std::uint64_t offset_bytes)
       : source_(std::move(source)), base_bytes_(offset_bytes - tar_block_bytes) {
     append_tar_header(front_, ".start", 0);
   }
@@ -44,6 +46,7 @@ class tail_source final : public byte_source {
   std::uint64_t base_bytes_;
   std::string front_;
 };
+using tail_source = basic_tail_source<>;
 
 /// A source that belongs to somebody else.
 class borrowed_source final : public byte_source {

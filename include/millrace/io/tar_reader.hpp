@@ -45,10 +45,12 @@ struct tar_member {
   bool sparse = false;                      ///< it has holes, which the archive does not hold
 };
 
-class tar_reader {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_tar_reader {
  public:
   /// From `start_bytes` on, which is the offset of a member's first header block in a plain shard.
-  tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, std::uint64_t start_bytes = 0)
+  basic_tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, std::uint64_t start_bytes = 0)
       : source_(start_bytes == 0 ? std::move(source)
                                  : std::make_unique<detail::tail_source>(std::move(source), start_bytes)),
         base_bytes_(start_bytes == 0 ? 0 : start_bytes - detail::tar_block_bytes),
@@ -56,12 +58,12 @@ class tar_reader {
         handle_(detail::open_archive_reader()) {
     ::archive_read_support_format_tar(handle_.get());
     ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);   // "._x" is an ordinary member
-    ::archive_read_set_read_callback(handle_.get(), &tar_reader::give_chunk);
-    ::archive_read_set_skip_callback(handle_.get(), &tar_reader::pass_over);
+    ::archive_read_set_read_callback(handle_.get(), &basic_tar_reader::give_chunk);
+    ::archive_read_set_skip_callback(handle_.get(), &basic_tar_reader::pass_over);
     ::archive_read_set_callback_data(handle_.get(), this);
   }
-  tar_reader(const tar_reader&) = delete;
-  tar_reader& operator=(const tar_reader&) = delete;
+  basic_tar_reader(const basic_tar_reader&) = delete;
+  basic_tar_reader& operator=(const basic_tar_reader&) = delete;
 
   /// The next member, or nothing at a proper end. Whatever of the previous payload was not read is passed over.
   std::optional<tar_member> next() {
@@ -167,7 +169,7 @@ class tar_reader {
 
   /// Both are called by libarchive. Exceptions must not pass through its frames: they wait in stream_failure_.
   static ::la_ssize_t give_chunk(struct ::archive*, void* self, const void** data) noexcept {
-    auto& reader = *static_cast<tar_reader*>(self);
+    auto& reader = *static_cast<basic_tar_reader*>(self);
     try {
       const auto chunk = reader.stream_.next_chunk();
       *data = chunk.data();
@@ -179,7 +181,7 @@ class tar_reader {
   }
   static ::la_int64_t pass_over(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept {
     try {
-      auto& stream = static_cast<tar_reader*>(self)->stream_;
+      auto& stream = static_cast<basic_tar_reader*>(self)->stream_;
       return static_cast<::la_int64_t>(stream.skip(static_cast<std::uint64_t>(count_bytes)));
     } catch (...) {
       return 0;   // the read that follows fails in the same way, and says why
@@ -207,5 +209,6 @@ class tar_reader {
   std::uint64_t end_marker_at_ = 0;
   bool opened_ = false;
 };
+using tar_reader = basic_tar_reader<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -9,7 +9,6 @@
 #include <millrace/base/error.hpp>
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +17,7 @@ namespace millrace::inline MILLRACE_ABI::detail {
 
 class wanted_fields {
  public:
-  explicit wanted_fields(std::span<const std::string> fields) {
+  explicit wanted_fields(const std::vector<std::string>& fields) {
     for (const std::string& names : fields) add(names);
   }
 

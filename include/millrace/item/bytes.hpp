@@ -10,6 +10,7 @@
 // Debug builds overwrite recycled blocks, and AddressSanitizer builds poison them, so that a view kept too long shows.
 #pragma once
 
+#include <millrace/base/text_bytes.hpp>
 #include <millrace/base/version.hpp>
 
 #include <atomic>
@@ -159,7 +160,7 @@ class bytes {
     return {detail::block_ref(), view, name};
   }
   static bytes borrowed(std::string_view text, std::string_view name = {}) noexcept {
-    return borrowed(std::as_bytes(std::span(text.data(), text.size())), name);
+    return borrowed(detail::bytes_of(text), name);
   }
 
   const std::byte* data() const noexcept { return view_.data(); }

@@ -18,12 +18,12 @@
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/error.hpp>
+#include <millrace/base/text_bytes.hpp>
 
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -115,7 +115,7 @@ inline std::string field_text(const position_field& field, std::uint64_t value) 
 }
 
 inline std::uint32_t checksum_of(std::string_view text) noexcept {
-  return crc32c(std::as_bytes(std::span(text.data(), text.size())));
+  return crc32c(bytes_of(text));
 }
 
 /// Takes a resume point apart from its beginning.

@@ -19,9 +19,11 @@
 namespace millrace::inline MILLRACE_ABI {
 
 /// Builds one record after the other.
-class record_builder {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_record_builder {
  public:
-  explicit record_builder(block_pool& pool) : pool_(&pool) {}
+  explicit basic_record_builder(block_pool& pool) : pool_(&pool) {}
 
   /// Starts a record and drops an unfinished one.
   void begin(std::string_view shard, std::string_view key, std::uint64_t offset_bytes) {
@@ -115,5 +117,6 @@ class record_builder {
   std::size_t used_bytes_ = 0;
   std::size_t tail_hint_bytes_ = 0;
 };
+using record_builder = basic_record_builder<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -104,9 +104,11 @@ template <class = void>
 }
 
 /// For devices that use batches where they were written.
-class host_delivery final : public delivery {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_host_delivery final : public delivery {
  public:
-  host_delivery(std::shared_ptr<device_backend> backend, bool fixed_slots)
+  basic_host_delivery(std::shared_ptr<device_backend> backend, bool fixed_slots)
       : delivery(std::move(backend)), fixed_slots_(fixed_slots) {}
 
   void allocate(const memory& wanted) override { allocate_host(wanted, fixed_slots_); }
@@ -129,5 +131,6 @@ class host_delivery final : public delivery {
  private:
   const bool fixed_slots_;
 };
+using host_delivery = basic_host_delivery<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

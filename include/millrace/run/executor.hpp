@@ -13,23 +13,25 @@
 #include <millrace/sync/fifo.hpp>
 #include <millrace/sync/trace_range.hpp>
 
-// oneTBB 2021.8 includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest would add an eighth to
-// what this library costs g++. So the guard of GCC's <immintrin.h> counts as set for as long as oneTBB is read: whoever
-// includes that header later gets it all. Versions that this was not tried with are left alone.
+// oneTBB 2021.8 includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest would add a tenth or more
+// to what this library costs a compiler. So the guard of <immintrin.h> counts as set for as long as oneTBB is read:
+// whoever includes that header later gets it all. Versions that this was not tried with are left alone.
 #if !__has_include(<oneapi/tbb/version.h>)
 #error "millrace: oneTBB is not installed: apt-get install libtbb-dev"
 #endif
 #include <oneapi/tbb/version.h>
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && TBB_VERSION_MAJOR == 2021 && \
-    TBB_VERSION_MINOR <= 8 && !defined(_IMMINTRIN_H_INCLUDED)
+#if defined(__x86_64__) && TBB_VERSION_MAJOR == 2021 && TBB_VERSION_MINOR <= 8 && \
+    !defined(_IMMINTRIN_H_INCLUDED) && !defined(__IMMINTRIN_H) && (!defined(__clang__) || __clang_major__ <= 14)
 #include <emmintrin.h>
-#define _IMMINTRIN_H_INCLUDED
+#define _IMMINTRIN_H_INCLUDED   // g++'s
+#define __IMMINTRIN_H           // clang's
 #define MILLRACE_WITHOUT_IMMINTRIN
 #endif
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
 #ifdef MILLRACE_WITHOUT_IMMINTRIN
 #undef _IMMINTRIN_H_INCLUDED
+#undef __IMMINTRIN_H
 #undef MILLRACE_WITHOUT_IMMINTRIN
 #endif
 
@@ -57,9 +59,11 @@ class executor {
 };
 
 /// On workers of oneTBB: a session's own, or those of an arena of the user's.
-class arena_executor final : public executor {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_arena_executor final : public executor {
  public:
-  explicit arena_executor(unsigned workers)
+  explicit basic_arena_executor(unsigned workers)
       : limit_(tbb::global_control::max_allowed_parallelism, 512), arena_(static_cast<int>(workers), 0) {
     arena_.initialize();
   }
@@ -76,6 +80,7 @@ class arena_executor final : public executor {
   tbb::global_control limit_;
   tbb::task_arena arena_;
 };
+using arena_executor = basic_arena_executor<>;
 
 /// Own threads, for callables that wait. A template only so that including it costs little.
 template <class = void>

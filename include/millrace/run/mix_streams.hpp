@@ -13,6 +13,7 @@
 #pragma once
 
 #include <millrace/base/digest.hpp>
+#include <millrace/base/text_bytes.hpp>
 #include <millrace/item/position.hpp>
 #include <millrace/run/mix_pattern.hpp>
 #include <millrace/run/mix_rule.hpp>
@@ -99,7 +100,7 @@ class mix_streams {
         known = combine_keys(combine_keys(combine_keys(known, o.seed), o.window), shares[i]);
         for (std::size_t part = 0; part < source.parts(); ++part)
           if constexpr (requires { source.part_name(part); })
-            known = digest_bytes(std::as_bytes(std::span(std::string_view(source.part_name(part)))), known);
+            known = digest_bytes(detail::bytes_of(source.part_name(part)), known);
         first_part += source.parts();
         ++i;
         return o;

@@ -42,7 +42,9 @@ class pump_work {
   virtual void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
-class pump final : public worker_task, public ticket_gate, public std::enable_shared_from_this<pump> {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_pump final : public worker_task, public ticket_gate, public std::enable_shared_from_this<basic_pump<>> {
  public:
   struct options {
     std::size_t seats = 1;
@@ -50,7 +52,7 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
     std::size_t group = 1;      ///< a claim never crosses a multiple of this
   };
 
-  pump(pump_work& work, options o) : work_(&work), options_(o), open_(o.seats), seats_(o.seats) {
+  basic_pump(pump_work& work, options o) : work_(&work), options_(o), open_(o.seats), seats_(o.seats) {
     most_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.seats), o.together, 32);
     most_at_once_ -= most_at_once_ % o.together;
     const std::uint64_t now = steady_now_ns();
@@ -259,7 +261,7 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
 
   bool submit(std::size_t index) noexcept {
     try {
-      executor_->submit(shared_from_this(), index);
+      executor_->submit(this->shared_from_this(), index);
       return true;
     } catch (...) {
       return false;   // out of memory: whoever moves a counter next tries again
@@ -296,5 +298,6 @@ class pump final : public worker_task, public ticket_gate, public std::enable_sh
   std::size_t taken_ = 0;
   std::vector<seat> seats_;
 };
+using pump = basic_pump<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

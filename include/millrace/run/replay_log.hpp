@@ -24,7 +24,9 @@ namespace millrace::inline MILLRACE_ABI {
 /// Where a flow can be entered: what its stages hold is empty there.
 enum class replay_start { sample, pass, run };
 
-class replay_log {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_replay_log {
  public:
   struct part_begin {
     std::uint64_t pass = 0;
@@ -42,7 +44,8 @@ class replay_log {
   };
 
   /// `in_lanes`: places are those of several lanes together (run/lane_intake.hpp), where parts have no one order.
-  replay_log(const plan& order, replay_start from, bool in_lanes) : plan_(order), from_(from), in_lanes_(in_lanes) {}
+  basic_replay_log(const plan& order, replay_start from, bool in_lanes)
+      : plan_(order), from_(from), in_lanes_(in_lanes) {}
 
   void part_begins(const part_begin& p) {
     const std::lock_guard lock(mutex_);
@@ -80,5 +83,6 @@ class replay_log {
   fifo<part_begin> parts_;
   fifo<batch_end> batches_;
 };
+using replay_log = basic_replay_log<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -20,6 +20,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/base/error.hpp>
+#include <millrace/base/text_bytes.hpp>
 #include <millrace/run/intake.hpp>
 #include <millrace/run/lane_starts.hpp>
 #include <millrace/run/ranks.hpp>
@@ -37,7 +38,7 @@ std::uint64_t fingerprint_of(const Source& source) {
   for (std::size_t i = 0; i < source.parts(); ++i) {
     if constexpr (requires { source.part_name(i); }) {
       const std::string path = source.part_name(i), name = path.substr(path.rfind('/') + 1);
-      sum = combine_keys(sum, digest_bytes(std::as_bytes(std::span(name))));
+      sum = combine_keys(sum, digest_bytes(detail::bytes_of(name)));
     }
     if constexpr (requires { source.part_bytes(i); }) sum = combine_keys(sum, source.part_bytes(i));
   }
@@ -61,11 +62,13 @@ struct replayed_run_options {
   std::size_t most_lanes = 48;
 };
 
-class replayed_run {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_replayed_run {
  public:
   using options = replayed_run_options;
 
-  explicit replayed_run(const options& o)
+  explicit basic_replayed_run(const options& o)
       : options_(checked(o)),
         lanes_(lanes_of(o)),
         order_(o.order),
@@ -229,5 +232,6 @@ class replayed_run {
   const std::unique_ptr<replay_log> log_;
   std::uint64_t counted_ = 0;   // parts
 };
+using replayed_run = basic_replayed_run<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -41,7 +41,9 @@ struct ready_batch {
   std::exception_ptr error{};
 };
 
-class slots {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_slots {
  public:
   struct options {
     std::size_t rows = 1;               ///< of a batch
@@ -251,5 +253,6 @@ class slots {
   std::size_t in_use_ = 0, ready_count_ = 0;
   bool stopped_ = false;
 };
+using slots = basic_slots<>;
 
 }  // namespace millrace::inline MILLRACE_ABI

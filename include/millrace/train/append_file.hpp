@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <span>
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -95,14 +94,16 @@ class append_file {
     }
   }
 
-  /// Bytes [from, from + room.size()) of the file.
-  void read(std::uint64_t from, std::span<char> room) const {
+  /// Bytes [from, from + size_bytes) of the file.
+  std::string read(std::uint64_t from, std::size_t size_bytes) const {
+    std::string room(size_bytes, '\0');
     std::size_t done = 0;
     while (done < room.size()) {
       const ssize_t n = ::pread(file_, room.data() + done, room.size() - done, static_cast<off_t>(from + done));
       if (n > 0) done += static_cast<std::size_t>(n);
       else if (n == 0 || errno != EINTR) throw_file_error("cannot read", path_, n == 0 ? EIO : errno);
     }
+    return room;
   }
 
   void cut(std::uint64_t size_bytes) {

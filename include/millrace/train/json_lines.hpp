@@ -43,9 +43,7 @@ inline void repair_last_line(append_file& file) {
   std::string tail;
   while (tail.size() < size && tail.find('\n') == std::string::npos) {
     const std::uint64_t more = std::min<std::uint64_t>(65'536, size - tail.size());
-    std::string piece(more, '\0');
-    file.read(size - tail.size() - more, piece);
-    tail.insert(0, piece);
+    tail.insert(0, file.read(size - tail.size() - more, more));
   }
   tail.erase(0, tail.rfind('\n') + 1);   // npos + 1 is 0
   if (tail.empty()) return;

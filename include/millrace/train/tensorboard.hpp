@@ -16,6 +16,7 @@
 #pragma once
 
 #include <millrace/base/crc32c.hpp>
+#include <millrace/base/text_bytes.hpp>
 #include <millrace/train/append_file.hpp>
 #include <millrace/train/sink.hpp>
 
@@ -29,7 +30,9 @@ namespace millrace::inline MILLRACE_ABI {
 namespace detail {
 
 /// A protobuf message while it is written; fields in any order.
-class protobuf_message {
+/// A template only so that including it costs little.
+template <class = void>
+class basic_protobuf_message {
  public:
   void add_varint(std::uint32_t field, std::uint64_t value) {
     key(field, 0);
@@ -62,10 +65,11 @@ class protobuf_message {
 
   std::string bytes_;
 };
+using protobuf_message = basic_protobuf_message<>;
 
 /// Checksums of data that holds checksums are weak; hence the mask.
 inline std::uint32_t masked_crc32c(std::string_view data) noexcept {
-  return std::rotr(crc32c(std::as_bytes(std::span(data))), 15) + 0xa282ead8U;
+  return std::rotr(crc32c(bytes_of(data)), 15) + 0xa282ead8U;
 }
 
 inline std::string tfrecord(std::string_view payload) {

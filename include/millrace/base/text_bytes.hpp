@@ -1,0 +1,21 @@
+// The bytes of a text, for what takes bytes.
+//
+//   mr::crc32c(mr::detail::bytes_of(text));
+//
+// std::as_bytes(std::span(text)) is the same, but makes each compiler prove again that a text is a contiguous range.
+// Errors: none. Threads: does not matter; the bytes live as long as the text.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+inline std::span<const std::byte> bytes_of(std::string_view text) noexcept {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
