@@ -11,6 +11,7 @@ import hashlib
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import time
@@ -59,6 +60,12 @@ class Report:
 def allowed_here(limit_seconds, yardstick_seconds, usual_seconds=YARDSTICK_COST_SECONDS):
     """What a limit comes to on this machine: slower or busy, it gets as much more as the yardstick takes longer."""
     return limit_seconds * max(1.0, yardstick_seconds / usual_seconds)
+
+
+def processor_seconds_of_children():
+    """Spent by all that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def output_of(command):

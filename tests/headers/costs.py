@@ -7,13 +7,12 @@
 # to eighteen where that is too much. (The least of each would not do: the yardstick is the shorter one, and finds a
 # quiet moment of a busy machine sooner.)
 import pathlib
-import resource
 import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import nvcc
-from checks import YARDSTICK, YARDSTICK_COST_SECONDS, RememberedPasses, Report
+from checks import YARDSTICK, YARDSTICK_COST_SECONDS, RememberedPasses, Report, processor_seconds_of_children
 from headers import INCLUDE, UMBRELLA, syntax_check
 
 COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/device/view.hpp": 0.3}
@@ -23,12 +22,9 @@ MOST_TIMES = 3
 
 def processor_seconds(text):
     """Of the compiler; none if it does not compile."""
-    def spent():
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-    before = spent()
+    before = processor_seconds_of_children()
     compiled = syntax_check("g++", text).returncode == 0
-    return spent() - before if compiled else None
+    return processor_seconds_of_children() - before if compiled else None
 
 
 def add_round(costs):
