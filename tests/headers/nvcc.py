@@ -4,8 +4,9 @@
 #
 #   nvcc.check(report, passes)          # of costs.py
 #
-# The cost is processor seconds over an empty .cu file, best of three, compiled in turns. The limit holds for a machine
-# on which the empty file takes 0.9 s; a slower or busy one gets as much more as that file takes longer.
+# The cost is processor seconds over an empty .cu file compiled right before, the median of three rounds, or of up to
+# nine where that is too much. The limit holds for a machine on which the empty file takes 0.9 s; a slower or busy one
+# gets as much more as that file takes longer.
 import os
 import shutil
 import statistics
@@ -72,7 +73,6 @@ def check_text(report, passes, nvcc, version, name, text, *more):
 
 
 def check_cost(report, nvcc):
-    """The median of what the header costs over an empty file compiled right before it, as in costs.py."""
     texts = {"empty": "", "view": f"#include <{VIEW}>\n"}
     seconds = {name: [] for name in texts}
     for _ in range(MOST_TIMES):

@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,6 +59,8 @@ TEST_CASE("a list of names is taken literally, with any characters") {
   for (const auto& name : odd) save(name, "x");
   CHECK(mr::list_shards(odd) == odd);
   CHECK(mr::list_shards({odd[0], odd[2]}) == names{odd[0], odd[2]});
+  CHECK(mr::list_shards(std::array{odd[2], odd[0]}) == names{odd[2], odd[0]});
+  CHECK(mr::list_shards(std::span<const std::string>(odd)) == odd);
   CHECK(mr::list_shards(f / "a#b.tar") == names{f / "a#b.tar"});
   CHECK(mr::list_shards(f / "a?b.tar") == names{f / "a?b.tar"});   // a file of that name goes before the glob
   CHECK(mr::list_shards(f / "[1].tar") == names{f / "[1].tar"});

@@ -19,6 +19,7 @@
 #include <array>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -193,6 +194,12 @@ inline std::vector<std::string> list_shards(std::string_view pattern,
 inline std::vector<std::string> list_shards(const char* pattern) { return list_shards(std::string_view(pattern)); }
 inline std::vector<std::string> list_shards(const std::string& pattern) {
   return list_shards(std::string_view(pattern));
+}
+
+/// Any other list of names, taken literally. A template only so that including it costs little.
+template <class Name = std::string>
+std::vector<std::string> list_shards(std::span<const std::type_identity_t<Name>> names) {
+  return list_shards(std::vector<Name>(names.begin(), names.end()));
 }
 
 namespace detail {
