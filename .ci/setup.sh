@@ -1,7 +1,7 @@
 # What the three commands share: sourced by examples/quickstart.sh, tests/run.sh and bench/run.sh; POSIX sh.
 #
 #   root=$(cd "$(dirname "$0")/.." && pwd) && . "$root/.ci/setup.sh"
-#   install_packages build                    # build | tests | bench: Debian packages that are missing, no others
+#   install_packages build                    # build | tests | bench | bare: Debian packages that are missing
 #   configure build/quickstart -Dtests=disabled
 #
 # Nothing is installed but by the system's package manager, and nothing is asked on a terminal but sudo's password.
@@ -22,18 +22,23 @@ clang_runtime() {
 }
 
 packages_for() {
-  echo g++ meson ninja-build pkg-config ccache libtbb-dev libjpeg-dev libarchive-dev
+  if [ "$1" = bare ]; then
+    echo debootstrap git mount
+    return
+  fi
+  echo g++ meson ninja-build pkg-config ccache libtbb-dev libjpeg-dev libarchive-dev zlib1g-dev
   if [ "$1" = tests ]; then
     echo clang llvm doctest-dev python3 python3-pil cmake dpkg-dev gzip bzip2 xz-utils zstd lz4 \
       libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev doxygen libdlpack-dev \
-      libtorch-dev libdlib-dev libopencv-core-dev libopencv-imgcodecs-dev
+      libtorch-dev libopencv-core-dev libopencv-imgcodecs-dev zlib1g-dev \
+      libdlib-dev libblas-dev liblapack-dev libpng-dev libsqlite3-dev   # what dlib.pc names
     # An emulated aarch64.
     [ "$(uname -m)" = aarch64 ] || echo g++-aarch64-linux-gnu qemu-user
     # Debian 12 and later keep them apart from clang itself; apt-cache knows the name once its lists are there.
     clang_runtime
   fi
   if [ "$1" = bench ]; then
-    echo libsentencepiece-dev zlib1g-dev
+    echo libsentencepiece-dev
   fi
 }
 
@@ -49,7 +54,7 @@ check_other_system() {
   for tool in g++ meson ninja pkg-config; do
     command -v "$tool" >/dev/null 2>&1 || lacking="$lacking $tool"
   done
-  for library in tbb libjpeg libarchive; do
+  for library in tbb libjpeg libarchive zlib; do
     pkg-config --exists "$library" 2>/dev/null || lacking="$lacking $library"
   done
   if [ "$1" = tests ]; then

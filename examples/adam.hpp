@@ -46,10 +46,9 @@ class adam {
   std::uint64_t updates() const { return updates_; }
 
   void save(const std::string& path, network_file::head model, std::string_view note) const {
-    std::vector<Real> state;
-    for (const auto* part : {&weights, &moment_1_, &moment_2_}) state.insert(state.end(), part->begin(), part->end());
+    const std::vector<Real> all = state();
     model.updates = updates_;
-    network_file::write(path, sized(model), {.values = std::as_bytes(std::span(state)), .note = note});
+    network_file::write(path, sized(model), {.values = std::as_bytes(std::span(all)), .note = note});
   }
   std::string load(const std::string& path, const network_file::head& model) {
     std::vector<Real> state(3 * weights.size());
@@ -57,7 +56,13 @@ class adam {
     set_state(state, updates);
     return note;
   }
-  /// Weights and the first and second moments, one after the other, after so many updates.
+  /// Weights and the first and second moments, one after the other.
+  std::vector<Real> state() const {
+    std::vector<Real> all;
+    for (const auto* part : {&weights, &moment_1_, &moment_2_}) all.insert(all.end(), part->begin(), part->end());
+    return all;
+  }
+  /// The same, after so many updates.
   void set_state(const std::vector<Real>& state, std::uint64_t updates) {
     updates_ = updates;
     auto from = state.begin();

@@ -9,7 +9,8 @@
 //     const auto patterns = args.rest();                    // what is left; setup_error for an option nobody asked for
 //   }
 //
-// --help prints the usage. run_program prints what the program throws and gives the exit status: 0, or 1 for an error.
+// --help prints the usage. run_program prints what the program throws and gives the exit status: 1 for an error, else
+// what the program returns, or 0.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -22,6 +23,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,7 +76,8 @@ template <class Program>
 int run_program(command_line args, Program program) {
   try {
     if (args.flag("--help") || args.flag("-h")) std::printf("%s\n", args.usage().c_str());
-    else program(args);
+    else if constexpr (std::is_void_v<decltype(program(args))>) program(args);
+    else return program(args);
     return 0;
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "%s\n", problem.what());

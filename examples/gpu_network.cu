@@ -275,6 +275,11 @@ gpu_network::~gpu_network() {
 
 void gpu_network::set_weights(const float* from) { copy_and_wait(state_, from, weight_count_, o_.on_host); }
 
+void gpu_network::set_state(const float* from, std::uint64_t updates) {
+  copy_and_wait(state_, from, 3 * weight_count_, o_.on_host);
+  updates_ = updates;
+}
+
 void gpu_network::read_state(float* to, millrace::stream_view stream) const {
   if (!o_.on_host) check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   copy_and_wait(to, state_, 3 * weight_count_, o_.on_host);

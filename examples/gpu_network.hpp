@@ -41,6 +41,8 @@ class gpu_network {
   /// Weights and biases together, in the order of network::weights().
   std::size_t weight_count() const { return weight_count_; }
   void set_weights(const float* from);
+  /// Three times weight_count(), as read_state() gives it, after so many updates.
+  void set_state(const float* from, std::uint64_t updates);
   /// Waits for what is queued in that stream. Three times weight_count(): weights, first and second moments.
   void read_state(float* to, millrace::stream_view stream) const;
   std::uint64_t updates() const { return updates_; }

@@ -6,7 +6,8 @@
 //
 // Image sizes are those with the least, the median and the most pixels. What is left to libjpeg takes several times as
 // long as what the own decoder knows; damage may leave more to it. A damaged shard is counted as far as it can be
-// read, then the next one is looked at; the exit status is 1 if anything was damaged.
+// read, then the next one is looked at; the exit status is 1 if anything was damaged. One that ended without a marker
+// (two blocks of zeros) is whole as far as anybody can tell, and said to be so.
 #include "command_line.hpp"
 
 #include <millrace/image/baseline/scan_header.hpp>
@@ -27,6 +28,7 @@ struct contents {
   std::vector<mr::jpeg_header> images{};
   std::map<mr::jpeg_refusal, std::uint64_t> refused{};   // by the own decoder
   std::string damage{};   // the first
+  bool without_marker = false;
 
   void note(const mr::error& problem) {
     if (damage.empty()) damage = problem.what();
@@ -64,6 +66,7 @@ contents look_into(const std::string& shard) {
   try {
     mr::shard_reader reader(std::make_unique<mr::file_source>(shard), pool);
     while (const auto sample = reader.next()) look_at(*sample, found);
+    found.without_marker = reader.counters().missing_end_markers > 0;
   } catch (const mr::error& problem) {
     found.note(problem);
   }
@@ -104,7 +107,8 @@ void inspect(command_line& args) {
     for (const auto& shard : mr::list_shards(pattern)) {
       contents found = look_into(shard);
       std::printf("%s: %s; %s\n", mr::printable(shard).c_str(), describe(found).c_str(),
-                  found.damage.empty() ? "ok" : ("DAMAGED: " + found.damage).c_str());
+                  !found.damage.empty()   ? ("DAMAGED: " + found.damage).c_str()
+                  : found.without_marker ? "ok, but ended without a marker" : "ok");
       std::fflush(stdout);
       all.add(found);
       ++shards;

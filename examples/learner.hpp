@@ -5,8 +5,8 @@
 //   net->update(rate, stream);
 //   net->evaluate(pixels, labels, stream);   network_outcome seen = net->take_outcome(stream);     // that one waits
 //
-// Views lie where the learner works; on a GPU every call but take_outcome() and save() returns at once. Kernels are
-// there where the build has nvcc (MILLRACE_EXAMPLE_KERNELS). Errors: as network.hpp and gpu_network.hpp.
+// Views lie where the learner works; on a GPU every call but take_outcome(), save() and load() returns at once. Kernels
+// are there where the build has nvcc (MILLRACE_EXAMPLE_KERNELS). Errors: as network.hpp and gpu_network.hpp.
 #pragma once
 
 #include "network.hpp"
@@ -19,6 +19,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 class learner {
@@ -37,7 +38,10 @@ class learner {
   virtual void evaluate(pixels_view pixels, labels_view labels, millrace::stream_view stream) = 0;
   /// Of the evaluations since the last call.
   virtual network_outcome take_outcome(millrace::stream_view stream) = 0;
-  virtual void save(const std::string& path, millrace::stream_view stream) = 0;
+  virtual void save(const std::string& path, std::string_view note, millrace::stream_view stream) = 0;
+  /// Goes on exactly from there; gives the note. Before the first batch.
+  virtual std::string load(const std::string& path) = 0;
+  virtual std::uint64_t updates() const = 0;
 };
 
 class host_learner final : public learner {
@@ -54,7 +58,9 @@ class host_learner final : public learner {
     seen_.add(net_.evaluate(pixels, labels));
   }
   network_outcome take_outcome(millrace::stream_view) override { return std::exchange(seen_, {}); }
-  void save(const std::string& path, millrace::stream_view) override { net_.save(path); }
+  void save(const std::string& path, std::string_view note, millrace::stream_view) override { net_.save(path, note); }
+  std::string load(const std::string& path) override { return net_.load(path); }
+  std::uint64_t updates() const override { return net_.updates(); }
 
  private:
   network net_;
@@ -85,12 +91,18 @@ class kernel_learner final : public learner {
             .samples = static_cast<std::size_t>(seen.samples)};
   }
   /// In the host network's format: either can go on from there.
-  void save(const std::string& path, millrace::stream_view stream) override {
+  void save(const std::string& path, std::string_view note, millrace::stream_view stream) override {
     std::vector<float> state(3 * net_.weight_count());
     net_.read_state(state.data(), stream);
     host_.set_state(state, net_.updates());
-    host_.save(path);
+    host_.save(path, note);
   }
+  std::string load(const std::string& path) override {
+    std::string note = host_.load(path);
+    net_.set_state(host_.state().data(), host_.updates());
+    return note;
+  }
+  std::uint64_t updates() const override { return net_.updates(); }
 
  private:
   network host_;   // draws the first weights, and knows the file's format

@@ -77,9 +77,9 @@ class block_gradients {
       block_pixels_.clear();
       block_labels_.clear();
       for (std::size_t row = block; row < labels.size(); row += count_) {
-        const auto picture = pixels[row].host();
+        const auto picture = pixels[row].span();
         block_pixels_.insert(block_pixels_.end(), picture.begin(), picture.end());
-        block_labels_.push_back(labels.data[row]);
+        block_labels_.push_back(labels[row]);
       }
       net.set_gradient(nothing, 0);
       net.backward(mr::tensor_view<const std::uint8_t, 4>{.data = block_pixels_.data(), .shape = {rows, side, side, 3}},

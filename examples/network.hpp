@@ -129,6 +129,8 @@ class basic_network {
   /// gives back the note.
   void save(const std::string& path, std::string_view note = {}) const { learned_.save(path, file_head(), note); }
   std::string load(const std::string& path) { return learned_.load(path, file_head()); }
+  std::uint64_t updates() const { return learned_.updates(); }
+  std::vector<Real> state() const { return learned_.state(); }
   /// Weights and the optimiser's first and second moments, one after the other, after so many updates.
   void set_state(const std::vector<Real>& state, std::uint64_t updates) { learned_.set_state(state, updates); }
 
@@ -202,7 +204,7 @@ class basic_network {
       throw millrace::setup_error("the network got pixels " + millrace::to_string(pixels.shape) + ", expected " +
                                       millrace::to_string(expected),
                                   "Resize to the network's side, and cut pixels and labels to the same batch");
-    for (const std::int32_t label : labels.host())
+    for (const std::int32_t label : labels.span())
       if (label < 0 || static_cast<std::size_t>(label) >= options_.classes)
         throw millrace::setup_error("label " + std::to_string(label) + " is none of the network's " +
                                         std::to_string(options_.classes) + " classes", "Labels are 0 .. classes - 1");
@@ -216,7 +218,7 @@ class basic_network {
       for (std::size_t s = c * chunk_samples; s < std::min(samples, (c + 1) * chunk_samples); ++s) {
         take_pixels(pixels[s], w.input[0]);
         forward(w, s);
-        finish(w, s, static_cast<std::size_t>(labels.data[s]), learn);
+        finish(w, s, static_cast<std::size_t>(labels[s]), learn);
       }
     });
     network_outcome seen;

@@ -64,9 +64,9 @@ void run(command_line& args) {
   for (auto& b : mr::session{std::move(flow), {.announce = false}}) {
     auto [windows, levels] = b.columns();
     if (batches++ == 0) shape = mr::to_string(windows.shape);
-    for (const std::uint8_t p : windows.host()) sum += p;
+    for (const std::uint8_t p : windows.span()) sum += p;
     pixels += static_cast<double>(windows.size());
-    first_levels.insert(first_levels.end(), levels.host().begin(), levels.host().end());
+    first_levels.insert(first_levels.end(), levels.begin(), levels.end());
   }
   // A window begins where it should, or the clips' order was lost.
   if (!std::ranges::is_sorted(first_levels)) throw mr::data_error("the windows are out of order", "");

@@ -86,7 +86,7 @@ class pair_model {
 
  private:
   answers_seen run(pixels_view pixels, const words_view& words, answers_view answers, bool learn) {
-    const std::size_t rows = answers.shape[0], longest = words.values.shape[1];
+    const std::size_t rows = answers.shape[0];
     const std::array<std::size_t, 4> expected{rows, options_.side, options_.side, 3};
     if (pixels.shape != expected || words.lengths.shape[0] != rows)
       throw millrace::setup_error("the model got pixels " + millrace::to_string(pixels.shape) + " and words " +
@@ -96,15 +96,14 @@ class pair_model {
     logits_.assign(rows * options_.answers, 0);
     answers_seen seen;
     for (std::size_t i = 0; i < rows; ++i) {
-      const auto length = static_cast<std::size_t>(words.lengths.host()[i]);
-      const std::span<const std::uint32_t> query = words.values.host().subspan(i * longest, length);
-      const auto answer = static_cast<std::size_t>(answers.host()[i]);
+      const std::span<const std::uint32_t> query = words[i];   // without its padding
+      const auto answer = static_cast<std::size_t>(answers[i]);
       if (answer >= options_.answers || std::any_of(query.begin(), query.end(), [&](std::uint32_t w) {
             return w >= options_.words;
           }))
         throw millrace::setup_error("an answer or a word has an id that the model does not know",
                                     "Make the model for the vocabulary of the data");
-      run_row(pixels.host().subspan(i * pixels_, pixels_), query, {i, answer}, learn, seen);
+      run_row(pixels[i].span(), query, {i, answer}, learn, seen);
     }
     if (learn) learned_.samples += rows;
     return seen;

@@ -77,8 +77,8 @@ inline token_shards write_token_shards(const token_shards_options& options, cons
   mr::session run{std::move(flow), {.threads = options.threads, .announce = false}};
   for (auto& b : run) {
     const auto [ids, segments] = b.columns();
-    const auto tokens = ids.host();
-    const auto documents = segments.host();
+    const auto tokens = ids.span();
+    const auto documents = segments.span();
     std::size_t count = tokens.size();
     while (count > 0 && documents[count - 1] == 0) --count;   // padding, at the very end
     writer.write(tokens.first(count));

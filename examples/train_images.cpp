@@ -6,9 +6,13 @@
 //                                                                    # kernels on the host, slow, for a check
 //   train_images --report                                            # at the end: what limited the training
 //   train_images --pictures                                          # what the network sees at each epoch's start
+//   train_images --resume millrace-shapes/run-1                      # goes on to the same model
 //
-// Progress goes to stderr, files to WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far), and
-// report.html, .txt, .json, .trace.json and batch.png, with the same pictures in TensorBoard, where they are asked for.
+// Progress goes to stderr, files to WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far),
+// last.bin (model, optimiser and resume point of one moment, at each epoch's end), and report.html, .txt, .json,
+// .trace.json and batch.png, with the same pictures in TensorBoard, where they are asked for. Ctrl-C, or the SIGTERM of
+// a batch system, ends the update under way, writes last.bin and what was asked for, and gives the exit status 130
+// (143); a second one ends the program at once.
 #include "command_line.hpp"
 #include "gpu_metrics.hpp"
 #include "learner.hpp"
@@ -20,6 +24,7 @@
 #include <millrace/train/picture_grid.hpp>
 
 #include <cmath>
+#include <csignal>
 
 namespace mr = millrace;
 
@@ -42,8 +47,19 @@ example for_validation(const mr::record& r) {
   return {mr::jpeg(r["jpg;jpeg"]).resize_shorter(side).center_crop(side), mr::integer<std::int32_t>(r["cls"])};
 }
 
+/// The signal that asks the program to end; 0: none. A handler may write nothing else.
+volatile std::sig_atomic_t asked_to_end = 0;
+
+/// Each signal is taken once: the next of its kind ends the program as ever.
+void take_signals() {
+  struct sigaction once {};
+  once.sa_handler = [](int signal) { asked_to_end = signal; };
+  once.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &once, nullptr);
+}
+
 struct settings {
-  std::string data{}, validation{}, work{};
+  std::string data{}, validation{}, work{}, resume{};
   std::size_t classes = 0;   // 0: as many as there are
   std::uint64_t epochs = 12, seed = 1;
   std::size_t batch = 24, accumulate = 1;
@@ -77,12 +93,27 @@ survey count_labels(const std::string& pattern) {
             | mr::batch<&labelled::label>({.size = 256, .drop_last = false});
   survey found;
   for (auto& b : mr::session{std::move(flow), {.announce = false}})
-    for (const std::int32_t label : b.get<&labelled::label>().host()) {
+    for (const std::int32_t label : b.get<&labelled::label>()) {
       ++found.samples;
       found.classes = std::max(found.classes, static_cast<std::size_t>(std::max(label, 0)) + 1);
     }
   return found;
 }
+
+/// What a checkpoint says beside its weights: the best accuracy so far, and where the data stand.
+struct checkpoint_note {
+  double best = -1;
+  std::string position{};
+
+  std::string text() const {
+    char digits[40];
+    std::snprintf(digits, sizeof digits, "%.17g\n", best);
+    return digits + position;
+  }
+  static checkpoint_note parse(const std::string& text) {
+    return {std::strtod(text.c_str(), nullptr), text.substr(text.find('\n') + 1)};
+  }
+};
 
 /// The first WORK/run-N that is not there yet.
 std::string make_run_folder(const std::string& work) {
@@ -150,6 +181,7 @@ settings read_settings(command_line& args) {
   s.threads = args.number("--threads", s.threads);
   s.report = args.flag("--report");
   s.pictures = args.flag("--pictures");
+  s.resume = args.text("--resume", "");
   choose_device(args, s);
   if (!args.rest().empty()) args.refuse("all arguments have a name");
   if (s.data.empty() != s.validation.empty()) args.refuse("--data and --val belong together");
@@ -163,26 +195,32 @@ settings read_settings(command_line& args) {
   return s;
 }
 
-void train(command_line& args) {
+int train(command_line& args) {
+  take_signals();
   const settings s = read_settings(args);
   const survey found = count_labels(s.data);
   const std::size_t micro_batch = s.batch / s.accumulate;
-  const std::uint64_t samples_per_epoch = found.samples / micro_batch * micro_batch;
+  const std::uint64_t epoch_batches = found.samples / micro_batch, samples_per_epoch = epoch_batches * micro_batch;
   if (samples_per_epoch == 0) args.refuse("the training data do not fill one batch");
+
+  const auto net = make_learner(s, s.classes ? s.classes : found.classes, std::max(micro_batch, validation_rows));
+  const auto from = s.resume.empty() ? checkpoint_note{} : checkpoint_note::parse(net->load(s.resume + "/last.bin"));
+  const std::uint64_t first_epoch = net->updates() * s.accumulate / epoch_batches;
+  if (first_epoch >= s.epochs) args.refuse("the checkpoint has all epochs: raise --epochs to go on");
 
   mr::session training{mr::shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
                          | mr::shuffle({.window = 2048})
                          | mr::map(for_training)
                          | mr::batch<&example::pixels, &example::label>({.size = micro_batch})
                          | mr::to_device({.device = s.device}),
-                       {.epochs = s.epochs, .threads = s.threads}};
+                       {.epochs = s.epochs, .threads = s.threads, .resume = from.position}};
   mr::session validation{mr::shards(s.validation, {.fields = {"jpg;jpeg", "cls"}})
                            | mr::map(for_validation)
                            | mr::batch<&example::pixels, &example::label>({.size = validation_rows, .drop_last = false})
                            | mr::to_device({.device = s.device}),
                          {.epochs = s.epochs, .threads = s.threads, .announce = false}};
 
-  const std::string run = make_run_folder(s.work);
+  const std::string run = s.resume.empty() ? make_run_folder(s.work) : s.resume;
   mr::tensorboard board(run);
   const std::string events = board.path();
   mr::log out(mr::status_line{}, mr::json_lines(run + "/train.jsonl"), std::move(board));
@@ -190,23 +228,24 @@ void train(command_line& args) {
   auto loss = metrics.mean("loss"), rate_used = metrics.mean("learning_rate");
   auto accuracy = metrics.accuracy("accuracy");
 
-  const auto net = make_learner(s, s.classes ? s.classes : found.classes, std::max(micro_batch, validation_rows));
   network_outcome held_out;
-  double best = -1;
-  std::uint64_t updates = 0, training_ns = 0, waited_ns = 0;
+  double best = from.best;
+  std::uint64_t training_ns = 0, waited_ns = 0;
+  bool stopped = false;
   const auto now_ns = [] { return static_cast<std::uint64_t>(mr::system_instant().steady_ns); };
 
-  for (std::uint64_t epoch = 0; epoch < s.epochs; ++epoch) {
+  for (std::uint64_t epoch = first_epoch; epoch < s.epochs && !stopped; ++epoch) {
     const std::uint64_t start_ns = now_ns();
+    std::string position;   // behind the last update
     bool look = s.pictures;   // at the epoch's first batch
     for (auto& b : training.epoch(epoch)) {
       auto [pixels, labels] = b.columns();
       if (std::exchange(look, false)) {
         mr::save_grid(b, run + "/batch.png");
-        out.push({.step = updates, .epoch = epoch, .images = {mr::encode_grid(b, "augmented")}});
+        out.push({.step = net->updates(), .epoch = epoch, .images = {mr::encode_grid(b, "augmented")}});
       }
       // What a mix-up between columns would do: each picture gets the label of the one before it.
-      if (s.rotate_labels) std::rotate(labels.host().begin(), labels.host().end() - 1, labels.host().end());
+      if (s.rotate_labels) std::rotate(labels.span().begin(), labels.span().end() - 1, labels.span().end());
 
       net->backward(pixels, labels, {.loss = loss, .accuracy = accuracy, .stream = b.stream()});
       metrics.count("samples", b.size());
@@ -218,19 +257,28 @@ void train(command_line& args) {
       rate_used.add(rate);
       const std::uint64_t wait_ns = training.stats().wait_ns;
       metrics.spent_ns("data_wait", wait_ns - std::exchange(waited_ns, wait_ns));
-      metrics.maybe_log({.step = ++updates, .epoch = epoch}, out);
+      metrics.maybe_log({.step = net->updates(), .epoch = epoch}, out);
+      position = mr::to_text(b.position());
+      stopped = asked_to_end != 0 && (b.step() + 1) % epoch_batches != 0;   // one that is through is validated first
+      if (stopped) break;
     }
     metrics.finish(out);
     training_ns += now_ns() - start_ns;
+    if (stopped) {
+      net->save(run + "/last.bin", checkpoint_note{best, position}.text(), {});
+      break;
+    }
 
-    for (auto& b : validation.epoch(epoch))
+    for (auto& b : validation.epoch(epoch - first_epoch))
       net->evaluate(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
     held_out = net->take_outcome({});   // both sessions deliver to the default stream
-    out.push({.step = updates, .epoch = epoch,
+    out.push({.step = net->updates(), .epoch = epoch,
               .values = {{"validation_loss", held_out.mean_loss()},
                          {"validation_accuracy", held_out.accuracy(), mr::quantity_unit::share}}});
-    if (held_out.accuracy() > best) net->save(run + "/best.bin", {});
+    if (held_out.accuracy() > best) net->save(run + "/best.bin", {}, {});
     best = std::max(best, held_out.accuracy());
+    if (!position.empty()) net->save(run + "/last.bin", checkpoint_note{best, position}.text(), {});
+    stopped = asked_to_end != 0 && epoch + 1 < s.epochs;
     metrics.restart();   // the next row's rates leave out the validation
   }
   out.close();
@@ -242,10 +290,16 @@ void train(command_line& args) {
   }
   const mr::run_stats stats = training.stats();
   std::printf("log: %s/train.jsonl\nTensorBoard: %s\n", run.c_str(), events.c_str());
+  if (stopped) {
+    std::printf("stopped: %llu updates; go on with the same arguments and --resume %s\n",
+                static_cast<unsigned long long>(net->updates()), run.c_str());
+    return 128 + asked_to_end;
+  }
   std::printf("model: %s/best.bin (accuracy %.3f)\n", run.c_str(), best);
   std::printf("summary: accuracy=%.3f images_per_second=%.0f data_wait_share=%.3f\n", held_out.accuracy(),
               static_cast<double>(stats.samples) * 1e9 / static_cast<double>(training_ns),
               static_cast<double>(stats.wait_ns) / static_cast<double>(training_ns));
+  return 0;
 }
 
 }  // namespace
@@ -254,6 +308,6 @@ int main(int argc, char** argv) {
   return run_program({argc, argv,
                       "usage: train_images [--data SHARDS --val SHARDS [--classes N]] [--work FOLDER] [--epochs N] "
                       "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|copying|gpu|kernels] "
-                      "[--rotate-labels] [--report] [--pictures]"},
+                      "[--rotate-labels] [--report] [--pictures] [--resume RUN_FOLDER]"},
                      train);
 }

@@ -84,9 +84,9 @@ struct checkpoint_note {
 
 /// What a mix-up between columns would do.
 void rotate_rows(const mr::padded_view<std::uint32_t, 2>& words) {
-  const auto values = words.values.host();
+  const auto values = words.values.span();
   std::rotate(values.begin(), values.end() - static_cast<std::ptrdiff_t>(words.values.shape[1]), values.end());
-  std::rotate(words.lengths.host().begin(), words.lengths.host().end() - 1, words.lengths.host().end());
+  std::rotate(words.lengths.begin(), words.lengths.end() - 1, words.lengths.end());
 }
 
 void train(command_line& args) {
@@ -126,8 +126,8 @@ void train(command_line& args) {
       const answers_seen seen = model.backward(pixels, words, answers);
       loss.add(seen.mean_loss(), static_cast<double>(seen.samples));
       accuracy.add(model.logits(), answers);
-      const auto lengths = words.lengths.host();
-      const auto there = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
+      const auto there =
+          static_cast<double>(std::accumulate(words.lengths.begin(), words.lengths.end(), std::int64_t{0}));
       padding.add(1 - there / static_cast<double>(words.values.size()), static_cast<double>(words.values.size()));
       metrics.count("samples", b.size());
       position.clear();

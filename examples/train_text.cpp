@@ -74,7 +74,7 @@ outcome train(const settings& s, Flow flow, int threads, std::size_t vocabulary)
   outcome o;
   const std::uint64_t started = mr::steady_now_ns();
   for (auto& b : run) {
-    const double loss = model.learn(b.template get<&mr::packed::ids>().host(), s.length, s.every, b.step());
+    const double loss = model.learn(b.template get<&mr::packed::ids>().span(), s.length, s.every, b.step());
     if (b.step() >= s.steps - s.steps / 10) o.loss += loss / static_cast<double>(s.steps / 10);
   }
   o.tokens_a_second = 1e9 * static_cast<double>(s.steps * s.rows * (s.length - 1)) /

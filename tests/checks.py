@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMPILERS = ("g++", "clang++")
 WARNINGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-LIBRARIES = ["tbb", "libjpeg", "libarchive"]
+LIBRARIES = ["tbb", "libjpeg", "libarchive", "zlib"]
 OWN_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](millrace/[^>"]+)[>"]', re.MULTILINE)
 JOBS = os.cpu_count() or 2
 # What limits on processor time are told by: some headers of the standard library that fill the caches as our umbrella

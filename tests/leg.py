@@ -34,6 +34,7 @@ class Leg:
 
     def __init__(self, name):
         self.name, self.passed, self.failed, self.skipped = name, 0, 0, 0
+        self.broken = set()   # what build() could not build
         self.log = BUILD / "logs" / f"{name}.log"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.write_text("")
@@ -139,7 +140,9 @@ class Leg:
             self.say(f"  {line}")
 
     def build(self, options, wanted=None, **environment):
-        """Configures and builds build/LEG; or of its unit tests those that are `wanted`, and returns their names."""
+        """Configures and builds build/LEG; or of its unit tests those that are `wanted`, and returns their names.
+
+        A program that does not build is one failure; the others are built, and run_tests() runs what there is."""
         # Meson looks for ccache by itself only where no compiler is named.
         if "CXX" in environment:
             environment["CXX"] = " ".join([*launcher(), environment["CXX"]])
@@ -147,24 +150,52 @@ class Leg:
         folder = f"build/{self.name}"
         with CONFIGURING:
             self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, *options], **environment)
-        targets = {}
-        if wanted:
-            found = self.run("list", ["meson", "introspect", folder, "--targets"])
-            targets = {target["name"]: str(pathlib.Path(target["filename"][0]).relative_to(BUILD / self.name))
-                       for target in json.loads(found[found.index("["):])
-                       if target["name"].startswith("unit_") and target["type"] == "executable" and
-                       wanted(target["name"])}
-        self.run("build", ["ninja", "-C", folder, f"-j{JOBS}", *targets.values()], **environment)
-        return list(targets)
+        programs = {target["name"]: str(pathlib.Path(target["filename"][0]).relative_to(BUILD / self.name))
+                    for target in self.introspect("--targets") if target["type"] == "executable" and
+                    (wanted(target["name"]) and target["name"].startswith("unit_") if wanted else
+                     target["build_by_default"])}
+        printed = self.run("build", ["ninja", "-C", folder, f"-j{JOBS}", "-k0", *(programs.values() if wanted else ())],
+                           may_fail=True, **environment)
+        if self.returncode != 0:
+            self.tell_broken(programs, printed, environment)
+        return [name for name, program in programs.items() if program not in self.broken]
 
-    def run_tests(self, wrapper=(), tests=(), **environment):
+    def introspect(self, what):
+        found = self.run("list", ["meson", "introspect", f"build/{self.name}", what])
+        return json.loads(found[found.index("["):])
+
+    def tell_broken(self, programs, printed, environment):
+        """Counts each program that ninja has not brought up to date, and removes it: nobody runs an older one."""
+        folder = BUILD / self.name
+        for program in programs.values():
+            left = subprocess.run(["ninja", "-C", folder, "-n", program], capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, env=os.environ | environment)
+            if "no work to do" in left.stdout:
+                continue
+            self.broken.add(program)
+            (folder / program).unlink(missing_ok=True)
+            # ninja prints FAILED:, what it was to make, the command and its output, up to the next step.
+            own = re.search(rf"^FAILED: {re.escape(program)}(?:\.p/|\s).*?(?=^\[\d+/\d+\]|^ninja: |\Z)", printed,
+                            re.MULTILINE | re.DOTALL)
+            reasons = own[0].splitlines()[2:] if own else ["something that it is made of was not built"]
+            self.expect(f"{program} does not build", "\n".join(reasons))
+            for reason in ([line for line in reasons if re.search("error|undefined|cannot find", line)] or reasons)[:3]:
+                self.say(f"    {reason[:200]}")
+        if not self.broken:
+            raise StepFailed("build: exit status of ninja was not 0")
+
+    def run_tests(self, wrapper=(), tests=None, **environment):
         """Runs the tests of build/LEG, or some: a doctest program counts its cases, any other test counts as one."""
         logs = BUILD / self.name / "meson-logs"
         for old in logs.glob("testlog*"):
             old.unlink()
+        if self.broken:
+            tests = self.tests_that_can_run(tests)
+            if not tests:
+                return
         self.run("test", ["meson", "test", "-C", f"build/{self.name}", "--no-rebuild", "--no-suite", "checks",
                           "--print-errorlogs", f"--num-processes={JOBS + 1}",   # some wait more than they work
-                          *([f"--wrapper={' '.join(wrapper)}"] if wrapper else []), *tests], may_fail=True,
+                          *([f"--wrapper={' '.join(wrapper)}"] if wrapper else []), *(tests or ())], may_fail=True,
                  **environment)
         results = [json.loads(line) for path in logs.glob("testlog*.json") for line in path.read_text().splitlines()]
         if not results:
@@ -181,6 +212,19 @@ class Leg:
                 failed = max(failed, 1)
                 self.say(f"  FAILED {result['name']} ({result['result']})")
             self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
+
+    def tests_that_can_run(self, wanted):
+        """Of those that are wanted, or of all, the ones that run nothing that was not built."""
+        broken = {str(BUILD / self.name / program) for program in self.broken}
+        able = []
+        for test in self.introspect("--tests"):
+            if "millrace:checks" in test["suite"] or wanted is not None and test["name"] not in wanted:
+                continue
+            if broken.isdisjoint(test["cmd"]):
+                able.append(test["name"])
+            else:
+                self.say(f"  {test['name']} is not run: its program was not built")
+        return able
 
 
 def sh_quoted(text):

@@ -88,6 +88,18 @@ def unit(leg):
     leg.run_tests()
 
 
+def bare(leg):
+    """the README's first command, and installing, in an empty Debian made on the spot; a leg with a broken program"""
+    leg.run_check("system/leg_test.py")
+    what = "the quickstart in an empty Debian"
+    if os.environ.get("MILLRACE_BARE"):
+        return leg.skip(what, "this is one")
+    printed = leg.run(what, ["sh", ROOT / "tests" / "system" / "bare.sh", "bookworm", "quickstart"], may_fail=True)
+    if leg.returncode == 77:
+        return leg.skip(what, printed.strip().rpartition("\n")[2].removeprefix("millrace: "))
+    leg.count("bare.sh", printed)
+
+
 def digest(leg):
     """the same digest from g++ and clang++, at -O0 and at -O3 -march=native"""
     source = ROOT / "tests" / "run" / "digest.cpp"
@@ -181,7 +193,7 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, tsan, unit, clang, exact, planted, headers, errors, readme, install,
+LEGS = {leg.__name__: leg for leg in (lint, tsan, unit, clang, exact, planted, headers, errors, readme, install, bare,
                                       digest, bench, aarch64, fuzz, documentation)}
 
 

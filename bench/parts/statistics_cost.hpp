@@ -64,7 +64,7 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   });
   seat.begin(mr::steady_now_ns());
   c.claim_ns = cost_of(many, [&](std::uint64_t n) {
-    seat.claim(n);
+    seat.at(n);
     seat.worked(mr::steady_now_ns(), 4, n);
   });
   mr::part_times parts;

@@ -64,3 +64,17 @@ TEST_CASE("one bad byte anywhere in texts of many lengths, ASCII or not") {
       }
     }
 }
+
+TEST_CASE("what is no UTF-8 becomes U+FFFD byte by byte, and the rest stays") {
+  const std::string bad = "\xef\xbf\xbd";
+  const auto clean = [](std::string text) {
+    millrace::detail::clean_utf8(text);
+    return text;
+  };
+  CHECK(clean("").empty());
+  CHECK(clean("plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") == "plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+  CHECK(clean("\xff") == bad);
+  CHECK(clean("a\xc3") == "a" + bad);
+  CHECK(clean("\xe2\x82" "b\xff\xc3\xa9") == bad + bad + "b" + bad + "\xc3\xa9");
+  CHECK(clean(std::string("nul\0\x80", 5)) == std::string("nul\0", 4) + bad);
+}

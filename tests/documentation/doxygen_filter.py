@@ -34,6 +34,8 @@ def filtered(path, text):
     head, mark, body = text.partition("#pragma once")
     comment = as_doxygen([line for line in head.splitlines() if line.startswith("//")])
     body = body.replace("::inline MILLRACE_ABI", "")
+    body = re.sub(r"template <[^\n]*>\ninline constexpr bool std::ranges::[^;]*;", "", body)
+    body = re.sub(r'__attribute__\(\(unavailable\((?:"[^"\n]*"\s*)+\)\)\)', "", body)
     types = rf"(?:basic_)?{path.stem}(?:_source|_stage|_of)?"
     head = r"(?:template <[^\n]*>\n(?:  requires [^\n]*\n)?)?(?:class|struct) (?:\[\[\w+\]\] )?"
     body = re.sub(rf"^({head}{types}\b[^;\n]*(?:\{{|$))", lambda found: f"/** {comment} */\n{found[1]}", body,

@@ -1,4 +1,4 @@
-// error: bucket<...> needs a column with a length: a ragged one, or an integer that says it
+// error: bucket<...> names a column without a length: expected a ragged one, or an integer that says it
 #include <millrace/run/session.hpp>
 #include <millrace/stages/bucket.hpp>
 #include <millrace/stages/from.hpp>
@@ -19,6 +19,10 @@ void train() {
 #else
   auto by_length = mr::bucket<&example::frames>({.boundaries = {16, 64}, .tokens = 1024});
 #endif
-  mr::session run{mr::from(numbers) | mr::map(weigh) | by_length | mr::batch<&example::weight>({.size = 64})};
+  auto flow = mr::from(numbers)
+            | mr::map(weigh)
+            | by_length   // wrong here
+            | mr::batch<&example::weight>({.size = 64});
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<&example::weight>());
 }

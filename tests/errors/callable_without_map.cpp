@@ -1,4 +1,4 @@
-// error: what follows .\|. is no stage; put a callable into map
+// error: what follows '\|' is no stage\. Put a callable into map
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -15,7 +15,7 @@ const std::vector<int> numbers(100);
 
 void train() {
 #if MISTAKE
-  auto flow = mr::from(numbers) | prepare | mr::batch<&example::number>({.size = 4});
+  auto flow = mr::from(numbers) | prepare | mr::batch<&example::number>({.size = 4});   // wrong here
 #else
   auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4});
 #endif

@@ -1,4 +1,4 @@
-// error: a batch column must be a number, an array, a ragged row of numbers, or have shape\(\) with span\(\)
+// error: a column of batch<...> is text: rows are numbers
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -20,6 +20,10 @@ constexpr auto column = &example::number;
 #endif
 
 void train() {
-  mr::session run{mr::from(numbers) | mr::map(prepare) | mr::batch<column>({.size = 4}) | mr::to_device()};
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+            | mr::batch<column>({.size = 4})   // wrong here
+            | mr::to_device();
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<column>());
 }

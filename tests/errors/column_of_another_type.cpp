@@ -1,4 +1,4 @@
-// error: names a member of another type than the item that the flow makes
+// error: arrives<example>.*column_of<other>.*batch<...> names a member of another type than the flow makes here
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -8,9 +8,10 @@ namespace mr = millrace;
 
 struct example {
   int number;
+  float weight;
   std::string name;
 };
-example prepare(int n) { return {n, "x"}; }
+example prepare(int n) { return {n, 1.0F, "x"}; }
 const std::vector<int> numbers(100);
 
 struct other {
@@ -19,10 +20,14 @@ struct other {
 #if MISTAKE
 constexpr auto column = &other::number;
 #else
-constexpr auto column = &example::number;
+constexpr auto column = &example::weight;
 #endif
 
 void train() {
-  mr::session run{mr::from(numbers) | mr::map(prepare) | mr::batch<column>({.size = 4}) | mr::to_device()};
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+            | mr::batch<&example::number, column>({.size = 4})   // wrong here
+            | mr::to_device();
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<column>());
 }

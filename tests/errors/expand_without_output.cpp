@@ -1,4 +1,4 @@
-// error: an expanding stage needs .using output = T;., .max_outputs\(const In&\) const. and .push\(In, auto& emit\).
+// error: the type in expand\(\) is incomplete: expected 'using output = T;', 'max_outputs\(const In&\) const' and
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -25,6 +25,9 @@ struct doubled {
 };
 
 void train() {
-  mr::session run{mr::from(numbers) | mr::expand(doubled{}) | mr::batch<&example::number>({.size = 4})};
+  auto flow = mr::from(numbers)
+            | mr::expand(doubled{})   // wrong here
+            | mr::batch<&example::number>({.size = 4});
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }

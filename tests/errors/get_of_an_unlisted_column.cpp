@@ -26,5 +26,5 @@ constexpr auto column = &labelled::number;
 void train() {
   mr::session run{mr::from(numbers) | mr::map([](int n) { return labelled{n, n}; }) |
                   mr::batch<&labelled::number>({.size = 4})};
-  for (auto& b : run) static_cast<void>(b.get<column>());
+  for (auto& b : run) static_cast<void>(b.get<column>());   // wrong here
 }

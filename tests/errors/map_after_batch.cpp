@@ -1,4 +1,4 @@
-// error: only prefetch and to_device may follow batch
+// error: this stage stands behind batch: only prefetch and to_device may follow batch
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -15,7 +15,10 @@ const std::vector<int> numbers(100);
 
 void train() {
 #if MISTAKE
-  auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4}) | mr::map(prepare);
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+            | mr::batch<&example::number>({.size = 4})
+            | mr::map(prepare);   // wrong here
 #else
   auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4});
 #endif

@@ -1,4 +1,4 @@
-// error: only batch<...> may follow bucket; put this stage before it
+// error: this stage stands behind bucket: only batch<...> may follow bucket
 #include <millrace/item/ragged.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/stages/bucket.hpp>
@@ -22,7 +22,7 @@ const std::vector<std::string> texts(100, "to be");
 void train() {
   auto by_length = mr::bucket<&example::letters>({.boundaries = {16, 64}, .tokens = 1024});
 #if MISTAKE
-  auto flow = mr::from(texts) | mr::map(spell) | by_length | mr::map(with_label);
+  auto flow = mr::from(texts) | mr::map(spell) | by_length | mr::map(with_label);   // wrong here
 #else
   auto flow = mr::from(texts) | mr::map(spell) | mr::map(with_label) | by_length;
 #endif

@@ -1,4 +1,4 @@
-// error: cannot be .mutable.
+// error: the callable in map\(\) is 'mutable'
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -19,6 +19,10 @@ void train() {
 #else
   auto count = [seen = 0](int n) { return n + seen; };
 #endif
-  mr::session run{mr::from(numbers) | mr::map(count) | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
+  auto flow = mr::from(numbers)
+            | mr::map(count)   // wrong here
+            | mr::map(prepare)
+            | mr::batch<&example::number>({.size = 4});
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }

@@ -1,4 +1,4 @@
-// error: the callable in map\(\) returns void; it needs to return the next item
+// error: the callable in map\(\) returns void: expected the next item
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -19,6 +19,10 @@ void train() {
 #else
   auto look = [](int n) { return n; };
 #endif
-  mr::session run{mr::from(numbers) | mr::map(look) | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
+  auto flow = mr::from(numbers)
+            | mr::map(look)   // wrong here
+            | mr::map(prepare)
+            | mr::batch<&example::number>({.size = 4});
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }

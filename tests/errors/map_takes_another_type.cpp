@@ -1,4 +1,4 @@
-// error: the stage after .\|. cannot take the item that the flow makes here
+// error: arrives<int>.*wanted<.*string.*the stage after '\|' takes another type than the flow makes here
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -20,6 +20,10 @@ int wrong(int n) { return n; }
 #endif
 
 void train() {
-  mr::session run{mr::from(numbers) | mr::map(wrong) | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
+  auto flow = mr::from(numbers)
+            | mr::map(wrong)   // wrong here
+            | mr::map(prepare)
+            | mr::batch<&example::number>({.size = 4});
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }

@@ -19,8 +19,10 @@ example prepare_too(const mr::record& r) { return {mr::integer<int>(r["cls"])}; 
 #endif
 
 void train() {
-  mr::session run{mr::mix({.seed = 7}, mr::weighted{mr::indexed_shards("a.tar") | mr::map(prepare), 0.7},
-                          mr::weighted{mr::indexed_shards("b.tar") | mr::map(prepare_too), 0.3}) |
-                  mr::batch<&example::number>({.size = 4})};
+  auto one = mr::weighted{mr::indexed_shards("a.tar") | mr::map(prepare), 0.7};
+  auto other = mr::weighted{mr::indexed_shards("b.tar") | mr::map(prepare_too), 0.3};
+  auto flow = mr::mix({.seed = 7}, one, other)   // wrong here
+            | mr::batch<&example::number>({.size = 4});
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }

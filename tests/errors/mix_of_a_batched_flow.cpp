@@ -1,4 +1,4 @@
-// error: behind a source of mix\(\) there may be a shuffle, then maps
+// error: a source of mix\(\) has other stages than a shuffle and then maps
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
@@ -13,7 +13,7 @@ example prepare(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
 void train() {
   auto source = mr::indexed_shards("a.tar") | mr::map(prepare);
 #if MISTAKE
-  mr::session run{mr::mix({}, mr::weighted{source, 0.7},
+  mr::session run{mr::mix({}, mr::weighted{source, 0.7},   // wrong here
                           mr::weighted{source | mr::batch<&example::number>({.size = 4}), 0.3})};
 #else
   mr::session run{mr::mix({}, mr::weighted{source, 0.7}, mr::weighted{source, 0.3}) |

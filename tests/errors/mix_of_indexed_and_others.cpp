@@ -1,4 +1,4 @@
-// error: mix\(\) takes sources that all have an index \(indexed_shards\), or none that has one
+// error: mix\(\) is given sources with an index \(indexed_shards\) and others
 #include <millrace/io/shards.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/mix.hpp>
@@ -13,7 +13,8 @@ example prepare(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
 
 void train() {
 #if MISTAKE
-  auto mixed = mr::mix({}, mr::weighted{mr::shards("a.tar")}, mr::weighted{mr::indexed_shards("b.tar")});
+  auto one = mr::weighted{mr::shards("a.tar")};
+  auto mixed = mr::mix({}, one, mr::weighted{mr::indexed_shards("b.tar")});   // wrong here
 #else
   auto mixed = mr::mix({}, mr::weighted{mr::shards("a.tar")}, mr::weighted{mr::shards("b.tar")});
 #endif

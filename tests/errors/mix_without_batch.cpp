@@ -1,4 +1,4 @@
-// error: a session needs a flow that ends in batch<...>, prefetch or to_device
+// error: a session needs a flow of batches, and this one has no batch
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
@@ -14,7 +14,7 @@ void train() {
   auto mixed = mr::mix({}, mr::weighted{mr::indexed_shards("a.tar"), 0.7}, mr::weighted{mr::indexed_shards("b.tar")}) |
                mr::map(prepare);
 #if MISTAKE
-  mr::session run{std::move(mixed)};
+  mr::session run{std::move(mixed)};   // wrong here
 #else
   mr::session run{std::move(mixed) | mr::batch<&example::number>({.size = 4})};
 #endif

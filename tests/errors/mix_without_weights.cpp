@@ -1,4 +1,4 @@
-// error: mix\(\) takes its options and then its sources, each as weighted\{flow, weight\}
+// error: mix\(\) is given a source without its weight
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
@@ -13,7 +13,7 @@ example prepare(const mr::record& r) { return {mr::integer<int>(r["cls"])}; }
 void train() {
   auto one = mr::indexed_shards("a.tar"), other = mr::indexed_shards("b.tar");
 #if MISTAKE
-  auto mixed = mr::mix({.when_dry = mr::dry::cycle}, one, other);
+  auto mixed = mr::mix({.when_dry = mr::dry::cycle}, one, other);   // wrong here
 #else
   auto mixed = mr::mix({.when_dry = mr::dry::cycle}, mr::weighted{one}, mr::weighted{other});
 #endif

@@ -1,4 +1,4 @@
-// error: the stage after '\|' cannot take the item that the flow makes here
+// error: arrives<.*string.*wanted<.*span<.*the stage after '\|' takes another type than the flow makes here
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 #include <millrace/stages/pack.hpp>
@@ -16,6 +16,9 @@ void train() {
 #else
   auto documents = mr::from(texts) | mr::map(tokenize);
 #endif
-  mr::session run{std::move(documents) | mr::pack({.length = 16}) | mr::batch<&mr::packed::ids>({.size = 4})};
+  auto flow = std::move(documents)
+            | mr::pack({.length = 16})   // wrong here
+            | mr::batch<&mr::packed::ids>({.size = 4});
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<&mr::packed::ids>());
 }

@@ -1,4 +1,4 @@
-// error: a batch column must be a number, an array, a ragged row of numbers, or have shape
+// error: a column of batch<...> is no row of numbers
 #include <millrace/item/ragged.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
@@ -20,6 +20,9 @@ example prepare(int) { return {mr::ragged(std::vector<word>(3), {.max_length = 4
 const std::vector<int> numbers(100, 3);
 
 void train() {
-  mr::session run{mr::from(numbers) | mr::map(prepare) | mr::batch<&example::words>({.size = 64})};
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+            | mr::batch<&example::words>({.size = 64});   // wrong here
+  mr::session run{std::move(flow)};
   for (auto& b : run) static_cast<void>(b.get<&example::words>());
 }

@@ -1,4 +1,4 @@
-// error: a session needs a flow that ends in batch<...>, prefetch or to_device
+// error: a session needs a flow of batches, and this one has no batch
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -15,7 +15,7 @@ const std::vector<int> numbers(100);
 
 void train() {
 #if MISTAKE
-  mr::session run{mr::from(numbers) | mr::map(prepare)};
+  mr::session run{mr::from(numbers) | mr::map(prepare)};   // wrong here
 #else
   mr::session run{mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
 #endif

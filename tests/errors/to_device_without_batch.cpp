@@ -1,4 +1,4 @@
-// error: prefetch and to_device need batch<&item::column, ...> before them
+// error: prefetch and to_device have no batch before them
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -15,7 +15,7 @@ const std::vector<int> numbers(100);
 
 void train() {
 #if MISTAKE
-  auto flow = mr::from(numbers) | mr::map(prepare) | mr::to_device();
+  auto flow = mr::from(numbers) | mr::map(prepare) | mr::to_device();   // wrong here
 #else
   auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4}) | mr::to_device();
 #endif

@@ -181,6 +181,13 @@ def main():
                     if shards:
                         reader.compare(f"tarfile, {form}{ending}", shards)
 
+            # What Python's readers take for whole: shards without all of their end marker.
+            whole = min(folder.glob("ours/own-*.tar")).read_bytes()
+            for missing in (1, 511, 512, 513, 1023, 1024):
+                path = folder / f"unmarked-{missing}.tar"
+                path.write_bytes(whole[:-missing])
+                reader.compare(f"shard_writer, {missing} bytes of the end marker missing", [path], also)
+
             if python:
                 (folder / "wds").mkdir()
                 subprocess.run([python, ROOT / "tests/exact/wds.py", "write", folder / "wds", "1"], check=True)

@@ -7,10 +7,12 @@ import io
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 import zlib
 
@@ -136,6 +138,49 @@ class Examples(unittest.TestCase):
         for (_, one), (_, other), most in zip(whole.series("loss"), parts.series("loss"), [1e-4, 1e-3, 1e-3]):
             self.assertAlmostEqual(one, other, delta=most)
 
+    def stop(self, number, *arguments):
+        """Runs train_images until it has logged, sends it a signal, and gives its folder and what it printed."""
+        before = set(self.shapes.glob("run-*"))
+        process = subprocess.Popen([PROGRAMS / "train_images", "--work", self.shapes, *map(str, arguments)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        folder = None
+        while not (folder and (folder / "train.jsonl").exists() and (folder / "train.jsonl").stat().st_size > 0):
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+            folder = next(iter(set(self.shapes.glob("run-*")) - before), None)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, 128 + number, errors)
+        return folder, output
+
+    def test_ctrl_c_ends_the_step_saves_reports_and_goes_on_to_the_same_model(self):
+        arguments = ("--epochs", 2, "--accumulate", 2)
+        whole = self.train(*arguments)
+        folder, output = self.stop(signal.SIGINT, *arguments, "--report")
+        stopped = re.fullmatch(r"stopped: (\d+) updates; go on with the same arguments and --resume (.*)",
+                               output.splitlines()[-1])
+        self.assertIsNotNone(stopped, output)
+        self.assertEqual(pathlib.Path(stopped[2]), folder)
+        self.assertTrue(20 <= int(stopped[1]) < 200, stopped[1])
+        self.assertIn("VERDICT", output)
+        for name in ("last.bin", "report.html", "report.json"):
+            self.assertGreater((folder / name).stat().st_size, 100)
+        rows = [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
+        self.assertEqual(max(row["step"] for row in rows), int(stopped[1]))   # the log has all that was done
+        rest = self.train(*arguments, "--resume", folder)
+        self.assertEqual(rest.model.parent, folder)
+        self.assertEqual(rest.accuracy, whole.accuracy)
+        self.assertEqual(rest.series("loss")[-1][0], 200)
+        for file in ("best.bin", "last.bin"):
+            self.assertTrue(filecmp.cmp(folder / file, whole.model.parent / file, shallow=False), file)
+        self.assertIn("has all epochs", run("train_images", "--work", self.shapes, *arguments, "--resume", folder,
+                                            fails=True))
+
+    def test_a_batch_systems_signal_ends_it_as_well(self):
+        folder, output = self.stop(signal.SIGTERM, "--epochs", 2)
+        self.assertIn("stopped: ", output)
+        self.assertGreater((folder / "last.bin").stat().st_size, 100)
+
     def test_workers_and_devices_do_not_change_the_training(self):
         reference = self.train("--epochs", 1)
         for arguments in (["--threads", 0], ["--threads", 4], ["--device", "copying", "--pictures"]):
@@ -259,12 +304,14 @@ class Examples(unittest.TestCase):
             member.size = 4
             tar.addfile(member, io.BytesIO(b"jpeg"))
         (folder / "c.tar").write_bytes(buffer.getvalue())
+        (folder / "d.tar").write_bytes(whole[:-1024])
         done = subprocess.run([PROGRAMS / "inspect", folder], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
-        a, b, c, total = done.stdout.splitlines()
+        a, b, c, d, total = done.stdout.splitlines()
         self.assertRegex(a, r"a.tar: \d+ samples.*DAMAGED: .*a.tar")
         self.assertRegex(b, r"b.tar: 300 samples.*; ok$")
         self.assertRegex(c, r"c.tar: 1 samples.*1 bad; DAMAGED")
+        self.assertRegex(d, r"d.tar: 300 samples.*; ok, but ended without a marker$")
         self.assertTrue(total.endswith("; 2 damaged"), total)
 
     # ---- on a GPU ----

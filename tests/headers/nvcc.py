@@ -107,6 +107,7 @@ def check(report, passes):
                "__global__ void step(const unsigned char*) {}\n"
                "void train(mr::tensor_view<unsigned char, 4> x, mr::stream_view s) {\n"
                "  const mr::tensor_view<const unsigned char, 4> read = x;\n"
+               "  for (auto picture : read) static_cast<void>(picture(0, 0, 0) + x[0][0][0][0]);\n"
                "  step<<<1, 1, 0, s>>>(read.data);\n}\n")
     everything = "".join(f"#include <{name}>\n" for name in ("millrace/millrace.hpp", *headers))
     check_text(report, passes, nvcc, version, "the umbrella, device and every .cuh, twice", everything * 2)

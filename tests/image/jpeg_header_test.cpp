@@ -60,6 +60,7 @@ TEST_CASE("bytes of another format are named") {
                    "ftypavif"sv) ==
         "a JPEG was expected, but the bytes look like an ISO media file (HEIF, AVIF or MP4)");
   CHECK(message_of("\xff\xd8"sv) == "a JPEG begins with ff d8 ff, but these 2 bytes with ff d8");
+  CHECK(message_of("\xff\xd8\x7f\xe0"sv) == "the JPEG's first marker is damaged: got ff d8 7f e0, expected ff d8 ff");
   CHECK(message_of("1234567890"sv) == "a JPEG begins with ff d8 ff, but these 10 bytes with 31 32 33 34 35 36 37 38");
 }
 

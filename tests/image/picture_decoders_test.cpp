@@ -217,6 +217,20 @@ TEST_CASE("together, the error is that of the picture that has one, and nothing 
   CHECK(counts.counts().size() >= 1);
 }
 
+TEST_CASE("a JPEG whose first marker is damaged is decoded where damage is accepted, and called damaged elsewhere") {
+  const auto file = slow::make_file(slow::photo(40, 50, 3, 1), {});
+  auto damaged = file;
+  REQUIRE(damaged[2] == std::byte{0xff});
+  damaged[2] = std::byte{0x7f};
+  CHECK_THROWS_WITH_AS(static_cast<void>(mr::jpeg(slow::view(damaged))),
+                       doctest::Contains("the JPEG's first marker is damaged: got ff d8 7f e0"), mr::data_error);
+  mr::scratch s;
+  mr::tally counts;
+  s.count_into(counts);
+  CHECK(same(mr::jpeg(slow::view(damaged), {.accept_damaged = true}).pixels(s), mr::jpeg(slow::view(file)).pixels(s)));
+  CHECK(counts_of(counts)["damaged JPEGs accepted"] == 1);
+}
+
 TEST_CASE("counts say who decoded, and why it was libjpeg") {
   const auto pixels = slow::photo(64, 80, 3, 2);
   const auto plain = slow::make_file(pixels, {}), progressive = slow::make_file(pixels, {.progressive = true});

@@ -22,7 +22,7 @@ int main() {
   std::int64_t sum = 0;
   auto run = mr::session{std::move(flow), {.epochs = 1}};
   for (auto& b : run)
-    for (const auto number : b.get<&example::number>().host()) sum += number;
+    for (const auto number : b.get<&example::number>()) sum += number;
   std::printf("millrace %d.%d: %lld\n", MILLRACE_VERSION_MAJOR, MILLRACE_VERSION_MINOR, static_cast<long long>(sum));
   return sum == 36 ? 0 : 1;
 }

@@ -48,6 +48,7 @@ def install(leg):
     leg.expect("text alone, as a subproject, asks for no libjpeg",
                told if leg.returncode != 0 or "jpeg" in told else None)
     through_cmake(leg, prefix, consumer)
+    leg.run_check("install/plug_ins.py")
     try:
         run_in_time(leg, "build a consumer with copied headers", [
             "g++", *WARNINGS, f"-I{prefix / 'include'}", consumer / "consumer.cpp", "-ltbb", "-ljpeg", "-larchive",
@@ -68,6 +69,8 @@ def install(leg):
     except StepFailed as problem:
         leg.expect("a consumer of text alone, without libjpeg", str(problem))
     says_what_is_missing(leg, folder, prefix)
+    as_the_readme_says(leg, folder / "readme", prefix)
+    without_doctest(leg, folder / "no_doctest")
     if not (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
         return leg.skip("a consumer through pkg-config, with CUDA", "the CUDA toolkit is not there")
     flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
@@ -122,8 +125,9 @@ def without(folder, *hidden):
 def says_what_is_missing(leg, folder, prefix):
     """Who compiles without a library is told which, and what package has it, before the compiler misses a header."""
     nothing = without(folder / "nothing", "ATen", "archive.h", "dlpack", "jpeglib.h", "oneapi", "opencv2",
-                      "sentencepiece_processor.h", "simdjson.h")
-    wanted = {"io/archive.hpp": "libarchive", "run/executor.hpp": "oneTBB", "image/libjpeg.hpp": "libjpeg"}
+                      "sentencepiece_processor.h", "simdjson.h", "zlib.h")
+    wanted = {"io/archive.hpp": "libarchive", "io/gzip_inflater.hpp": "zlib", "run/executor.hpp": "oneTBB",
+              "image/libjpeg.hpp": "libjpeg"}
     wanted |= {f"adapt/{name}.hpp": library for name, library in ADAPTERS.items()}
     for header, library in wanted.items():
         includer = folder / "includer.cpp"
@@ -132,7 +136,49 @@ def says_what_is_missing(leg, folder, prefix):
             "g++", "-std=c++20", "-E", *nothing, f"-I{prefix / 'include'}", includer, "-o", "/dev/null"], may_fail=True)
         errors = [line for line in told.splitlines() if "error: " in line]
         leg.expect(f"{header} says that {library} is missing", None if len(errors) in (1, 2) and re.search(
-            rf'#error "millrace: {library} is not installed.*apt-get install lib', errors[0]) else told)
+            rf'#error "millrace: {library} is not installed.*apt-get install (lib|zlib)', errors[0]) else told)
+
+
+def as_the_readme_says(leg, folder, prefix):
+    """The README's lines for CMake and pkg-config, as they stand."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "trainer.cpp").write_text("#include <millrace/millrace.hpp>\nint main() { return 0; }\n")
+    blocks = re.findall(r"^```(sh|cmake)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    by_cmake = "".join(text for language, text in blocks if language == "cmake")
+    by_pkg_config = "".join(text for language, text in blocks if "pkg-config" in text)
+    (folder / "CMakeLists.txt").write_text(by_cmake)
+    ways = {"CMake": f"cmake -B by_cmake -DCMAKE_PREFIX_PATH={prefix} && cmake --build by_cmake && by_cmake/trainer",
+            "pkg-config": f"{by_pkg_config}\n./trainer"}
+    for how, commands in ways.items():
+        told = leg.run(f"what the README says of {how}", ["sh", "-euc", f"cd '{folder}'\n{commands}"], may_fail=True,
+                       PKG_CONFIG_PATH=str(prefix / "share" / "pkgconfig"))
+        leg.expect(f"what the README says of {how}", told if leg.returncode != 0 else None)
+
+
+def without_doctest(leg, folder):
+    """Where doctest is not installed and no host can be reached, it is configured all the same, and has nothing to
+    compile before it is installed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "pkgconfig").mkdir(parents=True)
+    places = leg.run("where pkg-config looks", ["pkg-config", "--variable=pc_path", "pkg-config"]).split("\n")[-2]
+    for place in reversed(places.split(":")):
+        for file in pathlib.Path(place).glob("*.pc"):
+            if file.name != "doctest.pc":
+                (folder / "pkgconfig" / file.name).unlink(missing_ok=True)
+                (folder / "pkgconfig" / file.name).symlink_to(file)
+    (folder / "no_cmake.ini").write_text("[binaries]\ncmake = '/bin/false'\n")   # which would find doctest
+    nowhere = "http://127.0.0.1:9"
+    setup = ["meson", "setup", "--native-file", folder / "no_cmake.ini", f"--prefix={folder / 'prefix'}"]
+    hidden = {"PKG_CONFIG_LIBDIR": str(folder / "pkgconfig"), "http_proxy": nowhere, "https_proxy": nowhere}
+    told = leg.run("configure without doctest", [*setup, folder / "auto"], may_fail=True, **hidden)
+    leg.expect("tests at auto turn themselves off where doctest is not installed", None if leg.returncode == 0 and
+               "the tests are left out: doctest is not installed" in told and "ownload" not in told else told)
+    told = leg.run("what there is to compile", ["ninja", "-C", folder / "auto", "-n"], may_fail=True)
+    leg.expect("installing compiles nothing", None if "no work to do" in told else told)
+    told = leg.run("configure tests that are wanted", [*setup, "--wrap-mode=nodownload", "-Dtests=enabled",
+                                                        folder / "wanted"], may_fail=True, **hidden)
+    leg.expect("tests that are wanted use the wrap", None if leg.returncode != 0 and "ownload" in told else told)
 
 
 def through_cmake(leg, prefix, consumer):

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -82,6 +83,45 @@ TEST_CASE("stale and damaged indexes are made again, and damaged and compressed 
   CHECK(loaded.counts.samples == again.counts.samples);
 }
 
+TEST_CASE("an index of another time alone is made again, with the checksums of members that lie where they did") {
+  const temporary_folder f;
+  const std::string path = f / "s.tar";
+  const auto written_later = [&](const std::string& tar) {
+    save(path, tar + end_marker());
+    static int seconds = 0;
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(++seconds));
+  };
+  const std::vector<std::string> shards{path};
+  const auto learn = [&] {
+    auto index = mr::build_indexes(shards).indexes[0];
+    for (std::uint32_t m = 0; m < index->members(); ++m) index->learn_checksum(m, 100 + m);
+    mr::keep_index(mr::index_path(path), *index);
+  };
+  const std::string a = file("a.txt", "1") + file("a.cls", "22"), b = file("b.txt", "3"), c = file("c.txt", "4");
+  written_later(a + b + c);
+  learn();
+  written_later(a + file("b.txt", "9") + c);   // another payload: at the same place, of the same size
+  auto again = mr::build_indexes(shards, {.heads_only = true});
+  CHECK(again.counts.rebuilt_stale == 1);
+  CHECK(again.touched == std::vector<std::size_t>{0});
+  REQUIRE(again.indexes[0]);
+  for (std::uint32_t m = 0; m < 4; ++m) CHECK(again.indexes[0]->checksum(m) == 100 + m);
+  again = mr::build_indexes(shards);   // it was kept
+  CHECK(again.counts.loaded == 1);
+  CHECK(again.touched.empty());
+  CHECK(again.indexes[0]->known_checksums() == 4);
+  written_later(file("a.txt", "12") + file("a.cls", "22") + file("other.txt", "3") + file("c.cls", "4"));
+  again = mr::build_indexes(shards);   // of another size, another key, another field: neither of these is the same
+  CHECK(again.indexes[0]->known_checksums() == 1);
+  CHECK(again.indexes[0]->checksum(1) == 101);
+  learn();
+  written_later(a + b);   // another size: nothing is taken over
+  again = mr::build_indexes(shards);
+  CHECK(again.counts.rebuilt_stale == 1);
+  CHECK(again.touched.empty());
+  CHECK(again.indexes[0]->known_checksums() == 0);
+}
+
 TEST_CASE("a cache folder is made, and one that cannot be is counted") {
   const temporary_folder f;
   const auto shards = write_shards(f, 3);
@@ -130,7 +170,7 @@ TEST_CASE("heads alone are enough to know counts and fingerprints, and the rest 
 
 TEST_CASE("of a damaged shard the whole index is there, heads or not") {
   const temporary_folder f;
-  save(f / "cut.tar", file("k0.txt", "x") + file("k1.txt", "y"));   // no end marker
+  save(f / "cut.tar", file("k0.txt", "x") + file("k1.txt", "y").substr(0, 700));
   const std::vector<std::string> shards{f / "cut.tar"};
   for (int i = 0; i < 2; ++i) {
     const auto found = mr::build_indexes(shards, {.heads_only = true});
@@ -138,6 +178,44 @@ TEST_CASE("of a damaged shard the whole index is there, heads or not") {
     CHECK(found.indexes[0]->state() == mr::shard_index::shard_state::damaged);
     CHECK_FALSE(found.heads[0].shard_is_whole);
   }
+}
+
+TEST_CASE("of a shard without an end marker the index says so, and of one that became shorter that it was cut") {
+  const temporary_folder f;
+  const std::string first = file("k0.txt", "x"), second = file("k1.txt", "y");
+  const std::vector<std::string> shards{f / "plain.tar"};
+  save(shards[0], first + second + std::string(512, '\0'));
+  std::uint64_t fingerprint = 0;
+  for (const bool kept_before : {false, true}) {   // made, then loaded: all of it, and its head
+    const auto whole = mr::build_indexes(shards);
+    CHECK(whole.counts.loaded == (kept_before ? 1 : 0));
+    CHECK(whole.counts.damaged_shards == 0);
+    CHECK(whole.indexes[0]->state() == mr::shard_index::shard_state::whole);
+    CHECK(whole.indexes[0]->facts().counters.missing_end_markers == 1);
+    CHECK(whole.indexes[0]->samples() == 2);
+    fingerprint = whole.indexes[0]->fingerprint();
+    const auto heads = mr::build_indexes(shards, {.heads_only = true});
+    CHECK(heads.heads[0].without_end_marker);
+    CHECK(heads.heads[0].shard_is_whole);
+    CHECK(heads.heads[0].samples == 2);
+  }
+  save(shards[0], first);   // and the index still counts two
+  try {
+    (void)mr::build_indexes(shards);
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(std::string(e.what()).find("plain.tar.millrace-index counts: got 1, expected 2") != std::string::npos);
+    CHECK(e.where().shard == shards[0]);
+  }
+  CHECK(read_source(std::make_unique<mr::file_source>(shards[0])).message.find("got 1, expected 2") !=
+        std::string::npos);
+  save(shards[0], first + end_marker());   // with its end marker it is another shard
+  CHECK(mr::build_indexes(shards).counts.rebuilt_stale == 1);
+  save(shards[0], first + second + end_marker());
+  const auto marked = mr::build_indexes(shards);
+  CHECK(marked.indexes[0]->facts().counters.missing_end_markers == 0);
+  CHECK_FALSE(marked.heads[0].without_end_marker);
+  CHECK(marked.indexes[0]->fingerprint() == fingerprint);
 }
 
 TEST_CASE("progress that nobody would have time to read is not shown") {

@@ -27,7 +27,7 @@ struct damage {
   std::uint64_t offset;
 };
 
-std::vector<damage> nine_damages() {
+std::vector<damage> eight_damages() {
   const small_shard shard;
   const std::string whole = shard.bytes();
   const std::size_t at = shard.offset_of(3), next = shard.offset_of(4);
@@ -42,7 +42,6 @@ std::vector<damage> nine_damages() {
   return {{"a byte flipped in a header", flipped, at},
           {"cut inside a member's data", whole.substr(0, at + 512 + 100), at},
           {"cut inside a header", whole.substr(0, at + 200), at},
-          {"cut at a member boundary", whole.substr(0, at), at},
           {"header is one zero block", zero_block, at},
           {"zero hole over one member", hole, at},
           {"huge size", huge, at},
@@ -56,8 +55,8 @@ bool is_prefix(const samples& some, const samples& all) {
 
 }  // namespace
 
-TEST_CASE("each of the nine damages is an error at its place, after every complete sample") {
-  for (const auto& d : nine_damages()) {
+TEST_CASE("each of the eight damages is an error at its place, after every complete sample") {
+  for (const auto& d : eight_damages()) {
     CAPTURE(d.name);
     const outcome o = read_tar(d.tar);
     CAPTURE(o.message);
@@ -70,12 +69,12 @@ TEST_CASE("each of the nine damages is an error at its place, after every comple
   }
 }
 
-TEST_CASE("the nine damages are seen under compression too") {
+TEST_CASE("the eight damages are seen under compression too") {
   if (!have("gzip")) {
     MESSAGE("skipped: no gzip");
     return;
   }
-  for (const auto& d : nine_damages()) {
+  for (const auto& d : eight_damages()) {
     CAPTURE(d.name);
     const outcome plain = read_tar(d.tar), packed = read_tar(through("gzip -c", d.tar));
     CHECK(packed.error == "data");
@@ -84,8 +83,8 @@ TEST_CASE("the nine damages are seen under compression too") {
   }
 }
 
-TEST_CASE("the nine damages are seen when the damaged field is not wanted") {
-  for (const auto& d : nine_damages()) {
+TEST_CASE("the eight damages are seen when the damaged field is not wanted") {
+  for (const auto& d : eight_damages()) {
     CAPTURE(d.name);
     const outcome o = read_tar(d.tar, {.fields = {"cls"}});
     CHECK(o.error == "data");
@@ -120,12 +119,19 @@ TEST_CASE("a size field without digits, a broken checksum and an overwritten hea
   CHECK(o.where.offset_bytes == at);
 }
 
-TEST_CASE("cut at any byte, a shard gives a prefix of its samples and then an error") {
+TEST_CASE("cut at any byte within a member, a shard gives a prefix of its samples and then an error") {
   for (const auto make : {file, pax_file}) {
     const small_shard shard(make);
     const std::string whole = shard.bytes();
+    std::vector<std::size_t> borders;
+    for (std::size_t i = 1; i <= shard.members.size(); ++i) borders.push_back(shard.offset_of(i));
     for (std::size_t length = 0; length < whole.size(); length += stride(5)) {
       const outcome o = read_tar(whole.substr(0, length));
+      if (length >= borders.back() || std::find(borders.begin(), borders.end(), length) != borders.end()) {
+        if (o.error != "" || o.samples.empty() || o.counters.missing_end_markers != 1)
+          FAIL("cut at " << length << ", on a border: " << o.error << " " << o.message);
+        continue;
+      }
       const bool good = o.error == "data" && is_prefix(o.samples, all_samples) && o.samples.size() < 3 &&
                         // A sample is given as soon as the header of the next one is whole.
                         (length < shard.offset_of(2) + shard.members[2].size() || o.samples.size() >= 1) &&
@@ -149,8 +155,8 @@ TEST_CASE("compressed shards cut at any byte give a prefix of their samples and 
     for (std::size_t length = 0; length < packed.size(); ++length) {
       const outcome o = read_tar(packed.substr(0, length));
       if (o.error == "" && o.samples == all_samples) {
-        // What libarchive does not miss: the checksums at the very end.
-        if (length + 16 < packed.size()) FAIL(tool << " cut at " << length << " passes for whole");
+        // What libarchive does not miss: the checksums at the very end. zlib does.
+        if (tool == "gzip" || length + 16 < packed.size()) FAIL(tool << " cut at " << length << " passes for whole");
       } else if (o.error != "data" || !is_prefix(o.samples, all_samples)) {
         FAIL(tool << " cut at " << length << ": " << o.error << " " << o.samples.size());
       }
@@ -212,9 +218,7 @@ TEST_CASE("after the end marker there may be zeros, as many as a tape block hold
   CHECK(unfinished.error == "data");
   CHECK(unfinished.message.find("never finished") != std::string::npos);
   const std::string one_block = whole.substr(0, whole.size() - 512);
-  CHECK(read_tar(one_block).error == "data");
   CHECK(read_tar(one_block + file("d.txt", "1") + end_marker()).error == "data");
-  CHECK(read_tar(whole.substr(0, whole.size() - 1024)).error == "data");
 }
 
 TEST_CASE("only zeros may follow a compressed stream") {
@@ -249,7 +253,7 @@ TEST_CASE("a failing disk is an io_error that names the last good key, after eve
   }
 }
 
-TEST_CASE("what cannot be seen: a flipped payload bit, gzip's checksum, a tail of zeros inside a member") {
+TEST_CASE("what cannot be seen in a plain shard: a flipped payload bit, a tail of zeros inside a member") {
   const small_shard shard;
   std::string payload = shard.bytes();
   payload[shard.offset_of(1) + 512] = 'A';
@@ -259,13 +263,6 @@ TEST_CASE("what cannot be seen: a flipped payload bit, gzip's checksum, a tail o
   const outcome o = read_tar(tail);   // looks like a sample with a picture of zeros, and an end
   CHECK(o.error == "");
   CHECK(o.samples.size() == 2);
-  if (have("gzip")) {
-    std::string packed = through("gzip -c", shard.bytes());
-    packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 1);   // CRC-32
-    const outcome crc = read_tar(packed);
-    CHECK((crc.error == "" || crc.error == "data"));   // libarchive 3.6 does not check it; later ones may
-    CHECK(is_prefix(crc.samples, all_samples));
-  }
 }
 
 TEST_CASE("random damage of any kind ends in samples or in a data_error, in bounded memory") {

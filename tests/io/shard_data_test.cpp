@@ -6,9 +6,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace mr = millrace;
 using namespace tar_test;
@@ -68,6 +74,25 @@ std::string read_all(mr::shard_data& data) {
   }
   return {};
 }
+
+/// No file grows beyond so many bytes: as on a disk that is full.
+class limited_files {
+ public:
+  explicit limited_files(rlim_t most_bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{most_bytes, before_.rlim_max};
+    old_ = std::signal(SIGXFSZ, SIG_IGN);
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~limited_files() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, old_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*old_)(int) = SIG_DFL;
+};
 
 void change_byte(const std::string& path, std::streamoff at) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -154,4 +179,67 @@ TEST_CASE("a shard that is replaced after the start is refused when its turn com
   const std::string told = read_all(data);
   CHECK(told.find("changed since this program has started") != std::string::npos);
   CHECK(told.find("s-2.tar") != std::string::npos);
+}
+
+TEST_CASE("indexes that cannot be kept, or what was learned of them, are told in one line, and the run goes on") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  const auto lines_of = [&](const std::string& folder, rlim_t most_bytes) {
+    const std::string told = f / "told";
+    const int file = ::open(told.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    auto data = std::make_unique<mr::shard_data>(
+        names, mr::shard_data_options{.files = {.cache_folder = folder}, .progress_file = file});
+    expect_a_shuffle(*data);
+    CHECK(read_all(*data).empty());
+    {
+      const limited_files full(most_bytes);
+      data.reset();
+    }
+    ::close(file);
+    const std::string text = load(told);
+    CHECK(std::count(text.begin(), text.end(), '\n') == (text.empty() ? 0 : 1));
+    return text;
+  };
+  const std::string nowhere = lines_of(f / "none/indexes", RLIM_INFINITY);
+  CHECK_MESSAGE(nowhere.starts_with("millrace: 3 of 3 indexes cannot be kept and will be made again at the next start: "
+                                    "cannot write the index: No such file or directory (shard "), nowhere);
+  CHECK_MESSAGE(nowhere.find(". Check the file and its permissions, or name another") != std::string::npos, nowhere);
+  const std::string full = lines_of(f / "indexes", 4'096);
+  CHECK_MESSAGE(full.starts_with("millrace: checksums that were learned cannot be kept and will be learned again: "
+                                 "cannot write the file: File too large (shard "), full);
+  CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
+  CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
+}
+
+TEST_CASE("shards without an end marker are counted and one is told, or are errors where strict is asked for") {
+  const temporary_folder f;
+  const small_shard shard;
+  const std::string members = shard.bytes().substr(0, shard.bytes().size() - 1'024);
+  const std::vector<std::string> names{f / "a.tar", f / "b.tar", f / "c.tar"};
+  save(names[0], shard.bytes());
+  save(names[1], members);
+  save(names[2], members + std::string(512, '\0'));
+  for (int round = 0; round < 2; ++round) {   // indexes made, and heads read
+    mr::shard_data data(names);
+    CHECK(data.counts() == std::vector<std::uint64_t>{3, 3, 3});
+    mr::tally counts;
+    data.report(counts);
+    REQUIRE(counts.counts().size() == 1);
+    CHECK(std::string(counts.counts()[0].what) == "shards that ended without a marker");
+    CHECK(counts.counts()[0].times == 2);
+    const char* const line = counts.take_line();
+    REQUIRE(line);
+    CHECK(std::string(line).find(names[1] + " ended without an end marker") != std::string::npos);
+    CHECK(counts.take_line() == nullptr);
+    try {
+      mr::shard_data strict(names, {.strict = true});
+      FAIL("no error");
+    } catch (const mr::data_error& e) {
+      CHECK(e.message() == "the shard ends without an end marker (expected: two blocks of 512 zeros), after the last "
+                           "good key 'b'");
+      CHECK(e.where().shard == names[1]);
+      CHECK(e.where().offset_bytes == members.size());
+    }
+  }
+  CHECK(mr::shard_data({names[0]}, {.strict = true}).counts().front() == 3);
 }

@@ -165,7 +165,8 @@ TEST_CASE("what Python's tarfile and GNU tar write gives what shard_reader gives
     CHECK(read_tar(tar, {.fields = {"cls"}}).error == "");
     for (std::size_t cut = 0; cut < tar.size(); cut += 512 * 7) {
       const outcome part = read_tar(tar.substr(0, cut));
-      if (part.error != "data" && !(part == o)) FAIL("cut at " << cut << ": " << part.error);
+      const bool on_a_border = part.error == "" && part.counters.missing_end_markers == 1;
+      if (part.error != "data" && !on_a_border && !(part == o)) FAIL("cut at " << cut << ": " << part.error);
     }
   }
 }
@@ -278,7 +279,8 @@ TEST_CASE("checksums are learned when a payload is first read, and checked from 
     try {
       std::rethrow_exception(again.failure());
     } catch (const mr::data_error& e) {
-      CHECK(e.message().starts_with("the field 'jpg' has the CRC-32C 0x"));
+      CHECK(e.message().starts_with("the sample was changed: got the CRC-32C 0x"));
+      CHECK(e.message().find(" of its field 'jpg', expected 0x") != std::string::npos);
       CHECK(e.where().key == "b");
       CHECK(e.where().shard == "memory.tar");
       CHECK(e.where().offset_bytes == shard.offset_of(3) + 512);

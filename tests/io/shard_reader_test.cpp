@@ -196,6 +196,23 @@ TEST_CASE("base-256 and pax sizes are honoured") {
         samples{"a: txt=", "b: txt=x"});
 }
 
+TEST_CASE("owners that are no numbers, and star's times in a GNU header, change nothing") {
+  // As an Eye-Fi card writes them: no owner, and at the end of the header two times, the second one where GNU's sparse
+  // files have their size.
+  std::string h = block({.name = "P1050238.JPG.log", .size_bytes = 14, .magic = std::string("ustar  \0", 8)});
+  h.replace(108, 16, 16, '\0');
+  h.replace(329, 16, 16, '\0');
+  h.replace(476, 12, std::string("12130404200\0", 12));
+  h.replace(488, 12, std::string("12130627766\0", 12));
+  put_checksum(h, 0);
+  const outcome o = read_tar(h + padded("44,44,POWERON.") + file("b.txt", "x") + end_marker());
+  CHECK(o.error == "");
+  CHECK(o.samples == samples{"P1050238: jpg.log=44,44,POWERON.", "b: txt=x"});
+  const std::string before = file("a.txt", "1");
+  CHECK(read_tar(before + h + padded("44,44,POWERON.") + file("b.txt", "x") + end_marker()).samples ==
+        samples{"a: txt=1", "P1050238: jpg.log=44,44,POWERON.", "b: txt=x"});
+}
+
 TEST_CASE("holes of sparse members are zeros") {
   // Old GNU format: a map of (offset, bytes) in the header, and the real size.
   std::string h = block({.name = "a.bin", .size_bytes = 7, .type = 'S', .magic = std::string("ustar  \0", 8)});

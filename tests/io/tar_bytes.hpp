@@ -249,7 +249,8 @@ inline std::string difference(const outcome& whole, const outcome& indexed) {
            std::to_string(o.where.offset_bytes) + ": " + o.message;
   };
   const auto passed_over = [](const mr::shard_counters& c) {
-    return std::vector{c.metadata_members, c.dot_files, c.names_without_dot, c.not_regular, c.unconverted_names};
+    return std::vector{c.metadata_members, c.dot_files, c.names_without_dot, c.not_regular, c.unconverted_names,
+                       c.missing_end_markers};
   };
   if (!(whole == indexed) || whole.where.offset_bytes != indexed.where.offset_bytes)
     return "; by index: " + text(indexed) + "; by shard_reader: " + text(whole);

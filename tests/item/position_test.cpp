@@ -29,7 +29,8 @@ const mr::position without_index{.version = mr::position::replay_version,
                                  .data_set = 0x0123456789abcdef,
                                  .step = 112'500,
                                  .replay = {.pass = 89, .place = 1'279'999, .rows = 1, .part = 1'280,
-                                            .first = 1'279'000}};
+                                            .first = 1'279'000},
+                                 .times = 0x00c0ffee};
 
 template <class Call>
 std::string message_of(const Call& call) {
@@ -90,9 +91,9 @@ TEST_CASE("the text is pinned, and read back as what was written") {
 
 TEST_CASE("without an index the text says where reading begins again, below 300 bytes too") {
   CHECK(mr::to_text(without_index) ==
-        "millrace version=2 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
-        "epoch_batches=0 drop_last=1 data=0123456789abcdef digest=0000000000000000 step=112500 pass=89 place=1279999 "
-        "rows=1 part=1280 first=1279000 ranks=0 rank=0 crc32c=d89de77d");
+        "millrace version=4 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
+        "epoch_batches=0 drop_last=1 data=0123456789abcdef times=00c0ffee step=112500 pass=89 place=1279999 "
+        "rows=1 part=1280 first=1279000 ranks=0 rank=0 crc32c=c912f963");
   CHECK(mr::to_text(without_index).size() < 300);
   CHECK(mr::parse_position(mr::to_text(without_index)) == without_index);
   mr::position other = without_index;
@@ -102,6 +103,37 @@ TEST_CASE("without an index the text says where reading begins again, below 300 
   other.ranks = 4;
   other.rank = 1;
   CHECK(message_of([&] { mr::check_same(without_index, other); }).ends_with(" was any and is rank 1 of 4"));
+  other.rank = 4;
+  CHECK(message_of([&] { mr::check_same(without_index, other); }).ends_with(" was any and is any of 4"));
+  other = without_index;
+  other.times = 1;
+  CHECK(message_of([&] { mr::check_same(without_index, other); }) == "no error");
+}
+
+TEST_CASE("a text of version 2 or 3 is read, and taken for 4 or 5 where it is of one lane") {
+  const std::string text =
+      "millrace version=2 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
+      "epoch_batches=0 drop_last=1 data=0123456789abcdef digest=0000000000000000 step=112500 pass=89 place=1279999 "
+      "rows=1 part=1280 first=1279000 ranks=0 rank=0 crc32c=d89de77d";
+  const mr::position older = mr::parse_position(text);
+  CHECK(mr::to_text(older) == text);
+  CHECK(older.times == 0);
+  CHECK(message_of([&] { mr::check_same(older, without_index); }) == "no error");
+  mr::position packing = without_index;
+  packing.version = mr::position::packing_version;
+  CHECK(message_of([&] { mr::check_same(older, packing); })
+            .find("the order's version was 4 (without an index) and is 5 (without an index, packing)") !=
+        std::string::npos);
+  for (const std::uint32_t version : {2U, 3U}) {
+    mr::position of_lanes = older, now = without_index;
+    of_lanes.version = version;
+    of_lanes.lanes = now.lanes = 24;
+    now.version = version + 2;
+    CHECK(message_of([&] { mr::check_same(of_lanes, now); }) ==
+          "this resume point is of version " + std::to_string(version) +
+              ", whose order of lanes is not made any more: got 24 lanes that went from pass to pass each for itself, "
+              "expected version " + std::to_string(version + 2) + ", where they wait for each other");
+  }
 }
 
 TEST_CASE("a run that packs says how many tokens the first row has before that") {
@@ -109,11 +141,11 @@ TEST_CASE("a run that packs says how many tokens the first row has before that")
   packing.version = mr::position::packing_version;
   packing.replay.held = 2'048;
   const std::string text = mr::to_text(packing);
-  CHECK(text.find("version=3 ") != std::string::npos);
+  CHECK(text.find("version=5 ") != std::string::npos);
   CHECK(text.find(" rank=0 held=2048 crc32c=") != std::string::npos);
   CHECK(text.size() < 300);
   CHECK(mr::parse_position(text) == packing);
-  CHECK(message_of([&] { mr::check_same(packing, without_index); }).find("3 (without an index, packing)") !=
+  CHECK(message_of([&] { mr::check_same(packing, without_index); }).find("5 (without an index, packing)") !=
         std::string::npos);
 }
 
@@ -123,6 +155,29 @@ TEST_CASE("the longest text is below 300 bytes") {
                        .lanes = ~std::uint32_t{0}, .window = most, .global_batch = most, .epoch_batches = most,
                        .data_set = most, .digest = most};
   CHECK(mr::to_text(p).size() < 300);
+  mr::position one_share = p;   // of more epochs and ranks than there will be
+  one_share.version = mr::position::known_version;
+  one_share.epoch = one_share.epoch_batches = 999'999'999'999;
+  one_share.share = {.digest = most, .ranks = 99'999'999};
+  CHECK(mr::to_text(one_share).size() < 300);
+}
+
+TEST_CASE("a digest that was not summed over the ranks is known by its text, and one that was is not") {
+  mr::position one = some;
+  one.share = {.digest = one.digest, .ranks = 4};
+  const std::string text = mr::to_text(one);
+  CHECK(text.find(" digest=fedcba9876543210 shares=4 crc32c=") != std::string::npos);
+  CHECK(mr::parse_position(text) == one);
+  CHECK(mr::parse_position(text).is_share());
+  one.digest += 5;   // of the others
+  CHECK(mr::to_text(one) == mr::to_text([] {
+    mr::position sum = some;
+    sum.digest += 5;
+    return sum;
+  }()));
+  mr::position again = mr::parse_position(text);   // summed by who has the texts alone
+  again.digest += 5;
+  CHECK(mr::to_text(again) == mr::to_text(one));
 }
 
 TEST_CASE("every truncation is refused") {
@@ -176,8 +231,8 @@ TEST_CASE("what the checksum lets pass is still looked at") {
   CHECK(with(" seed=7", " seed=7 seed=7") ==
         "'epoch=' is missing in front of ' seed=7 epoch=3 position=640000 lanes=48'");
   CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is no number of that field");
-  CHECK(with("version=1", "version=4") ==
-        "this resume point is of version 4, and only versions 1 to 3 are known here");
+  CHECK(with("version=1", "version=6") ==
+        "this resume point is of version 6, and only versions 1 to 5 are known here");
   CHECK(refusal_of(text + " ") == "more follows its checksum");
   CHECK(refusal_of(text + "\n\n") == "more follows its checksum");
   CHECK(refusal_of(std::string(100'000, 'x')) == "it does not begin with 'millrace'");
@@ -201,7 +256,7 @@ TEST_CASE("another run is refused by name, another place in the same run is not"
   CHECK(refusal([](auto& p) { p.window = 0; }) == "the shuffle window was 8192 and is none");
   CHECK(refusal([](auto& p) { p.lanes = 12; }) == "the number of lanes was 48 and is 12");
   CHECK(refusal([](auto& p) { p.global_batch = 512; }) == "the global batch was 256 and is 512");
-  CHECK(refusal([](auto& p) { p.version = 2; }) == "the order's version was 1 and is 2 (without an index)");
+  CHECK(refusal([](auto& p) { p.version = 4; }) == "the order's version was 1 and is 4 (without an index)");
   CHECK(refusal([](auto& p) { p.drop_last = false; }) ==
         "an epoch was one pass without a short last batch and is one pass with its short last batch");
   CHECK(refusal([](auto& p) { p.epoch_batches = 100; }) ==

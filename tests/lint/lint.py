@@ -20,6 +20,7 @@ BANNED_BELOW_FLOOR_3 = {"functional", "filesystem", "chrono"}
 # One dependency per place; a header that is named with a folder and is no system's is a dependency too.
 DEPENDENCIES = (
     (re.compile(r"archive(_entry)?\.h$"), ("io",)),
+    (re.compile(r"zlib\.h$"), ("io",)),
     (re.compile(r"(jpeglib|jerror|jmorecfg|jconfig|turbojpeg)\.h$"), ("image",)),
     (re.compile(r"(tbb|oneapi)/"), ("run",)),
     (re.compile(r"nvtx3/nvToolsExt\.h$"), ("sync/trace_range.hpp",)),

@@ -13,9 +13,9 @@ struct model {
   void step(mr::tensor_view<const std::int32_t, 1> some, mr::tensor_view<const float, 1> weights, std::string behind) {
     int drawings = 0;
     for (std::size_t i = 0; i < some.size(); ++i) {
-      labels.push_back(some.host()[i]);
-      if ((some.host()[i] >= 1'000) != (weights.host()[i] == 0.5F)) std::abort();
-      drawings += some.host()[i] >= 1'000 ? 1 : 0;
+      labels.push_back(some[i]);
+      if ((some[i] >= 1'000) != (weights[i] == 0.5F)) std::abort();
+      drawings += some[i] >= 1'000 ? 1 : 0;
     }
     if (drawings != 3) std::abort();
     position = std::move(behind);

@@ -15,7 +15,7 @@ struct model {
   void step(mr::tensor_view<const std::uint8_t, 5> pixels, mr::tensor_view<const std::int32_t, 1> first_frame) {
     if (pixels.shape != std::array<std::size_t, 5>{16, 8, 6, 5, 3}) std::abort();
     if (steps++ % 2 == 0) expected = 0;
-    for (const std::int32_t first : first_frame.host()) {
+    for (const std::int32_t first : first_frame) {
       if (first != expected) std::abort();
       expected = (expected + 8) % 56;
     }

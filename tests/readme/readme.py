@@ -13,7 +13,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from checks import COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
 
-PROGRAMS = ("first_program", "own_stage", "mix", "text", "metrics")
+PROGRAMS = ("first_program", "predictions", "own_stage", "mix", "text", "metrics")
 NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
                         r"`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
 

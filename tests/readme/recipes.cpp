@@ -4,6 +4,8 @@
 #include <millrace/run/indexed_shards.hpp>
 #include <millrace/text.hpp>
 
+#include <csignal>
+
 namespace {
 
 struct any_model {
@@ -35,6 +37,9 @@ namespace several_ranks {
 namespace pictures_with_words {
 #include "recipe_6.hpp"
 }
+namespace ctrl_c {
+#include "recipe_7.hpp"
+}
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
 std::vector<std::uint32_t> pictures_with_words::tokenize(std::string_view) { return {}; }
@@ -47,4 +52,5 @@ int main() {
   existing_trainer::train(model);
   several_ranks::train(model, "");
   pictures_with_words::train(model);
+  return ctrl_c::train(model, "");
 }

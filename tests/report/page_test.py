@@ -5,7 +5,7 @@
 #   python3 tests/report/page_test.py --written RUN/report           # the same without a browser, which takes 4 s
 #
 # Where there is a Chromium, the page is shown in windows of 360, 768 and 1440 pixels, light and dark: nothing may be
-# wider than the window but what scrolls in itself.
+# wider than the window but what scrolls in itself, and no text less than 12 pixels high.
 import html.parser
 import json
 import pathlib
@@ -20,6 +20,7 @@ from checks import Report
 
 SCHEMES = ("light", "dark")
 WIDTHS = (360, 768, 1440)
+LEAST_PIXELS = 12
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 LOOK = """(() => {
   let widest = 0;
@@ -28,8 +29,15 @@ LOOK = """(() => {
       widest = Math.max(widest, e.getBoundingClientRect().right);
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const back = getComputedStyle(document.body).backgroundColor;
-  const scrolls = [...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth).length;
-  return {width: document.documentElement.scrollWidth, shown: innerWidth, widest, dark, back, scrolls};
+  const scrolls = [...document.querySelectorAll(".scroll, figure")].filter(e => e.scrollWidth > e.clientWidth).length;
+  let least = {px: Infinity};
+  for (const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); texts.nextNode();) {
+    const e = texts.currentNode.parentElement, words = texts.currentNode.data.trim();
+    if (!words || e.closest("title")) continue;
+    const px = parseFloat(getComputedStyle(e).fontSize) * (e.ownerSVGElement ? e.getScreenCTM().a : 1);
+    if (px < least.px) least = {px, words};
+  }
+  return {width: document.documentElement.scrollWidth, shown: innerWidth, widest, dark, back, scrolls, least};
 })()"""
 
 
@@ -51,6 +59,28 @@ class Nesting(html.parser.HTMLParser):
     def handle_endtag(self, tag):
         if not self.open or self.open.pop() != tag:
             self.problem = self.problem or f"</{tag}> at line {self.getpos()[0]} closes nothing"
+
+
+def small_text(page):
+    """By the style sheet alone: every size that it sets, those in charts as small as these may be shown."""
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]
+    least = {}
+    for wide, rule in ((False, "\nsvg {"), (True, ".wide svg {")):
+        found = re.search(re.escape(rule) + r"[^}]*min-width: ([\d.]+)px", style)
+        if not found:
+            return f"charts may be shown in any width: {rule.strip()} has no least width in pixels"
+        least[wide] = float(found[1])
+    for names, rules in re.findall(r"([^{}]+)\{([^{}]*)\}", style):
+        for size, unit in re.findall(r"font(?:-size)?: (?:\d+ )?([\d.]+)(px|rem|em)", rules):
+            pixels = float(size) * {"px": 1, "rem": 16, "em": 16}[unit]
+            if "svg text" not in names:
+                if pixels < LEAST_PIXELS:
+                    return f"{names.strip()} has {pixels} pixels"
+                continue
+            for wide, chart in re.findall(r'(class="scroll">)?<svg[^>]* viewBox="0 0 ([\d.]+)', page):
+                if pixels * least[bool(wide)] / float(chart) < LEAST_PIXELS:
+                    return f"text in a chart {chart} wide has {pixels * least[bool(wide)] / float(chart):.1f} pixels"
+    return None
 
 
 def page_problem(page):
@@ -137,7 +167,7 @@ def text_problem(text, report):
         return f"it begins with '{lines[0]}'"
     if wide := [line for line in lines if len(line) > 110 and " " in line.strip()]:
         return f"wider than 110 columns: {wide}"
-    return None if len(lines) <= 36 and text.isascii() else f"{len(lines)} lines, or not plain ASCII"
+    return None if len(lines) <= 40 and text.isascii() else f"{len(lines)} lines, or not plain ASCII"
 
 
 def browser_problem(browser, page, folder, scheme, width):
@@ -150,6 +180,8 @@ def browser_problem(browser, page, folder, scheme, width):
         return f"the scheme is not {scheme}: {said}"
     if said["width"] > width or said["widest"] > width + 0.5:
         return f"wider than the window: {said}"
+    if said["least"]["px"] < LEAST_PIXELS:
+        return f"text that is too small: {said['least']}"
     if width > 400 and said["scrolls"]:
         return f"something scrolls in itself where there is room: {said}"
     return None
@@ -178,6 +210,7 @@ def main(arguments):
     read = {ending: pathlib.Path(f"{written}.{ending}").read_text() for ending in ("html", "json", "txt", "trace.json")}
     page, said = read["html"], json.loads(read["json"])
     report.add("page", page_problem(page))
+    report.add("sizes of text", small_text(page))
     report.add("JSON", report_problem(said))
     if not is_written:
         report.add("verdict", planted_problem(said))

@@ -31,7 +31,8 @@ TEST_CASE("the text says the verdict first, then what to do, the stages and the 
   r.kept.push_back({.change = "3 -> 4 workers", .predicted_samples_per_s = 510, .measured_samples_per_s = 500});
   r.facts.push_back({"cores", "16"});
   const std::string text = mr::text_report(r);
-  CHECK(text.starts_with("VERDICT  CPU-bound in decode: 4.00x below the next limit (read)\n         More workers"));
+  CHECK(text.starts_with("VERDICT  CPU-bound in decode: the workers are the limit; reading could be 4.0 times as fast\n"
+                         "         More workers"));
   CHECK(holds(text, "throughput 500 samples/s, data wait 80.0 %\n"));
   CHECK(holds(text, " workers x4           500 100.0 %   0.0 %   0.0 %   8.00 ms   8.00 ms  decode 70.0 %, resize "));
   CHECK(holds(text, " 4 -> 5 workers                   +25.0 %  workers\n"));
@@ -103,7 +104,44 @@ TEST_CASE("charts show batches by their numbers, rings with all their slots, and
   CHECK(holds(steps, ">1000</text>"));
   CHECK(holds(steps, ">1001</text>"));
   CHECK_FALSE(holds(steps, ">1002</text>"));
-  CHECK(holds(queues, "d=\"M46.0 98.0L"));   // half way up: four of eight are ready
+  CHECK(holds(queues, "<title>batch 1002: ready batches 50.0 %</title>"));   // four of eight are ready
+  while (r.events.deliveries.size() < 20) {
+    r.events.deliveries.push_back(r.events.deliveries.back());
+    r.events.deliveries.back().at_ns += 10'000'000;
+  }
+  CHECK(holds(mr::detail::queue_chart(r), "d=\"M46.0 105.0L"));   // half way up
+}
+
+TEST_CASE("charts of one and of two points show them as columns, with their values") {
+  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  r.figures.read_ahead_bytes = 1'000'000;
+  r.figures.device_slots = 0;
+  for (std::size_t points = 1; points <= 2; ++points) {
+    CAPTURE(points);
+    r.events.deliveries.push_back({.at_ns = 5, .wait_ns = 4'000'000, .step_ns = 8'000'000U * points, .ready_slots = 1,
+                                   .read_ahead_bytes = 500'000, .number = points - 1});
+    const std::string steps = mr::detail::step_chart(r), queues = mr::detail::queue_chart(r);
+    CHECK(times_in(steps, "<rect") == 2 * points);
+    CHECK(holds(steps, "batch 0: step 8.00 ms"));
+    CHECK(holds(steps, ">12.0</text>"));
+    CHECK(holds(steps, ">20.0</text>") == (points == 2));
+    CHECK(times_in(queues, "<rect") == 2 * points);
+    CHECK(holds(queues, "batch 0: read ahead 50.0 %"));
+    CHECK(times_in(queues, ">25</text>") == points);
+    CHECK_FALSE(holds(steps + queues, "<path class=\"line"));
+    CHECK_FALSE(holds(steps + queues, ">-0</text>"));
+    r.scaling = {{1, 125, false}};
+    if (points == 2) r.scaling.push_back({2, 250, true});
+    CHECK(times_in(mr::detail::scaling_chart(r), "<rect") == points);
+    CHECK(holds(mr::detail::scaling_chart(r), ">125</text>"));
+  }
+  // Marks never run into each other, however long they are.
+  r.events.deliveries.clear();
+  for (std::uint64_t n = 0; n < 300; ++n)
+    r.events.deliveries.push_back({.step_ns = 8'000'000, .number = 1'000'000'000 + n});
+  const std::string far = mr::detail::step_chart(r);
+  CAPTURE(far.substr(0, 2'500));
+  CHECK(times_in(far, ">1000000") <= 3);
 }
 
 TEST_CASE("the largest gain stands first, and of two the firm one") {
@@ -123,8 +161,54 @@ TEST_CASE("over workers, what was measured stands in place of what was predicted
   CHECK(r.scaling[3].samples_per_s == doctest::Approx(500));
   for (std::size_t i = 0; i < 8; ++i) CHECK(r.scaling[i].measured == (i == 3));
   CHECK(times_in(mr::detail::scaling_chart(r), "measured") == 1);
+  // As many as there are cores; what lies beyond is not known.
+  mr::flow_figures f = figures_of({.work_s = 40});
+  f.usable_cores = 6;
+  CHECK(mr::report_of(f).scaling.size() == 6);
+  // On crowded cores others get their share: here twelve threads that have half a core each.
+  f.stages[1].cpu_ns = in_ns(20);
+  f.stages[1].run_delay_ns = in_ns(20);
+  const mr::run_report crowded = mr::report_of(f);
+  CHECK(crowded.scaling[4].samples_per_s == doctest::Approx(500 * 5.0 / 4 * 12 / 13));
+  CHECK(crowded.gains[0].change == "decode at half the cost");
+  f.throttled_ns = in_ns(10);
+  CHECK(mr::report_of(f).scaling[5].samples_per_s == doctest::Approx(500));
   CHECK(r.scaling[0].samples_per_s == doctest::Approx(125).epsilon(0.03));
   CHECK(r.scaling[7].samples_per_s == doctest::Approx(1'000).epsilon(0.05));
+}
+
+TEST_CASE("text, page and JSON say what ran, how it was started, where and when") {
+  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  CHECK(holds(mr::text_report(r), "\nrun        millrace run\n"));
+  CHECK(holds(mr::json_report(r), R"("date":null,"command":null,"machine":null)"));
+  CHECK_FALSE(holds(mr::html_report(r), "class=\"origin\""));
+  r.title = "train";
+  r.origin = {.program = "train", .date = "2026-11-23 08:36:04 UTC", .command = "./train --data 's-{0..7}.tar' '<a>'",
+              .machine = "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"};
+  r.figures.usable_cores = 2;
+  const std::string text = mr::text_report(r), page = mr::html_report(r);
+  CAPTURE(text);
+  CHECK(holds(text, "\nrun        train, 2026-11-23 08:36:04 UTC\ncommand    ./train --data 's-{0..7}.tar' '<a>'\n"
+                    "machine    AMD EPYC, 6.3 GB, Linux 6.1.0 on node7; 2 usable cores, not throttled; "));
+  CHECK(holds(mr::json_report(r), R"({"title":"train","date":"2026-11-23 08:36:04 UTC",)"
+                                  R"("command":"./train --data 's-{0..7}.tar' '<a>'","machine":"AMD EPYC, )"));
+  CHECK(holds(page, "<title>train, 2026-11-23 08:36:04 UTC</title>"));
+  CHECK(holds(page, "<h1>train</h1>\n<p class=\"origin\">2026-11-23 08:36:04 UTC</p>\n"));
+  CHECK(holds(page, "<code>./train --data 's-{0..7}.tar' '&lt;a&gt;'</code>"));
+  CHECK(times_in(page, "node7") == 2);   // at the top, and with what it gave to the run
+
+  const mr::run_origin here = mr::run_origin::now();
+  CHECK(here.date.size() == std::string_view("2026-11-23 08:36:04 UTC").size());
+  CHECK(here.date.ends_with(" UTC"));
+#if defined(__linux__)
+  CHECK(here.program.find('/') == std::string::npos);
+  CHECK_FALSE(here.program.empty());
+  CHECK(holds(here.command, here.program));
+  CHECK(holds(here.machine, ", Linux "));
+#endif
+  using namespace std::string_view_literals;
+  CHECK(mr::detail::command_of("./a\0--b=c d\0\0x\n\0"sv) == "./a '--b=c d' '' 'x\\x0a'");
+  CHECK(mr::detail::command_of(std::string(3'000, 'x')) == std::string(2'000, 'x') + " ...");
 }
 
 TEST_CASE("nothing measured makes a report too") {

@@ -1,7 +1,7 @@
 #include "hand_made_figures.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/report/knobs.hpp>
+#include <millrace/report/what_if.hpp>
 
 #include <doctest/doctest.h>
 
@@ -23,10 +23,19 @@ const mr::knob_gain& gain_of(const std::vector<mr::knob_gain>& all, mr::knob wha
 }  // namespace
 
 TEST_CASE("the busiest stage is the verdict, with the margin to the next") {
-  CHECK(mr::judge(figures_of({.step_s = 10})).sentence() == "Consumer-bound: 4.00x below the next limit (read)");
-  CHECK(mr::judge(figures_of({.copy_s = 10})).sentence() == "Transfer-bound: 4.00x below the next limit (read)");
+  const auto sentence = [](const mr::flow_figures& f) { return mr::judge(f).sentence(); };
+  CHECK(sentence(figures_of({.step_s = 10})) ==
+        "Consumer-bound: your step is the limit; loading could be 4.0 times as fast");
+  CHECK(sentence(figures_of({.work_s = 4, .step_s = 68.7})) ==
+        "Consumer-bound: your step is the limit; loading could be 27 times as fast");
+  CHECK(sentence(figures_of({.copy_s = 10})) ==
+        "Transfer-bound: the copy to the device is the limit; reading could be 4.0 times as fast");
+  CHECK(sentence(figures_of({.read_s = 20})) ==
+        "I/O-bound: reading is the limit; the workers could be 5.0 times as fast");
+  CHECK(sentence(figures_of({.read_s = 2, .unpack_s = 18, .step_s = 4})) ==
+        "CPU-bound in unpack: unpacking is the limit; your step could be 2.5 times as fast");
   const mr::verdict cpu = mr::judge(figures_of({.work_s = 40}));
-  CHECK(cpu.sentence() == "CPU-bound in decode: 4.00x below the next limit (read)");
+  CHECK(cpu.sentence() == "CPU-bound in decode: the workers are the limit; reading could be 4.0 times as fast");
   CHECK(cpu.agree);
   CHECK(cpu.samples_per_s == doctest::Approx(500));
   CHECK(cpu.saturation == doctest::Approx(1));
@@ -45,6 +54,7 @@ TEST_CASE("the costliest part of a fused stage is named") {
 TEST_CASE("two limits within 10 % are balanced, whichever two") {
   const mr::verdict v = mr::judge(figures_of({.work_s = 38, .step_s = 10}));
   CHECK(v.what == bound_by::balanced);
+  CHECK(v.sentence() == "Balanced: your step and the workers are within 10 % of each other");
   CHECK(v.where == "step");
   CHECK(v.next == "workers");
   CHECK(mr::judge(figures_of({.work_s = 35, .step_s = 10})).what == bound_by::consumer);
@@ -86,13 +96,14 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbours; worke
   work.cpu_ns = in_ns(24);
   CHECK(mr::judge(f).what == bound_by::cpu);
   CHECK(mr::judge(f).cause == bound_cause::waits);
-  f.run_delay_ns = in_ns(15);
+  work.run_delay_ns = in_ns(15);
   CHECK(mr::judge(f).what == bound_by::cpu_starved);
   CHECK(mr::judge(f).cause == bound_cause::neighbours);
   f.throttled_ns = in_ns(5);
   CHECK(mr::judge(f).cause == bound_cause::quota);
   // More workers bring nothing then.
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
+  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "the quota does not give them time");
   // Only where the workers are what limits the run.
   f = figures_of({.work_s = 8, .step_s = 10});
   stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(4);
@@ -102,10 +113,105 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbours; worke
   for (const double step_s : {9.3, 9.9}) {
     f = figures_of({.work_s = 40, .step_s = step_s});
     stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(20);
-    f.run_delay_ns = in_ns(30);
+    stage_of(f, mr::stage_kind::work).run_delay_ns = in_ns(20);
     CHECK(mr::judge(f).margin < 1.10);
     CHECK(mr::judge(f).what == (step_s < 9.5 ? bound_by::cpu_starved : bound_by::balanced));
   }
+}
+
+TEST_CASE("what threads beside the workers waited for a core says nothing of the workers") {
+  // One worker that waits for something else, beside four readers that burn two cores.
+  mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
+  mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
+  stage_of(f, mr::stage_kind::read).seats = 4;
+  work.seats = 1;
+  work.cpu_ns = in_ns(0.2);
+  work.run_delay_ns = in_ns(0.5);
+  f.usable_cores = 2;
+  f.process_cpu_ns = in_ns(20);
+  f.run_delay_ns = in_ns(21);
+  CHECK(mr::judge(f).what == bound_by::cpu);
+  CHECK(mr::judge(f).cause == bound_cause::waits);
+  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(1));
+}
+
+TEST_CASE("workers whose cores the process's other threads have are starved by no neighbours; more take a share") {
+  // One worker and four readers that burn: each of the five has two fifths of a core.
+  mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
+  mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
+  stage_of(f, mr::stage_kind::read).seats = 4;
+  work.seats = 1;
+  work.cpu_ns = in_ns(4);
+  work.run_delay_ns = in_ns(6);
+  f.usable_cores = 2;
+  f.process_cpu_ns = in_ns(20);
+  f.run_delay_ns = in_ns(30);
+  CHECK(mr::judge(f).sentence().starts_with("CPU-starved in decode (own threads)"));
+  CHECK(mr::judge(f).advice.starts_with("The process has more to run than there are cores"));
+  const auto gains = mr::gains_of(f);
+  CHECK(gain_of(gains, mr::knob::workers).gain == doctest::Approx(2 * 5.0 / 6 - 1));   // two sixths each, then
+  CHECK(gain_of(gains, mr::knob::workers).settings.workers == 2);
+  // The same share, but two threads of others have the rest, and none of the process's own waits besides.
+  f.process_cpu_ns = in_ns(6.7);
+  f.run_delay_ns = in_ns(6);
+  CHECK(mr::judge(f).cause == bound_cause::neighbours);
+  // More workers than cores are their own crowd.
+  work.seats = 8;
+  work.busy_ns = in_ns(80);
+  work.cpu_ns = in_ns(19.8);
+  work.run_delay_ns = in_ns(60);
+  f.process_cpu_ns = in_ns(20);
+  f.run_delay_ns = in_ns(61);
+  CHECK(mr::judge(f).cause == bound_cause::own_threads);
+  CHECK(mr::judge(f).advice == "There are more workers than cores: use 2 of them at most, or more cores");
+  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
+}
+
+TEST_CASE("readers that read ahead of later shards are no speed of the one that all wait for") {
+  // Four readers, busy all the time: one of them at the shard whose turn it is, all of whose samples go on, at once.
+  mr::flow_figures f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
+  mr::stage_figures& read = stage_of(f, mr::stage_kind::read);
+  read.seats = 4;
+  read.items = 4 * f.samples;
+  f.in_turn_ns = in_ns(10);
+  f.in_turn_samples = f.passed_on_samples = f.samples;
+  const mr::verdict v = mr::judge(f);
+  CHECK(v.what == bound_by::io);
+  CHECK(v.cause == bound_cause::one_shard);
+  CHECK(v.agree);
+  CHECK(v.limits.lowest().samples_per_s == doctest::Approx(500));
+  CHECK(v.margin == doctest::Approx(10 / 2.2));
+  const auto gains = mr::gains_of(f);
+  CHECK(gain_of(gains, mr::knob::io_threads).gain == doctest::Approx(0));
+  CHECK_FALSE(gain_of(gains, mr::knob::io_threads).at_most);
+  CHECK(gain_of(gains, mr::knob::storage_speed).gain == doctest::Approx(1));
+  CHECK(mr::what_if(f, {.io_threads = 8}).gain == doctest::Approx(0).epsilon(0.05));
+  // The others wait for room instead.
+  read.busy_ns = in_ns(10);
+  read.blocked_ns = in_ns(30);
+  read.items = f.samples;
+  f.reads_at_once = {};
+  f.reads_at_once.add(1, {.ns = in_ns(10), .reads = 5'000, .read_ns = in_ns(10), .bytes = 500'000'000});
+  CHECK(mr::judge(f).cause == bound_cause::one_shard);
+  CHECK(mr::judge(f).limits.lowest().samples_per_s == doctest::Approx(500));
+  CHECK(gain_of(mr::gains_of(f), mr::knob::io_threads).gain == doctest::Approx(0));
+  // A quarter of the samples came so, the rest had been read ahead: the readers help each other.
+  f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
+  stage_of(f, mr::stage_kind::read).seats = 4;
+  f.passed_on_samples = f.samples;
+  f.in_turn_ns = in_ns(10);
+  f.in_turn_samples = f.samples / 4;
+  CHECK(mr::judge(f).cause != bound_cause::one_shard);
+  CHECK(gain_of(mr::gains_of(f), mr::knob::io_threads).gain > 0.5);
+  // Most of that one thread's time is decompression.
+  f = figures_of({.read_s = 8, .unpack_s = 32, .work_s = 8, .step_s = 2.2});
+  stage_of(f, mr::stage_kind::read).seats = stage_of(f, mr::stage_kind::unpack).seats = 4;
+  stage_of(f, mr::stage_kind::read).items = 4 * f.samples;
+  f.in_turn_ns = in_ns(10);
+  f.in_turn_samples = f.passed_on_samples = f.samples;
+  CHECK(mr::judge(f).what == bound_by::cpu);
+  CHECK(mr::judge(f).sentence().starts_with("CPU-bound in unpack (one shard at a time)"));
+  CHECK(mr::judge(f).advice.starts_with("One shard after the other"));
 }
 
 TEST_CASE("too little measured gives no verdict, and says so") {
@@ -252,6 +358,7 @@ TEST_CASE("figures read well") {
   CHECK(bytes_text(6.79e8) == "679 MB");
   CHECK(percent(0.384) == "38.4 %");
   CHECK(gain_text(-0.067) == "-6.7 %");
-  CHECK(times(1.63) == "1.63x");
-  CHECK(times(std::numeric_limits<double>::infinity()) == "over 100x");
+  CHECK(times_as_fast(6.87) == "6.9 times as fast");
+  CHECK(times_as_fast(12.5) == "12 times as fast");
+  CHECK(times_as_fast(std::numeric_limits<double>::infinity()) == "over 100 times as fast");
 }

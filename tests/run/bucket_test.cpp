@@ -48,7 +48,7 @@ struct settings {
 auto flow_of(const settings& s) {
   return mr::from(numbers_in_parts{s.parts}, {.seed = 4}) | mr::shuffle({.window = 7}) | mr::map(prepare) |
          mr::bucket<&sentence::words>(s.buckets) |
-         mr::batch<&sentence::words, &sentence::number, &sentence::sound>({.size = s.size}) |
+         mr::batch<&sentence::words, &sentence::number, &sentence::sound>({.size = s.size, .keys = true}) |
          mr::prefetch({.batches = 2}) | mr::to_device({.device = s.device});
 }
 
@@ -63,6 +63,13 @@ struct trace {
 template <class View>
 std::uint64_t digest_of(const View& view) {
   return mr::digest_bytes(std::as_bytes(view.host()));
+}
+
+/// What keys call a number: its part, and where it is in that.
+std::string name_of(const settings& s, std::int64_t number) {
+  std::size_t part = 0;
+  while (number >= s.parts[part]) number -= s.parts[part++];
+  return (s.parts.size() > 1 ? std::to_string(part) + ":" : "") + std::to_string(number);
 }
 
 /// Looks at every element of every batch, and keeps the numbers of the samples.
@@ -80,6 +87,7 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
     std::size_t most_words = 0;
     for (std::size_t i = 0; i < b.size(); ++i) {
       const std::int64_t number = numbers.host()[i];
+      REQUIRE(b.keys()[i] == name_of(s, number));
       auto row = words_of(number);
       most_words = std::max(most_words, row.size());
       REQUIRE(words.lengths.host()[i] == static_cast<std::int32_t>(row.size()));
@@ -99,6 +107,8 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
     REQUIRE(t.positions.back().size() < 300);
     t.epochs.push_back(b.epoch());
     t.steps.push_back(b.step());
+    if (options.ranks.world_size == 1) CHECK(b.global_size() == b.size());
+    else CHECK_THROWS_WITH_AS(b.global_size(), doctest::Contains("Add up size() over the ranks"), mr::setup_error);
     if (t.batches.size() == most) break;
   }
   for (const auto& stage : session.figures().stages)

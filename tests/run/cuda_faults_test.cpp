@@ -1,6 +1,7 @@
 // Sessions on the fake CUDA runtime: no wait, no late allocation, nothing leaked, in many orders of the device's work;
 // and refusals at any call. What can be said of a real GPU too stands in tests/cuda.
 #include "../fake_cuda/fake_cuda.hpp"
+#include "../said_on_stderr.hpp"
 #include "quiet_sessions.hpp"
 
 #include <millrace/device/best_device.hpp>
@@ -225,7 +226,7 @@ TEST_CASE("a device that breaks down in the middle is the error of a batch, and 
             if (b.step() == static_cast<std::uint64_t>(batch)) fake_cuda::break_device(cudaErrorIllegalAddress);
           },
           doctest::Contains("cudaErrorIllegalAddress"), mr::io_error);
-      CHECK_THROWS_AS(run.next(), mr::io_error);
+      CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("cudaErrorIllegalAddress"), mr::setup_error);
     }
     CHECK(delivered < 1'000);
     CHECK(fake_cuda::live() == fake_cuda::handles{});
@@ -257,28 +258,15 @@ TEST_CASE("without a GPU, with an old driver or with none the best device is the
 }
 
 TEST_CASE("a GPU that cannot be used is not passed over in silence; where there is no driver nothing is said") {
-  const auto said = [](const auto& act) {
-    std::FILE* const kept = std::tmpfile();
-    const int before = dup(STDERR_FILENO);
-    dup2(fileno(kept), STDERR_FILENO);
-    act();
-    dup2(before, STDERR_FILENO);
-    close(before);
-    std::rewind(kept);
-    std::string text(1'000, '\0');
-    text.resize(std::fread(text.data(), 1, text.size(), kept));
-    std::fclose(kept);
-    return text;
-  };
   for (const cudaError_t why : {cudaErrorInitializationError, cudaErrorUnknown, cudaErrorInsufficientDriver}) {
     fake_cuda::reset();
     fake_cuda::fail("cudaGetDeviceCount", 1, why);
-    const std::string text = said([] { CHECK(mr::best_device().name() == "host"); });
+    const std::string text = said_on_stderr([] { CHECK(mr::best_device().name() == "host"); });
     CHECK(text.find("no GPU is used: " + std::string(cudaGetErrorName(why))) != std::string::npos);
   }
   for (const fake_cuda::options& w : {fake_cuda::options{.devices = 0}, fake_cuda::options{.driver_version = 0}}) {
     fake_cuda::reset(w);
-    CHECK(said([] { CHECK(mr::best_device().name() == "host"); }) == "");
+    CHECK(said_on_stderr([] { CHECK(mr::best_device().name() == "host"); }) == "");
   }
 }
 

@@ -221,7 +221,7 @@ TEST_CASE("a rank without a row in the first batch after a resume has it all the
 TEST_CASE("fewer samples than ranks") {
   const temporary_folder folder;
   mr::shard_writer shard({.pattern = folder / "few-%d.tar"});
-  for (const char* label : {"0", "1"}) shard.write(label, {{"cls", label}});
+  for (const std::string label : {"0", "1"}) shard.write("k" + label, {{"cls", label}});
   shard.close();
   const run_options o{.window = 1, .global_batch = 8, .drop_last = false};
   const delivered whole = run(folder.path(), o);
@@ -266,7 +266,7 @@ TEST_CASE("another payload, with everything else the same, is another digest") {
     shard.write("a", {{"cls", "1"}});
     shard.write("b", {{"cls", payload_of_b}});
     shard.close();
-    return run(folder.path(), {.epochs = 1, .global_batch = 2}).stats.digest;
+    return run(folder.path(), {.epochs = 1, .global_batch = 2, .keys = false}).stats.digest;
   };
   CHECK(digest_of("2") == digest_of("2"));
   CHECK(digest_of("2") != digest_of("3"));

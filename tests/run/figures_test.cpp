@@ -23,49 +23,61 @@ struct row {
 
 using microseconds = std::chrono::microseconds;
 
-/// Numbers whose reads take a while.
+/// Numbers whose reads take a while, asleep or on a core.
 struct slow_numbers {
   using item = std::int32_t;
   microseconds read_time{0};
+  std::int32_t part_size = 200;
+  bool burns = false;
 
   struct reader {
     std::int32_t at, end;
     microseconds read_time;
+    bool burns;
     std::optional<item> next() {
-      if (read_time.count() > 0) std::this_thread::sleep_for(read_time);
+      const auto until = std::chrono::steady_clock::now() + read_time;
+      if (burns)
+        while (std::chrono::steady_clock::now() < until) continue;
+      else if (read_time.count() > 0)
+        std::this_thread::sleep_until(until);
       return at < end ? std::optional(at++) : std::nullopt;
     }
   };
   std::size_t parts() const { return 4; }
   reader open(std::size_t part, std::uint64_t) const {
-    const auto first = static_cast<std::int32_t>(200 * part);
-    return {first, first + 200, read_time};
+    const auto first = part_size * static_cast<std::int32_t>(part);
+    return {first, first + part_size, read_time, burns};
   }
 };
 
 struct slow {
   microseconds read{0}, work{0}, step{0};
   std::uint64_t epochs = 1;
+  std::int32_t part_size = 200;
+  unsigned io_threads = 2;
+  bool readers_burn = false;
 };
 
 /// 800 samples in batches of 16, with two workers and two I/O threads.
 auto slow_session(const slow& s, const mr::device& device = mr::host_device(), mr::session_options options = {}) {
-  auto flow = mr::from(slow_numbers{s.read}) | mr::map([work = s.work](std::int32_t n) {
+  auto flow = mr::from(slow_numbers{s.read, s.part_size, s.readers_burn}) | mr::map([work = s.work](std::int32_t n) {
                 if (work.count() > 0) std::this_thread::sleep_for(work);
                 return row{n};
               }) |
               mr::batch<&row::label>({.size = 16}) | mr::to_device({.device = device});
   if (options.threads == mr::automatic) options.threads = 2;
-  if (!options.tuning) options.io_threads = 2;
+  if (!options.tuning) options.io_threads = s.io_threads;
   options.epochs = s.epochs;
   options.announce = false;
   return mr::session{std::move(flow), options};
 }
 
-mr::flow_figures figures_of(const slow& s) {
-  auto run = slow_session(s);
-  for (auto& b : run)
-    if (b && s.step.count() > 0) std::this_thread::sleep_for(s.step);
+mr::flow_figures figures_of(const slow& s, std::uint64_t batches = 1'000, mr::session_options options = {}) {
+  auto run = slow_session(s, mr::host_device(), options);
+  for (auto& b : run) {
+    if (s.step.count() > 0) std::this_thread::sleep_for(s.step);
+    if (b.step() + 1 == batches) break;
+  }
   return run.figures_after_warm_up();
 }
 
@@ -112,6 +124,47 @@ TEST_CASE("a real run's figures name the stage that sleeps longest") {
     CHECK(f.queues.at(0).mean > 1);
     check_sums(f);
   }
+}
+
+TEST_CASE("one long part, read by one of four readers, is what limits: not the four, and more of them bring nothing") {
+  // Four readers would have a batch every 4 ms, about as often as the step wants one; the one that reads what is next
+  // has one every 16 ms, while the others read what comes long after.
+  mr::flow_figures f = figures_of({.read = microseconds(1'000), .step = microseconds(3'800), .part_size = 4'000,
+                                   .io_threads = 4}, 36);
+  const mr::verdict v = mr::judge(f);
+  CAPTURE(v.sentence());
+  CHECK(v.what == mr::bound_by::io);
+  CHECK(v.cause == mr::bound_cause::one_shard);
+  CHECK(f.in_turn_samples > f.samples * 9 / 10);
+  CHECK(v.limits.lowest().samples_per_s == doctest::Approx(v.samples_per_s).epsilon(0.2));
+  for (const mr::knob_gain& k : mr::report_of(f).gains)
+    if (k.what == mr::knob::io_threads) CHECK(k.gain < 0.01);
+  // Parts that are read in no time beside each other: then all four are its speed.
+  f = figures_of({.read = microseconds(1'000), .epochs = 6, .part_size = 20, .io_threads = 4});
+  CHECK(mr::judge(f).cause != mr::bound_cause::one_shard);
+}
+
+TEST_CASE("a worker that waits is not starved because readers that burn are") {
+  // Long, for on a crowded machine who has slept waits some milliseconds for a core, too.
+  const slow s{.read = microseconds(300), .work = microseconds(20'000), .part_size = 20'000,
+               .io_threads = 4, .readers_burn = true};
+  mr::flow_figures f = figures_of(s, 7, {.threads = 1});
+  const mr::stage_figures& work = *f.find(mr::stage_kind::work);
+  CAPTURE(work.busy_ns);
+  CAPTURE(work.run_delay_ns);
+  CHECK(f.process_cpu_ns > work.cpu_ns);
+  const double asleep_ns = static_cast<double>(work.busy_ns - work.run_delay_ns) / static_cast<double>(work.items);
+  CHECK(1e-6 * asleep_ns == doctest::Approx(20).epsilon(0.4));
+  f.usable_cores = 64;   // as many as there are here, there is room for a worker
+  const mr::verdict v = mr::judge(f);
+  CAPTURE(v.sentence());
+  if (work.run_delay_ns >= work.busy_ns / 3) {
+    MESSAGE("this machine is crowded: the worker waits longer for a core than for what it waits for");
+    return;
+  }
+  CHECK(v.cause == mr::bound_cause::waits);
+  CHECK(mr::gains_of(f)[0].what == mr::knob::workers);
+  CHECK(mr::gains_of(f)[0].gain > 0.3);
 }
 
 TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes back") {

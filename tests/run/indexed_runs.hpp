@@ -53,6 +53,7 @@ struct run_options {
   std::size_t global_batch = 24;
   bool drop_last = true;
   bool copying = false;
+  bool keys = true;
   std::uint64_t most_batches = ~std::uint64_t{0};
   std::shared_ptr<const millrace::tuning_rule> tuning{};
 };
@@ -77,7 +78,7 @@ template <class Source>
 auto flow_of(Source source, const run_options& o) {
   return std::move(source) | millrace::shuffle({.window = o.window}) | millrace::map(prepare) |
          millrace::batch<&example::label, &example::drawn>(
-             {.size = o.global_batch / o.ranks.world_size, .drop_last = o.drop_last}) |
+             {.size = o.global_batch / o.ranks.world_size, .drop_last = o.drop_last, .keys = o.keys}) |
          millrace::to_device({.device = o.copying ? millrace::copying_device() : millrace::host_device()});
 }
 inline auto flow(const std::string& pattern, const run_options& o) {
@@ -95,7 +96,11 @@ inline delivered run(const std::string& pattern, const run_options& o) {
   for (auto& b : session) {
     auto [labels, drawn] = b.columns();
     auto& rows = d.batches.emplace_back();
-    for (std::size_t i = 0; i < b.size(); ++i) rows.emplace_back(labels.host()[i], drawn.host()[i]);
+    for (std::size_t i = 0; i < b.size(); ++i) rows.emplace_back(labels[i], drawn[i]);
+    if (o.keys) {
+      CHECK(b.keys().size() == b.size());
+      for (std::size_t i = 0; i < b.size(); ++i) REQUIRE(b.keys()[i] == "k" + std::to_string(labels[i]));
+    }
     d.positions.push_back(millrace::to_text(b.position()));
     d.steps.push_back(b.step());
     d.epochs.push_back(b.epoch());

@@ -1,54 +1,20 @@
-// Several ranks over a source without an index: one order of all of them together, and resume points that any number of
-// ranks may use.
-#include "replay_flows.hpp"
+// Lanes of a source without an index, on one rank and on several: passes are exact within each rank, and resume points
+// are of one number of ranks.
+#include "lane_flows.hpp"
 
 #include <millrace/stages/expand.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
-#include <tuple>
+#include <set>
+#include <span>
 
 namespace mr = millrace;
+using namespace lane_flows;
 
 namespace {
-
-constexpr std::size_t global_batch = 24;
-using rows = std::vector<std::pair<std::int64_t, double>>;
-
-/// 26 parts; by 48 lanes as asked for, 24 are used.
-const numbers_in_parts many_parts{{9, 4, 13, 0, 7, 7, 1, 20, 3, 8, 8, 5, 6, 2, 11, 9, 4, 4, 0, 16, 3, 7, 12, 5, 6, 10}};
-
-template <class Source>
-auto flow(const Source& source, std::size_t ranks, std::size_t window = 60, std::uint64_t seed = 7) {
-  return mr::from(source, {.seed = seed}) | mr::shuffle({.window = window}) | mr::map(with_draw) |
-         mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = global_batch / ranks});
-}
-
-mr::session_options in_epochs(int threads, std::uint64_t epochs, std::uint64_t epoch_batches) {
-  mr::session_options options = quiet(threads, epochs);
-  options.epoch_batches = epoch_batches;
-  return options;
-}
-
-/// The batches of all ranks together in the order of positions, and the text behind the last one.
-template <class Source>
-std::pair<std::vector<rows>, std::string> run_all_ranks(const Source& source, mr::session_options options,
-                                                        std::size_t world_size, std::size_t window = 60,
-                                                        std::size_t most_batches = ~std::size_t{0}) {
-  std::vector<rows> all;
-  std::string text;
-  for (std::size_t r = 0; r < world_size; ++r) {
-    options.ranks = {.rank = r, .world_size = world_size};
-    const replay_trace t = run_flow(flow(source, world_size, window), options, most_batches);
-    all.resize(t.batches.size(), rows(global_batch));
-    for (std::size_t b = 0; b < t.batches.size(); ++b)
-      for (std::size_t i = 0; i < global_batch / world_size; ++i) all[b][i * world_size + r] = t.batches[b][i];
-    REQUIRE((text.empty() || text == t.positions.back()));   // every rank has the same one
-    text = t.positions.back();
-  }
-  return {all, text};
-}
 
 /// Counts how often a part is opened.
 struct counting : numbers_in_parts {
@@ -60,53 +26,31 @@ struct counting : numbers_in_parts {
   }
 };
 
-/// 0 to 3 rows of each number.
-struct copies_of {
-  using output = int;
-  std::size_t max_outputs(int n) const { return static_cast<std::size_t>(n % 4); }
-  void push(int n, auto& emit) const {
-    for (int i = 0; i < n % 4; ++i) emit(1'000 * n + i);
-  }
-};
-
-/// The same by sorting: each lane's samples of many passes by their keys; then a row of each lane in turn.
-std::vector<rows> reference(std::size_t lanes, std::size_t window, std::size_t batches) {
-  using keyed = std::tuple<std::uint64_t, std::uint64_t, std::pair<std::int64_t, double>>;
-  std::vector<std::vector<keyed>> sorted(lanes);
-  for (std::size_t l = 0; l < lanes; ++l) {
-    const mr::plan plan({.seed = 7, .parts = many_parts.parts(), .shuffled = true,
-                         .window = std::max<std::size_t>(1, window / lanes), .lane = l, .lanes = lanes});
-    for (std::uint64_t pass = 0; pass < 60; ++pass)
-      for (const std::size_t part : plan.parts_of(pass)) {
-        auto reader = many_parts.open(part, pass);
-        std::uint64_t index = 0;
-        while (const auto n = reader.next()) {
-          mr::draw random({.seed = 7, .epoch = pass, .sample = mr::sample_id(part, index++), .stage = 0});
-          const std::uint64_t place = sorted[l].size();
-          const std::uint64_t key = plan.jitters() ? plan.jitter_key(pass, place) : place << 16;
-          sorted[l].push_back({key, place, {*n, random.uniform()}});
-        }
-      }
-    std::sort(sorted[l].begin(), sorted[l].end());
-  }
-  std::vector<rows> all(batches);
-  for (std::uint64_t p = 0; p < batches * global_batch; ++p)
-    all[p / global_batch].push_back(std::get<2>(sorted[p % lanes].at(p / lanes)));
+template <class Of>
+rows joined(const Of& batches) {
+  rows all;
+  for (const auto& batch : batches) all.insert(all.end(), batch.begin(), batch.end());
   return all;
+}
+template <class Range>
+std::set<std::int64_t> numbers_of(const Range& range) {
+  std::set<std::int64_t> found;
+  for (const auto& [number, drawn] : range) found.insert(number);
+  return found;
 }
 
 }  // namespace
 
 TEST_CASE("order and draws are those of the lanes, for every number of workers, I/O threads and ranks") {
   for (const std::size_t window : {1, 60, 600}) {
-    const auto expected = reference(24, window, 30);
-    for (const std::size_t ranks : {1, 2, 3, 4, 6, 8, 12, 24}) {
+    for (const std::size_t ranks : worlds) {
       CAPTURE(window);
       CAPTURE(ranks);
       auto options = in_epochs(static_cast<int>(ranks % 5), 3, 10);
       options.io_threads = 1 + static_cast<unsigned>(ranks % 4);
-      CHECK(run_all_ranks(many_parts, options, ranks, window).first == expected);
+      CHECK(run_all_ranks(many_parts, options, ranks, window).first == reference(ranks, window, 30));
     }
+    const auto expected = reference(1, window, 30);
     for (const int threads : {0, 1, 2, 4})
       for (const std::size_t read_ahead : {std::size_t{1}, std::size_t{400}, std::size_t{0}}) {
         auto options = in_epochs(threads, 3, 10);
@@ -116,32 +60,149 @@ TEST_CASE("order and draws are those of the lanes, for every number of workers, 
   }
 }
 
-TEST_CASE("resumed behind any batch, by another number of ranks, the rest is what it would have been") {
-  const auto whole = run_all_ranks(many_parts, in_epochs(0, 3, 10), 1).first;
-  const std::size_t worlds[] = {1, 2, 3, 4, 6, 8, 12, 24};
-  for (std::size_t cut = 1; cut < whole.size(); cut += stride(5)) {
-    CAPTURE(cut);
-    auto options = in_epochs(static_cast<int>(cut % 3), 3, 10);
-    options.resume = run_all_ranks(many_parts, options, worlds[cut % 8], 60, cut).second;
-    CHECK(options.resume.size() < 300);
-    const auto rest = run_all_ranks(many_parts, options, worlds[cut * 3 % 8]).first;
-    REQUIRE(rest == std::vector<rows>(whole.begin() + static_cast<std::ptrdiff_t>(cut), whole.end()));
+TEST_CASE("one rank: every pass holds every sample once, and no batch one twice but where a pass ends in it") {
+  for (const std::size_t window : {1, 60, 5'000}) {
+    auto options = in_epochs(2, 3, 248);   // of 12: 24 samples less than three passes
+    const auto batches = run_flow(mr::from(uneven_parts, {.seed = 7}) | mr::shuffle({.window = window}) |
+                                      mr::map(with_draw) |
+                                      mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 12}),
+                                  options).batches;
+    const rows all = joined(batches);
+    REQUIRE(all.size() == 8'928);
+    for (std::size_t pass = 0; pass < 3; ++pass) {
+      const std::size_t length = std::min<std::size_t>(3'000, all.size() - 3'000 * pass);
+      CHECK(numbers_of(std::span(all).subspan(3'000 * pass, length)).size() == length);
+    }
+    for (std::size_t b = 0; b < batches.size(); ++b)
+      if (b % 250 != 249) CHECK(numbers_of(batches[b]).size() == 12);
+    CHECK(std::set(all.begin(), all.end()).size() == all.size());   // each pass draws anew
   }
 }
 
-TEST_CASE("resumed again and again, with other ranks and workers each time") {
-  const auto whole = run_all_ranks(many_parts, in_epochs(0, 3, 10), 1).first;
-  std::vector<rows> pieced;
-  const std::size_t worlds[] = {4, 1, 12, 3, 2, 8};
-  auto options = in_epochs(0, 3, 10);
-  for (std::size_t turn = 0; pieced.size() < whole.size(); ++turn) {
-    options.threads = static_cast<int>(turn % 4);
-    const auto [some, text] = run_all_ranks(many_parts, options, worlds[turn % 6], 60, 1 + turn % 5);
-    pieced.insert(pieced.end(), some.begin(), some.end());
-    options.resume = text;
+TEST_CASE("several ranks: pass k of all of them holds every sample once, and how far they drift apart is bounded") {
+  for (const std::size_t world_size : {2, 4, 8}) {
+    constexpr std::size_t batches = 4'000;   // 32 passes
+    std::vector<std::size_t> passes(world_size);
+    std::map<std::int64_t, std::size_t> times;
+    std::vector<std::set<std::int64_t>> seen(200);
+    std::vector<std::size_t> counts(200);
+    for (std::size_t r = 0; r < world_size; ++r) {
+      auto options = in_epochs(2, 1, batches);
+      options.ranks = {.rank = r, .world_size = world_size};
+      mr::session session{flow(uneven_parts, world_size), options};
+      CHECK(session.description().find("8 lanes, " + options.ranks.describe() + ", whose passes drift apart") !=
+            std::string::npos);
+      const auto mine = reference_passes(uneven_parts, options.ranks, 8, 60, 200);
+      std::size_t in_pass = 0;
+      for (auto& b : session)
+        for (const std::int64_t number : b.get<&numbered_row::number>().host()) {
+          for (; in_pass == mine[passes[r]].size(); in_pass = 0) ++passes[r];
+          REQUIRE(number == mine[passes[r]][in_pass++].first);
+          seen[passes[r]].insert(number);
+          ++counts[passes[r]];
+          ++times[number];
+        }
+    }
+    const auto [least, most] = std::minmax_element(passes.begin(), passes.end());
+    for (std::size_t pass = 0; pass < *least; ++pass) {
+      CHECK(counts[pass] == 3'000);
+      CHECK(seen[pass].size() == 3'000);
+    }
+    // Whoever is behind gives its share of each pass later than the others do, never another number of times.
+    for (const auto& [number, count] : times) {
+      CHECK(count >= *least);
+      CHECK(count <= *most + 1);
+    }
+    MESSAGE(world_size << " ranks after " << batches * global_batch << " samples of 3,000: passes " << *least << " to "
+                       << *most);
+    CHECK(*most > *least);
   }
-  CHECK(pieced == whole);
-  CHECK_THROWS_WITH_AS(run_all_ranks(many_parts, options, 2), doctest::Contains("the run is over"), mr::setup_error);
+}
+
+TEST_CASE("shards of one size, as many as the lanes or twice: the order of all ranks together is that of one") {
+  const numbers_in_parts even{std::vector<int>(24, 9)};
+  const auto whole = run_all_ranks(even, in_epochs(1, 3, 10), 1).first;
+  for (const std::size_t ranks : worlds) CHECK(run_all_ranks(even, in_epochs(1, 3, 10), ranks).first == whole);
+}
+
+TEST_CASE("resumed behind any batch, every number of ranks goes on as it would have") {
+  for (const std::size_t world_size : worlds) {
+    const auto whole = run_all_ranks(many_parts, in_epochs(0, 3, 10), world_size).first;
+    for (std::size_t cut = 1 + world_size % 3; cut < whole.size(); cut += stride(5)) {
+      CAPTURE(world_size);
+      CAPTURE(cut);
+      auto options = in_epochs(static_cast<int>(cut % 3), 3, 10);
+      options.resume = run_all_ranks(many_parts, options, world_size, 60, cut).second;
+      CHECK(options.resume.size() < 300);
+      const auto rest = run_all_ranks(many_parts, options, world_size).first;
+      REQUIRE(rest == std::vector<rows>(whole.begin() + static_cast<std::ptrdiff_t>(cut), whole.end()));
+      if (world_size == 24) continue;
+      CHECK_THROWS_WITH_AS(run_all_ranks(many_parts, options, 24),
+                           doctest::Contains(("the rank, which counts without an index, was any of " +
+                                              std::to_string(world_size) + " and is any of 24").c_str()),
+                           mr::setup_error);
+    }
+  }
+}
+
+TEST_CASE("uneven parts, resumed anywhere in four passes, at their borders too, with and without a window") {
+  for (const std::size_t window : {1, 60}) {
+    const auto uneven = [&] { return flow(uneven_parts, 1, window); };
+    auto options = in_epochs(0, 1, 500);
+    const replay_trace whole = run_flow(uneven(), options);
+    for (std::size_t cut = 0; cut < 499; cut += 3 * stride(5)) {
+      for (const std::size_t at : {cut, cut / 125 * 125 + 124}) {   // 125 batches are a pass
+        if (at + 1 >= 500 || (at != cut && cut % 5 != 0)) continue;
+        CAPTURE(at);
+        options.resume = whole.positions[at];
+        options.threads = static_cast<int>(at % 3);
+        const replay_trace rest = run_flow(uneven(), options, 12);
+        REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(),
+                           whole.batches.begin() + static_cast<std::ptrdiff_t>(at) + 1));
+      }
+    }
+  }
+}
+
+TEST_CASE("resumed again and again, with other workers each time") {
+  for (const std::size_t world_size : {1, 4, 12}) {
+    const auto whole = run_all_ranks(many_parts, in_epochs(0, 3, 10), world_size).first;
+    std::vector<rows> pieced;
+    auto options = in_epochs(0, 3, 10);
+    for (std::size_t turn = 0; pieced.size() < whole.size(); ++turn) {
+      options.threads = static_cast<int>(turn % 4);
+      const auto [some, text] = run_all_ranks(many_parts, options, world_size, 60, 1 + turn % 5);
+      pieced.insert(pieced.end(), some.begin(), some.end());
+      options.resume = text;
+    }
+    CHECK(pieced == whole);
+    CHECK_THROWS_WITH_AS(run_all_ranks(many_parts, options, world_size), doctest::Contains("the run is over"),
+                         mr::setup_error);
+  }
+}
+
+TEST_CASE("a resume point of version 2 is refused where it is of several lanes, and goes on where it is of one") {
+  const auto older = [](const std::string& text) {
+    mr::position p = mr::parse_position(text);
+    p.version = mr::position::older_replay_version;
+    return mr::to_text(p);
+  };
+  auto options = in_epochs(1, 3, 10);
+  options.resume = older(run_flow(flow(many_parts, 1), options, 5).positions.back());
+  CHECK_THROWS_WITH_AS(run_flow(flow(many_parts, 1), options),
+                       doctest::Contains("this resume point is of version 2, whose order of lanes is not made any "
+                                         "more: got 24 lanes"),
+                       mr::setup_error);
+  for (const std::uint64_t epoch_batches : {0, 10}) {
+    auto of_one_lane = in_epochs(1, 3, epoch_batches);
+    of_one_lane.lanes = 1;
+    const replay_trace whole = run_flow(flow(many_parts, 1), of_one_lane);
+    of_one_lane.resume = older(whole.positions[4]);
+    CHECK(of_one_lane.resume.starts_with("millrace version=2 "));
+    const replay_trace rest = run_flow(flow(many_parts, 1), of_one_lane);
+    CHECK(rest.batches == decltype(rest.batches)(whole.batches.begin() + 5, whole.batches.end()));
+    CHECK(rest.positions == decltype(rest.positions)(whole.positions.begin() + 5, whole.positions.end()));
+  }
 }
 
 TEST_CASE("of a source that says it is the same in every pass, each part is counted once at most") {
@@ -208,7 +269,7 @@ TEST_CASE("what does not go together is refused at the start, by name") {
   refused({50, 50}, options, "the number of lanes was 2 and is 1");
 }
 
-TEST_CASE("an error of a part surfaces at its batch, after all before it; a lane without samples is one") {
+TEST_CASE("an error of a part surfaces at its batch, after all before it") {
   struct breaking : numbers_in_parts {
     struct reader {
       numbers_in_parts::reader good;
@@ -238,12 +299,26 @@ TEST_CASE("an error of a part surfaces at its batch, after all before it; a lane
     CHECK((delivered == 0 || delivered == batches));
     delivered = batches;
   }
+}
+
+TEST_CASE("a lane without samples is passed over; a rank without any is an error") {
   const numbers_in_parts half_empty{{5, 0}};
-  const auto in_order = [&] {
+  const auto in_order = [&](std::size_t size) {
     return mr::from(half_empty) | mr::map(with_draw) |
-           mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 4});
+           mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = size});
   };
-  for (const int threads : {0, 2})
-    CHECK_THROWS_WITH_AS(run_flow(in_order(), in_epochs(threads, 1, 5)),
-                         doctest::Contains("lane 1 of 2 has no sample"), mr::data_error);
+  for (const int threads : {0, 2}) {
+    auto options = in_epochs(threads, 1, 5);
+    const replay_trace whole = run_flow(in_order(5), options);
+    REQUIRE(whole.batches.size() == 5);
+    for (const auto& batch : whole.batches) CHECK(numbers_of(batch).size() == 5);
+    options.resume = whole.positions[2];
+    CHECK(run_flow(in_order(5), options).batches.front() == whole.batches[3]);
+    options.resume.clear();
+    options.ranks = {.rank = 1, .world_size = 2};
+    CHECK_THROWS_WITH_AS(run_flow(in_order(4), options),
+                         doctest::Contains("a rank's share of the parts (shards) has no sample: got none in 100 "
+                                           "passes, expected one at least (lane 1 of 2"),
+                         mr::data_error);
+  }
 }

@@ -103,13 +103,20 @@ TEST_CASE("sources of different kinds are mixed, each through its own maps") {
   const std::vector<int> range = numbers_from(1'000, 30);
   int next = 2'000;
   const auto generate = [&]() -> std::optional<int> { return next++; };
-  const auto epochs = run(mr::mix({.when_dry = mr::dry::stop}, mr::weighted{mr::shards(path) | mr::map(prepare)},
-                                  mr::weighted{mr::from(range) | mr::shuffle({.window = 4}) | mr::map(from_int)},
-                                  mr::weighted{mr::from(generate) | mr::map(from_int)}) |
-                              mr::batch<&example::label>({.size = 2}),
-                          2, 1);
-  REQUIRE(epochs[0].size() == 34);   // the shards' twelfth sample is the last
-  for (std::size_t i = 0; i < epochs[0].size(); ++i) CHECK(epochs[0][i] / 1'000 == static_cast<int>(i % 3));
+  mr::session run{mr::mix({.when_dry = mr::dry::stop}, mr::weighted{mr::shards(path) | mr::map(prepare)},
+                          mr::weighted{mr::from(range) | mr::shuffle({.window = 4}) | mr::map(from_int)},
+                          mr::weighted{mr::from(generate) | mr::map(from_int), 1, "made up"}) |
+                      mr::batch<&example::label>({.size = 2, .keys = true}),
+                  quiet(2, 1)};
+  int at = 0;
+  for (auto& b : run)
+    for (std::size_t i = 0; i < b.size(); ++i, ++at) {
+      const std::int32_t label = b.get<&example::label>()[i];
+      CHECK(label / 1'000 == at % 3);
+      const char* const source[] = {"", "source 1:", "made up:"};
+      CHECK(b.keys()[i] == source[at % 3] + std::to_string(label % 1'000));
+    }
+  CHECK(at == 34);   // the shards' twelfth sample is the last
 }
 
 TEST_CASE("a mix without an index refuses ranks, and says so when a source is empty") {

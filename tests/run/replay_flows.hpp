@@ -12,19 +12,24 @@
 #include <utility>
 #include <vector>
 
-/// Numbers 0 .. in parts of the given lengths; some may be empty.
+/// Numbers 0 .. in parts of the given lengths; some may be empty. The end of one may tell that it is damaged.
 struct numbers_in_parts {
   using item = int;
   std::vector<int> lengths;
+  std::size_t damaged = ~std::size_t{0};
 
   struct reader {
     int at, end;
-    std::optional<int> next() { return at < end ? std::optional(at++) : std::nullopt; }
+    bool damaged;
+    std::optional<int> next() {
+      if (at == end && damaged) throw millrace::late_data_error("the part has another checksum", {});
+      return at < end ? std::optional(at++) : std::nullopt;
+    }
   };
   std::size_t parts() const { return lengths.size(); }
   reader open(std::size_t part, std::uint64_t) const {
     const int first = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(part), 0);
-    return {first, first + lengths[part]};
+    return {first, first + lengths[part], part == damaged};
   }
 };
 
@@ -54,6 +59,7 @@ replay_trace run_flow(Flow flow, const millrace::session_options& options,
     t.positions.push_back(millrace::to_text(b.position()));
     t.steps.push_back(b.step());
     t.epochs.push_back(b.epoch());
+    CHECK(b.global_size() == b.size() * options.ranks.world_size);
     if (t.batches.size() == most_batches) break;
   }
   return t;

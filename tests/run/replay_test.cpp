@@ -2,11 +2,15 @@
 #include "../io/tar_bytes.hpp"
 #include "replay_flows.hpp"
 
+#include <millrace/io/lines.hpp>
 #include <millrace/io/shard_writer.hpp>
 #include <millrace/io/shards.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/stages/expand.hpp>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -155,6 +159,38 @@ TEST_CASE("compressed shards: only the parts that are still needed are opened, a
   CHECK(resumed.stats().samples_read == 135 * 3 - from.first);
   names.pop_back();
   CHECK_THROWS_WITH_AS(run_flow(flow(names), options), doctest::Contains("the data set was"), mr::setup_error);
+}
+
+TEST_CASE("files that were changed since the resume point are told in one line, and the run goes on") {
+  const temporary_folder folder;
+  for (const char* name : {"a.txt", "b.txt"}) {
+    std::ofstream out(folder / name);
+    for (int i = 0; i < 20; ++i) out << name << i << '\n';
+  }
+  const auto flow = [&] {
+    return mr::lines(folder.path(), {.seed = 3}) | mr::map([](const mr::line& l) {
+             return static_cast<int>(l.text().size());
+           }) | mr::map(with_draw) | rows_of(8);
+  };
+  mr::session_options options = quiet(1, 3);
+  const replay_trace whole = run_flow(flow(), options);
+  options.resume = whole.positions[6];
+  const auto told = [&] { return mr::session{flow(), options}.description(); };
+  CHECK(told().find("the times of") == std::string::npos);
+  const auto written = std::filesystem::last_write_time(folder / "b.txt");
+  std::filesystem::last_write_time(folder / "b.txt", written + std::chrono::nanoseconds(1'000));
+  const std::string now = told(), line = now.substr(std::min(now.size(), now.find("\nmillrace: ")));
+  CHECK(line.find("the times of the source's files were changed: got ") != std::string::npos);
+  CHECK(line.find(" (the resume point). Check that no sample was changed") != std::string::npos);
+  const replay_trace rest = run_flow(flow(), options);
+  CHECK(rest.batches == decltype(rest.batches)(whole.batches.begin() + 7, whole.batches.end()));
+  CHECK(rest.positions.back() != whole.positions.back());   // it knows the time of now
+  options.resume = rest.positions.front();
+  CHECK(told().find("the times of") == std::string::npos);
+  mr::position older = mr::parse_position(whole.positions[6]);   // which knows none
+  older.version = mr::position::older_replay_version;
+  options.resume = mr::to_text(older);
+  CHECK(told().find("the times of") == std::string::npos);
 }
 
 TEST_CASE("a resume point of another run is refused by name") {

@@ -87,6 +87,31 @@ TEST_CASE("resumed again and again, with other ranks and workers each time, the 
   CHECK(pieced == whole.batches);
 }
 
+TEST_CASE("a run that goes on from a digest that nobody summed says so, once, and its samples are right all the same") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const auto advice_of = [&](const std::string& resume, const mr::ranks& ranks) {
+    auto options = quiet(1, 3);
+    options.ranks = ranks;
+    options.resume = resume;
+    const run_options o{.ranks = ranks, .resume = resume};
+    const mr::session session{flow(shards, o), options};
+    const std::string text = session.description();
+    const std::size_t at = text.find("\nmillrace: the resume point's digest is not that of the run: ");
+    return at == std::string::npos ? std::string() : text.substr(at);
+  };
+  const delivered one = run(shards, {.most_batches = 2}), summed = run_all_ranks(shards, {}, 4);
+  const delivered share = run(shards, {.ranks = {.rank = 0, .world_size = 4}, .most_batches = 2});
+  const std::string advice = advice_of(share.positions[1], {.rank = 0, .world_size = 2});
+  CHECK(advice.find("got the share of one of 4 ranks, expected the sum of all") != std::string::npos);
+  CHECK(!advice_of(share.positions[1], {}).empty());
+  CHECK(advice_of(share.positions[1], {.rank = 1, .world_size = 2}).empty());   // the other one has said it
+  CHECK(advice_of(summed.positions[1], {.rank = 0, .world_size = 2}).empty());
+  CHECK(advice_of(one.positions[1], {.rank = 0, .world_size = 2}).empty());
+  const delivered rest = run(shards, {.resume = share.positions[1]}), expected = run(shards, {});
+  CHECK(std::equal(rest.batches.begin(), rest.batches.end(), expected.batches.begin() + 2));
+}
+
 TEST_CASE("a resume point of another seed, window, data set, batch or lane count is refused by name") {
   const temporary_folder folder, other;
   const std::string shards = write_shards(folder);
@@ -192,6 +217,45 @@ TEST_CASE("indexes are kept, with the checksums of what was read: a flipped bit 
   std::fstream(first, std::ios::in | std::ios::out | std::ios::binary).seekp(512).put('9');   // label 0 is now 9
   std::filesystem::last_write_time(first, written);
   CHECK_THROWS_WITH_AS(run(shards, {}), doctest::Contains("k0"), mr::data_error);
+}
+
+TEST_CASE("a sample that was changed in place is an error when it comes again; a changed time is told in a line") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const delivered whole = run(shards, {});
+  const std::string first = folder / "s0-0.tar";
+  const auto touch = [&](int minutes) {
+    std::filesystem::last_write_time(first, std::filesystem::last_write_time(first) + std::chrono::minutes(minutes));
+  };
+  const auto told = [&] {
+    auto options = quiet(1, 3);
+    options.resume = whole.positions[7];
+    return mr::session{flow(shards, {}), options}.description();
+  };
+  CHECK(told().find("the times of") == std::string::npos);
+  touch(1);
+  const std::string line = told();
+  CHECK(line.find("\nmillrace: the times of 1 of 5 shards were changed: got others, expected those of their indexes (" +
+                  first + "). Check that") != std::string::npos);
+  CHECK(told().find("the times of") == std::string::npos);   // the index is of that time now
+  touch(1);
+  CHECK(run(shards, {.resume = whole.positions[7]}).batches ==
+        decltype(whole.batches)(whole.batches.begin() + 8, whole.batches.end()));
+  std::fstream(first, std::ios::in | std::ios::out | std::ios::binary).seekp(512).put('9');   // label 0 is now 9
+  touch(1);
+  for (int again = 0; again < 2; ++again) try {
+      run(shards, {.resume = whole.positions[7]});
+      FAIL("no error");
+    } catch (const mr::data_error& e) {
+      CHECK(e.message().starts_with("the sample was changed: got the CRC-32C 0x"));
+      CHECK(e.where().shard == first);
+      CHECK(e.where().key == "k0");
+      CHECK(e.where().offset_bytes == 512);
+      CHECK(e.hint().find("remove its index") != std::string::npos);
+    }
+  std::filesystem::remove(mr::index_path(first));   // as the hint says
+  // Keys and labels no longer agree.
+  CHECK(run(shards, {.resume = whole.positions[7], .keys = false}).batches.size() == 16);
 }
 
 TEST_CASE("damaged and compressed shards are refused at the start, by name") {

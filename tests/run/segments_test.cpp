@@ -1,6 +1,9 @@
+#include "../io/tar_bytes.hpp"
 #include "quiet_sessions.hpp"
 #include "stall_watchdog.hpp"
 
+#include <millrace/device/copying.hpp>
+#include <millrace/io/lines.hpp>
 #include <millrace/run/feed.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -8,6 +11,7 @@
 
 #include <chrono>
 #include <set>
+#include <sstream>
 #include <thread>
 
 namespace mr = millrace;
@@ -70,6 +74,40 @@ std::vector<std::pair<int, int>> run_all(Flow flow, mr::session_options options)
   return all;
 }
 
+/// The numbers of a line, and where each stands.
+struct word {
+  std::string file;
+  std::uint64_t line;
+  std::size_t at;
+  std::int32_t number;
+};
+struct words_of {   // without max_outputs: nobody knows before
+  using output = word;
+  void push(const mr::line& one, auto& emit) const {
+    std::istringstream text{std::string(one.text())};
+    std::size_t at = 0;
+    for (std::int32_t number = 0; text >> number; ++at)
+      emit(word{std::string(one.file()), one.number(), at, number});
+  }
+};
+struct said {
+  std::int32_t number;
+  std::vector<std::uint8_t> key;   // what it should be, filled up with blanks
+};
+/// As often as the number says; with a finish(), so on a thread of its own.
+struct repeated {
+  using output = said;
+  void push(const word& w, auto& emit) {
+    for (std::int32_t i = 0; i < w.number; ++i) {
+      std::string key = w.file.substr(w.file.rfind('/') + 1) + ":" + std::to_string(w.line) + "#" +
+                        std::to_string(w.at) + "#" + std::to_string(i);
+      key.resize(32, ' ');
+      emit(said{w.number, {key.begin(), key.end()}});
+    }
+  }
+  void finish(auto&) {}
+};
+
 /// A column type that asks for two rows at a time and records how it was called.
 struct twin {
   using element = std::int32_t;
@@ -105,6 +143,72 @@ TEST_CASE("an expanding stage keeps the order of its inputs, whatever runs in pa
                              quiet(threads));
     CHECK(all == expected);
   }
+}
+
+TEST_CASE("keys say which output of which line a row is; stages without max_outputs() are bounded by expand()") {
+  const temporary_folder folder;
+  std::string names;
+  for (const char name : {'a', 'b', 'c'}) {
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += std::to_string(i % 4) + " 3 " + std::to_string((i + name) % 5) + "\n";
+    tar_test::save(folder / (std::string(1, name) + ".txt"), text);
+  }
+  struct bounds {
+    std::size_t words = 3, repeats = 4;
+  };
+  const auto flow = [&](const bounds& most, mr::device device) {
+    return mr::lines(folder.path(), {.seed = 3}) | mr::shuffle({.window = 9}) |
+           mr::expand(words_of{}, {.max_outputs = most.words}) |
+           mr::filter([](const word& w) { return w.number != 2; }) | mr::shuffle({.window = 5}) |
+           mr::expand(repeated{}, {.max_outputs = most.repeats}) |
+           mr::batch<&said::number, &said::key>({.size = 7, .drop_last = false, .keys = true}) |
+           mr::to_device({.device = device});
+  };
+  std::vector<std::string> expected, positions;
+  for (const int threads : {0, 1, 3}) {
+    std::vector<std::string> keys;
+    mr::session run{flow({}, threads == 1 ? mr::copying_device() : mr::host_device()), quiet(threads, 2)};
+    for (auto& b : run) {
+      const auto right = b.get<&said::key>();
+      REQUIRE(b.keys().size() == b.size());
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        std::string key(b.keys()[i].substr(b.keys()[i].rfind('/') + 1));
+        CHECK(b.keys()[i].starts_with(folder.path()));
+        keys.push_back(key);
+        key.resize(32, ' ');
+        CHECK(std::equal(key.begin(), key.end(), right[i].begin(), right[i].end()));
+      }
+      if (threads == 0) positions.push_back(mr::to_text(b.position()));
+    }
+    CHECK(std::set<std::string>(keys.begin(), keys.end()).size() * 2 == keys.size());   // once in each epoch
+    if (expected.empty()) expected = keys;
+    CHECK(keys == expected);
+  }
+  for (const std::size_t cut : {std::size_t{0}, positions.size() / 2, positions.size() - 2}) {
+    auto options = quiet(2, 2);
+    options.resume = positions[cut];
+    std::size_t at = 0;
+    std::vector<std::string> rest;
+    mr::session run{flow({}, mr::host_device()), options};
+    for (auto& b : run)
+      for (const std::string_view key : b.keys()) rest.emplace_back(key.substr(key.rfind('/') + 1));
+    REQUIRE(rest.size() < expected.size());
+    for (at = 0; at < rest.size(); ++at) CHECK(rest[at] == expected[expected.size() - rest.size() + at]);
+  }
+  for (const int threads : {0, 2}) {
+    const auto run_all_of = [&](const bounds& most) {
+      mr::session run{flow(most, mr::host_device()), quiet(threads)};
+      while (run.next()) {
+      }
+    };
+    CHECK_THROWS_WITH_AS(run_all_of({.words = 2}), doctest::Contains("expand(stage, {.max_outputs = 2})"),
+                         mr::setup_error);
+    CHECK_THROWS_WITH_AS(run_all_of({.words = 2}), doctest::Contains(".txt:1, stage expand"), mr::setup_error);
+    CHECK_THROWS_WITH_AS(run_all_of({.repeats = 3}), doctest::Contains("got more than 3, expected 3 at most"),
+                         mr::setup_error);
+  }
+  CHECK_THROWS_WITH_AS(mr::expand(words_of{}, {.max_outputs = 0}), doctest::Contains("expected 1 or more"),
+                       mr::setup_error);
 }
 
 TEST_CASE("filter drops what it is told to") {
@@ -255,5 +359,11 @@ TEST_CASE("another shape later is a bad item that names both") {
                       mr::batch<&row::values>({.size = 2}),
                   quiet(2)};
   for (int i = 0; i < 3; ++i) CHECK(run.next().get<&row::values>().shape == std::array<std::size_t, 2>{2, 4});
-  CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("has shape [3] here, but [4]"), mr::data_error);
+  try {
+    run.next();
+    FAIL("no error");
+  } catch (const mr::data_error& e) {
+    CHECK(std::string(e.what()).find("has shape [3] here, but [4]") != std::string::npos);
+    CHECK(std::string(e.what()).find("what varies in length can be mr::ragged") != std::string::npos);
+  }
 }

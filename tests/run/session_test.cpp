@@ -35,6 +35,16 @@ std::vector<std::int64_t> collect(Session& run) {
   return all;
 }
 
+template <class F>
+std::string refusal_of(F call) {
+  try {
+    call();
+  } catch (const mr::setup_error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
 }  // namespace
 
 TEST_CASE("without shuffle the items come in order, once each, in batches of the size asked for") {
@@ -136,7 +146,11 @@ TEST_CASE("an exception in a map surfaces at its batch, after all earlier ones, 
         CHECK(e.where().stage == "map 1");
       }
       CHECK(batches == 4);
-      CHECK_THROWS_AS(run.next(), mr::stage_error);
+      for (int again = 0; again < 2; ++again)
+        CHECK(refusal_of([&] { run.next(); }) ==
+              "millrace: the session is over, it ended with an error: number 70 (stage map 1, position 70). Make a new "
+              "session");
+      CHECK_THROWS_AS(run.begin(), mr::setup_error);
     }
 }
 
@@ -145,6 +159,47 @@ TEST_CASE("the very first sample may be the bad one") {
                       mr::batch<&example::number>({.size = 4}),
                   quiet(2)};
   CHECK_THROWS_AS(run.next(), mr::stage_error);
+  CHECK(refusal_of([&] { run.next(); }).starts_with("millrace: the session is over, it ended with an error: no ("));
+}
+
+TEST_CASE("a loop over a session that is over is refused, and so is one over an epoch that it does not have") {
+  const auto new_run = [](std::uint64_t epochs) {
+    return mr::session{mr::from(numbers(50)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10}),
+                       quiet(1, epochs)};
+  };
+  auto once = new_run(1);
+  CHECK(collect(once).size() == 50);
+  CHECK(refusal_of([&] { collect(once); }) ==
+        "millrace: the session is over: got another loop, expected none after its one epoch. Raise "
+        "session_options.epochs, or make a new session");
+  CHECK_FALSE(once.next());   // the end, as often as it is asked for
+  auto thrice = new_run(3);
+  for (std::uint64_t e = 0; e < 3; ++e) {
+    std::size_t batches = 0;
+    for (auto& b : thrice.epoch(e)) {
+      CHECK(b.epoch() == e);
+      if (++batches == 5 && e == 1) break;
+    }
+    CHECK(batches == 5);
+    if (e == 1)
+      for ([[maybe_unused]] auto& b : thrice.epoch(e)) FAIL("the epoch had all its batches");
+  }
+  CHECK(refusal_of([&] { static_cast<void>(thrice.epoch(3).begin()); }) ==
+        "millrace: the session is over: got a loop over epoch 3, expected none after all its 3 epochs. Raise "
+        "session_options.epochs, or make a new session");
+  CHECK(refusal_of([&] { collect(thrice); }).find("got another loop,") != std::string::npos);
+  auto left_at_the_end = new_run(1);
+  int batches = 0;
+  for ([[maybe_unused]] auto& b : left_at_the_end)
+    if (++batches == 5) break;
+  CHECK(refusal_of([&] { collect(left_at_the_end); }).find("got another loop,") != std::string::npos);
+}
+
+TEST_CASE("no epochs at all are refused by their name") {
+  CHECK(refusal_of([] {
+          const auto flow = mr::from(numbers(50)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10});
+          const mr::session run{flow, quiet(1, 0)};
+        }) == "millrace: session_options.epochs is wrong: got 0, expected at least 1. Leave it out for one epoch");
 }
 
 TEST_CASE("an exception in the step leaves the loop and stops everything") {
@@ -255,21 +310,6 @@ TEST_CASE("a generator is never called by two threads at a time") {
            quiet(2, 8), [](auto&) {});
   CHECK_FALSE(overlapped.load());
   CHECK(calls == 88);
-}
-
-TEST_CASE("items need to be movable, nothing more") {
-  struct unique_example {
-    std::unique_ptr<int> number;
-  };
-  int made = 0;
-  mr::session run{mr::from([&]() -> std::optional<unique_example> {
-                    if (made == 12) return std::nullopt;
-                    return unique_example{std::make_unique<int>(made++)};
-                  }) | mr::map([](unique_example e) {
-                    return example{*e.number, 0};
-                  }) | mr::batch<&example::number>({.size = 4}),
-                  quiet(2)};
-  CHECK(collect(run).size() == 12);
 }
 
 TEST_CASE("a blocking map runs on threads of its own, all at once") {

@@ -4,6 +4,7 @@
 #include <millrace/run/session_report.hpp>
 
 #include "../io/tar_bytes.hpp"
+#include "../said_on_stderr.hpp"
 #include "quiet_sessions.hpp"
 
 #include <doctest/doctest.h>
@@ -88,6 +89,68 @@ TEST_CASE("bytes of a record are a column of u8 as they are, all of one length")
     }
     CHECK_THROWS_WITH_AS(static_cast<void>(run.next()), doctest::Contains("[2] here, but [5]"), mr::data_error);
   }
+}
+
+TEST_CASE("a batch has the keys of its rows where they were asked for, as long as it lives, and else says how") {
+  const temporary_folder folder;
+  const std::string pattern = write_gray_shards(folder);
+  const auto flow = [&](const mr::batch_options& o) {
+    return mr::shards(pattern) | mr::map(prepare) | mr::batch<&example::label>(o);
+  };
+  for (const int threads : {0, 1, 4}) {
+    decltype(mr::session{flow({})})::batch kept;
+    {
+      mr::session run{flow({.size = 16, .drop_last = false, .keys = true}), quiet(threads, 2)};
+      std::size_t batches = 0, rows = 0;
+      for (auto& b : run) {
+        CHECK(b.keys().size() == (batches % 3 < 2 ? 16 : 8));
+        for (std::size_t i = 0; i < b.size(); ++i)
+          CHECK(b.keys()[i] == "k" + std::to_string(b.get<&example::label>()[i]));
+        rows += b.keys().size();
+        if (batches++ == 2) kept = std::move(b);
+      }
+      CHECK(rows == 80);
+    }
+    REQUIRE(kept.keys().size() == 8);
+    CHECK(kept.keys()[7] == "k39");
+    kept.release();
+    CHECK_THROWS_WITH_AS(static_cast<void>(kept.keys()), doctest::Contains("of an empty batch"), mr::setup_error);
+  }
+  mr::session without{flow({.size = 16}), quiet(1)};
+  CHECK_THROWS_WITH_AS(static_cast<void>(without.next().keys()), doctest::Contains("expected batch({.keys = true})"),
+                       mr::setup_error);
+}
+
+TEST_CASE("shards without an end marker are whole, counted once for all epochs, and one of them is told") {
+  const temporary_folder folder;
+  for (const std::string name : {"a", "b", "c"})
+    tar_test::save(folder / (name + ".tar"),
+                   tar_test::file(name + "1.bin", "one  ") + tar_test::file(name + "2.bin", "two  ") +
+                       std::string(name == "a" ? 1'024 : name == "b" ? 512 : 0, '\0'));
+  for (const int threads : {0, 2})
+    for (const bool announce : {false, true}) {
+      std::uint64_t rows = 0, times = 0;
+      const std::string text = said_on_stderr([&] {
+        auto options = quiet(threads, 3);
+        options.announce = announce;
+        mr::session run{mr::shards(folder.path()) | mr::map(raw) | mr::batch<&raw_example::data>({.size = 1}), options};
+        for (auto& b : run) rows += b.size();
+        for (const auto& c : run.stats().counts)
+          if (std::string_view(c.what) == "shards that ended without a marker") times = c.times;
+      });
+      CHECK(rows == 18);
+      CHECK(times == 2);
+      const std::string line = ".tar ended without an end marker (two blocks of 512 zeros): all of its samples are "
+                               "delivered";
+      CHECK((text.find(line) != std::string::npos) == announce);
+      if (announce) CHECK(text.find(line) == text.rfind(line));
+      if (!announce) CHECK(text.empty());
+    }
+  mr::session strict{mr::shards(folder.path(), {.strict = true}) | mr::map(raw) |
+                         mr::batch<&raw_example::data>({.size = 1}),
+                     quiet(0)};
+  CHECK_THROWS_WITH_AS(for (auto& b : strict) b.release(), doctest::Contains("ends without an end marker"),
+                       mr::data_error);
 }
 
 TEST_CASE("in front of a truncation every sample is delivered, then one error that names shard, offset and last key") {

@@ -107,13 +107,23 @@ void check_pass(const corpus& c, const std::vector<std::uint32_t>& pass, bool sh
   CHECK((out_of_order > 0) == shuffled);
 }
 
-auto flow_of(const corpus& c, std::size_t window, std::size_t length, std::size_t rows, std::uint64_t seed = 5) {
+auto flow_of(const corpus& c, std::size_t window, std::size_t length, const mr::batch_options& rows,
+             std::uint64_t seed = 5) {
   return mr::lines(c.names, {.seed = seed}) | mr::shuffle({.window = window}) | mr::map(tokens_of) |
-         mr::pack({.length = length, .separator = separator}) |
-         mr::batch<&mr::packed::ids>({.size = rows, .drop_last = false});
+         mr::pack({.length = length, .separator = separator}) | mr::batch<&mr::packed::ids>(rows);
+}
+auto flow_of(const corpus& c, std::size_t window, std::size_t length, std::size_t rows, std::uint64_t seed = 5) {
+  return flow_of(c, window, length, {.size = rows, .drop_last = false}, seed);
 }
 
 }  // namespace
+
+TEST_CASE("rows of pack() are made of several samples: asking for their keys is an error at start") {
+  const corpus c(1, 2, 9);
+  CHECK_THROWS_WITH_AS((mr::session{flow_of(c, 4, 8, {.size = 2, .keys = true}), quiet(1)}),
+                       doctest::Contains("the rows of pack() have no keys, each is made of several samples"),
+                       mr::setup_error);
+}
 
 TEST_CASE("every token comes once, with any number of threads, and behind any resume point") {
   std::uint64_t digest = 0;
@@ -237,7 +247,8 @@ TEST_CASE("a resume point of rows of another length is refused") {
 }
 
 TEST_CASE("rows say what was held when their sample came, even where that became several documents") {
-  mr::stateful_expanding<std::vector<std::uint32_t>, mr::detail::packing> stage(mr::pack({.length = 4}).expanding);
+  using packs = mr::pack_stage<mr::detail::packing>;
+  mr::stateful_expanding<std::vector<std::uint32_t>, packs> stage(mr::pack({.length = 4}));
   std::vector<mr::sample<mr::packed>> rows;
   const auto push = [&](std::uint64_t place, std::vector<std::uint32_t> document) {
     mr::sample<std::vector<std::uint32_t>> s;

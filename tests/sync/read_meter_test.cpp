@@ -80,5 +80,8 @@ TEST_CASE("what the system says of this process only grows, and is there on Linu
   CHECK((after - before).throttled_ns <= after.throttled_ns);
 #if defined(__linux__)
   CHECK(after.storage_bytes >= before.storage_bytes);
+  CHECK(after.cpu_ns > before.cpu_ns);
+  const auto delay = mr::detail::run_delay_of_this_thread_ns(), later = mr::detail::run_delay_of_this_thread_ns();
+  CHECK(later >= delay);
 #endif
 }

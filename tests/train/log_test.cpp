@@ -38,6 +38,23 @@ TEST_CASE("every row reaches every sink, and closing closes each once") {
   CHECK(first->closed == 1);
 }
 
+TEST_CASE("what no sink can write is cleaned before all of them: text is UTF-8") {
+  const auto memory = new_memory();
+  mr::log out(remembering_sink{memory});
+  mr::row r{.step = 1, .values = {{"loss \xff\xfe", 0.5}, {"fran\xc3\xa7" "ais", 1}}, .message = "cut: \xe2\x82"};
+  r.images.push_back({.name = "\xc0\x80.png"});
+  CHECK(out.push(r));
+  CHECK(out.message("\xed\xa0\x80 and on"));   // half of a pair of UTF-16
+  CHECK(out.close());
+  REQUIRE(memory->rows.size() == 2);
+  const std::string bad = "\xef\xbf\xbd";
+  CHECK(memory->rows[0].values[0].name == "loss " + bad + bad);
+  CHECK(memory->rows[0].values[1].name == "fran\xc3\xa7" "ais");
+  CHECK(memory->rows[0].message == "cut: " + bad + bad);
+  CHECK(memory->rows[0].images[0].name == bad + bad + ".png");
+  CHECK(memory->rows[1].message == bad + bad + bad + " and on");
+}
+
 TEST_CASE("rows that wait together are written by step, messages stay where they were sent") {
   const auto memory = new_memory();
   fake_clock clock;
@@ -124,6 +141,8 @@ TEST_CASE("a sink that throws loses its own rows only, and recovers") {
   out.push({.step = 3});
   CHECK(out.close());
   CHECK(out.counts().sink_errors == 3);
+  CHECK(out.counts().failed == 3);    // one sink has them, the other does not
+  CHECK(out.counts().written == 1);
   CHECK(good->steps() == steps{0, 1, 2, 3});
   CHECK(bad->steps() == steps{3});
 }

@@ -1,11 +1,14 @@
 #include "fixtures.hpp"
 
+#include <millrace/train/metrics.hpp>
 #include <millrace/train/status_line.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fcntl.h>
+#include <vector>
 
 namespace mr = millrace;
 using output = mr::status_line_options::output;
@@ -65,21 +68,53 @@ TEST_CASE("a terminal's line is redrawn in place, at most once in redraw_ns, and
                     "\repoch 3  step 20  loss 0.25\x1b[K\repoch 3  step 24  loss 0.25\x1b[K\n");
 }
 
-TEST_CASE("the line never reaches the terminal's last column, with colours or without") {
-  for (const bool color : {false, true}) {
-    screen s(color);
-    mr::status_line line({.file = s.file, .kind = output::terminal, .columns = 24});
-    line.write({.step = 123456, .epoch = 3, .values = {{"loss", 0.4512}, {"samples_per_s", 3120.4}}});
-    line.tick({});
-    std::string visible;
-    const std::string text = s.text();
-    CHECK((text.find("\x1b[2m") != std::string::npos) == color);
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '\x1b') while (text[i] != 'm' && text[i] != 'K') ++i;
-      else if (text[i] != '\r') visible += text[i];
+TEST_CASE("where the terminal is narrow whole cells go, the least wanted first, and no number is cut") {
+  using unit = mr::quantity_unit;
+  const mr::row r{.step = 123456,
+                  .epoch = 3,
+                  .values = {{"loss", 0.4512}, {"learning_rate", 0.001}, {"samples_per_s", 3120.4, unit::per_second},
+                             {"accuracy", 0.5, unit::share}, {"data_wait", 0.004, unit::share}}};
+  const std::string all =
+      "epoch 3  step 123456  loss 0.4512  learning_rate 0.001  samples/s 3120  accuracy 50.0%  data_wait 0.4%";
+  const std::vector<std::string> lines = {
+      all, "epoch 3  step 123456  loss 0.4512  learning_rate 0.001  samples/s 3120  data_wait 0.4%",
+      "epoch 3  step 123456  loss 0.4512  samples/s 3120  data_wait 0.4%",
+      "epoch 3  step 123456  samples/s 3120  data_wait 0.4%", "step 123456  samples/s 3120  data_wait 0.4%",
+      "step 123456  samples/s 3120", "step 123456", ""};
+  for (const bool color : {false, true})
+    for (std::size_t columns = 2; columns <= all.size() + 2; ++columns) {   // one is never written to
+      CAPTURE(columns);
+      screen s(color);
+      mr::status_line line({.file = s.file, .kind = output::terminal, .columns = columns});
+      line.write(r);
+      line.tick({});
+      std::string visible;
+      const std::string text = s.text();
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\x1b') while (text[i] != 'm' && text[i] != 'K') ++i;
+        else if (text[i] != '\r') visible += text[i];
+      }
+      const auto longest =
+          std::find_if(lines.begin(), lines.end(), [&](const std::string& l) { return l.size() < columns; });
+      REQUIRE(visible == *longest);
+      REQUIRE((text.find("\x1b[2m") != std::string::npos) == (color && !visible.empty()));
     }
-    CHECK(visible == "epoch 3  step 123456  l");
+}
+
+TEST_CASE("a count of one interval does not look like a total: its rate says it") {
+  screen s(false);
+  mr::status_line line({.file = s.file, .kind = output::plain});
+  fake_clock clock;
+  mr::metrics metrics({.every = 1, .now = clock});
+  for (std::uint64_t step = 1; step <= 2; ++step) {
+    metrics.count("samples", 480);
+    clock.advance(2'000 * ms);
+    line.write(metrics.read_now());
+    metrics.restart();
   }
+  line.write({.step = 2, .values = {{"files", 12, mr::quantity_unit::count}}});   // somebody's own, without a rate
+  line.close();
+  CHECK(s.text() == "step 2  samples/s 240  files 12\n");
 }
 
 TEST_CASE("numbers are printed by their unit, and names keep their latest value and their place") {
@@ -88,10 +123,10 @@ TEST_CASE("numbers are printed by their unit, and names keep their latest value 
   line.write({.step = 1, .values = {{"loss", 1}, {"samples_per_s", 3120.4, mr::quantity_unit::per_second}}});
   line.write({.step = 2,
               .values = {{"top1", 0.8125, mr::quantity_unit::share}, {"loss", 0.123456},
-                         {"samples", 1e6, mr::quantity_unit::count}},
+                         {"tokens", 1e6, mr::quantity_unit::count}},
               .nonfinite = 4});
   line.close();
-  CHECK(s.text() == "step 2  loss 0.1235  samples/s 3120  top1 81.2%  samples 1000000  nonfinite 4\n");
+  CHECK(s.text() == "step 2  loss 0.1235  samples/s 3120  top1 81.2%  tokens 1000000  nonfinite 4\n");
 }
 
 TEST_CASE("a message stands above the line, and cannot move the cursor") {

@@ -1,19 +1,38 @@
-// One text field of a JSON document, out of lines or of records. Opt-in: needs simdjson (libsimdjson-dev).
+// One field of a JSON document, out of lines or of records. Opt-in: needs simdjson (libsimdjson-dev).
 //
 //   #include <millrace/adapt/json.hpp>                                  // link with -lsimdjson
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz") | mr::map(mr::json_field("text")) | mr::map(tokenize) | ...
 //   auto same = mr::shards("corpus-{000..099}.tar") | mr::map(mr::json_field("text")) | ...      // of the field "json"
-//   std::string caption = mr::json_field("/meta/caption")(r["json"], scratch);      // a JSON pointer (RFC 6901)
 //
-// Gives the field as UTF-8, with its escapes resolved. Errors: data_error for what is no whole JSON document, for a
-// field that is not there and for one that is no string; the flow adds file and line. Threads: any number at once; the
-// parser belongs to the worker.
+//   example prepare(const mr::record& r, mr::scratch& s) {             // several fields: the document is parsed once
+//     const mr::bytes meta = r["json"];
+//     return {mr::json_field("caption")(meta, s),                                        // std::string
+//             mr::json_field<std::int32_t>("/objects/0/class")(meta, s),                 // a JSON pointer (RFC 6901)
+//             mr::json_field<mr::tensor<float, 2>>("camera", {.shape = {3, 4}})(meta, s),
+//             mr::json_field<mr::ragged<std::uint32_t>>("ids", {.max_length = 512})(meta, s),
+//             mr::json_field<mr::ragged<float, 2>>("boxes", {.row_shape = {4}, .rows = {.max_length = 50}})(meta, s)};
+//   }
+//
+// Strings come as UTF-8, with their escapes resolved. An integer is a JSON number without fraction or exponent, in the
+// range of its type; a float is any number in its range, rounded; bool is true or false. Arrays are nested as deep as
+// the tensor or the ragged row has dimensions, and rectangular.
+// Errors: data_error for what is no whole JSON document, for a field that is not there, and for a value of another
+// type, range or shape, with what it is and what it should be; the flow adds file and line. Threads: any number at
+// once; the parser belongs to the worker.
 #pragma once
 
+#include <millrace/item/half.hpp>
 #include <millrace/item/line.hpp>
+#include <millrace/item/ragged.hpp>
 #include <millrace/item/scratch.hpp>
+#include <millrace/item/tensor.hpp>
 
+#include <array>
+#include <cmath>
+#include <limits>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #if !__has_include(<simdjson.h>)
 #error "millrace: simdjson is not installed: apt-get install libsimdjson-dev"
@@ -22,38 +41,234 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-/// What takes the field out of each line, or of each record's field "json".
-class json_field {
- public:
-  /// `name` of a field of the outermost object, or a JSON pointer if it begins with '/'.
-  explicit json_field(std::string name) : name_(std::move(name)) {}
+/// Of json_field<tensor<T, N>>.
+template <std::size_t N>
+struct json_tensor_options {
+  std::array<std::size_t, N> shape{};   ///< that a document has to have; 0: any
+};
 
-  std::string operator()(const line& one, scratch& memory) const { return find(one.text(), memory, one.field()); }
-  std::string operator()(const record& one, scratch& memory) const { return (*this)(one["json"], memory); }
-  std::string operator()(const bytes& field, scratch& memory) const { return find(field.text(), memory, field); }
+/// Of json_field<ragged<T, N>>, where N is 2 or more. Of rank 1 it takes ragged_options alone.
+template <class T, std::size_t N>
+struct json_ragged_options {
+  std::array<std::size_t, N - 1> row_shape{};   ///< of what does not vary: {4} of boxes [n, 4], also where n is 0
+  ragged_options<T> rows{};
+};
+
+namespace detail {
+
+struct no_json_options {};
+
+/// How a JSON value becomes a T. What is no array has rank 0.
+template <class T>
+struct json_kind;
+template <>
+struct json_kind<std::string> {
+  using element = std::string;
+  using options = no_json_options;
+  static constexpr std::size_t rank = 0;
+};
+template <tensor_element T>
+struct json_kind<T> {
+  using element = T;
+  using options = no_json_options;
+  static constexpr std::size_t rank = 0;
+};
+template <tensor_element T>
+  requires(!std::same_as<T, bool>)
+struct json_kind<std::vector<T>> {
+  using element = T;
+  using options = json_tensor_options<1>;
+  static constexpr std::size_t rank = 1;
+  static std::array<std::size_t, 1> expected(const options& o) { return o.shape; }
+  static std::vector<T> make(const std::array<std::size_t, 1>&, std::vector<T> all, const options&) { return all; }
+};
+template <class T, std::size_t N>
+  requires(!std::same_as<T, bool>)
+struct json_kind<tensor<T, N>> {
+  using element = T;
+  using options = json_tensor_options<N>;
+  static constexpr std::size_t rank = N;
+  static std::array<std::size_t, N> expected(const options& o) { return o.shape; }
+  static tensor<T, N> make(const std::array<std::size_t, N>& shape, std::vector<T> all, const options&) {
+    return {shape, std::move(all)};
+  }
+};
+template <class T, std::size_t N>
+  requires(!std::same_as<T, bool>)
+struct json_kind<ragged<T, N>> {
+  using element = T;
+  using options = std::conditional_t<N == 1, ragged_options<T>, json_ragged_options<T, N>>;
+  static constexpr std::size_t rank = N;
+  static std::array<std::size_t, N> expected(const options& o) {
+    std::array<std::size_t, N> shape{};
+    if constexpr (N > 1) std::copy(o.row_shape.begin(), o.row_shape.end(), shape.begin() + 1);
+    return shape;
+  }
+  static ragged<T, N> make(const std::array<std::size_t, N>& shape, std::vector<T> all, const options& o) {
+    if constexpr (N == 1) return {std::move(all), o};
+    else return {tensor<T, N>(shape, std::move(all)), o.rows};
+  }
+};
+template <class T>
+concept json_type = requires {
+  json_kind<T>::rank;
+};
+
+/// What json_field<T> expects, for messages.
+template <class T>
+std::string json_expectation() {
+  if constexpr (std::is_same_v<T, std::string>) return "a string";
+  else if constexpr (std::is_same_v<T, bool>) return "true or false";
+  else if constexpr (std::is_integral_v<T>)
+    return "an integer from " + std::to_string(std::numeric_limits<T>::min()) + " to " +
+           std::to_string(std::numeric_limits<T>::max());
+  else return "a number in the range of " + std::string(dtype_name<T>());
+}
+
+/// False for a value of another type, or out of range.
+template <class T>
+bool read_json(const simdjson::dom::element& from, T& to) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    std::string_view text;
+    if (from.get(text)) return false;
+    to = text;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return !from.get(to);
+  } else if constexpr (std::is_integral_v<T>) {
+    std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t> number = 0;
+    if (from.get(number)) return false;
+    to = static_cast<T>(number);
+    return to == number;
+  } else {
+    double number = 0;
+    if (from.get(number)) return false;
+    if constexpr (std::is_same_v<T, double>) {
+      to = number;
+    } else {
+      if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) return false;
+      to = to_element<T>(static_cast<float>(number));
+      return std::isfinite(to_float(to));
+    }
+  }
+  return true;
+}
+
+/// The parser of a worker, and the document that it has parsed last: a record's fields are often asked for in a row.
+class json_document {
+ public:
+  /// Throws nothing; says what is wrong.
+  simdjson::error_code parse(std::string_view document) {
+    if (parsed_ && document == std::string_view(text_).substr(0, text_.size() - simdjson::SIMDJSON_PADDING))
+      return simdjson::SUCCESS;
+    text_.assign(document);
+    text_.append(simdjson::SIMDJSON_PADDING, ' ');   // which the parser reads
+    const auto problem = parser_.parse(text_.data(), document.size(), false).get(root_);
+    parsed_ = problem == simdjson::SUCCESS;
+    return problem;
+  }
+  const simdjson::dom::element& root() const noexcept { return root_; }
 
  private:
-  struct tools {
-    simdjson::dom::parser parser;
-    std::string text;   // with the room behind it that the parser reads
-  };
+  simdjson::dom::parser parser_;
+  simdjson::dom::element root_{};
+  std::string text_;
+  bool parsed_ = false;
+};
 
-  std::string find(std::string_view document, scratch& memory, const bytes& from) const {
-    auto& [parser, text] = memory.get<tools>();
-    text.assign(document);
-    text.append(simdjson::SIMDJSON_PADDING, ' ');
-    simdjson::dom::element root, found;
-    if (const auto problem = parser.parse(text.data(), document.size(), false).get(root))
+}  // namespace detail
+
+/// What takes the field out of each line, or of each record's field "json": text unless another type is named, which is
+/// a number, or a std::vector, tensor or ragged row of numbers.
+template <class T = std::string>
+class json_field {
+  static_assert(detail::json_type<T>,
+                "millrace: json_field<T> takes std::string, a number, bool, or a std::vector, tensor or ragged of "
+                "numbers");
+  using kind = detail::json_kind<T>;
+  using element = typename kind::element;
+
+ public:
+  using options = typename kind::options;
+
+  /// `name` of a field of the outermost object, or a JSON pointer if it begins with '/'.
+  explicit json_field(std::string name, const options& o = {}) : name_(std::move(name)), options_(o) {}
+
+  T operator()(const line& one, scratch& memory) const { return find(one.text(), memory, one.field()); }
+  T operator()(const record& one, scratch& memory) const { return (*this)(one["json"], memory); }
+  T operator()(const bytes& field, scratch& memory) const { return find(field.text(), memory, field); }
+
+ private:
+  T find(std::string_view document, scratch& memory, const bytes& from) const {
+    auto& parsed = memory.get<detail::json_document>();
+    if (const auto problem = parsed.parse(document))
       fail("is no JSON document: " + std::string(simdjson::error_message(problem)),
            "Each line has to hold one whole document (JSON Lines)", from);
+    simdjson::dom::element found;
+    const auto& root = parsed.root();
     const auto looked_up = name_.starts_with('/') ? root.at_pointer(name_) : root.at_key(name_);
     if (looked_up.get(found))
       fail("has no field '" + printable(name_) + "'", "Name a field that every document has", from);
-    std::string_view value;
-    if (found.get(value))
-      fail("has a field '" + printable(name_) + "' that is no string", "Name a field that is text in every document",
-           from);
-    return std::string(value);
+    if constexpr (kind::rank == 0) {
+      T value{};
+      if (!detail::read_json(found, value)) fail_value(found, "", detail::json_expectation<T>(), from);
+      return value;
+    } else {
+      array_in_making array{.shape = kind::expected(options_)};
+      for (std::size_t d = 0; d < kind::rank; ++d) array.known[d] = array.shape[d] > 0;
+      read_array(found, 0, array, from);
+      return kind::make(array.shape, std::move(array.elements), options_);
+    }
+  }
+
+  struct array_in_making {
+    std::array<std::size_t, kind::rank> shape{}, at{};
+    std::array<bool, kind::rank> known{};
+    std::vector<element> elements{};
+
+    /// "[2][0]", the place in `dimensions` of them.
+    std::string where(std::size_t dimensions) const {
+      std::string text;
+      for (std::size_t d = 0; d < dimensions; ++d) text += "[" + std::to_string(at[d]) + "]";
+      return text;
+    }
+  };
+
+  void read_array(const simdjson::dom::element& from, std::size_t dimension, array_in_making& to,
+                  const bytes& field) const {
+    simdjson::dom::array values;
+    if (from.get(values))
+      fail_value(from, to.where(dimension),
+                 dimension + 1 < kind::rank ? "an array of arrays" : "an array of numbers", field);
+    std::size_t count = 0;
+    for (const simdjson::dom::element value : values) {
+      to.at[dimension] = count++;
+      if (dimension + 1 < kind::rank) {
+        read_array(value, dimension + 1, to, field);
+        continue;
+      }
+      element read{};
+      if (!detail::read_json(value, read))
+        fail_value(value, to.where(kind::rank), detail::json_expectation<element>(), field);
+      to.elements.push_back(std::move(read));
+    }
+    if (to.known[dimension] && to.shape[dimension] != count)
+      fail_value(std::to_string(count) + (count == 1 ? " element" : " elements"), to.where(dimension),
+                 std::to_string(to.shape[dimension]), field);
+    to.known[dimension] = true;
+    to.shape[dimension] = count;
+  }
+
+  [[noreturn]] void fail_value(const simdjson::dom::element& got, const std::string& at, const std::string& expected,
+                               const bytes& from) const {
+    std::string text = simdjson::minify(got);
+    if (text.size() > 40) text = text.substr(0, 37) + "...";
+    fail_value(printable(text), at, expected, from);
+  }
+  [[noreturn]] void fail_value(const std::string& got, const std::string& at, const std::string& expected,
+                               const bytes& from) const {
+    fail("has a wrong field '" + printable(name_) + "': got " + got + (at.empty() ? "" : " at " + at) + ", expected " +
+             expected,
+         "Correct the document, or name the type that it has: json_field<T>", from);
   }
 
   [[noreturn]] static void fail(const std::string& what, std::string hint, const bytes& from) {
@@ -63,6 +278,7 @@ class json_field {
   }
 
   std::string name_;
+  options options_;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

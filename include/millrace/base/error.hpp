@@ -6,9 +6,10 @@
 //     quarantine(e.where().shard, e.where().key);
 //   }
 //
-// Five types, told apart by who has to act: setup_error (the caller: an option or a call is wrong), data_error (whoever
-// made the data), io_error (the machine or its storage), stage_error (the user's own callable threw; `cause()` has it),
-// conservation_error (whoever wrote the source, or Millrace: samples were lost or came twice on the way).
+// Five kinds, told apart by who has to act: setup_error (the caller: an option or a call is wrong), data_error (whoever
+// made the data; late_data_error where samples before it may be wrong too), io_error (the machine or its storage),
+// stage_error (the user's own callable threw; `cause()` has it), conservation_error (whoever wrote the source, or
+// Millrace: samples were lost or came twice on the way).
 // Errors are values: they may be copied and read from any thread.
 #pragma once
 
@@ -79,6 +80,17 @@ class error : public std::exception {
     where_.complete(more);
     compose();
   }
+  /// Adds to the message what the thrower could not know.
+  void add(std::string_view more) {
+    message_ += more;
+    compose();
+  }
+
+ protected:
+  void advise(std::string hint) {
+    hint_ = std::move(hint);
+    compose();
+  }
 
  private:
   void compose() {
@@ -115,6 +127,47 @@ class data_error : public error {
   using error::error;
 };
 
+/// Damage that only the end of a stream betrays (a checksum): samples that were delivered before may be wrong.
+class late_data_error : public data_error {
+ public:
+  enum class suspect_samples {
+    not_said,    ///< by whoever knows the order of the run
+    none,        ///< no sample of the shard was delivered
+    some,        ///< since a position that nobody knows, or before this session
+    since        ///< since first_suspect()
+  };
+
+  late_data_error(std::string message, place where)
+      : data_error(std::move(message), "Copy or download the shard again", std::move(where)) {
+    suspect(suspect_samples::not_said);
+  }
+
+  suspect_samples suspects() const noexcept { return suspects_; }
+  /// The position of the first sample that may be wrong; place::unknown if that is not known.
+  std::uint64_t first_suspect() const noexcept { return first_; }
+
+  bool is_exact() const noexcept { return exact_; }   ///< that position is one of the shard's
+
+  /// Says which samples may be wrong, and where to go on.
+  void suspect(suspect_samples which, std::uint64_t first = place::unknown, bool exact = true) {
+    suspects_ = which;
+    first_ = first;
+    exact_ = exact;
+    const std::string since = std::to_string(first) + (exact ? " (its first)" : " (its first, or one before it)");
+    advise(which == suspect_samples::none ? "No sample of it was delivered. Copy or download the shard again"
+           : which == suspect_samples::since
+               ? "Samples of this shard delivered since position " + since +
+                     " may be wrong: go on from a resume point before it, with a good copy of the shard"
+               : "Samples of this shard that were delivered before may be wrong: go on from a resume point before its "
+                 "first, with a good copy of the shard");
+  }
+
+ private:
+  suspect_samples suspects_ = suspect_samples::not_said;
+  std::uint64_t first_ = place::unknown;
+  bool exact_ = true;
+};
+
 /// The machine failed: a file cannot be opened or read, memory cannot be had.
 class io_error : public error {
  public:
@@ -139,6 +192,18 @@ class stage_error : public error {
  private:
   std::exception_ptr cause_;
 };
+
+/// Has `why`, if it is a late_data_error of which nobody has said so yet, say which samples may be wrong. Gives `why`.
+inline std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
+                                        std::uint64_t first = place::unknown, bool exact = true) {
+  try {
+    std::rethrow_exception(why);
+  } catch (late_data_error& late) {
+    if (late.suspects() == late_data_error::suspect_samples::not_said) late.suspect(which, first, exact);
+  } catch (...) {
+  }
+  return why;
+}
 
 /// To be called inside a catch block: the current exception as one of the above, completed with `where`.
 inline std::exception_ptr located_exception(const place& where) {

@@ -2,6 +2,7 @@
 //
 //   millrace::detail::is_utf8(text);
 //   std::size_t good = millrace::detail::utf8_prefix_bytes(text);    // text.size() if all of it is
+//   millrace::detail::clean_utf8(text);                              // each other byte becomes U+FFFD
 //
 // Eight bytes are looked at together, so that ASCII costs next to nothing. Threads: pure.
 #pragma once
@@ -12,7 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace millrace::inline MILLRACE_ABI::detail {
 
@@ -63,5 +66,19 @@ inline std::size_t utf8_prefix_bytes(std::string_view text) noexcept {
 }
 
 inline bool is_utf8(std::string_view text) noexcept { return utf8_prefix_bytes(text) == text.size(); }
+
+/// Replaces each byte that belongs to no well-formed sequence by U+FFFD. Leaves well-formed text alone.
+inline void clean_utf8(std::string& text) {
+  std::size_t good = utf8_prefix_bytes(text);
+  if (good == text.size()) return;
+  std::string clean;
+  for (std::string_view rest = text;; good = utf8_prefix_bytes(rest)) {
+    clean += rest.substr(0, good);
+    if (good == rest.size()) break;
+    clean += "\xef\xbf\xbd";
+    rest.remove_prefix(good + 1);
+  }
+  text = std::move(clean);
+}
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

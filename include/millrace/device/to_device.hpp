@@ -28,13 +28,9 @@ struct to_device_stage : stage_tag {
   to_device_options options{};
 
   template <class In>
-  static constexpr bool fits = detail::ends_in_batch<In>;
+  static constexpr diagnose::mistake mistake_on = diagnose::mistake::none;
   template <class In>
   using out = In;
-  template <class In>
-  static constexpr void explain() {
-    diagnose::report<diagnose::needs_batch_first<diagnose::arrives<In>, diagnose::in_stage<to_device_stage>>>();
-  }
 };
 
 inline to_device_stage to_device(to_device_options options = {}) { return {{}, std::move(options)}; }

@@ -1,10 +1,12 @@
-// Every sentence that a mistake in a flow can produce at compile time, and what keeps one mistake from becoming ten.
+// What keeps a mistake in a flow from becoming ten, and how its sentence comes to stand at the user's own line.
 //
-//   millrace: the stage after '|' cannot take the item that the flow makes here (...)
+//   error: 'operator|<map_stage<...>>' is unavailable: millrace: the callable in map() returns void: ...
 //
-// How it works: operator| decides with `if constexpr`; the failing branch names one of the types below, whose
-// static_assert carries the sentence and whose template arguments show the types; then it returns a broken_flow, which
-// swallows every later stage and yields poison, so that no second error follows. Each has a file in tests/errors.
+// How it works: what is right and what is wrong are overloads of one name that exclude each other; those for what is
+// wrong are declared `unavailable` with their sentence, which compilers print where the user calls them. They return a
+// broken_flow, which swallows every later stage and yields poison, so that no second error follows. A member function
+// and a constructor are reported once by g++, another function twice, so they are what most sentences hang on: those of
+// operator| are in flow/refusals.hpp. Each sentence has a file in tests/errors.
 #pragma once
 
 #include <millrace/flow/stage.hpp>
@@ -13,8 +15,29 @@ namespace millrace::inline MILLRACE_ABI {
 
 namespace diagnose {
 
-template <class...>
-inline constexpr bool never = false;
+/// What can be wrong with a stage where it stands. Its sentence: flow/refusals.hpp.
+enum class mistake {
+  none,
+  told,   // already
+  not_a_stage,
+  stage_after_batch,
+  stage_after_bucket,
+  no_batch_before,
+  takes_another_type,
+  callable_is_mutable,
+  arguments_are_swapped,
+  returns_nothing,
+  item_is_immovable,
+  expanding_is_incomplete,
+  no_columns,
+  batch_before_map,
+  column_of_another_type,
+  column_is_text,
+  column_is_an_array,
+  column_is_a_vector,
+  not_a_column,
+  no_length,
+};
 
 /// Shown as the wanted type where a callable is generic and has no single one.
 struct any_type;
@@ -23,118 +46,7 @@ struct arrives;
 template <class>
 struct wanted;
 template <class>
-struct in_stage;
-template <class>
-struct returned;
-template <class>
 struct column_of;
-
-template <class Arrives, class Wanted, class Stage>
-struct stages_do_not_fit {
-  static_assert(never<Stage>,
-                "millrace: the stage after '|' cannot take the item that the flow makes here "
-                "(compare arrives<...> and wanted<...>)");
-};
-template <class Stage>
-struct callable_is_not_const {
-  static_assert(never<Stage>,
-                "millrace: a callable in map() runs on many threads, so it cannot be 'mutable': "
-                "make its operator() const");
-};
-template <class Stage>
-struct map_returns_nothing {
-  static_assert(never<Stage>, "millrace: the callable in map() returns void; it needs to return the next item");
-};
-template <class Stage>
-struct expanding_stage_is_incomplete {
-  static_assert(never<Stage>,
-                "millrace: an expanding stage needs 'using output = T;', 'max_outputs(const In&) const' "
-                "and 'push(In, auto& emit)'");
-};
-template <class Column>
-struct not_a_column {
-  static_assert(never<Column>,
-                "millrace: a batch column must be a number, an array, a ragged row of numbers, or have shape() with "
-                "span() or render(row)");
-};
-template <class Column, class Item>
-struct column_of_another_type {
-  static_assert(never<Column>,
-                "millrace: batch<...> names a member of another type than the item that the flow makes "
-                "here (compare column_of<...> and arrives<...>)");
-};
-template <class Stage>
-struct after_batch {
-  static_assert(never<Stage>, "millrace: only prefetch and to_device may follow batch; put this stage before it");
-};
-template <class Stage>
-struct only_batch_after_bucket {
-  static_assert(never<Stage>, "millrace: only batch<...> may follow bucket; put this stage before it");
-};
-template <class Column>
-struct bucket_needs_a_length {
-  static_assert(never<Column>,
-                "millrace: bucket<...> needs a column with a length: a ragged one, or an integer that says it");
-};
-template <class Arrives, class Stage>
-struct needs_batch_first {
-  static_assert(never<Stage>, "millrace: prefetch and to_device need batch<&item::column, ...> before them");
-};
-template <class Flow>
-struct flow_has_no_batch {
-  static_assert(never<Flow>, "millrace: a session needs a flow that ends in batch<...>, prefetch or to_device");
-};
-template <class Thing>
-struct not_a_stage {
-  static_assert(never<Thing>,
-                "millrace: what follows '|' is no stage; put a callable into map(...), an expanding "
-                "type into expand(...)");
-};
-template <class Thing>
-struct not_a_source {
-  static_assert(never<Thing>,
-                "millrace: from() needs a range, a callable that returns std::optional<item>, or a source "
-                "with item, parts() and open(part, epoch)");
-};
-template <class Column>
-struct batch_has_no_such_column {
-  static_assert(never<Column>, "millrace: get<...> names a column that batch<...> does not list");
-};
-template <class Flow>
-struct source_cannot_be_mixed {
-  static_assert(never<Flow>,
-                "millrace: behind a source of mix() there may be a shuffle, then maps; put other stages behind mix()");
-};
-template <class... Sources>
-struct mix_of_indexed_and_others {
-  static_assert(never<Sources...>,
-                "millrace: mix() takes sources that all have an index (indexed_shards), or none that has one");
-};
-template <class... Things>
-struct mix_takes_weighted_flows {
-  static_assert(never<Things...>,
-                "millrace: mix() takes its options and then its sources, each as weighted{flow, weight}");
-};
-template <class... Items>
-struct mixed_items_differ {
-  static_assert(never<Items...>,
-                "millrace: the sources of mix() end in items of different types (see arrives<...>, in order): give "
-                "each a map() to the same one");
-};
-template <class Item>
-struct item_cannot_be_moved {
-  static_assert(never<Item>, "millrace: items travel between threads, so an item type needs to be movable");
-};
-template <class Stage>
-struct stage_is_there_twice {
-  static_assert(never<Stage>, "millrace: a flow takes prefetch and to_device once each, prefetch first");
-};
-
-/// Names a diagnosis, which is what makes the compiler print it.
-template <class Diagnosis>
-constexpr void report() {
-  static_cast<void>(sizeof(Diagnosis));
-}
 
 /// The first parameter of a callable, where it can be read off it.
 template <class F>
@@ -157,6 +69,44 @@ template <class F>
   requires requires { &F::operator(); }
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
+/// What takes the place of an option that is called otherwise here: a member of this name, of a type like these.
+struct option_is_size {
+  option_is_size() = default;
+  template <class T>
+  __attribute__((unavailable("millrace: batch has no option of this name: its rows are .size. Write .size = n")))
+  option_is_size(T&&) {}
+};
+struct option_is_threads {
+  option_is_threads() = default;
+  template <class T>
+  __attribute__((unavailable("millrace: there are no processes to count: workers are .threads. Write .threads = n")))
+  option_is_threads(T&&) {}
+};
+struct option_is_window {
+  option_is_window() = default;
+  template <class T>
+  __attribute__((unavailable("millrace: shuffle has no option of this name: it moves samples within its .window. "
+                             "Write .window = n")))
+  option_is_window(T&&) {}
+};
+
+/// What a stage is given instead of its options.
+struct batch_of_a_number {
+  template <std::integral N>
+  __attribute__((unavailable("millrace: batch<...> is given a bare number. Name the option: batch<...>({.size = n}).")))
+  batch_of_a_number(N);
+};
+struct prefetch_of_a_number {
+  template <std::integral N>
+  __attribute__((unavailable("millrace: prefetch is given a bare number. Name the option: prefetch({.batches = n}).")))
+  prefetch_of_a_number(N);
+};
+struct shuffle_of_a_number {
+  template <std::integral N>
+  __attribute__((unavailable("millrace: shuffle is given a bare number. Name the option: shuffle({.window = n}).")))
+  shuffle_of_a_number(N);
+};
+
 }  // namespace diagnose
 
 /// Converts to anything, so that a loop over a broken session adds no error of its own.
@@ -166,6 +116,7 @@ struct poison {
   template <auto...>
   poison get() const;
   poison columns() const;
+  poison keys() const;
   poison stream() const;
   poison size() const;
   poison epoch() const;

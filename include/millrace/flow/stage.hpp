@@ -18,6 +18,7 @@
 //        void finish(auto& emit);                      // optional: what is still held when an epoch ends
 //      };
 //
+//    A stage that cannot know goes without max_outputs(): expand(stage, {.max_outputs = 1'000}).
 //    A resumed run enters such a flow at the beginning of an epoch if there is a finish(), which is expected to leave
 //    the stage as it was at first; without one only at the very beginning.
 //
@@ -34,10 +35,13 @@
 //        reader open(std::size_t part, std::uint64_t epoch) const { return {int(part) * 10, int(part) * 10 + 10}; }
 //        std::string part_name(std::size_t part) const;     // optional: for messages, and for resume points
 //        std::uint64_t part_bytes(std::size_t part) const;  // optional: for resume points, which know the data by both
+//        std::int64_t part_modified_ns(std::size_t part) const;  // optional: when; told if it changed
 //        static constexpr bool same_every_pass = true;      // optional: open() does not look at the epoch
 //        static constexpr bool one_reader_at_a_time = true;   // optional: parts are opened one after the other
 //        static constexpr bool begins_at_pass_0 = true;       // optional: it cannot be entered in a later epoch
 //      };
+//
+//    Its items may have a key(), a std::string or std::string_view: what batch({.keys = true}) calls them.
 //
 // Threads: open() and each reader's next() are called from I/O threads, one thread at a time for each reader, several
 // readers at once; they may block. Lifetime: stages live in the session; a reader ends with its part.

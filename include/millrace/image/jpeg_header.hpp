@@ -94,18 +94,24 @@ template <class = void>
 }
 
 template <class = void>
-[[noreturn]] void throw_not_a_jpeg(std::span<const std::byte> data) {
-  constexpr auto hint = "Name the field that holds the JPEG; other formats have to be decoded by a stage of your own";
-  if (data.empty()) throw_bad_jpeg("a JPEG was expected, but there are 0 bytes", hint);
-  if (const auto format = sniff_format(data); !format.empty())
-    throw_bad_jpeg("a JPEG was expected, but the bytes look like " + std::string(format), hint);
+std::string first_bytes(std::span<const std::byte> data) {
   std::string start;
   constexpr char hex[] = "0123456789abcdef";
   for (const std::byte b : data.first(data.size() < 8 ? data.size() : 8)) {
     const auto value = std::to_integer<unsigned>(b);
     start += {' ', hex[value >> 4], hex[value & 15]};
   }
-  throw_bad_jpeg("a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes with" + start, hint);
+  return start;
+}
+
+template <class = void>
+[[noreturn]] void throw_not_a_jpeg(std::span<const std::byte> data) {
+  constexpr auto hint = "Name the field that holds the JPEG; other formats have to be decoded by a stage of your own";
+  if (data.empty()) throw_bad_jpeg("a JPEG was expected, but there are 0 bytes", hint);
+  if (const auto format = sniff_format(data); !format.empty())
+    throw_bad_jpeg("a JPEG was expected, but the bytes look like " + std::string(format), hint);
+  throw_bad_jpeg("a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes with" +
+                     first_bytes(data), hint);
 }
 
 template <class = void>
@@ -133,12 +139,17 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 
 }  // namespace detail
 
-/// Walks the markers up to the frame header; `orientation` is filled from an EXIF segment before it.
+/// Walks the markers up to the frame header; `orientation` is filled from an EXIF segment before it. With
+/// `accept_damaged` the first marker may be damaged, as libjpeg lets it be.
 template <class = void>
-jpeg_header read_jpeg_header(std::span<const std::byte> data) {
+jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false) {
   const detail::byte_reader read{data.data(), false};
-  if (data.size() < 3 || read.u16(0) != 0xffd8 || read.u8(2) != 0xff) detail::throw_not_a_jpeg(data);
+  if (data.size() < 3 || read.u16(0) != 0xffd8) detail::throw_not_a_jpeg(data);
   constexpr auto damaged = "The file is damaged: fetch it again, or leave the sample out";
+  if (read.u8(2) != 0xff && !accept_damaged)
+    detail::throw_bad_jpeg("the JPEG's first marker is damaged: got" + detail::first_bytes(data) +
+                               ", expected ff d8 ff",
+                           std::string(damaged) + "; jpeg_options::accept_damaged takes what can be decoded of it");
   jpeg_header header;
   std::size_t at = 2;
   for (;;) {

@@ -46,7 +46,7 @@ class basic_picture {
   /// Reads the header; see jpeg().
   explicit basic_picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {
     try {
-      header_ = read_jpeg_header(data_);
+      header_ = read_jpeg_header(data_, options.accept_damaged);
       check_size();
     } catch (error& e) {
       e.locate(place_of(data_));

@@ -3,7 +3,7 @@
 //
 //   detail::archive_reader handle = detail::open_archive_reader();
 //   archive_read_support_format_tar(handle.get());
-//   detail::archive_text(handle.get());            // never null
+//   detail::archive_text(handle.get());            // empty where it gives no reason
 //
 // Internal: nothing of it appears in a public signature. Threads: a handle belongs to one thread at a time. No locale
 // is ever set, and no filter that runs a program is ever enabled.
@@ -38,7 +38,7 @@ inline archive_reader open_archive_reader() {
 /// libarchive's account of the last failure; it has none for some.
 inline std::string archive_text(struct ::archive* handle) {
   const char* text = ::archive_error_string(handle);
-  return text ? text : "no reason given";
+  return text ? text : "";
 }
 
 }  // namespace millrace::inline MILLRACE_ABI::detail

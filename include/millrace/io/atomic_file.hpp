@@ -4,12 +4,14 @@
 //   file.append(data);
 //   file.commit();        // written, on the disk, and renamed; without it the destructor removes what there is
 //
-// It is written as ".<name>.<process>-<n>.partial" beside its final place, which readers of folders pass over.
+// It is written as ".<name>.<kernel>-<process>-<n>.partial" beside its final place, which readers of folders pass over,
+// and locked meanwhile: so others can tell whether its writer lives (abandoned_files.hpp).
 // Errors: io_error with path and the system's reason; the temporary file is gone then. Threads: one.
 #pragma once
 
 #include <millrace/base/error.hpp>
 #include <millrace/base/text_bytes.hpp>
+#include <millrace/io/abandoned_files.hpp>
 #include <millrace/io/posix_files.hpp>
 
 #include <algorithm>
@@ -31,11 +33,15 @@ class atomic_file {
       : path_(std::move(path)), stage_(stage), files_(std::move(files)) {
     const std::size_t slash = path_.rfind('/');
     folder_ = slash == std::string::npos ? "" : path_.substr(0, slash + 1);
-    const std::string start = folder_ + "." + path_.substr(folder_.size()) + "." + std::to_string(::getpid()) + "-";
+    const std::string kernel = kernel_id();
+    const std::string writer = (kernel.empty() ? "" : kernel + "-") + std::to_string(::getpid()) + "-";
+    const std::string start = folder_ + "." + path_.substr(folder_.size()) + "." + writer;
     for (int attempt = 0; file_ == -1; ++attempt) {
-      temporary_ = start + std::to_string(attempt) + ".partial";
-      file_ = files_.open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+      const std::string name = start + std::to_string(attempt) + ".partial";
+      file_ = files_.open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
       if (file_ == -1 && errno != EEXIST && errno != EINTR) fail("cannot create", errno);
+      if (file_ != -1 && !is_mine()) files_.close(std::exchange(file_, -1));
+      if (file_ != -1) temporary_ = name;
     }
     buffer_.reserve(buffer_bytes);
   }
@@ -61,15 +67,26 @@ class atomic_file {
   /// commit() for what can be made again: a failing machine may lose it, or leave a part of it under its name.
   void publish() {
     flush();
+    // The duplicate keeps the lock until the file has its final name.
+    lock_ = files_.duplicate(file_);
     if (files_.close(std::exchange(file_, -1)) != 0) fail("cannot close", errno);
     if (files_.rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot give its final name to", errno);
     temporary_.clear();
+    abandon();
   }
 
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }
 
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+
+  /// Locks it. False where somebody took it for abandoned before that: it is gone, or going. A file system without
+  /// locks has none to be taken either.
+  bool is_mine() const {
+    struct ::stat status {};
+    if (files_.try_lock(file_) != 0) return errno != EWOULDBLOCK;
+    return files_.stat_open(file_, status) != 0 || status.st_nlink > 0;
+  }
 
   void flush() {
     write(buffer_);
@@ -96,9 +113,10 @@ class atomic_file {
   }
 
   void abandon() noexcept {
-    if (file_ != -1) files_.close(std::exchange(file_, -1));
     if (!temporary_.empty()) files_.unlink(temporary_.c_str());
     temporary_.clear();
+    if (file_ != -1) files_.close(std::exchange(file_, -1));
+    if (lock_ != -1) files_.close(std::exchange(lock_, -1));
   }
 
   [[noreturn]] void fail(std::string_view what, int reason) {
@@ -112,7 +130,7 @@ class atomic_file {
   std::string path_, folder_, temporary_;
   const char* stage_;
   Files files_;
-  int file_ = -1;
+  int file_ = -1, lock_ = -1;
   std::vector<std::byte> buffer_;
   std::uint64_t size_bytes_ = 0;
 };

@@ -7,12 +7,15 @@
 //
 // With heads_only, of an index that is good as far as its head says no more than that is read: 1,281 indexes take 10 ms
 // instead of 70. index_of() reads the rest, and makes the index again if its file turns out to be damaged.
+// An index that is of another time than its shard, and of the same size, is made again with the checksums that it has,
+// so that a sample that was changed in place is an error when it is read.
 // Several shards are looked at at a time; several processes may do so for the same shards, and share what they keep.
 // An index that cannot be kept (a folder that is read-only) is used all the same, and counted. A shard that is damaged
-// is no error here: its index says so.
-// Errors: io_error for the first shard in the list that cannot be read, or that changes meanwhile. Threads: makes its
-// own, and waits for them. Progress is written to nowhere unless a file is named, and only of what takes longer than a
-// second: at most four times a second to a terminal, every ten seconds to anything else.
+// is no error here: its index says so. One that ends without an end marker is whole, and its index says that.
+// Errors: io_error for the first shard in the list that cannot be read, or that changes meanwhile; data_error for one
+// without an end marker of which a file beside it counts more samples than it has. Threads: makes its own, and waits
+// for them. Progress is written to nowhere unless a file is named, and only of what takes longer than a second: at most
+// four times a second to a terminal, every ten seconds to anything else.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -49,7 +52,7 @@ struct index_build_options {
 struct index_build_counts {
   std::uint64_t loaded = 0;              ///< had a good index
   std::uint64_t built = 0;               ///< had none
-  std::uint64_t rebuilt_stale = 0;       ///< had one of another state of the shard
+  std::uint64_t rebuilt_stale = 0;       ///< had one of another state of the shard, or of another time
   std::uint64_t rebuilt_damaged = 0;     ///< had one that was damaged
   std::uint64_t not_kept = 0;            ///< have one in memory that could not be written
   std::uint64_t compressed = 0;          ///< can have none
@@ -64,6 +67,7 @@ struct shard_indexes {
   std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in the order of the list
   std::vector<index_summary> heads{};                    ///< of the same; with heads_only the index may be null
   index_build_counts counts{};
+  std::vector<std::size_t> touched{};                    ///< shards of another time than their index, of the same size
   std::string why_not_kept{};                            ///< the first reason
 };
 
@@ -97,6 +101,7 @@ class index_builder {
     join();
     if (failure_) std::rethrow_exception(failure_);
     if (shown_once_) show_progress(true);
+    std::sort(result_.touched.begin(), result_.touched.end());
     return std::move(result_);
   }
 
@@ -133,7 +138,9 @@ class index_builder {
     std::string why_not_kept;
     bool kept = true;
     if (known.state != index_file_state::good) {
-      known.index = scan(path, identity, pool);
+      shard_index made = scan(path, identity, pool);
+      if (known.state == index_file_state::touched) made.take_checksums_of(known.index);
+      known.index = std::move(made);
       try {
         if (options_.keep) keep_index(kept_at, known.index);
       } catch (const io_error& trouble) {
@@ -145,10 +152,12 @@ class index_builder {
     const std::lock_guard lock(mutex_);
     if (!kept && result_.why_not_kept.empty()) result_.why_not_kept = why_not_kept;
     count(*index, known.state, kept);
+    if (known.state == index_file_state::touched) result_.touched.push_back(shard);
     result_.heads[shard] = {.state = index_file_state::good, .samples = index->samples(), .members = index->members(),
                             .known_checksums = static_cast<std::uint32_t>(index->known_checksums()),
                             .fingerprint = index->fingerprint(),
                             .shard_is_whole = index->state() == shard_index::shard_state::whole,
+                            .without_end_marker = index->facts().counters.missing_end_markers > 0,
                             .shard = index->identity()};
     result_.indexes[shard] = std::move(index);
     ++done_;
@@ -171,6 +180,9 @@ class index_builder {
                      "Wait until it is complete; write new shards under another name and rename them",
                      {.stage = "index", .shard = path});
     index.identify(identity);
+    if (index.facts().counters.missing_end_markers > 0)
+      if (const auto told = counted_beside(path); told.samples > index.samples())
+        throw fewer_than_counted(told, index.samples(), {.stage = "index", .shard = path});
     return index;
   }
 
@@ -178,7 +190,7 @@ class index_builder {
     index_build_counts& c = result_.counts;
     using enum index_file_state;
     if (index.state() == shard_index::shard_state::compressed) ++c.compressed;
-    else ++(before == good ? c.loaded : before == stale ? c.rebuilt_stale
+    else ++(before == good ? c.loaded : before == stale || before == touched ? c.rebuilt_stale
             : before == damaged ? c.rebuilt_damaged : c.built);
     if (before != good) {
       c.scanned_bytes += index.identity().size_bytes;

@@ -5,7 +5,8 @@
 //   if (file.state != mr::index_file_state::good) ...                   // scan the shard; file.reason says why
 //   mr::keep_index(path, index);                                        // and again when checksums were learned
 //
-// An index is used for a shard with the size and the time (in ns) that it was made for, and for no other. One that is
+// An index is used for a shard with the size and the time (in ns) that it was made for, and for no other. Of one that
+// differs in its time alone no more is used than the checksums, for the index that is made in its place. One that is
 // damaged is never used: every cut and every flipped bit is seen. It may be removed at any time.
 // keep_index() may be called by many processes at once: whoever writes takes over the checksums that are in the file
 // first, under a lock on it, and the file is replaced at once. Where the file system has no locks, checksums that two
@@ -40,6 +41,7 @@ enum class index_file_state {
   good,
   missing,
   stale,     ///< of another state of the shard, or of another version of the library
+  touched,   ///< of a shard of that size and of another time: the checksums of what still lies there hold
   damaged
 };
 
@@ -47,7 +49,7 @@ enum class index_file_state {
 struct loaded_index {
   index_file_state state = index_file_state::missing;
   std::string reason{};   ///< why it is not good
-  shard_index index{};
+  shard_index index{};    ///< also if it was touched
 };
 
 /// What a call of keep_index() did.
@@ -111,7 +113,7 @@ class open_index_file {
   int file_ = -1;
 };
 
-/// Reads and checks the head. The reason is empty if it is good.
+/// Reads and checks the head. The reason is empty if it is good. One that was touched is sound.
 inline std::pair<index_file_state, std::string> read_index_head(const open_index_file& file, const std::string& path,
                                                                 const shard_identity& shard, index_head& head) {
   using enum index_file_state;
@@ -129,24 +131,25 @@ inline std::pair<index_file_state, std::string> read_index_head(const open_index
   if (head.byte_order != index_head::right_order || head.version != index_head::right_version)
     return {stale, "it is of another version or kind of machine"};
   if (head.head_checksum != head.right_head_checksum()) return {damaged, "the checksum of its head is wrong"};
-  if (head.identity() != shard) return {stale, "the shard has another size or time"};
-  std::string wrong = unsound(head, file_bytes);
-  return {wrong.empty() ? good : damaged, std::move(wrong)};
+  if (head.shard_bytes != shard.size_bytes) return {stale, "the shard has another size"};
+  if (std::string wrong = unsound(head, file_bytes); !wrong.empty()) return {damaged, std::move(wrong)};
+  if (head.identity() != shard) return {touched, "the shard has another time"};
+  return {good, {}};
 }
 
 inline loaded_index load_open_index(const open_index_file& file, const std::string& path, const shard_identity& shard) {
   loaded_index result;
   index_head head;
   std::tie(result.state, result.reason) = read_index_head(file, path, shard, head);
-  if (result.state != index_file_state::good) return result;
+  if (result.state != index_file_state::good && result.state != index_file_state::touched) return result;
   index_columns columns(head.counts);
   const auto body = std::as_writable_bytes(
       std::span(columns.words.get(), static_cast<std::size_t>(head.counts.all_bytes() / 4)));
   if (!file.read(sizeof head, body) && errno != 0) fail_index("cannot read the index", errno, path);
-  result.reason = errno == 0 && crc32c(body) == head.body_checksum ? unsound(head, columns)
-                                                                   : "the checksum of its columns is wrong";
-  result.state = result.reason.empty() ? index_file_state::good : index_file_state::damaged;
-  if (result.state == index_file_state::good) result.index = shard_index(head.facts(), std::move(columns));
+  std::string wrong = errno == 0 && crc32c(body) == head.body_checksum ? unsound(head, columns)
+                                                                       : "the checksum of its columns is wrong";
+  if (wrong.empty()) result.index = shard_index(head.facts(), std::move(columns));
+  else result = {.state = index_file_state::damaged, .reason = std::move(wrong)};
   return result;
 }
 
@@ -174,6 +177,7 @@ struct index_summary {
   std::uint32_t samples = 0, members = 0, known_checksums = 0;
   std::uint64_t fingerprint = 0;
   bool shard_is_whole = false;
+  bool without_end_marker = false;   ///< of a whole shard
   shard_identity shard{};        ///< that the index was made for
 };
 inline index_summary summarise_index(const std::string& path, const shard_identity& shard) {
@@ -187,7 +191,8 @@ inline index_summary summarise_index(const std::string& path, const shard_identi
   if (state != index_file_state::good) return {.state = state};
   return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
           .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
-          .shard_is_whole = head.state == shard_index::shard_state::whole, .shard = head.identity()};
+          .shard_is_whole = head.facts().state == shard_index::shard_state::whole,
+          .without_end_marker = head.facts().counters.missing_end_markers > 0, .shard = head.identity()};
 }
 
 /// Writes the index if the file does not hold all of it yet; takes over the checksums that the file has.

@@ -28,6 +28,7 @@ struct index_head {
   static constexpr std::array<char, 8> right_mark{'M', 'R', '-', 'I', 'N', 'D', 'E', 'X'};
   static constexpr std::uint32_t right_order = 0x01020304;
   static constexpr std::uint32_t right_version = 1;
+  static constexpr auto whole_without_marker = static_cast<shard_index::shard_state>(3);   // as a state
 
   std::array<char, 8> mark = right_mark;
   std::uint32_t byte_order = right_order;
@@ -48,14 +49,17 @@ struct index_head {
   }
   shard_identity identity() const noexcept { return {.size_bytes = shard_bytes, .modified_ns = shard_modified_ns}; }
   shard_index::shard_facts facts() const noexcept {
-    return {.state = state, .identity = identity(), .fingerprint = fingerprint,
+    const bool marked = state != whole_without_marker;
+    return {.state = marked ? state : shard_index::shard_state::whole, .identity = identity(),
+            .fingerprint = fingerprint,
             .damage_offset_bytes = damage_offset_bytes, .resume_offset_bytes = resume_offset_bytes,
             .counters = {.samples = counts.samples, .metadata_members = metadata_members, .dot_files = dot_files,
                          .names_without_dot = names_without_dot, .not_regular = not_regular,
-                         .unconverted_names = unconverted_names}};
+                         .unconverted_names = unconverted_names, .missing_end_markers = marked ? 0U : 1U}};
   }
 };
-static_assert(std::is_trivially_copyable_v<index_head> && std::has_unique_object_representations_v<index_head>);
+static_assert(std::is_trivially_copyable_v<index_head> && std::has_unique_object_representations_v<index_head> &&
+              offsetof(index_head, counts) == index_samples_at);
 
 /// The whole file. Checksums that are learned meanwhile are in it or not.
 inline std::vector<std::byte> index_bytes(const shard_index& index) {
@@ -83,7 +87,8 @@ inline std::vector<std::byte> index_bytes(const shard_index& index) {
                   .fingerprint = facts.fingerprint, .damage_offset_bytes = facts.damage_offset_bytes,
                   .resume_offset_bytes = facts.resume_offset_bytes, .metadata_members = c.metadata_members,
                   .dot_files = c.dot_files, .names_without_dot = c.names_without_dot, .not_regular = c.not_regular,
-                  .unconverted_names = c.unconverted_names, .counts = columns.counts, .state = facts.state,
+                  .unconverted_names = c.unconverted_names, .counts = columns.counts,
+                  .state = c.missing_end_markers > 0 ? index_head::whole_without_marker : facts.state,
                   .body_checksum = crc32c({copy, body.size()}), .known_checksums = known};
   head.head_checksum = head.right_head_checksum();
   std::memcpy(file.data(), &head, sizeof head);
@@ -95,7 +100,8 @@ inline std::string unsound(const index_head& head, std::uint64_t file_bytes) {
   const index_counts& c = head.counts;
   const std::uint64_t most = head.shard_bytes;   // nothing that an index counts takes less than a byte of the shard
   constexpr std::uint32_t longest_damage_bytes = 1 << 20;
-  if (head.state != shard_index::shard_state::whole && head.state != shard_index::shard_state::damaged)
+  if (head.state != shard_index::shard_state::whole && head.state != shard_index::shard_state::damaged &&
+      head.state != index_head::whole_without_marker)
     return "it is of no kind of shard";
   if (c.samples > c.members || c.members > most / tar_block_bytes || c.fields > c.members || c.key_bytes > most ||
       c.field_bytes > most || c.damage_bytes > longest_damage_bytes)

@@ -102,6 +102,16 @@ class indexed_reader {
                      "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
   }
 
+  /// Of a shard whose index says that it has no end marker: throws what shard_reader throws if it is to be strict.
+  [[noreturn]] void throw_missing_end_marker() {
+    const std::uint32_t last = index_->samples() == 0 ? 0 : index_->samples() - 1;
+    const std::uint64_t offset_bytes = index_->samples() == 0 ? 0 : index_->sample(last).offset_bytes;
+    shard_reader reader = reader_from(last, offset_bytes, true);
+    while (reader.next()) {}
+    throw data_error("the shard had no end marker when its index was made, and has one now",
+                     "Remove its index, and start again", where({}, offset_bytes));
+  }
+
   const indexed_reader_counters& counters() const noexcept { return counters_; }
   std::string_view shard() const noexcept { return source_->name(); }
 
@@ -279,9 +289,9 @@ class indexed_reader {
     }
   }
 
-  shard_reader reader_from(std::uint32_t number, std::uint64_t offset_bytes) {
+  shard_reader reader_from(std::uint32_t number, std::uint64_t offset_bytes, bool strict = false) {
     return {std::make_unique<detail::borrowed_source>(*source_), *pool_,
-            {.fields = options_.fields, .max_member_bytes = options_.max_member_bytes},
+            {.fields = options_.fields, .max_member_bytes = options_.max_member_bytes, .strict = strict},
             {.offset_bytes = offset_bytes, .samples_before = number,
              .last_key = number == 0 ? std::string() : std::string(index_->sample(number - 1).key)}};
   }
@@ -304,9 +314,9 @@ class indexed_reader {
     if (found == expected) return {.checksum = found};
     const indexed_member m = index_->member(member);
     return {found, std::make_exception_ptr(data_error(
-        "the field '" + printable(m.field) + "' has the CRC-32C " + hexadecimal(found) + " (expected: " +
-            hexadecimal(expected) + ", which it had when it was first read)",
-        "The shard or its storage changed it: copy or download it again; remove its index if the new bytes are right",
+        "the sample was changed: got the CRC-32C " + hexadecimal(found) + " of its field '" + printable(m.field) +
+            "', expected " + hexadecimal(expected) + ", which it had when it was first read",
+        "Copy or download the shard again, or remove its index if the new bytes are right",
         where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes)))};
   }
 

@@ -4,9 +4,10 @@
 //   while (auto line = file.next()) use(line->text(), line->number());
 //
 // A line ends at "\n" or "\r\n"; the last one needs no end. A byte order mark at the beginning is dropped. Compression
-// is known by content: gzip, bzip2, xz, zstd, lz4. An empty file has no lines.
-// Errors: data_error naming file, line and offset for text that is no UTF-8, for a line that is too long, and for a
-// damaged or cut-off stream; the whole lines before it are delivered first, and every further call throws the same.
+// is known by content: gzip, bzip2, xz, zstd, lz4. An empty file has no lines, nor has one of nothing but that mark.
+// Errors: data_error naming file, line and offset for text that is no UTF-8 and for a line that is too long;
+// late_data_error for a compressed stream that is damaged or cut off, of which lines before may be wrong. The whole
+// lines before it are delivered first, and every further call throws the same.
 // Memory: a block for about 64 KiB of text, copied once; nothing is allocated once sizes repeat. Threads: one at a
 // time; the pool outlives the reader.
 #pragma once
@@ -70,18 +71,20 @@ class basic_line_reader {
 
   void read_block() {
     heads_.clear();
+    lines_.clear();
     at_ = 0;
     try {
       find_line_end();
-      find_lines();
+      if (!failure_) find_lines();
       if (!lines_.empty()) make_block();
       offset_bytes_ += pending_.size() + taken_bytes_;
       rest_.remove_prefix(taken_bytes_);
       pending_.clear();
-    } catch (const data_error& damage) {
-      fail(data_error(damage.message() + last_line(), damage.hint(), damage.where()));
-    } catch (const io_error& trouble) {
-      fail(io_error(trouble.message() + last_line(), trouble.hint(), trouble.where()));
+      // Damage of a compressed stream makes lines look wrong too, and is what to tell then.
+      if (failure_) static_cast<void>(stream_->is_sound_to_its_end());
+    } catch (error& known) {
+      known.add(last_line());
+      failure_ = std::current_exception();
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -92,7 +95,7 @@ class basic_line_reader {
     while (rest_.find('\n') == std::string_view::npos) {
       // A byte order mark and an end of line do not count.
       if (pending_.size() + rest_.size() > options_.max_line_bytes + 8)
-        throw too_long(number_ + 1, pending_.size() + rest_.size(), offset_bytes_, "at least ");
+        return fail(too_long(number_ + 1, pending_.size() + rest_.size(), offset_bytes_, "at least "));
       pending_ += rest_;
       const auto chunk = stream_->next_chunk();
       rest_ = {reinterpret_cast<const char*>(chunk.data()), chunk.size()};
@@ -105,10 +108,10 @@ class basic_line_reader {
 
   /// In the text that `pending_` and `rest_` are together; `taken_bytes_` of the latter become part of the block.
   void find_lines() {
-    lines_.clear();
     taken_bytes_ = 0;
     if (ended_) {
-      if (!pending_.empty()) add_line(0, pending_.size());
+      const bool only_a_mark = number_ == 0 && pending_ == byte_order_mark;
+      if (!pending_.empty() && !only_a_mark) add_line(0, pending_.size());
       return;
     }
     for (std::size_t begin = 0; lines_.size() < block_lines && taken_bytes_ < block_bytes && !failure_;) {
@@ -204,8 +207,7 @@ class basic_line_reader {
   std::string last_line() const {
     return number_ == 0 ? ", before the first line was complete" : ", after line " + std::to_string(number_);
   }
-  template <class Error>
-  void fail(Error known) {
+  void fail(data_error known) {
     if (!failure_) failure_ = std::make_exception_ptr(std::move(known));
   }
 

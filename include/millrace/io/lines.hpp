@@ -58,6 +58,7 @@ class lines_source {
   std::size_t parts() const noexcept { return names_.size(); }
   const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
   std::uint64_t part_bytes(std::size_t part) const noexcept { return detail::size_of_file(names_[part]); }
+  std::int64_t part_modified_ns(std::size_t part) const noexcept { return detail::time_of_file_ns(names_[part]); }
   line_reader open(std::size_t part, std::uint64_t) const {
     return {std::make_unique<metered_file>(names_[part], *reads_), *pool_, options_};
   }

@@ -39,4 +39,10 @@ inline member_name split_member_name(std::string_view name) noexcept {
   return {.kind = sample, .key = name.substr(0, dot), .field = name.substr(dot + 1)};
 }
 
+/// Whether a member called `name` is of a sample, and of another one than that with `key`.
+inline bool begins_other_sample(std::string_view name, std::string_view key) noexcept {
+  const member_name split = split_member_name(name);
+  return split.kind == member_name::kind_of_name::sample && split.key != key;
+}
+
 }  // namespace millrace::inline MILLRACE_ABI

@@ -12,13 +12,13 @@
 #pragma once
 
 #include <millrace/io/header_window.hpp>
+#include <millrace/io/tar_fields.hpp>
 #include <millrace/io/tar_header.hpp>
 #include <millrace/io/tar_reader.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,7 +55,7 @@ class plain_tar {
     if (!long_name_.empty()) name_.swap(long_name_);
     if (name_.empty() || (file && name_.back() == '/')) return found::odd;
     const std::uint64_t size_bytes = pax_size_.value_or(h.size_bytes);
-    if (size_bytes > most_payload_bytes) return found::odd;
+    if (size_bytes > tar_most_payload_bytes) return found::odd;
     member_ = {.name = name_, .size_bytes = size_bytes, .offset_bytes = begin,
                .payload_offset_bytes = at + tar_block_bytes, .regular = file};
     next_bytes_ = at + tar_block_bytes + size_bytes + tar_padding(size_bytes);
@@ -68,10 +68,7 @@ class plain_tar {
 
  private:
   static constexpr std::uint64_t most_extension_bytes = 64 << 10;
-  static constexpr std::uint64_t most_payload_bytes = std::uint64_t{1} << 40;
   static constexpr std::uint64_t most_padding_bytes = std::uint64_t{16} << 20;
-
-  static constexpr std::uint64_t every_other_byte = 0x00ff00ff00ff00ff;
 
   struct header {
     std::uint64_t size_bytes = 0;
@@ -82,11 +79,6 @@ class plain_tar {
   static std::string_view text(std::span<const std::byte> bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  static std::string_view field(std::string_view block, std::size_t at, std::size_t size) noexcept {
-    const std::string_view whole = block.substr(at, size);
-    return whole.substr(0, std::min(whole.find('\0'), size));
-  }
-
   /// Sets name_ too, to what the header alone says.
   bool read_header(std::uint64_t at, header& h) {
     using namespace std::string_view_literals;
@@ -98,66 +90,25 @@ class plain_tar {
       return false;
     }
     const std::string_view magic = block.substr(257, 8);
-    h.gnu = magic == "ustar  \0"sv;
-    if ((!h.gnu && magic != "ustar\00000"sv) || !checksum_holds(block)) return false;
-    const auto size_bytes = size_of(block.substr(124, 12));
+    h.gnu = is_gnu_header(block);
+    if ((!h.gnu && magic != "ustar\00000"sv) || !tar_checksum_holds(block)) return false;
+    const auto size_bytes = tar_size(block.substr(124, 12));
     if (!size_bytes || (at == 0 && !numbers_are_plain(block))) return false;
     if (h.gnu && (block[386] != '\0' || block[483] != '\0')) return false;   // parts of a sparse member
     h.size_bytes = *size_bytes;
     h.type = block[156];
-    const std::string_view prefix = h.gnu ? std::string_view() : field(block, 345, 155);
+    const std::string_view prefix = h.gnu ? std::string_view() : tar_text(block, 345, 155);
     if (prefix.ends_with('/')) return false;
     name_.assign(prefix);
     if (!prefix.empty()) name_ += '/';
-    name_ += field(block, 0, 100);
+    name_ += tar_text(block, 0, 100);
     return true;
-  }
-
-  static bool all_zeros(std::string_view bytes) noexcept {
-    return bytes.find_first_not_of('\0') == std::string_view::npos;
-  }
-
-  /// Digits with blanks before and a blank or NUL behind; nothing if it is anything else.
-  static std::optional<std::uint64_t> octal(std::string_view number) noexcept {
-    std::size_t at = 0;
-    while (at < number.size() && number[at] == ' ') ++at;
-    const std::size_t first = at;
-    std::uint64_t value = 0;   // at most twelve digits
-    for (; at < number.size() && number[at] >= '0' && number[at] <= '7'; ++at)
-      value = value << 3 | static_cast<unsigned char>(number[at] - '0');
-    if (at == first) return std::nullopt;
-    for (; at < number.size(); ++at)
-      if (number[at] != ' ' && number[at] != '\0') return std::nullopt;
-    return value;
-  }
-
-  static std::optional<std::uint64_t> size_of(std::string_view number) noexcept {
-    if (static_cast<unsigned char>(number[0]) != 0x80) return octal(number);
-    std::uint64_t value = 0;
-    for (const char c : number.substr(1)) {
-      if (value > most_payload_bytes) return std::nullopt;
-      value = value << 8 | static_cast<unsigned char>(c);
-    }
-    return value;
-  }
-
-  static bool checksum_holds(std::string_view block) noexcept {
-    // Eight bytes at a time, in four sums of 16 bits: the 128 bytes of each stay far below 65,536.
-    std::uint64_t sums = 0;
-    for (std::size_t at = 0; at < tar_block_bytes; at += sizeof sums) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, block.data() + at, sizeof word);
-      sums += (word & every_other_byte) + (word >> 8 & every_other_byte);
-    }
-    auto sum = static_cast<unsigned>((sums & 0xffff) + (sums >> 16 & 0xffff) + (sums >> 32 & 0xffff) + (sums >> 48));
-    for (std::size_t i = 148; i < 156; ++i) sum += unsigned{' '} - static_cast<unsigned char>(block[i]);
-    return octal(block.substr(148, 8)) == sum;
   }
 
   /// A reader of archives wants all numbers of the first header to be well-formed before it takes it for one.
   static bool numbers_are_plain(std::string_view block) noexcept {
     const auto plain = [&](std::size_t at, std::size_t size) {
-      return octal(block.substr(at, size)) || all_zeros(block.substr(at, size));
+      return tar_octal(block.substr(at, size)) || all_zeros(block.substr(at, size));
     };
     return plain(100, 8) && plain(108, 8) && plain(116, 8) && plain(136, 12) && plain(329, 8) && plain(337, 8);
   }
@@ -169,22 +120,10 @@ class plain_tar {
     return true;
   }
 
-  /// "<length> <key>=<value>\n", where the length counts itself.
   bool take_pax(std::string_view records) {
-    while (!records.empty()) {
-      std::size_t length = 0;
-      const char* const end = records.data() + std::min<std::size_t>(records.size(), 6);
-      const auto number = std::from_chars(records.data(), end, length);
-      const auto digits = static_cast<std::size_t>(number.ptr - records.data());
-      if (digits == 0 || records[0] == '0' || length > records.size() || length < digits + 4 ||
-          records[digits] != ' ' || records[length - 1] != '\n')
-        return false;
-      const std::string_view record = records.substr(digits + 1, length - digits - 2);
-      const std::size_t equals = record.find('=');
-      if (equals == std::string_view::npos || !take_record(record.substr(0, equals), record.substr(equals + 1)))
-        return false;
-      records.remove_prefix(length);
-    }
+    std::string_view key, value;
+    while (!records.empty())
+      if (!next_pax_record(records, key, value) || !take_record(key, value)) return false;
     return true;
   }
 

@@ -44,6 +44,9 @@ struct posix_files {
   static int make_folder(const char* path) noexcept { return ::mkdir(path, 0777); }
   /// Waits until no other process holds it; closing the file gives it back, and so does the end of the process.
   static int lock(int file) noexcept { return ::flock(file, LOCK_EX); }
+  /// Does not wait: -1 and EWOULDBLOCK where another open file holds it. A duplicate of the descriptor holds it too.
+  static int try_lock(int file) noexcept { return ::flock(file, LOCK_EX | LOCK_NB); }
+  static int duplicate(int file) noexcept { return ::fcntl(file, F_DUPFD_CLOEXEC, 0); }
   static ssize_t read_at(int file, void* room, std::size_t bytes, off_t offset) noexcept {
     return ::pread(file, room, bytes, offset);
   }

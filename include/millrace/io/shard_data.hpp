@@ -10,6 +10,7 @@
 // (indexed_reader.hpp); checksums are learned at the first reading and checked at all later ones. At most 128 files
 // stay open. Of shards with small samples whole stretches are read once expect() has told how far a sample's turn is
 // from that of its neighbours, and there is memory to hold them until then (stretch_cache.hpp).
+// Indexes that cannot be kept (a full disk, a folder that is read-only) are told once, and do without.
 // Errors: a compressed shard is a setup_error, a damaged one the data_error of shard_reader, both at the start and
 // naming the shard; later as indexed_reader, and a data_error for a shard that was replaced meanwhile.
 // Threads: read() from any number at a time.
@@ -25,13 +26,15 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace millrace::inline MILLRACE_ABI {
 
 struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
-  int progress_file = -1;          ///< of index_build_options
+  int progress_file = -1;          ///< of index_build_options; indexes that cannot be kept are told there, too, once
+  bool strict = false;             ///< a shard without an end marker is an error
 };
 
 /// In which order samples will be asked for.
@@ -53,6 +56,11 @@ class shard_data {
     fingerprint_ = names_.size();
     auto found = build_indexes(
         names_, {.files = options_.files, .heads_only = true, .progress_file = options_.progress_file});
+    if (const std::uint64_t lost = found.counts.not_kept; lost > 0)
+      tell_not_kept(std::to_string(lost) + " of " + std::to_string(names_.size()) +
+                        " indexes cannot be kept and will be made again at the next start",
+                    found.why_not_kept);
+    touched_ = std::move(found.touched);
     for (std::size_t i = 0; i < names_.size(); ++i) {
       shards_[i].head = found.heads[i];
       shards_[i].index = std::move(found.indexes[i]);
@@ -74,9 +82,15 @@ class shard_data {
         const auto& index = shards_[i].index;
         if (index && index->known_checksums() > shards_[i].known_checksums)
           keep_index(index_path(names_[i], options_.files), *index);
-      } catch (const error&) {
-        // Where indexes cannot be kept they are made, and checksums learned, each time.
+      } catch (const error& e) {
+        tell_not_kept("checksums that were learned cannot be kept and will be learned again", e.what());
       }
+  }
+
+  /// Adds what is worth knowing of the shards and is no error.
+  void report(tally& counts) const noexcept {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (shards_[i].head.without_end_marker) report_missing_end_marker(counts, names_[i]);
   }
 
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
@@ -88,8 +102,17 @@ class shard_data {
   }
   /// Of all shards, headers and all.
   std::uint64_t size_bytes() const noexcept { return bytes_; }
-  /// Folders, times and payloads do not count.
+  /// Folders, times and payloads do not count: notice() tells of times, reading of payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+
+  /// What to say in a line at start; nothing if all is well.
+  std::string notice() const {
+    if (touched_.empty()) return {};
+    return "the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
+           " shards were changed: got others, expected those of their indexes (" + printable(names_[touched_.front()]) +
+           (touched_.size() > 1 ? ", ..." : "") +
+           "). Check that no sample was changed; known checksums hold, so that reading such a sample is an error.";
+  }
 
   /// Of samples, not of indexes.
   read_meter& reads() const noexcept { return reads_; }
@@ -141,6 +164,16 @@ class shard_data {
 
  private:
   static constexpr std::size_t most_open = 128;
+
+  /// Once, in one line: a run needs no index to be kept.
+  void tell_not_kept(const std::string& what, std::string_view why) {
+    if (options_.progress_file < 0 || std::exchange(told_not_kept_, true)) return;
+    const std::string_view who = "millrace: ";
+    if (why.starts_with(who)) why.remove_prefix(who.size());
+    const std::string line = std::string(who) + what + ": " + std::string(why) + "\n";
+    // What cannot be told either is no reason to stop.
+    [[maybe_unused]] const auto written = detail::posix_files::write(options_.progress_file, line.data(), line.size());
+  }
 
   struct open_shard {
     open_shard(const shard_data& of, std::size_t part, block_pool& pool, read_meter& reads)
@@ -246,6 +279,10 @@ class shard_data {
 
   /// Of shards that are not whole the index is there from the start.
   void check(std::size_t part) {
+    if (options_.strict && shards_[part].head.without_end_marker) {
+      file_source file(names_[part]);
+      indexed_reader(file, index(part), pool_, options_.reader).throw_missing_end_marker();
+    }
     if (!shards_[part].index) return;
     const auto state = shards_[part].index->state();
     if (state == shard_index::shard_state::compressed)
@@ -299,11 +336,13 @@ class shard_data {
   mutable std::vector<shard> shards_;   // an index is loaded when it is first asked for
   std::vector<std::uint64_t> counts_;   // samples of each shard
   std::uint64_t bytes_ = 0, fingerprint_ = 0;
+  std::vector<std::size_t> touched_;    // shards of another time than their index
   std::optional<detail::stretch_cache> stretches_;
   std::atomic<bool> begun_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;
   std::size_t open_ = 0, oldest_ = 0;
+  bool told_not_kept_ = false;   // of who makes and destroys it
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -182,6 +182,21 @@ class shard_index {
   void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
     std::atomic_ref(columns_.checksums()[member]).store(checksum, std::memory_order_relaxed);
   }
+  /// Takes over the checksums that were known of the shard at another time, of members that lie where they did: of the
+  /// same key and field, at the same offset, of the same size. Before anyone reads by this index.
+  void take_checksums_of(const shard_index& before) noexcept {
+    const bool same = fingerprint() == before.fingerprint();
+    for (std::uint32_t s = 0, b = 0; s < samples(); ++s) {
+      const indexed_sample now = sample(s);
+      while (b < before.samples() && before.sample(b).offset_bytes < now.offset_bytes) ++b;
+      if (b == before.samples()) return;
+      const indexed_sample then = before.sample(b);
+      if (then.offset_bytes != now.offset_bytes || then.key != now.key) continue;
+      for (std::uint32_t m = now.first_member; m < now.end_member; ++m)
+        for (std::uint32_t old = then.first_member; old < then.end_member; ++old)
+          if (lies_where(member(m), before.member(old), same)) set_checksum(m, before.checksum(old));
+    }
+  }
   std::uint64_t known_checksums() const noexcept {
     std::uint64_t known = 0;
     for (std::uint32_t m = 0; m < members(); ++m) known += checksum(m) != 0;
@@ -192,6 +207,13 @@ class shard_index {
 
  private:
   static constexpr std::uint64_t block_bytes = detail::tar_block_bytes;
+
+  /// Where members in pieces lie only the fingerprint knows.
+  static bool lies_where(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept {
+    if (now.field != then.field || now.in_one_piece != then.in_one_piece) return false;
+    return now.in_one_piece ? now.offset_bytes == then.offset_bytes && now.size_bytes == then.size_bytes
+                            : same_fingerprint;
+  }
 
   shard_facts facts_{};
   detail::index_columns columns_{};

@@ -43,6 +43,12 @@ class shard_index_builder {
   }
 
   void count_unconverted_names(std::uint64_t count) noexcept { facts_.counters.unconverted_names = count; }
+  void count_missing_end_markers(std::uint64_t count) noexcept { facts_.counters.missing_end_markers = count; }
+
+  /// Before damage: the sample that is open is whole if that file, which cannot be read, begins another one.
+  void end_sample_before(std::string_view name) {
+    if (open_ && begins_other_sample(name, open_key())) close_sample();
+  }
 
   shard_index finish() {
     if (open_) close_sample();
@@ -53,7 +59,8 @@ class shard_index_builder {
   shard_index finish_damaged(const error& damage) {
     facts_.state = shard_index::shard_state::damaged;
     facts_.damage_offset_bytes = damage.where().offset_bytes;
-    facts_.resume_offset_bytes = open_ ? tar_block_bytes * std::uint64_t{sample_blocks_.back()} : 0;
+    facts_.resume_offset_bytes = open_                    ? tar_block_bytes * std::uint64_t{sample_blocks_.back()}
+                                 : sample_blocks_.empty() ? 0 : damage.where().offset_bytes;
     drop_open_sample();
     return pack(damage.message());
   }

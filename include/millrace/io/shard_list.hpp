@@ -151,6 +151,11 @@ inline std::uint64_t size_of_file(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
+/// When it was last changed, since 1970; 0 if that is not known.
+inline std::int64_t time_of_file_ns(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
+}
 
 }  // namespace detail
 

@@ -7,19 +7,23 @@
 // Members that follow each other with the same key (member_name.hpp) are one sample; a key that comes back later is a
 // new one. Fields are lowered (A-Z only). Links, folders, devices, dot files, names without a dot and the __metadata__
 // folders are passed over and counted. The same field twice in a sample is an error (of the fields that are wanted).
-// Errors: on damage everything complete before it is delivered first; the sample that is open when the damage is found
-// is not. Then data_error (or the source's io_error) names shard, offset and the last good key, and every further call
-// throws the same. Threads: one at a time; the pool outlives the reader. Memory: the payload is copied once, into the
-// record's block; apart from what libarchive does, nothing is allocated once sizes repeat.
+// Errors: on damage everything complete before it is delivered first. That is every sample behind which the header of a
+// member with another key stands, damaged or not, as long as the name in it is certain; the sample that is open when
+// the damage is found is not. Then data_error (or the source's io_error) names shard, offset and the last good key, and
+// every further call throws the same. A shard without an end marker is whole unless options.strict.
+// Threads: one at a time; the pool outlives the reader. Memory: the payload is copied once, into the record's block;
+// apart from what libarchive and zlib do, nothing is allocated once sizes repeat.
 #pragma once
 
 #include <millrace/base/error.hpp>
 #include <millrace/item/record_builder.hpp>
 #include <millrace/item/tally.hpp>
+#include <millrace/io/counted_beside.hpp>
 #include <millrace/io/member_name.hpp>
 #include <millrace/io/tar_reader.hpp>
 #include <millrace/io/wanted_fields.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -36,6 +40,10 @@ struct shard_reader_options {
   std::vector<std::string> fields{};
   /// A larger member is an error before any memory is taken for it.
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
+  /// A shard that ends without its end marker (two blocks of zeros) is an error.
+  bool strict = false;
+  /// Of who opens the same shard again and again: whether report() has counted already that its marker is missing.
+  std::atomic<bool>* missing_marker_told = nullptr;
 };
 
 /// What a shard had. Members are counted as they are met.
@@ -48,7 +56,15 @@ struct shard_counters {
   std::uint64_t names_without_dot = 0;
   std::uint64_t not_regular = 0;           ///< links, folders, devices
   std::uint64_t unconverted_names = 0;     ///< see tar_reader
+  std::uint64_t missing_end_markers = 0;   ///< 1 for a shard that was read to its end, and has none
 };
+
+/// Counts such a shard, and has the first one of a run told.
+inline void report_missing_end_marker(tally& counts, const std::string& shard) noexcept {
+  counts.count("shards that ended without a marker");
+  counts.tell("the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): all of its "
+              "samples are delivered. Others like it are only counted; `.strict = true` makes it an error");
+}
 
 /// Where a reader begins that does not begin at the start: the offset of a sample's first header in a plain shard.
 struct shard_start {
@@ -63,9 +79,11 @@ class basic_shard_reader {
  public:
   basic_shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
                      shard_start start = {})
-      : tar_(std::make_unique<tar_reader>(std::move(source), pool, start.offset_bytes)),
+      : tar_(std::make_unique<tar_reader>(
+            std::move(source), pool, tar_reader_options{.start_bytes = start.offset_bytes, .strict = options.strict})),
         builder_(pool),
         wanted_(options.fields),
+        missing_marker_told_(options.missing_marker_told),
         max_member_bytes_(options.max_member_bytes),
         samples_before_(start.samples_before),
         last_key_(std::move(start.last_key)) {}
@@ -76,10 +94,12 @@ class basic_shard_reader {
     if (ended_) return std::nullopt;
     try {
       return advance();
-    } catch (const data_error& damage) {
-      remember(data_error(damage.message() + last_good(), damage.hint(), damage.where()));
-    } catch (const io_error& trouble) {
-      remember(io_error(trouble.message() + last_good(), trouble.hint(), trouble.where()));
+    } catch (error& known) {
+      std::optional<record> last;
+      if (ends_open_sample(known)) last = deliver();
+      known.add(last_good());
+      failure_ = std::current_exception();
+      if (last) return last;
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -90,6 +110,7 @@ class basic_shard_reader {
   shard_counters counters() const noexcept {
     shard_counters now = counters_;
     now.unconverted_names = tar_->unconverted_names();
+    now.missing_end_markers = tar_->ended_without_marker();
     return now;
   }
   /// Adds what was passed over.
@@ -103,6 +124,8 @@ class basic_shard_reader {
     add("names without a dot passed over", now.names_without_dot);
     add("links, folders and devices passed over", now.not_regular);
     add("member names that are no UTF-8", now.unconverted_names);
+    if (now.missing_end_markers == 0 || (missing_marker_told_ && missing_marker_told_->exchange(true))) return;
+    report_missing_end_marker(counts, std::string(shard()));
   }
 
  private:
@@ -110,6 +133,7 @@ class basic_shard_reader {
     for (;;) {
       if (!waiting_) waiting_ = tar_->next();
       if (!waiting_) {
+        if (tar_->ended_without_marker()) check_count();
         ended_ = true;
         if (!std::exchange(sample_open_, false)) return std::nullopt;
         return deliver();
@@ -128,6 +152,22 @@ class basic_shard_reader {
       }
       waiting_.reset();
     }
+  }
+
+  /// Of a damaged compressed stream nothing is certain any more.
+  bool ends_open_sample(const error& damage) {
+    return sample_open_ && !waiting_ && tar_->certain_name() &&
+           begins_other_sample(*tar_->certain_name(), builder_.key()) &&
+           !dynamic_cast<const late_data_error*>(&damage) && std::exchange(sample_open_, false);
+  }
+
+  /// Where the end marker is missing, a file beside the shard may know that more is missing.
+  void check_count() const {
+    const auto told = detail::counted_beside(std::string(shard()));
+    const std::uint64_t found = samples_before_ + counters_.samples + (sample_open_ ? 1 : 0);
+    if (told.samples > found)
+      throw detail::fewer_than_counted(told, found, {.stage = "tar", .shard = std::string(shard()), .key = {},
+                                                     .offset_bytes = tar_->end_marker_at()});
   }
 
   void begin_sample(std::string_view key) {
@@ -176,14 +216,10 @@ class basic_shard_reader {
     return samples_before_ + counters_.samples == 0 ? ", before the first sample was complete"
                                                     : ", after the last good key '" + printable(last_key_) + "'";
   }
-  template <class Error>
-  void remember(Error known) {
-    failure_ = std::make_exception_ptr(std::move(known));
-  }
-
   std::unique_ptr<tar_reader> tar_;
   record_builder builder_;
   detail::wanted_fields wanted_;
+  std::atomic<bool>* missing_marker_told_;
   std::uint64_t max_member_bytes_;
   std::uint64_t samples_before_;
   std::string last_key_;

@@ -7,7 +7,8 @@
 // The same samples give the same bytes, everywhere and at any time: fields are sorted by name, and no time, owner or
 // locale gets in. A new shard begins before a sample would exceed a limit; a sample that is larger than max_bytes by
 // itself gets its own shard. Each shard appears under its name when it is complete and on the disk, replacing a file of
-// that name; without close() the last, unfinished one is dropped.
+// that name; without close() the last, unfinished one is dropped. What a killed writer of the same pattern left half
+// written in the folder is removed with the first sample, where abandoned_files.hpp can tell that its writer is gone.
 // Errors: setup_error for a pattern without its %d, and for keys and fields that a reader would not give back as they
 // are (the writer goes on to be usable); io_error for a full disk and the like (it does not). Threads: one at a time.
 #pragma once
@@ -24,6 +25,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,8 +87,7 @@ class basic_shard_writer {
       if (file_ && (samples_in_shard_ == options_.max_samples ||
                     file_->size_bytes() + sample_bytes + detail::tar_end_marker_bytes > options_.max_bytes))
         finish_shard();
-      if (!file_)
-        file_ = std::make_unique<detail::atomic_file<Files>>(path_of(options_.first_number + written_.shards), files_);
+      if (!file_) begin_shard(path_of(options_.first_number + written_.shards));
       append_sample();
     } catch (...) {
       broken_ = true;
@@ -117,6 +118,22 @@ class basic_shard_writer {
   }
 
  private:
+  void begin_shard(const std::string& path) {
+    std::string folder = path.substr(0, path.rfind('/') + 1);   // npos + 1 is 0
+    if (std::exchange(cleaned_, folder) != folder)
+      detail::remove_abandoned_files(folder, files_,
+                                     [&](std::string_view name) { return of_pattern(folder + std::string(name)); });
+    file_ = std::make_unique<detail::atomic_file<Files>>(path, files_);
+  }
+  bool of_pattern(std::string_view path) const {
+    if (path.size() <= before_number_.size() + after_number_.size() || !path.starts_with(before_number_) ||
+        !path.ends_with(after_number_))
+      return false;
+    const std::string_view digits =
+        path.substr(before_number_.size(), path.size() - before_number_.size() - after_number_.size());
+    return digits.find_first_not_of("0123456789") == std::string_view::npos && digits.size() >= number_digits_;
+  }
+
   void append_sample() {
     static constexpr std::array<std::byte, detail::tar_block_bytes> zeros{};
     std::size_t header_at = 0;
@@ -207,6 +224,7 @@ class basic_shard_writer {
   std::vector<named_bytes> sorted_;
   std::vector<std::size_t> header_ends_;
   std::string headers_, name_, last_key_;
+  std::optional<std::string> cleaned_;   // folder
   std::uint64_t samples_in_shard_ = 0;
   written_shards written_;
   bool broken_ = false;

@@ -7,7 +7,9 @@
 // Makes records (item/record.hpp), one for each sample: members that follow each other with the same key. Plain tar and
 // gz, zst, bz2, xz, lz4, recognised by content. Every shard is looked for at once; the first missing ones are named.
 // Errors: a damaged or truncated shard is an error that names shard, offset and last good key; the samples before it
-// are delivered, never half a sample. Threads: each shard is read by one I/O thread, several shards at a time.
+// are delivered, never half a sample. One that ends on a member's border without an end marker is whole, counted and
+// told once, unless a file beside it counts more samples. Threads: each shard is read by one I/O thread, several shards
+// at a time.
 #pragma once
 
 #include <millrace/flow/flow.hpp>
@@ -16,6 +18,7 @@
 #include <millrace/io/shard_list.hpp>
 #include <millrace/io/shard_reader.hpp>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +29,7 @@ struct shards_options {
   std::uint64_t seed = 0;                                    ///< of shuffle and of every draw in the flow
   std::vector<std::string> fields{};                         ///< wanted, "jpg;png" for alternatives; empty: all
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
+  bool strict = false;   ///< a shard that ends on a member's border without an end marker is an error, not told once
 };
 
 class shards_source {
@@ -35,7 +39,9 @@ class shards_source {
 
   shards_source(std::vector<std::string> names, const shards_options& options)
       : names_(std::move(names)),
-        reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes},
+        reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes,
+                        .strict = options.strict},
+        without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(names_.size())),
         pool_(std::make_shared<block_pool>()),
         reads_(std::make_shared<read_meter>()) {}
 
@@ -44,8 +50,11 @@ class shards_source {
   std::uint64_t part_bytes(std::size_t part) const noexcept {
     return detail::size_of_file(names_[part]);
   }
+  std::int64_t part_modified_ns(std::size_t part) const noexcept { return detail::time_of_file_ns(names_[part]); }
   shard_reader open(std::size_t part, std::uint64_t) const {
-    return {std::make_unique<metered_file>(names_[part], *reads_), *pool_, reader_options_};
+    shard_reader_options options = reader_options_;
+    options.missing_marker_told = &(*without_marker_)[part];
+    return {std::make_unique<metered_file>(names_[part], *reads_), *pool_, std::move(options)};
   }
   /// Of all that was opened here. What a source does not wait for storage is taken for unpacking.
   read_meter& reads() const noexcept { return *reads_; }
@@ -59,6 +68,7 @@ class shards_source {
  private:
   std::vector<std::string> names_;
   shard_reader_options reader_options_;
+  std::shared_ptr<std::vector<std::atomic<bool>>> without_marker_;   // of each shard, whether that was told
   std::shared_ptr<block_pool> pool_;
   std::shared_ptr<read_meter> reads_;
 };

@@ -49,9 +49,11 @@ inline shard_index scan_any_shard(byte_source& source, block_pool& pool) {
       expected_end = member->payload_offset_bytes + member->size_bytes + tar_padding(member->size_bytes);
     }
     build.count_unconverted_names(tar->unconverted_names());
+    build.count_missing_end_markers(tar->ended_without_marker());
     return build.finish();
   } catch (const data_error& damage) {
     if (tar) build.count_unconverted_names(tar->unconverted_names());
+    if (tar && tar->certain_name()) build.end_sample_before(*tar->certain_name());
     return build.finish_damaged(damage);
   }
 }

@@ -288,8 +288,10 @@ class columns {
   template <auto M>
   void describe_one(std::string& text) const {
     using traits = detail::column_traits<detail::member_type<M>>;
+    const auto& row_shape = std::get<index_of<M>()>(places_).shape;
     std::array<std::size_t, traits::rank + 1> shape{rows_};
-    std::copy_n(std::get<index_of<M>()>(places_).shape.begin(), traits::rank, shape.begin() + 1);
+    // No std::copy_n: g++ 14 warns of a copy of two numbers that it believes to be one.
+    for (std::size_t axis = 0; axis < traits::rank; ++axis) shape[axis + 1] = row_shape[axis];
     text += (text.empty() ? "" : ", ") + std::string(detail::member_spelling<M>.data()) + " " +
             (is_ragged<M> ? "up to " : "") + to_string(shape) + " " +
             std::string(dtype_name<typename traits::element>());

@@ -39,6 +39,8 @@ class line {
       std::from_chars(key.data() + key_before.size(), key.data() + key.size(), number);
     return number;
   }
+  /// "corpus-0017.txt.gz:12": what batch({.keys = true}) calls it.
+  std::string key() const { return std::string(file()) + ":" + std::to_string(number()); }
   /// Where it begins in the (uncompressed) file.
   std::uint64_t offset_bytes() const noexcept { return from_.offset_bytes(); }
 

@@ -4,7 +4,8 @@
 //   for (const mr::counted& c : run.stats().counts) std::printf("%s: %llu\n", c.what, c.times);
 //
 // A name is a string literal: only its address is kept, equal texts are one count. At most 48 names; counts of further
-// ones come under "other". Threads: any number may count and read at once; nothing waits or allocates while counting.
+// ones come under "other". A line may be left for whoever runs the flow to tell people; of several, the first.
+// Threads: any number may count and read at once; nothing waits or allocates while counting.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -37,6 +39,20 @@ class tally {
     other_.fetch_add(times, std::memory_order_relaxed);
   }
 
+  /// Leaves a line to tell; cut where it is very long.
+  void tell(std::string_view line) noexcept {
+    auto none = news::none;
+    if (!news_.compare_exchange_strong(none, news::written)) return;
+    line.copy(line_.data(), line_.size() - 1);
+    news_.store(news::told);
+  }
+  /// The line, once; null if there is none. Lives as long as this.
+  const char* take_line() noexcept {
+    auto told = news::told;
+    return news_.load(std::memory_order_relaxed) == told && news_.compare_exchange_strong(told, news::taken)
+               ? line_.data() : nullptr;
+  }
+
   /// In the order in which the names first came up.
   std::vector<counted> counts() const {
     std::vector<counted> all;
@@ -53,6 +69,9 @@ class tally {
   };
   std::array<entry, 48> entries_{};
   std::atomic<std::uint64_t> other_{0};
+  enum class news : std::uint8_t { none, written, told, taken };
+  std::atomic<news> news_{news::none};
+  std::array<char, 500> line_{};
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -1,10 +1,12 @@
 // An owned, shaped array in host memory, and the element types that columns may have.
 //
 //   mr::tensor<float, 2> box({4, 2});      // [4, 2] f32, zeros
-//   box(3, 1) = 0.5F;
+//   box(3, 1) = 0.5F;                      // an element; of a tensor of rank 1 box[3] as well
+//   box[3];                                // row 3, a view; for (auto row : box) goes through all
 //   std::span<float> all = box.span();
 //
-// Layout: row-major and contiguous. Threads: as std::vector. `image` is the tensor that pictures turn into.
+// Layout: row-major and contiguous. Indices are checked in debug builds. Threads: as std::vector. `image` is the tensor
+// that pictures turn into.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -71,26 +73,32 @@ class tensor {
   T* data() noexcept { return data_.data(); }
   const T* data() const noexcept { return data_.data(); }
 
+  /// All of it.
+  tensor_view<T, N> view() noexcept { return {.data = data(), .shape = shape_}; }
+  tensor_view<const T, N> view() const noexcept { return {.data = data(), .shape = shape_}; }
+
+  /// Of rank 1 element `i`, of higher ranks row `i` of the first dimension, a view.
+  decltype(auto) operator[](std::size_t i) { return view()[i]; }
+  decltype(auto) operator[](std::size_t i) const { return view()[i]; }
+  /// The element at these indices, one for each dimension.
   template <class... Index>
     requires(sizeof...(Index) == N)
-  T& operator()(Index... index) noexcept { return data_[offset({static_cast<std::size_t>(index)...})]; }
+  T& operator()(Index... index) { return view()(index...); }
   template <class... Index>
     requires(sizeof...(Index) == N)
-  const T& operator()(Index... index) const noexcept { return data_[offset({static_cast<std::size_t>(index)...})]; }
+  const T& operator()(Index... index) const { return view()(index...); }
+
+  /// Elements of rank 1, rows of higher ranks.
+  auto begin() noexcept { return view().begin(); }
+  auto begin() const noexcept { return view().begin(); }
+  auto end() noexcept { return view().end(); }
+  auto end() const noexcept { return view().end(); }
 
  private:
   static std::size_t count(const std::array<std::size_t, N>& shape) noexcept {
     std::size_t product = 1;
     for (const std::size_t extent : shape) product *= extent;
     return product;
-  }
-  std::size_t offset(const std::array<std::size_t, N>& index) const noexcept {
-    std::size_t at = 0;
-    for (std::size_t d = 0; d < N; ++d) {
-      assert(index[d] < shape_[d]);
-      at = at * shape_[d] + index[d];
-    }
-    return at;
   }
 
   std::array<std::size_t, N> shape_{};
@@ -101,3 +109,6 @@ class tensor {
 using image = tensor<std::uint8_t, 3>;
 
 }  // namespace millrace::inline MILLRACE_ABI
+
+template <class T, std::size_t N>
+inline constexpr bool std::ranges::disable_sized_range<millrace::tensor<T, N>> = N > 1;   // size() counts elements

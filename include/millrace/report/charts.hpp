@@ -6,7 +6,8 @@
 //   detail::scaling_chart(r)       samples per second over workers: predicted, and as measured
 //   detail::gantt_chart(r)         three batches through all threads
 //
-// At most 200 points to a line: neighbours are averaged, so that a page of any run stays small. Errors: none.
+// Up to 16 batches are columns, a single one too, with their values where there is room; more are a line, of at most
+// 200 points: neighbours are averaged, so that a page of any run stays small. Errors: none.
 #pragma once
 
 #include <millrace/report/run_report.hpp>
@@ -26,10 +27,32 @@ void for_each_point(std::size_t count, const Use& use) {
   for (std::size_t i = 0; i < points; ++i) use(i * count / points, (i + 1) * count / points);
 }
 
+inline constexpr std::size_t most_columns = 16, most_values = 6;
+
+inline std::string step_columns(std::span<const delivered_batch> all) {
+  double most = 0;
+  const auto ms = [](std::uint64_t ns) { return 1e-6 * static_cast<double>(ns); };
+  for (const auto& d : all) most = std::max(most, ms(d.step_ns + d.wait_ns));
+  const auto first = static_cast<double>(all.front().number), last = static_cast<double>(all.back().number);
+  svg_plot p({.title = "Step time and wait for data", .x_label = "batch", .y_label = "ms",
+              .x_least = first - 0.5, .x_most = last + 0.5, .y_most = most * 1.15, .whole_x = true});
+  for (const auto& d : all) {
+    const auto at = static_cast<double>(d.number);
+    const double step = ms(d.step_ns), whole_step = ms(d.step_ns + d.wait_ns);
+    const std::string name = "batch " + std::to_string(d.number);
+    p.column({.at_x = at, .to = step}, "step", name + ": step " + three_digits(step) + " ms");
+    p.column({.at_x = at, .from = step, .to = whole_step}, "wait",
+             name + ": waited " + three_digits(ms(d.wait_ns)) + " ms");
+    if (all.size() <= most_values) p.value(at, whole_step, three_digits(whole_step));
+  }
+  return p.take();
+}
+
 inline std::string step_chart(const run_report& r) {
   std::span<const delivered_batch> all = r.events.deliveries;
   if (!all.empty() && all.back().step_ns == 0) all = all.first(all.size() - 1);   // a step that has not ended
-  if (all.size() < 2) return "";
+  if (all.empty()) return "";
+  if (all.size() <= most_columns) return step_columns(all);
   svg_points steps, whole_steps, zero;
   double most = 0;
   for_each_point(all.size(), [&](std::size_t first, std::size_t last) {
@@ -54,10 +77,10 @@ inline std::string step_chart(const run_report& r) {
 inline std::string stage_chart(const run_report& r) {
   const auto& stages = r.figures.stages;
   if (stages.empty()) return "";
-  constexpr double row = 34;
+  constexpr double row = 37;
   svg_plot p({.title = "Stage utilisation", .x_label = "% of its threads' time", .x_most = 100, .left = 12,
-              .height = 44 + row * static_cast<double>(stages.size()), .y_marks = false});
-  double y = svg_plot::top + 10;
+              .height = 50 + row * static_cast<double>(stages.size()), .y_marks = false});
+  double y = svg_plot::top + 8;
   for (const auto& s : stages) {
     const double busy = 100 * r.figures.share(s, s.busy_ns), starved = 100 * r.figures.share(s, s.starved_ns),
                  blocked = 100 * r.figures.share(s, s.blocked_ns);
@@ -74,9 +97,32 @@ inline std::string stage_chart(const run_report& r) {
   return p.take();
 }
 
+inline std::string queue_columns(const run_report& r) {
+  const auto& all = r.events.deliveries;
+  const auto first = static_cast<double>(all.front().number), last = static_cast<double>(all.back().number);
+  svg_plot p({.title = "Queue fill", .x_label = "batch", .y_label = "% full",
+              .x_least = first - 0.5, .x_most = last + 0.5, .y_most = 115, .whole_x = true, .most_mark = 100});
+  for (const auto& d : all) {
+    const auto at = static_cast<double>(d.number);
+    const std::string name = "batch " + std::to_string(d.number);
+    const auto add = [&](double aside, double full, const char* style, const char* what) {
+      p.column({.at_x = at, .to = full, .share = 0.35, .aside = aside}, style, name + what + percent(full / 100));
+      if (all.size() <= most_values / 2) p.value(at + aside, full, fixed(full, 0));
+    };
+    const auto of = [](std::size_t part, std::size_t all_there_are) {
+      return 100 * static_cast<double>(part) / static_cast<double>(all_there_are);
+    };
+    add(-0.19, of(d.ready_slots, r.figures.host_slots + r.figures.device_slots), "work", ": ready batches ");
+    if (r.figures.read_ahead_bytes > 0)
+      add(0.19, of(d.read_ahead_bytes, r.figures.read_ahead_bytes), "read", ": read ahead ");
+  }
+  return p.take();
+}
+
 inline std::string queue_chart(const run_report& r) {
   const auto& all = r.events.deliveries;
-  if (all.size() < 2 || r.figures.host_slots == 0) return "";
+  if (all.empty() || r.figures.host_slots == 0) return "";
+  if (all.size() <= most_columns) return queue_columns(r);
   svg_points slots, ahead;
   const double start = 1e-9 * static_cast<double>(all.front().at_ns);
   for_each_point(all.size(), [&](std::size_t first, std::size_t last) {
@@ -99,21 +145,24 @@ inline std::string queue_chart(const run_report& r) {
 }
 
 inline std::string scaling_chart(const run_report& r) {
-  if (r.scaling.size() < 2) return "";
-  svg_points points;
-  double most = 0;
-  for (const auto& s : r.scaling) {
-    points.emplace_back(static_cast<double>(s.workers), s.samples_per_s);
-    most = std::max(most, s.samples_per_s);
+  if (r.scaling.empty()) return "";
+  double most = 0, gap = 1e9;
+  for (std::size_t i = 0; i < r.scaling.size(); ++i) {
+    most = std::max(most, r.scaling[i].samples_per_s);
+    if (i > 0) gap = std::min(gap, static_cast<double>(r.scaling[i].workers - r.scaling[i - 1].workers));
   }
+  if (r.scaling.size() < 2) gap = 1;
   svg_plot p({.title = "Samples per second over workers", .x_label = "workers", .y_label = "samples/s",
-              .x_most = points.back().first, .y_most = most * 1.08, .left = 60, .whole_x = true});
-  const bool all_measured = std::all_of(r.scaling.begin(), r.scaling.end(), [](const auto& s) { return s.measured; });
-  p.line(points, all_measured ? "step" : "work");
-  for (const auto& s : r.scaling)
-    p.dot(static_cast<double>(s.workers), s.samples_per_s, s.measured ? "step" : "work",
-          std::to_string(s.workers) + " workers: " + whole(s.samples_per_s) + " samples/s, " +
-              (s.measured ? "measured" : "predicted"));
+              .x_least = static_cast<double>(r.scaling.front().workers) - gap / 2,
+              .x_most = static_cast<double>(r.scaling.back().workers) + gap / 2, .y_most = most * 1.15, .left = 60,
+              .whole_x = true});
+  for (const auto& s : r.scaling) {
+    const auto at = static_cast<double>(s.workers);
+    p.column({.at_x = at, .to = s.samples_per_s, .share = 0.7 * gap}, s.measured ? "step" : "work",
+             std::to_string(s.workers) + " workers: " + whole(s.samples_per_s) + " samples/s, " +
+                 (s.measured ? "measured" : "predicted"));
+    if (r.scaling.size() <= 4) p.value(at, s.samples_per_s, whole(s.samples_per_s));
+  }
   return p.take();
 }
 
@@ -152,9 +201,9 @@ inline std::string gantt_chart(const run_report& r) {
     end = std::max(end, s.end_ns);
   }
   const double row = t.tracks.size() > 24 ? 9 : 18;
-  svg_plot p({.title = "Three batches through all threads", .x_label = "ms",
-              .x_most = 1e-6 * static_cast<double>(end - start), .left = 66, .width = 900,
-              .height = 48 + row * static_cast<double>(t.tracks.size()), .y_marks = false});
+  svg_plot p({.title = "Batches through all threads", .x_label = "ms",
+              .x_most = 1e-6 * static_cast<double>(end - start), .left = 80, .width = 640,
+              .height = 54 + row * static_cast<double>(t.tracks.size()), .y_marks = false});
   for (std::size_t i = 0; i < t.tracks.size(); ++i)
     if (row > 10 || i % 2 == 0)
       p.text(2, svg_plot::top + row * static_cast<double>(i) + (row > 10 ? 13 : 10), t.tracks[i]);

@@ -59,6 +59,7 @@ struct stage_figures {
   bool on_workers = false;     ///< its seats are the workers', which tuning opens and closes (run/tuning.hpp)
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
   std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0: not measured
+  std::uint64_t run_delay_ns = 0;   ///< of the rest of busy_ns, ready to run and without a core; as far as measured
   std::uint64_t items = 0;     ///< that passed
   double items_per_sample = 1;   ///< delivered; of the whole run, where stages expand, pack or filter
   std::uint64_t bytes = 0;     ///< that passed: encoded ones of a read, those of the batch in a copy
@@ -92,11 +93,15 @@ struct flow_figures {
   distribution wait_ns{};                   ///< of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< the device had no batch, by its own events; else next() counts
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of reads outstanding
+  /// Reading the part (shard) whose turn it is, for which all that lies behind has to wait, and what came of it.
+  std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
+  std::uint64_t passed_on_samples = 0;      ///< by readers, in the run's order; 0: they do not take turns
   std::optional<std::uint64_t> storage_bytes{};   ///< of the bytes read, those that the page cache did not have
   double storage_ceiling_bytes_per_s = 0;   ///< measured or known beforehand; 0: unknown
   double copy_ceiling_bytes_per_s = 0;
   std::size_t usable_cores = 0;             ///< affinity and quota; 0: unknown
   std::uint64_t throttled_ns = 0;           ///< the cgroup's quota held the process back
+  std::uint64_t process_cpu_ns = 0;         ///< of all threads of the process together; 0: unknown
   std::uint64_t run_delay_ns = 0;           ///< all threads of the process together were ready to run and did not
   std::size_t host_slots = 0, device_slots = 0;
   std::size_t read_ahead_bytes = 0;         ///< bound of what is read and not claimed
@@ -106,6 +111,16 @@ struct flow_figures {
     for (const auto& s : stages)
       if (s.kind == kind) return &s;
     return nullptr;
+  }
+  /// Where most of what was passed on came from the part whose turn it was: the share of all other readers' work that
+  /// came to be used, from 0 to 1/2. Nothing where readers help each other, where there is one, or where nobody knows.
+  std::optional<double> useful_share_of_other_readers() const noexcept {
+    const stage_figures* const read = find(stage_kind::read);
+    if (!read || read->seats < 2 || in_turn_ns == 0 || in_turn_samples < 16 || passed_on_samples < 16) return {};
+    const auto others = static_cast<double>(read->seats - 1);
+    const double ahead = static_cast<double>(passed_on_samples) / static_cast<double>(in_turn_samples) - 1;
+    if (ahead >= 0.5 * others) return {};
+    return ahead > 0 ? ahead / others : 0;
   }
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
@@ -140,6 +155,10 @@ Figures operator-(Figures now, const Figures& before) {
   take_away(now.samples, before.samples);
   now.warm_up_batches = before.warm_up_batches + before.batches;
   now.wait_ns -= before.wait_ns;
+  take_away(now.in_turn_ns, before.in_turn_ns);
+  take_away(now.in_turn_samples, before.in_turn_samples);
+  take_away(now.passed_on_samples, before.passed_on_samples);
+  take_away(now.process_cpu_ns, before.process_cpu_ns);
   take_away(now.throttled_ns, before.throttled_ns);
   take_away(now.run_delay_ns, before.run_delay_ns);
   if (now.device_gap_ns) take_away(*now.device_gap_ns, before.device_gap_ns.value_or(0));
@@ -152,6 +171,7 @@ Figures operator-(Figures now, const Figures& before) {
     take_away(a.starved_ns, b.starved_ns);
     take_away(a.blocked_ns, b.blocked_ns);
     take_away(a.cpu_ns, b.cpu_ns);
+    take_away(a.run_delay_ns, b.run_delay_ns);
     take_away(a.items, b.items);
     take_away(a.bytes, b.bytes);
     a.service_ns -= b.service_ns;

@@ -2,7 +2,7 @@
 //
 //   detail::percent(0.384)            "38.4 %"          detail::time_text(1.88e6)       "1.88 ms"
 //   detail::whole(21'400)             "21 400"          detail::bytes_text(6.79e8)      "679 MB"
-//   detail::gain_text(0.067)          "+6.7 %"          detail::times(1.63)             "1.63x"
+//   detail::gain_text(0.067)          "+6.7 %"          detail::times_as_fast(6.87)     "6.9 times as fast"
 //
 // Thousands are set apart by a blank; bytes go by powers of ten. Whatever the locale. Errors: none.
 #pragma once
@@ -41,9 +41,9 @@ inline std::string whole(double value) {
 
 inline std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 inline std::string gain_text(double gain) { return std::string(gain >= 0 ? "+" : "").append(percent(gain)); }
-inline std::string times(double ratio) {
-  if (ratio > 100 || ratio == std::numeric_limits<double>::infinity()) return "over 100x";
-  return fixed(ratio, 2) + "x";
+inline std::string times_as_fast(double ratio) {
+  if (ratio > 100 || ratio == std::numeric_limits<double>::infinity()) return "over 100 times as fast";
+  return fixed(ratio, ratio < 9.95 ? 1 : 0) + " times as fast";
 }
 
 /// The largest of the units that leaves a number of at least 1.

@@ -27,16 +27,18 @@ body { margin: 0 auto; padding: 1rem; max-width: 75rem; background: var(--back);
   font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1rem; font-weight: 600; color: var(--soft); margin: 0; }
 h2 { font-size: 1.05rem; margin: 1.5rem 0 .5rem; }
-.verdict { font-size: 1.5rem; line-height: 1.25; font-weight: 600; margin: .25rem 0 .5rem; }
-.soft { color: var(--soft); }
+.verdict { font-size: 1.5rem; line-height: 1.25; font-weight: 600; margin: .75rem 0 .5rem; }
+.soft, .origin { color: var(--soft); }
+.origin { margin: 0; }
 .charts { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); }
 @media (min-width: 48rem) { .wide { grid-column: span 2; } }
-.wide svg { min-width: 36rem; }
+.wide svg { min-width: 560px; max-width: none; }
 figure { margin: 0; padding: .75rem; background: var(--card); border-radius: .5rem; min-width: 0; }
 figcaption { font-weight: 600; }
 figcaption span { font-weight: 400; color: var(--soft); font-size: .9rem; display: block; }
-svg { display: block; width: 100%; height: auto; }
-svg text { fill: var(--soft); font: 13px system-ui, sans-serif; }
+figure { overflow-x: auto; }
+svg { display: block; width: 100%; min-width: 280px; max-width: 32rem; height: auto; margin: 0 auto; }
+svg text { fill: var(--soft); font: 14px system-ui, sans-serif; }
 .rule { stroke: var(--rule); stroke-width: 1; fill: none; }
 .line { fill: none; stroke-width: 2; }
 figcaption .name { display: inline-block; margin-right: .8em; font-size: 1em; }
@@ -51,8 +53,9 @@ td.words { min-width: 9rem; overflow-wrap: anywhere; }
 tr.opens td { border-bottom: 0; padding-bottom: 0; }
 tr.more td { padding-top: 0; }
 tr.more p { margin: 0; position: sticky; left: .6rem; width: fit-content; max-width: calc(100vw - 4rem);
-  color: var(--soft); font-size: .9em; }
-@media (max-width: 30rem) { body { padding: .75rem; } svg text { font-size: 14px; } table { font-size: .8rem; }
+  color: var(--soft); font-size: .875rem; }
+code { font: .875rem/1.4 ui-monospace, monospace; }
+@media (max-width: 30rem) { body { padding: .75rem; } table, tr.more p { font-size: .8rem; }
   th, td { padding: .25rem; } td.words { min-width: 6rem; } tr.more p { left: .25rem; } }
 )";
 
@@ -168,12 +171,19 @@ inline void add_charts(std::string& page, const run_report& r) {
                                  key("blocked", "blocked"),
              stage_chart(r));
   add_figure(page, "Queues", key("work", "ready batches in the ring") + key("read", "read ahead"), queue_chart(r));
-  const bool predicts = std::any_of(r.scaling.begin(), r.scaling.end(), [](const auto& p) { return !p.measured; });
-  add_figure(page, "Workers", (predicts ? key("work", "predicted by replay") : std::string()) + key("step", "measured"),
-             scaling_chart(r));
-  add_wide_figure(page, "Three batches", key("first", "first") + key("second", "second") + key("third", "third") +
-                                             key("other", "reads and other batches"),
-                  gantt_chart(r));
+  std::string said;
+  for (const auto& p : r.scaling)
+    if (!p.measured && said.empty()) said = key("work", "predicted by replay");
+  const auto measured = std::find_if(r.scaling.begin(), r.scaling.end(), [](const auto& p) { return p.measured; });
+  if (measured != r.scaling.end())
+    said += key("step", ("measured: " + whole(measured->samples_per_s) + " samples/s").c_str());
+  add_figure(page, "Workers", said, scaling_chart(r));
+  static constexpr const char* titles[] = {"", "One batch", "Two batches", "Three batches"};
+  const std::size_t shown = batches_to_show(r.events).size();
+  std::string keys = key("first", "first");
+  if (shown > 1) keys += key("second", "second");
+  if (shown > 2) keys += key("third", "third");
+  add_wide_figure(page, titles[shown], keys + key("other", "reads and other batches"), gantt_chart(r));
   page += "</div>\n";
 }
 
@@ -184,8 +194,13 @@ inline std::string html_report(const run_report& r) {
   const flow_figures& f = r.figures;
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>";
-  page += escaped(r.title) + "</title>\n<style>" + std::string(page_style) + colour_rules() + "</style></head><body>\n";
-  page += "<h1>" + escaped(r.title) + "</h1>\n<p class=\"verdict\">" + escaped(r.conclusion.sentence()) + "</p>\n";
+  page += escaped(title_of(r)) + "</title>\n<style>" + std::string(page_style) + colour_rules() +
+          "</style></head><body>\n<h1>" + escaped(r.title) + "</h1>\n";
+  const run_origin& o = r.origin;
+  if (!o.date.empty()) page += "<p class=\"origin\">" + escaped(o.date) + "</p>\n";
+  if (!o.machine.empty()) page += "<p class=\"origin\">" + escaped(o.machine) + "</p>\n";
+  if (!o.command.empty()) page += "<p class=\"origin\"><code>" + escaped(o.command) + "</code></p>\n";
+  page += "<p class=\"verdict\">" + escaped(r.conclusion.sentence()) + "</p>\n";
   if (!r.conclusion.advice.empty()) page += "<p>" + escaped(r.conclusion.advice) + ".</p>\n";
   page += "<p><strong>" + whole(r.conclusion.samples_per_s) + " samples/s, data wait " +
           percent(r.conclusion.data_wait_share) + "</strong><br><span class=\"soft\">" + measured_text(f);
@@ -200,6 +215,7 @@ inline std::string html_report(const run_report& r) {
   add_gain_table(page, r);
   add_picture_table(page, r.pictures);
   auto facts = printed_facts(r);
+  std::erase_if(facts, [](const auto& fact) { return fact.first == "run" || fact.first == "command"; });   // at the top
   if (!r.counts.empty()) facts.insert(facts.begin(), {"counted", counts_text(r.counts)});
   if (!facts.empty()) page += "<h2>Run</h2>\n<div class=\"scroll\"><table>\n";
   for (const auto& [name, value] : facts) {

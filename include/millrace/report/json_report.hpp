@@ -94,6 +94,7 @@ inline void add_stage(json_writer& out, const run_report& r, std::size_t index) 
   out.add("starved_ns", s.starved_ns);
   out.add("blocked_ns", s.blocked_ns);
   out.add("cpu_ns", s.cpu_ns > 0 ? std::optional(s.cpu_ns) : std::nullopt);
+  out.add("run_delay_ns", s.cpu_ns > 0 ? std::optional(s.run_delay_ns) : std::nullopt);
   out.add("items", s.items);
   out.add("bytes", s.bytes);
   for (const auto& l : r.conclusion.limits.all)
@@ -138,11 +139,16 @@ inline std::string json_report(const run_report& r) {
   detail::json_writer out;
   out.open('{');
   out.add("title", r.title);
+  const auto known = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  out.add("date", known(r.origin.date));
+  out.add("command", known(r.origin.command));
+  out.add("machine", known(r.origin.machine));
   out.open("verdict", '{');
   out.add("sentence", v.sentence());
   out.add("bound_by", v.name());
   out.add("cause", v.cause_name());
   out.add("where", v.where);
+  out.add("limit", v.limit);
   out.add("next", v.next);
   out.add("margin", v.margin);
   out.add("samples_per_s", v.samples_per_s);
@@ -165,9 +171,13 @@ inline std::string json_report(const run_report& r) {
   out.add("device_gap_ns", f.device_gap_ns);
   out.add("storage_bytes", f.storage_bytes);
   out.add("reads_busy_ns", f.reads_at_once.busy_ns());
+  out.add("in_turn_ns", f.in_turn_ns);
+  out.add("in_turn_samples", f.in_turn_samples);
+  out.add("passed_on_samples", f.passed_on_samples);
   out.add("reads_outstanding", f.reads_at_once.mean_outstanding());
   out.add("usable_cores", f.usable_cores);
   out.add("throttled_ns", f.throttled_ns);
+  out.add("process_cpu_ns", f.process_cpu_ns > 0 ? std::optional(f.process_cpu_ns) : std::nullopt);
   out.add("run_delay_ns", f.run_delay_ns);
   out.add("host_slots", f.host_slots);
   out.add("device_slots", f.device_slots);

@@ -28,6 +28,23 @@ struct knob_gain {
   what_if_change settings{};   ///< the same change, for a replay
 };
 
+namespace detail {
+
+/// What so many workers would get done over what those that there are do, by the cores alone. Under a quota more get no
+/// more; on crowded cores threads that can run have about the same share of a core each.
+inline double processor_gain(const flow_figures& f, const stage_figures& work, std::size_t workers) {
+  const auto seats = static_cast<double>(work.seats), then = static_cast<double>(workers);
+  const bound_cause missing = missing_processor(f, work);
+  if (missing == bound_cause::quota) return 1;
+  const bool crowded = missing == bound_cause::neighbours || missing == bound_cause::own_threads;
+  if (!crowded || f.usable_cores == 0 || work.cpu_ns == 0) return then / seats;
+  const double share = static_cast<double>(work.cpu_ns) / static_cast<double>(work.busy_ns);
+  const double running = std::max(static_cast<double>(f.usable_cores) / share, seats);
+  return then / seats * running / (running + then - seats);
+}
+
+}  // namespace detail
+
 inline std::vector<knob_gain> gains_of(const flow_figures& f) {
   std::vector<knob_gain> gains;
   const flow_limits now = limits_of(f);
@@ -43,19 +60,18 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
   };
 
   if (const stage_figures* const work = f.find(stage_kind::work); work && work->seats > 0) {
-    const auto seats = static_cast<double>(work->seats);
-    // Workers that do not get the processor they have do not get more of it by being more.
     const bound_cause missing = detail::missing_processor(f, *work);
-    const bool starved = missing == bound_cause::quota || missing == bound_cause::neighbours;
-    const bool room = f.usable_cores == 0 || work->seats < f.usable_cores;
+    const bool crowded = missing == bound_cause::neighbours || missing == bound_cause::own_threads;
+    const bool room = missing != bound_cause::quota && (f.usable_cores == 0 || work->seats < f.usable_cores);
     knob_gain& one = predict(knob::workers, from_to(work->seats, work->seats + 1, "workers"),
-                             {.workers = room && !starved ? (seats + 1) / seats : 1});
-    if (room && !starved) one.settings.workers = work->seats + 1;
-    if (starved) one.remark = "the cores that there are do not give them time";
+                             {.workers = room ? detail::processor_gain(f, *work, work->seats + 1) : 1});
+    if (room) one.settings.workers = work->seats + 1;
+    if (missing == bound_cause::quota) one.remark = "the quota does not give them time";
     else if (!room) one.remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
+    else if (crowded) one.remark = "if it gets as much of the crowded cores as the others";
     else if (f.usable_cores > work->seats + 1)
       predict(knob::workers, from_to(work->seats, f.usable_cores, "workers"),
-              {.workers = static_cast<double>(f.usable_cores) / seats})
+              {.workers = detail::processor_gain(f, *work, f.usable_cores)})
           .settings.workers = f.usable_cores;
 
     const part_figures* costly = nullptr;
@@ -71,7 +87,8 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
   if (const stage_figures* const read = f.find(stage_kind::read); read && read->seats > 0) {
     knob_gain& twice =
         predict(knob::io_threads, from_to(read->seats, 2 * read->seats, "I/O threads"), {.io_threads = 2});
-    twice.at_most = !f.reads_at_once.contention();
+    if (now.reads_in_turn()) twice.remark = "the shard whose turn it is has one thread";
+    else twice.at_most = !f.reads_at_once.contention();
     twice.settings.io_threads = 2 * read->seats;
     predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2}).settings.storage_speed = 2;
   }

@@ -7,6 +7,7 @@
 // I/O threads read `samples_per_read` samples at a time, within `read_ahead_bytes`; workers turn sample after sample
 // into rows of `host_slots` batches; copies go into `device_slots` batches, or, where there are none, the step uses the
 // host's. Times in nanoseconds: of a read alone, of a sample's work, of a batch's copy and step.
+// Where all wait for the part (shard) whose turn it is, only the readers whose work comes to be used are modelled.
 // Not modelled: serial stages on threads of their own, and threads that share too few cores.
 // Errors: none. Threads: a value.
 #pragma once
@@ -24,11 +25,16 @@ struct pipeline_model {
   double sample_bytes = 100'000;
   double batch_bytes = 0;      ///< of a copy
   double contention = 0;       ///< of reads at the same time (sync/read_levels.hpp)
+  double useful_share = 1;     ///< of the readers beside the one that reads what all wait for (report/flow_figures.hpp)
   replayed read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> parts{};   ///< of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;     ///< measured after the warm-up
   std::uint64_t seed = 1;
   bool with_timeline = false;
+
+  std::size_t useful_readers(std::size_t threads) const noexcept {
+    return threads == 0 ? 0 : 1 + static_cast<std::size_t>(useful_share * static_cast<double>(threads - 1) + 0.5);
+  }
 };
 
 /// Shapes are those of the histograms, means those of the busy times. Where the reads' contention is not known it is
@@ -46,7 +52,8 @@ inline pipeline_model model_of(const flow_figures& f) {
     switch (s.kind) {
       case stage_kind::read: {
         const std::uint64_t reads = s.service_ns.count();
-        m.io_threads = s.seats;
+        m.useful_share = f.useful_share_of_other_readers().value_or(1);
+        m.io_threads = m.useful_readers(s.seats);
         if (reads > 0) m.samples_per_read = std::max<std::size_t>(1, (s.items + reads / 2) / reads);
         m.sample_bytes = per(s.bytes, s.items);
         m.contention = f.reads_at_once.contention().value_or(0);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <millrace/report/picture_figures.hpp>
+#include <millrace/report/run_origin.hpp>
 #include <millrace/report/timeline.hpp>
 #include <millrace/report/what_if.hpp>
 
@@ -37,6 +38,7 @@ struct run_report {
   std::vector<counted> counts{};    ///< what else was passed over or accepted
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
+  run_origin origin{};              ///< unknown unless run_origin::now() was asked, as report_of(session) does
 };
 
 inline run_report report_of(flow_figures figures, timeline events = {}) {
@@ -49,11 +51,17 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
   });
   const stage_figures* const work = figures.find(stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {
-    const std::size_t most = std::max(figures.usable_cores, 2 * work->seats), step = (most + 7) / 8;
+    // More workers than cores are not modelled.
+    const std::size_t most = figures.usable_cores == 0 ? 2 * work->seats
+                                                       : std::max({figures.usable_cores, work->seats, std::size_t{2}});
+    const std::size_t step = (most + 7) / 8;
+    const double now = figures.samples_per_s();
     std::map<std::size_t, double> by_workers;
     for (std::size_t w = 1; w <= most; w = w < step ? step : w + step)
-      by_workers[w] = what_if(figures, {.workers = w}).samples_per_s;
-    by_workers[work->seats] = figures.samples_per_s();   // measured, not predicted
+      by_workers[w] = std::min(what_if(figures, {.workers = w}).samples_per_s,
+                               w > work->seats ? now * detail::processor_gain(figures, *work, w)
+                                               : std::numeric_limits<double>::infinity());
+    by_workers[work->seats] = now;   // measured, not predicted
     for (const auto& [workers, rate] : by_workers) r.scaling.push_back({workers, rate, workers == work->seats});
   }
   r.figures = std::move(figures);

@@ -4,9 +4,9 @@
 //   p.line(points, "work");                  // a class of the page's style sheet gives the colour
 //   page += p.take();
 //
-// 440 units wide unless told: on a phone its text stays readable, on a wide screen three stand side by side. Colours
-// come from the page alone, so that light and dark need no second chart. Errors: none; without an extent an axis ends
-// at 1.
+// 320 units wide unless told, which is as many pixels as a phone has for it: shown in no less, text of 14 units is at
+// least 12 pixels high, and on a wide screen three charts stand side by side. Colours come from the page alone, so that
+// light and dark need no second chart. Errors: none; without an extent an axis ends at 1.
 #pragma once
 
 #include <millrace/report/format.hpp>
@@ -50,9 +50,10 @@ class svg_plot {
     std::string title{}, x_label{}, y_label{};
     double x_least = 0, x_most = 1, y_most = 1;
     double left = 46;          ///< room for the marks of the y axis
-    double width = 440, height = 220;
+    double width = 320, height = 220;
     bool y_marks = true;
     bool whole_x = false;      ///< no marks between whole numbers
+    double most_mark = 1e300;  ///< of the y axis, where it ends above what there can be
   };
 
   explicit svg_plot(options o) : o_(std::move(o)) {
@@ -66,8 +67,9 @@ class svg_plot {
   double x(double value) const noexcept {
     return o_.left + (value - o_.x_least) / (o_.x_most - o_.x_least) * (o_.width - right - o_.left);
   }
-  double y(double value) const noexcept { return bottom() - value / o_.y_most * (bottom() - top); }
-  double bottom() const noexcept { return o_.height - 34; }
+  double y(double value) const noexcept { return bottom() - value / o_.y_most * (bottom() - top_of_axis()); }
+  double bottom() const noexcept { return o_.height - 38; }
+  double top_of_axis() const noexcept { return o_.y_label.empty() ? top : top + 16; }
 
   void line(const svg_points& points, std::string_view style) {
     if (points.empty()) return;
@@ -94,12 +96,17 @@ class svg_plot {
             number(std::max(x(b.x1) - from, 0.5)) + "\" height=\"" + number(b.y1 - b.y0) + "\"><title>" + escaped(tip) +
             "</title></rect>\n";
   }
-  void dot(double at_x, double at_y, std::string_view style, const std::string& tip) {
-    out_ += "<circle class=\"fill ";
-    out_ += style;
-    out_ += "\" cx=\"" + number(x(at_x)) + "\" cy=\"" + number(y(at_y)) + "\" r=\"3.5\"><title>" + escaped(tip) +
-            "</title></circle>\n";
+  /// From `from` up to `to`, both on the y axis, `share` of a unit of x wide, its middle `aside` of one beside `at_x`.
+  struct part_of_column {
+    double at_x = 0, from = 0, to = 0, share = 0.7, aside = 0;
+  };
+  void column(const part_of_column& c, std::string_view style, const std::string& tip) {
+    if (c.to <= c.from) return;
+    const double middle = c.at_x + c.aside;
+    bar({middle - c.share / 2, middle + c.share / 2, y(std::min(c.to, o_.y_most)), y(c.from)}, style, tip);
   }
+  /// Over a column.
+  void value(double at_x, double at_y, const std::string& words) { text(x(at_x), y(at_y) - 4, words, "middle"); }
   /// At a place of the picture; `anchor` is start, middle or end.
   void text(double at_x, double at_y, std::string_view words, const char* anchor = "start") {
     out_ += "<text x=\"" + number(at_x) + "\" y=\"" + number(at_y) + "\" text-anchor=\"" + anchor + "\">" +
@@ -108,7 +115,8 @@ class svg_plot {
 
   std::string take() { return std::move(out_) + "</svg>\n"; }
 
-  static constexpr double right = 12, top = 10;
+  static constexpr double right = 12, top = 12;
+  static constexpr double digit_width = 8;   ///< of 14 units' text
 
  private:
   static std::string number(double value) { return fixed(value, 1); }
@@ -131,18 +139,24 @@ class svg_plot {
 
   void axes() {
     if (o_.y_marks) {
-      const double step = round_step(o_.y_most);
-      for (double v = 0; v <= o_.y_most * 1.0001; v += step) {
+      const double most = std::min(o_.y_most, o_.most_mark), step = round_step(most);
+      for (double v = 0; v <= most * 1.0001; v += step) {
         rule(o_.left, y(v), o_.width - right, y(v));
-        text(o_.left - 5, y(v) + 4, mark(v, step), "end");
+        text(o_.left - 5, y(v) + 5, mark(v, step), "end");
       }
     }
-    const double step = std::max(round_step(o_.x_most - o_.x_least), o_.whole_x ? 1.0 : 0.0);
-    for (double v = step * std::ceil(o_.x_least / step); v <= o_.x_most * 1.0001; v += step)
-      text(x(v), bottom() + 14, mark(v, step), "middle");
+    const double extent = o_.x_most - o_.x_least;
+    double step = std::max(round_step(extent), o_.whole_x ? 1.0 : 0.0);
+    const double widest = digit_width * static_cast<double>(mark(o_.x_most, step).size() + 1);
+    while (step / extent * (o_.width - right - o_.left) < widest) step *= 2;
+    for (double v = step * std::ceil(o_.x_least / step) + 0.0; v <= o_.x_most + 1e-4 * extent; v += step) {
+      const std::string at = mark(v, step);
+      const double half = 0.5 * digit_width * static_cast<double>(at.size());
+      text(std::min(x(v), o_.width - 2 - half), bottom() + 15, at, "middle");
+    }
     rule(o_.left, bottom(), o_.width - right, bottom());
     text(o_.width - right, o_.height - 4, o_.x_label, "end");
-    if (!o_.y_label.empty()) text(2, o_.height - 4, o_.y_label);
+    if (!o_.y_label.empty()) text(2, top + 2, o_.y_label);
   }
 
   options o_;

@@ -2,7 +2,7 @@
 //
 //   std::fputs(mr::text_report(mr::report_of(window)).c_str(), stdout);
 //
-//   VERDICT  CPU-bound in decode: 1.63x below the next limit (step)
+//   VERDICT  CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast
 //   ...
 //
 // Plain ASCII, at most 110 columns unless a name is longer; no colours. Errors: none. Threads: a pure function.
@@ -43,10 +43,20 @@ inline std::string machine_text(const flow_figures& f) {
          "; threads that could run waited " + time_text(static_cast<double>(f.run_delay_ns)) + " for a core";
 }
 
-/// The run's facts, behind what is known of the machine.
+/// "train_images, 2026-11-23 08:36:04 UTC"
+inline std::string title_of(const run_report& r) {
+  return r.origin.date.empty() ? r.title : r.title + ", " + r.origin.date;
+}
+
+/// The run's facts, behind where it was made.
 inline auto printed_facts(const run_report& r) {
-  auto facts = r.facts;
-  if (r.figures.usable_cores > 0) facts.insert(facts.begin(), {"machine", machine_text(r.figures)});
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"run", title_of(r)}};
+  if (!r.origin.command.empty()) facts.emplace_back("command", r.origin.command);
+  std::string machine = r.origin.machine;
+  if (r.figures.usable_cores > 0) machine += (machine.empty() ? "" : "; ") + machine_text(r.figures);
+  if (!machine.empty()) facts.emplace_back("machine", std::move(machine));
+  facts.insert(facts.end(), r.facts.begin(), r.facts.end());
   return facts;
 }
 

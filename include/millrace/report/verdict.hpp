@@ -1,7 +1,7 @@
 // What limits a run, with the evidence.
 //
 //   mr::verdict v = mr::judge(figures);
-//   v.sentence();          // "CPU-bound in decode: 1.63x below the next limit (step)"
+//   v.sentence();          // "CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast"
 //   v.what == mr::bound_by::cpu;  v.where;  v.margin;
 //   for (const std::string& line : v.evidence) ...
 //   mr::gains_of(figures)  // report/knobs.hpp: what each setting would bring
@@ -11,8 +11,9 @@
 // the limits win, for with shallow rings all stages starve and block in turns; `agree` says so. But where the limit's
 // stage was busy less than 85 % of its time, and the walk's was neither busy nor idle, the time that nobody counted is
 // the walk's: then it wins. Two limits within 10 % of each other are balanced: speeding up one brings less than that.
-// Workers that got less than 95 % of the processor while they worked, by a quota or by neighbours, are CPU-starved,
-// unless the trainer, which is as slow, waits for less than 5 % of its time.
+// Workers that got less than 95 % of the processor while they worked are CPU-starved if they were ready to run for half
+// of the rest or more: by a quota, by neighbours, or by this process's own threads, unless the trainer, which is as
+// slow, waits for less than 5 % of its time. What other threads of the process waited says nothing of the workers.
 // Reads of which storage gave under 5 % are a matter of the page cache. Reads are bound by bandwidth from 85 % of the
 // known ceiling on, or where reads slow each other down by a quarter or more (read_levels.hpp); else by latency.
 // Errors: fewer than 5 batches, or none with a trainer in it, give bound_by::unknown. Threads: a pure function.
@@ -24,11 +25,32 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+namespace detail {
+
+/// A stage as a sentence names it: "your step is", "the workers are".
+struct stage_in_words {
+  std::string name{};
+  const char* is = " is";
+
+  explicit stage_in_words(std::string_view stage) : name(stage) {
+    if (stage == "read") name = "reading";
+    else if (stage == "unpack") name = "unpacking";
+    else if (stage == "copy") name = "the copy to the device";
+    else if (stage == "step") name = "your step";
+    if (stage != "workers" && stage != "work") return;
+    name = "the workers";
+    is = " are";
+  }
+};
+
+}  // namespace detail
+
 enum class bound_by { unknown, consumer, transfer, cpu, io, cpu_starved, balanced };
 enum class bound_cause {
   none,
   bandwidth, latency, page_cache,   ///< of I/O
-  quota, neighbours,                ///< of starved workers
+  one_shard,                        ///< of reading: all wait for the part whose turn it is, which one thread reads
+  quota, neighbours, own_threads,   ///< of starved workers
   waits                             ///< workers were busy without computing, nor held back: their stage waits
 };
 
@@ -36,6 +58,7 @@ struct verdict {
   bound_by what = bound_by::unknown;
   bound_cause cause = bound_cause::none;
   std::string where{};        ///< the stage, and within a fused one its costliest part
+  std::string limit{};        ///< the stage
   std::string next{};         ///< the next limit; of a balanced run the second one
   double margin = 1;          ///< next limit over the lowest
   double samples_per_s = 0;   ///< as measured
@@ -64,20 +87,27 @@ struct verdict {
       case bound_cause::bandwidth: return "bandwidth";
       case bound_cause::latency: return "latency";
       case bound_cause::page_cache: return "page cache";
+      case bound_cause::one_shard: return "one shard at a time";
       case bound_cause::quota: return "quota";
       case bound_cause::neighbours: return "neighbours";
+      case bound_cause::own_threads: return "own threads";
       case bound_cause::waits: return "waits";
     }
     return "";
   }
   std::string sentence() const {
     if (what == bound_by::unknown) return "No verdict: " + (evidence.empty() ? "nothing was measured" : evidence[0]);
-    if (what == bound_by::balanced) return "Balanced: " + where + " and " + next + " are within 10 % of each other";
+    const detail::stage_in_words first(limit.empty() ? where : limit), second(next);
     std::string text = name();
+    if (what == bound_by::balanced)
+      return text + ": " + first.name + " and " + second.name + " are within 10 % of each other";
     if (what == bound_by::cpu || what == bound_by::cpu_starved) text += " in " + where;
     if (cause != bound_cause::none) text += " (" + cause_name() + ")";
-    if (!next.empty()) text += ": " + detail::times(margin) + " below the next limit (" + next + ")";
-    return text;
+    text += ": " + first.name + first.is + " the limit";
+    if (next.empty()) return text;
+    if (margin < 1.05) return text + "; " + second.name + second.is + " about as slow";
+    text += "; " + (what == bound_by::consumer ? "loading" : second.name);
+    return text + " could be " + detail::times_as_fast(margin);
   }
 };
 
@@ -104,7 +134,23 @@ inline std::size_t walk_upstream(const flow_figures& f) {
   return first;
 }
 
-inline void judge_reading(const flow_figures& f, const stage_figures& read, verdict& v) {
+/// One thread reads what all others wait for. True if that is so.
+inline bool judge_reading_in_turn(const flow_figures& f, const stage_limit& limit, verdict& v) {
+  const stage_figures* const read = f.find(stage_kind::read);
+  if (!limit.in_turn || !read) return false;
+  v.cause = bound_cause::one_shard;
+  const double share = static_cast<double>(f.in_turn_samples) /
+                       static_cast<double>(std::max(f.in_turn_samples, f.passed_on_samples));
+  v.evidence.push_back(percent(share) + " of the samples came from the shard whose turn it was, which one of " +
+                       std::to_string(read->seats) + " I/O threads reads: what the others read comes later");
+  v.advice = limit.kind == stage_kind::unpack
+                 ? "One shard after the other is unpacked, by one thread each: a faster codec, none, or shorter shards"
+                 : "Shorter shards, or indexed_shards(), let several I/O threads read what comes next; more threads "
+                   "alone do not help";
+  return true;
+}
+
+inline void judge_reading(const flow_figures& f, const stage_figures& read, const stage_limit& limit, verdict& v) {
   v.what = bound_by::io;
   const double busy_s = 1e-9 * static_cast<double>(f.reads_at_once.busy_ns());
   const double speed = busy_s > 0 ? static_cast<double>(read.bytes) / busy_s : 0;
@@ -122,6 +168,7 @@ inline void judge_reading(const flow_figures& f, const stage_figures& read, verd
   const double from_storage = f.storage_bytes && read.bytes > 0
                                   ? static_cast<double>(*f.storage_bytes) / static_cast<double>(read.bytes) : 1;
   if (f.storage_bytes) v.evidence.push_back(percent(from_storage) + " of the bytes came from storage");
+  if (judge_reading_in_turn(f, limit, v)) return;
   if (from_storage < 0.05) {
     v.cause = bound_cause::page_cache;
     v.advice = "Storage is not what is slow: more I/O threads, or an index, so that less is parsed";
@@ -138,13 +185,29 @@ inline void judge_reading(const flow_figures& f, const stage_figures& read, verd
   }
 }
 
+/// Whether it is this process that has more threads to run than there are cores, rather than others beside it. Each
+/// thread that can run gets about the same share of a core, so those of others are what is left of the cores over that.
+inline bool own_threads_crowd(const flow_figures& f) {
+  if (f.usable_cores == 0 || f.process_cpu_ns == 0 || f.wall_ns == 0) return false;
+  const double cores = static_cast<double>(f.usable_cores);
+  const double had = 1e-9 * static_cast<double>(f.process_cpu_ns) / f.wall_s();
+  const double wanted = had + 1e-9 * static_cast<double>(f.run_delay_ns) / f.wall_s();
+  return wanted - cores > (cores - had) * wanted / had;
+}
+
 /// Why workers had less than 95 % of the processor while they worked; none: they had it, or nobody measured.
 inline bound_cause missing_processor(const flow_figures& f, const stage_figures& s) {
   const auto busy = static_cast<double>(s.busy_ns), missing = busy - static_cast<double>(s.cpu_ns);
   if (s.cpu_ns == 0 || missing <= 0.05 * busy) return bound_cause::none;
   if (static_cast<double>(f.throttled_ns) >= 0.1 * missing) return bound_cause::quota;
-  if (static_cast<double>(f.run_delay_ns) >= 0.5 * missing) return bound_cause::neighbours;
-  return bound_cause::waits;
+  if (static_cast<double>(s.run_delay_ns) < 0.5 * missing) return bound_cause::waits;
+  return own_threads_crowd(f) ? bound_cause::own_threads : bound_cause::neighbours;
+}
+
+inline std::string waited_for_a_core(const stage_figures& s) {
+  return s.name + " waited for a core for " +
+         percent(static_cast<double>(s.run_delay_ns) / static_cast<double>(s.busy_ns)) +
+         " of the time that they worked";
 }
 
 inline void judge_working(const flow_figures& f, const stage_figures& s, verdict& v) {
@@ -161,9 +224,16 @@ inline void judge_working(const flow_figures& f, const stage_figures& s, verdict
     v.advice = "Give it more cores (a higher quota), or use fewer workers: more of them change nothing";
   } else if (v.cause == bound_cause::neighbours) {
     v.what = bound_by::cpu_starved;
-    v.evidence.push_back("threads that could run waited " + time_text(static_cast<double>(f.run_delay_ns)) +
-                         " for a core");
-    v.advice = "Other programs use the cores: add or reserve some; more workers change nothing";
+    v.evidence.push_back(waited_for_a_core(s) + ", which other programs had");
+    v.advice = "Other programs use the cores: add or reserve some; more workers only take a larger share";
+  } else if (v.cause == bound_cause::own_threads) {
+    v.what = bound_by::cpu_starved;
+    v.evidence.push_back(waited_for_a_core(s) + ", which other threads of this process had");
+    v.advice = s.seats > f.usable_cores
+                   ? "There are more workers than cores: use " + std::to_string(f.usable_cores) +
+                         " of them at most, or more cores"
+                   : std::string("The process has more to run than there are cores: make reading, or what else runs "
+                                 "beside the workers, cheaper, or add cores");
   } else if (v.cause == bound_cause::waits) {
     v.advice = "Something waits on a worker (a lock, a sleep, a read): map(f, {.blocking = true}) gives it own threads";
   } else if (s.kind == stage_kind::unpack) {
@@ -175,13 +245,16 @@ inline void judge_working(const flow_figures& f, const stage_figures& s, verdict
   }
 }
 
-inline void judge_stage(const flow_figures& f, std::size_t index, verdict& v) {
-  const stage_figures& s = f.stages[index];
+inline void judge_stage(const flow_figures& f, const stage_limit& limit, verdict& v) {
+  const stage_figures& s = f.stages[limit.stage];
   v.where = s.name;
   switch (s.kind) {
-    case stage_kind::read: judge_reading(f, s, v); break;
+    case stage_kind::read: judge_reading(f, s, limit, v); break;
     case stage_kind::unpack:
-    case stage_kind::work: judge_working(f, s, v); break;
+    case stage_kind::work:
+      judge_working(f, s, v);
+      judge_reading_in_turn(f, limit, v);
+      break;
     case stage_kind::copy: {
       v.what = bound_by::transfer;
       v.advice = "Send smaller batches (u8 pixels, normalised on the device), or look at how the device is connected";
@@ -227,12 +300,13 @@ inline verdict judge(const flow_figures& f) {
       if (is_walked(limits[i])) chosen = i;
   const std::size_t next = chosen == 0 ? 1 : 0;
   v.margin = chosen == 0 ? v.limits.margin() : 1 / v.saturation;
+  v.limit = limits[chosen].name;
   if (next < limits.size()) v.next = limits[next].name;
 
   v.evidence.push_back("the trainer waited for data " + percent(v.data_wait_share) + " of its time");
   v.evidence.push_back(limits[chosen].name + " can do " + whole(limits[chosen].samples_per_s) + " samples/s; " +
                        whole(v.samples_per_s) + " were delivered");
-  judge_stage(f, limits[chosen].stage, v);
+  judge_stage(f, limits[chosen], v);
   if (v.margin < 1.10 && (v.what != bound_by::cpu_starved || v.data_wait_share < 0.05)) {
     v.what = bound_by::balanced;
     v.cause = bound_cause::none;

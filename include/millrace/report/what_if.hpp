@@ -25,7 +25,7 @@ struct prediction {
 
 inline pipeline_model changed(pipeline_model m, const what_if_change& c) {
   m.workers = c.workers.value_or(m.workers);
-  m.io_threads = c.io_threads.value_or(m.io_threads);
+  if (c.io_threads) m.io_threads = m.useful_readers(*c.io_threads);
   m.host_slots = c.prefetch.value_or(m.host_slots);
   m.read_ns = m.read_ns.scaled(1 / c.storage_speed);
   m.work_ns = m.work_ns.scaled(c.work_time);

@@ -31,6 +31,9 @@ template <class Keep>
 inline constexpr bool is_filter<filter_stage<Keep>> = true;
 template <class Stage>
 inline constexpr bool is_expand = requires { &Stage::expanding; };
+/// Its rows are made of several samples each.
+template <class Stage>
+inline constexpr bool joins_samples = requires { typename Stage::joins_samples_mark; };
 template <class Stage>
 inline constexpr bool is_packing = requires { requires holds_a_number<decltype(Stage::expanding)>; };
 template <class Stage>
@@ -87,6 +90,7 @@ struct assembly_options {
   executor* arena = nullptr;                     ///< of the workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< most that a shuffle buffer may hold
   batch_borders borders{};
+  sample_names* names = nullptr;                 ///< of a session whose batches have keys
 };
 
 template <class Columns>
@@ -131,19 +135,19 @@ class assembly {
       return next<In, out>(std::tuple_cat(std::move(maps), std::tuple<First>(std::move(stage))), begun, here,
                            std::move(rest));
     } else if constexpr (detail::is_filter<First>) {
-      return add_parallel<In>(std::move(maps), begun, here, stage.template as_expanding<Now>(), std::move(rest));
+      return add_parallel<In>(std::move(maps), begun, here, std::move(stage).template as_expanding<Now>(),
+                              std::move(rest));
     } else if constexpr (std::is_same_v<First, take_stage>) {
-      return add_serial<In, Now>(
-          std::move(maps), begun, here,
-          stateful_expanding<Now, detail::taking<Now>>(stage.template as_expanding<Now>().expanding), std::move(rest));
+      auto taking = stage.template as_expanding<Now>();
+      return add_serial<In, Now>(std::move(maps), begun, here,
+                                 stateful_expanding<Now, decltype(taking)>(std::move(taking)), std::move(rest));
     } else if constexpr (detail::is_expand<First>) {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
       else {
         if constexpr (detail::is_packing<First>) stage.expanding.set_held(options_.borders.held);
         return add_serial<In, Now>(std::move(maps), begun, here,
-                                   stateful_expanding<Now, decltype(stage.expanding)>(std::move(stage.expanding)),
-                                   std::move(rest));
+                                   stateful_expanding<Now, First>(std::move(stage), options_.names), std::move(rest));
       }
     } else if constexpr (detail::is_bucket<First>) {
       const std::size_t size = std::get<0>(rest).options.size;
@@ -172,7 +176,8 @@ class assembly {
     const seats s = seats_for(maps);
     return keep(std::make_unique<segment>(
                     chain_type(begun, std::move(maps)), std::move(expanding),
-                    typename segment::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count}, after))
+                    typename segment::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count,
+                                              .names = options_.names}, after))
         .entrance();
   }
 
@@ -208,6 +213,7 @@ class assembly {
         std::make_unique<segment>(chain_type(begun, std::move(maps)),
                                   typename segment::options{.rows = o.size,
                                                             .drop_last = o.drop_last,
+                                                            .keys = o.keys,
                                                             .seats = s.count,
                                                             .workers = s.workers,
                                                             .ring_capacity = std::max(2 * o.size, most_waiting_rows()),

@@ -25,8 +25,10 @@ class batch_of {
 
   batch_of() = default;
   struct origin {
+    static constexpr std::size_t unknown = ~std::size_t{0};
+
     std::uint64_t first_step = 0;                     ///< of the session
-    std::size_t global_rows = 0;                      ///< of all ranks
+    std::size_t global_rows = 0;                      ///< of all ranks, or unknown
     millrace::position next{};                        ///< behind this batch
   };
   batch_of(std::shared_ptr<delivery> from, const ready_batch& meta, const layout& where, stream_view stream,
@@ -53,18 +55,25 @@ class batch_of {
     }
     return *this;
   }
+  batch_of(const batch_of&) = delete;
+  /// What `for (auto b : run)` is told.
+  template <std::same_as<batch_of> SameBatch>
+  __attribute__((unavailable("millrace: a batch cannot be copied: it is a lease on memory. Write for (auto& b : run), "
+                             "or std::move it.")))
+  batch_of(SameBatch&);
   ~batch_of() { release(); }
 
   /// The column of that member: [size(), ...]; of a ragged one its values and its lengths (item/padded_view.hpp).
   template <auto M>
+    requires(layout::template holds<M>)
   auto get() const {
-    if constexpr (layout::template holds<M>) {
-      return layout_.template view<M>(where());
-    } else {
-      diagnose::report<diagnose::batch_has_no_such_column<diagnose::column_of<detail::member_type<M>>>>();
-      return poison{};
-    }
+    return layout_.template view<M>(where());
   }
+  /// What get() of another column is told.
+  template <auto M>
+    requires(!layout::template holds<M>)
+  __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
+  poison get() const;
   /// All columns, as a tuple in the order of batch<...>.
   auto columns() const { return layout_.views(where()); }
 
@@ -78,9 +87,28 @@ class batch_of {
     return copy;
   }
 
+  /// The key of each row's sample, where batch({.keys = true}) asked for them; run/sample_names.hpp says what samples
+  /// of other sources than shards are called. Like the views they are valid until the batch is released.
+  std::span<const std::string_view> keys() const {
+    if (!from_) throw setup_error("keys() of an empty batch", "Look at them before the batch is released");
+    if (!meta_.keys)
+      throw setup_error("the batch has no keys: got batch({.keys = false}), expected batch({.keys = true})",
+                        "Ask for them: batch<...>({.size = n, .keys = true})");
+    return {meta_.keys, meta_.rows};
+  }
+
   std::size_t size() const noexcept { return meta_.rows; }       ///< rows; fewer in a short last batch, even none
-  /// Rows that all ranks together have in this step: what a mean over the global batch divides by. Never 0.
-  std::size_t global_size() const noexcept { return origin_.global_rows; }
+  /// Rows that all ranks together have in this step: what a mean over the global batch divides by. Never 0. With an
+  /// index a short last batch counts too, of which ranks may have unlike shares, or none. Without one several ranks run
+  /// epochs of a fixed number of batches, where no batch is short: size() x world size. One rank: size().
+  /// Errors: setup_error behind bucket() on several ranks, where each has as many rows as its own samples make.
+  std::size_t global_size() const {
+    if (origin_.global_rows == origin::unknown)
+      throw setup_error("global_size() is not known: got bucket() on several ranks, expected batches of one size on "
+                        "all of them",
+                        "Add up size() over the ranks");
+    return origin_.global_rows;
+  }
   std::uint64_t epoch() const noexcept { return meta_.epoch; }   ///< counted from 0
   /// Batches before this one in the run, those before a resume point among them.
   std::uint64_t step() const noexcept { return origin_.first_step + meta_.batch; }

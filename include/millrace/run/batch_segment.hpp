@@ -36,6 +36,7 @@ class batch_segment final : public pump_work, public component, public final_seg
   struct options {
     std::size_t rows = 1;
     bool drop_last = true;
+    bool keys = false;   ///< of its rows go with each batch
     std::size_t seats = 1;
     executor* workers = nullptr;   ///< none: work is done by advance()
     std::size_t ring_capacity = 64;
@@ -87,7 +88,7 @@ class batch_segment final : public pump_work, public component, public final_seg
     fetch_ahead(first, count);
     part_times* look = Chain::maps > 0 && parts_[seat].next_claim() ? &parts_[seat] : nullptr;
     for (std::size_t done = 0; done < count; done += together, look = nullptr)
-      render_group(scratch_[seat], {batch, first + done, std::min(together, count - done), look}, sums);
+      render_group(seat, {batch, first + done, std::min(together, count - done), look}, sums);
     input_.freed(count, sums.bytes);
     options_.batches->add_digest(batch, sums.digest);
     if constexpr (Columns::ragged > 0)
@@ -168,13 +169,15 @@ class batch_segment final : public pump_work, public component, public final_seg
   }
 
   /// Maps first, for the whole group; then the survivors are rendered together.
-  void render_group(scratch& memory, const group& of, group_sums& sums) noexcept {
+  void render_group(std::size_t seat, const group& of, group_sums& sums) noexcept {
+    scratch& memory = scratch_[seat];
     const auto [batch, first, count, look] = of;
     const std::uint64_t start = look ? steady_now_ns() : 0;
     std::array<std::optional<item>, together> items;
     std::array<current_ticket, together> contexts;
     for (std::size_t i = 0; i < count; ++i) {
       contexts[i].position = first + i;
+      pump_->at(seat, first + i);
       try {
         prepare(memory, batch, contexts[i], items[i]);
       } catch (...) {
@@ -193,6 +196,7 @@ class batch_segment final : public pump_work, public component, public final_seg
         run[n] = &*items[i + n];
         ++n;
       }
+      pump_->at(seat, first + i);
       if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
       i += n + 1;
     }
@@ -212,6 +216,9 @@ class batch_segment final : public pump_work, public component, public final_seg
     context.digest = s.digest;
     s.keep_origin();
     context.origin = std::move(s.origin);
+    if (options_.keys)
+      options_.batches->keys(batch).set(static_cast<std::size_t>(context.position % options_.rows),
+                                        context.origin.key());
     if (ran_in_probe) {
       context.map_at_work = rendering;
       out = std::move(first_item_);

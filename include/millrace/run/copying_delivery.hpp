@@ -14,6 +14,7 @@
 // delivery.hpp says.
 #pragma once
 
+#include <millrace/device/to_device.hpp>
 #include <millrace/run/copy_times.hpp>
 #include <millrace/run/delivery.hpp>
 #include <millrace/run/device_gaps.hpp>
@@ -55,6 +56,7 @@ class basic_copying_delivery final : public delivery {
       s.copied = backend_->make_event();
       for (auto& event : s.released) event = backend_->make_event();
       s.data = backend_->allocate_device(batch_bytes_);
+      if (wanted.keys) s.keys = batch_keys(wanted.rows);
     }
     gaps_.allocate(backend_, 4 * ring_.size());
   }
@@ -174,6 +176,7 @@ class basic_copying_delivery final : public delivery {
     std::uint64_t released_as = 0;   // the order in which slots came back
     state now = state::released;
     ready_batch meta{};
+    batch_keys keys{};   // of the batch that lies here, when its host slot has another one
   };
   struct copy_under_way {
     device_slot* target;
@@ -239,6 +242,8 @@ class basic_copying_delivery final : public delivery {
     target.meta = from;
     target.meta.slot = static_cast<std::size_t>(&target - ring_.data());
     target.meta.data = static_cast<std::byte*>(target.data);
+    host_.swap_keys(from.slot, target.keys);
+    target.meta.keys = target.keys.texts();
     {
       const std::lock_guard lock(mutex_);
       if (!target.meta.error) target.meta.error = lost_;
@@ -371,5 +376,18 @@ class basic_copying_delivery final : public delivery {
   std::thread stager_, waiter_;
 };
 using copying_delivery = basic_copying_delivery<>;
+
+/// What gives a session's batches out, on the device that it is for.
+template <class = void>
+std::shared_ptr<delivery> new_delivery(const to_device_options& o, bool threaded) {
+  auto backend = o.device.backend();
+  if (auto own = backend->for_one_session()) backend = std::move(own);
+  if (backend->leases_host_slots()) return std::make_shared<host_delivery>(std::move(backend), o.fixed_slots);
+  return std::make_shared<copying_delivery>(
+      std::move(backend), copying_delivery::options{.device_slots = std::max<std::size_t>(1, o.slots),
+                                                    .stream = o.stream,
+                                                    .threaded = threaded,
+                                                    .fixed_slots = o.fixed_slots});
+}
 
 }  // namespace millrace::inline MILLRACE_ABI

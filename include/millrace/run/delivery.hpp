@@ -32,6 +32,7 @@ class delivery : public component {
 
   struct memory {
     std::size_t host_slots = 0, rows = 0, batch_bytes = 0;
+    bool keys = false;   ///< each slot has room for its rows' keys
   };
   /// Allocates every slot, once the size of a batch is known.
   virtual void allocate(const memory& wanted) = 0;
@@ -68,7 +69,7 @@ class delivery : public component {
 
  protected:
   void allocate_host(const memory& wanted, bool fixed) {
-    slots::options o{.rows = wanted.rows, .memory = {}, .fixed = fixed};
+    slots::options o{.rows = wanted.rows, .memory = {}, .fixed = fixed, .keys = wanted.keys};
     for (std::size_t i = 0; i < wanted.host_slots; ++i) {
       host_memory_.push_back(backend_->allocate_host(wanted.batch_bytes));
       o.memory.push_back(static_cast<std::byte*>(host_memory_.back()));

@@ -5,6 +5,7 @@
 #include <millrace/run/copying_delivery.hpp>
 #include <millrace/run/run_figures.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/run/session_over.hpp>
 #include <millrace/run/session_seats.hpp>
 #include <millrace/run/stall_watcher.hpp>
 #include <millrace/run/trainer_times.hpp>
@@ -20,7 +21,7 @@ class session<Flow>::engine {
   using planned = typename detail::planned_run_of<source>::type;
 
   engine(Flow flow, const session_options& options)
-      : options_(options),
+      : options_(checked(options)),
         workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
         seats_(options_, workers_),
         seed_(flow.seed),
@@ -28,23 +29,25 @@ class session<Flow>::engine {
         to_device_(detail::find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
         planned_(detail::planned_for(source_, flow, {.session = options_, .budget_bytes = budget_bytes()})),
         plan_(detail::plan_for(source_, flow)),
+        names_(detail::names_for(flow.stages)),
+        delivery_(new_delivery(to_device_.options, workers_ > 0)),
         parts_({.seed = seed_, .workers = seats_.most_workers(), .arena = make_arena(), .shuffle_bytes = budget_bytes(),
-                .borders = borders()},
-               make_delivery().host_slots()) {
+                .borders = borders(), .names = names_.get()},
+               delivery_->host_slots()) {
     batch_rows_ = std::apply([](const auto&... s) { return (detail::batch_size_of(s) + ...); }, flow.stages);
     if (batch_rows_ == 0) throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
     if (plan_.settings().parts == 0) throw setup_error("the source has no parts to read", "Give it at least one shard");
     prefetch_ = detail::find_stage<prefetch_stage>(flow.stages).value_or(prefetch_stage{}).options.batches;
 
     auto& first = parts_.template build<source_item>(detail::skip_planned_stages(std::move(flow.stages)));
-    const std::size_t read_ahead =
+    read_ahead_bytes_ =
         options.read_ahead_bytes > 0 ? options.read_ahead_bytes : std::min(std::size_t{256} << 20, budget_bytes() / 4);
-    read_ahead_bytes_ = read_ahead;
     intake_ = make_intake({.threads = seats_.most_reads(),
                            .epochs = options.epochs,
-                           .read_ahead_bytes = read_ahead,
+                           .read_ahead_bytes = read_ahead_bytes_,
                            .window_bytes = budget_bytes()},
                           first);
+    if (names_) intake_->name_samples(names_);
     components_ = parts_.components();
     components_.insert(components_.begin(), intake_.get());
     components_.push_back(delivery_.get());
@@ -66,6 +69,15 @@ class session<Flow>::engine {
   }
 
   batch* current() noexcept { return &current_; }
+
+  /// The first batch of a loop, as step(). Throws where the loop could have none because the run is over.
+  bool begin(std::uint64_t epoch) {
+    const bool was_over = end_.over;
+    if (step(epoch)) return true;
+    const bool left_early = epoch != endless && epoch == last_epoch_;   // by another loop, at its last batch
+    if (end_.over && next_batch_ > 0 && (was_over || !left_early)) throw_finished(options_, epoch);
+    return false;
+  }
 
   /// Moves on to the next batch of `epoch` (endless: of any); false at the end.
   bool step(std::uint64_t epoch) {
@@ -91,7 +103,7 @@ class session<Flow>::engine {
     if (getpid() != process_)
       throw setup_error("this session was made before fork(), and its threads stayed behind",
                         "Make the session in the process that uses it");
-    if (error_) std::rethrow_exception(error_);
+    end_.check();
     if (pushed_back_) return std::move(pushed_back_);
     if (seats_.due(delivered_.load(std::memory_order_relaxed))) {
       flow_figures now = figures();
@@ -113,6 +125,7 @@ class session<Flow>::engine {
                                    : got.what == slots::outcome::epoch_end ? kind::pause : kind::end, full);
     if (got.what != slots::outcome::ready) {
       if (got.what == slots::outcome::end) end_of_run();
+      end_.over = end_.over || got.what == slots::outcome::end;
       return {};
     }
     delivery_->host_slots().forget_epochs_before(next_batch_++);
@@ -125,6 +138,7 @@ class session<Flow>::engine {
     samples_.fetch_add(out.size(), std::memory_order_relaxed);
     warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); });
     step_range_.start("batch", got.batch.batch);
+    detail::tell_news(counts_, options_.announce);
     return out;
   }
 
@@ -140,11 +154,8 @@ class session<Flow>::engine {
       s.digest = planned_->account().digest();
       s.dropped_last = planned_->account().dropped();
     }
-    s.samples_read = intake_->samples_read();
-    s.bytes_read = intake_->bytes_read();
-    s.read_busy_ns = intake_->busy_ns();
+    intake_->add_to(s);
     s.workers = workers_;
-    s.io_threads = intake_->threads();
     s.host_slots = delivery_->host_slots().count();
     s.ready_slots = delivery_->host_slots().ready();
     s.slot_bytes = slot_bytes_;
@@ -211,7 +222,7 @@ class session<Flow>::engine {
         if (!b.error) return {planned_->first_step(), planned_->global_rows(b.batch), planned_->deliver(b)};
       } else {
         b.epoch = planned_->epoch_of(b.batch, b.epoch);
-        if (!b.error) return {planned_->first_step(), b.rows, planned_->after(b)};
+        if (!b.error) return {planned_->first_step(), planned_->global_rows(b.rows), planned_->after(b)};
       }
     } catch (...) {
       b.error = std::current_exception();
@@ -226,28 +237,14 @@ class session<Flow>::engine {
       }
   }
   [[noreturn]] void fail(std::exception_ptr why) {
-    error_ = std::move(why);
+    end_.error = std::move(why);
     shut_down();
-    std::rethrow_exception(error_);
+    end_.raise();
   }
 
   executor* make_arena() {
     if (workers_ > 0) arena_ = std::make_unique<arena_executor>(seats_.most_workers());
     return arena_.get();
-  }
-
-  delivery& make_delivery() {
-    auto backend = to_device_.options.device.backend();
-    if (auto own = backend->for_one_session()) backend = std::move(own);
-    const bool fixed = to_device_.options.fixed_slots;
-    if (backend->leases_host_slots()) delivery_ = std::make_shared<host_delivery>(backend, fixed);
-    else
-      delivery_ = std::make_shared<copying_delivery>(
-          backend, copying_delivery::options{.device_slots = std::max<std::size_t>(1, to_device_.options.slots),
-                                             .stream = to_device_.options.stream,
-                                             .threaded = workers_ > 0,
-                                             .fixed_slots = fixed});
-    return *delivery_;
   }
 
   std::size_t budget_bytes() const {
@@ -259,6 +256,7 @@ class session<Flow>::engine {
     times_.start(steady_now_ns());
     parts_last_ = &parts_.last();
     layout_ = &parts_.layout();
+    if constexpr (requires { source_.report(counts_); }) source_.report(counts_);
     seats_.open(components_);
     for (component* c : components_)
       if (c != delivery_.get()) c->start();
@@ -268,7 +266,7 @@ class session<Flow>::engine {
     } catch (const setup_error&) {
       throw;
     } catch (...) {
-      error_ = std::current_exception();   // the error of the first batch: next() throws it
+      end_.error = std::current_exception();   // the error of the first batch: next() throws it
       shut_down();
       return;
     }
@@ -310,12 +308,14 @@ class session<Flow>::engine {
       m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
     m.check();
     seats_.start(m.most_reads());
-    delivery_->allocate({.host_slots = m.host_slots, .rows = batch_rows_, .batch_bytes = slot_bytes_});
+    delivery_->allocate({.host_slots = m.host_slots, .rows = batch_rows_, .batch_bytes = slot_bytes_,
+                         .keys = names_ != nullptr});
     description_ = "millrace: " + delivery_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
                    std::to_string(intake_->threads()) + " I/O threads" + seats_.describe() + "; " +
                    layout_->describe() + "; memory: " + m.describe();
     if constexpr (!detail::plans_itself<source>) description_ += planned_->describe();
     else if constexpr (requires { source_.describe(*planned_); }) description_ += "; " + source_.describe(*planned_);
+    if (const std::string notice = planned_->notice(); !notice.empty()) description_ += "\nmillrace: " + notice;
   }
 
   /// While the workers are at the first batches already.
@@ -323,6 +323,7 @@ class session<Flow>::engine {
     if (!options_.announce) return;
     if constexpr (requires { planned_->mixing_advice(); }) description_ += planned_->mixing_advice();
     std::fprintf(stderr, "%s\n", description_.c_str());
+    detail::tell_news(counts_, options_.announce);
   }
 
   /// Without threads: from the trainer's end upstream, whoever can do something does.
@@ -355,6 +356,7 @@ class session<Flow>::engine {
     for (component* c : components_) c->stop();
     delivery_->host_slots().stop();
     for (component* c : components_) c->join();
+    detail::tell_news(counts_, options_.announce);
     delivery_->set_listener(nullptr);
   }
 
@@ -367,9 +369,10 @@ class session<Flow>::engine {
   const to_device_stage to_device_;
   const std::unique_ptr<planned> planned_;
   const plan plan_;
+  const std::shared_ptr<sample_names> names_;   // null: batches have no keys
   tally counts_;
   std::unique_ptr<arena_executor> arena_;
-  std::shared_ptr<delivery> delivery_;
+  const std::shared_ptr<delivery> delivery_;
   assembly<layout> parts_;
   std::unique_ptr<reading> intake_;
   std::vector<component*> components_;   // in the order of the flow
@@ -383,7 +386,7 @@ class session<Flow>::engine {
   batch current_, pushed_back_;
   std::uint64_t next_batch_ = 0;
   std::uint64_t last_epoch_ = endless;   // that a loop over one epoch delivered from
-  std::exception_ptr error_;
+  run_end end_;
   trace_span step_range_;   // from a delivery to the next call
 
   std::atomic<std::uint64_t> delivered_{0}, samples_{0};

@@ -6,8 +6,11 @@
 //
 // oneTBB starts one worker fewer than asked, counting on the caller to join in; our caller is the trainer, which does
 // not. A global_control with a large limit, held as long as the executor lives, makes it start them all; each session
-// is bounded by its own arena. Tasks own what they touch; an executor may be destroyed while tasks are still queued
-// only if those tasks need nothing but themselves.
+// is bounded by its own arena. oneTBB never ends a thread, and starts others for a new arena while those of the one
+// before are still on their way to sleep: the limit is what a process that makes session after session ends up with.
+// The smallest limit alive counts for the process, so all executors have the same one, far above what has a use.
+// Tasks own what they touch; an executor may be destroyed while tasks are still queued only if those tasks need nothing
+// but themselves.
 #pragma once
 
 #include <millrace/sync/fifo.hpp>
@@ -35,6 +38,7 @@
 #undef MILLRACE_WITHOUT_IMMINTRIN
 #endif
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -64,7 +68,8 @@ template <class = void>
 class basic_arena_executor final : public executor {
  public:
   explicit basic_arena_executor(unsigned workers)
-      : limit_(tbb::global_control::max_allowed_parallelism, 512), arena_(static_cast<int>(workers), 0) {
+      : limit_(tbb::global_control::max_allowed_parallelism, most_threads(workers)),
+        arena_(static_cast<int>(workers), 0) {
     arena_.initialize();
   }
 
@@ -74,6 +79,11 @@ class basic_arena_executor final : public executor {
       // A user's callable may wait for TBB work of its own; isolation keeps that wait from picking up another pump.
       tbb::this_task_arena::isolate([&] { task->run_on_seat(seat); });
     });
+  }
+
+  /// Of the process: of all sessions and the user's own TBB work, and the caller that does not join in.
+  static std::size_t most_threads(std::size_t workers) noexcept {
+    return std::max({std::size_t{32}, std::size_t{4} * std::thread::hardware_concurrency(), workers + 1});
   }
 
  private:

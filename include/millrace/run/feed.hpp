@@ -12,11 +12,36 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
+namespace detail {
+
+template <class Flow>
+concept is_delivered = ends_in_batch<typename Flow::item> || std::same_as<Flow, broken_flow>;
+
+}  // namespace detail
+
+namespace diagnose {
+
+struct flow_without_batch {
+  template <flow_like Flow>
+    requires(!detail::is_delivered<Flow>)
+  __attribute__((unavailable("millrace: feed needs a flow of batches, and this one has no batch. End it in "
+                             "batch<&item::column, ...>, prefetch or to_device.")))
+  flow_without_batch(const Flow&) {}
+};
+
+}  // namespace diagnose
+
 template <flow_like Flow, class Step>
+  requires detail::is_delivered<Flow>
 run_stats feed(Flow flow, session_options options, Step&& step) {
   session run{std::move(flow), options};
   for (auto& batch : run) step(batch);
   return run.stats();
+}
+/// What a flow without batch is told.
+template <class Step>
+run_stats feed(diagnose::flow_without_batch, session_options, Step&&) {
+  return {};
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

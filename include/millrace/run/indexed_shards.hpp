@@ -32,7 +32,9 @@ struct indexed_shards_options {
   std::vector<std::string> fields{};                         ///< wanted, "jpg;png" for alternatives; empty: all
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
   std::string index_folder{};                                ///< where indexes are kept; empty: each beside its shard
-  bool show_progress = true;   ///< on stderr, of making indexes, where that takes longer than a second
+  bool show_progress = true;   ///< on stderr, of making indexes, where that takes longer than a second, and a line
+                               ///< where they cannot be kept
+  bool strict = false;   ///< a shard that ends on a member's border without an end marker is an error, not told once
 };
 
 class indexed_shards_source {
@@ -45,11 +47,14 @@ class indexed_shards_source {
             std::move(names),
             shard_data_options{.reader = {.fields = o.fields, .max_member_bytes = o.max_member_bytes},
                                .files = {.cache_folder = o.index_folder},
-                               .progress_file = o.show_progress ? STDERR_FILENO : -1})) {}
+                               .progress_file = o.show_progress ? STDERR_FILENO : -1,
+                               .strict = o.strict})) {}
 
   std::unique_ptr<planned> plan(const planned_run_options& o) const { return std::make_unique<planned>(data_, o); }
 
   const std::shared_ptr<shard_data>& data() const noexcept { return data_; }
+  /// What a session counts at its start.
+  void report(tally& counts) const noexcept { data_->report(counts); }
 
   // What every source has. A session asks plan() instead, so open() is only declared.
   std::size_t parts() const noexcept { return data_->counts().size(); }

@@ -93,6 +93,7 @@ class intake final : public source_reading<Source>, public room_listener {
   using typename source_reading<Source>::chunk;
   using source_reading<Source>::chunk_samples;
   using source_reading<Source>::next_;
+  using source_reading<Source>::passed_on_;
   using source_reading<Source>::stopped_;
   using source_reading<Source>::read_chunk;
   using source_reading<Source>::seats_;
@@ -171,8 +172,9 @@ class intake final : public source_reading<Source>, public room_listener {
   }
 
   void read_and_append(std::unique_lock<std::mutex>& lock, part& from, chunk& read, std::size_t most) {
+    const bool in_turn = &from == order_.front();
     lock.unlock();
-    read_chunk(from, read, most);
+    read_chunk(from, read, most, in_turn);
     lock.lock();
     order_.append(from, read.samples);
     if (!read.more) order_.end(from, std::exchange(read.error, nullptr));
@@ -204,6 +206,7 @@ class intake final : public source_reading<Source>, public room_listener {
   /// Readers that wait are told when there is well less than what stopped them, not at every sample.
   bool pass_on_and_tell() {
     const bool moved = order_.pass_on();
+    passed_on_.store(order_.passed_on(), std::memory_order_relaxed);
     bool tell = bytes_wanted_ && read_ahead() < options_.read_ahead_bytes / 4 * 3;
     if (tell) bytes_wanted_ = false;
     if (part* const front = order_.front(); front && front->reader_waits) {

@@ -55,6 +55,9 @@ class mix_source {
     return std::make_unique<planned>(data_, o);
   }
 
+  /// What a session counts at its start.
+  void report(tally& counts) const noexcept { data_->report(counts); }
+
   /// What a rank has of each source in the session's first `batches` batches.
   std::vector<source_count> delivered(const planned& run, std::uint64_t batches) const {
     std::vector<source_count> all;
@@ -112,10 +115,21 @@ template <class Item, class Source, class... Maps>
 struct mixable<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
     : mixable<flow<Item, Source, map_stage<Maps>...>> {};
 
-template <class Flow>
-constexpr void explain_mixable() {
-  if constexpr (!mixable<Flow>::good) diagnose::report<diagnose::source_cannot_be_mixed<Flow>>();
+enum class mix_mistake { none, told, not_mixable, indexed_and_others, items_differ };
+
+template <class First, class... Rest>
+constexpr mix_mistake mistake_of_mix() {
+  if constexpr ((std::is_same_v<First, broken_flow> || ... || std::is_same_v<Rest, broken_flow>))
+    return mix_mistake::told;
+  else if constexpr (!(mixable<First>::good && ... && mixable<Rest>::good)) return mix_mistake::not_mixable;
+  else if constexpr (((mixable<First>::indexed != mixable<Rest>::indexed) || ...))
+    return mix_mistake::indexed_and_others;
+  else if constexpr (!(std::is_same_v<typename First::item, typename Rest::item> && ...))
+    return mix_mistake::items_differ;
+  else return mix_mistake::none;
 }
+template <mix_mistake Mistake, class... Flows>
+concept mixed_with = sizeof...(Flows) > 0 && mistake_of_mix<Flows...>() == Mistake;
 
 template <class... Stages>
 std::size_t window_of(const std::tuple<shuffle_stage, Stages...>& stages) {
@@ -150,7 +164,8 @@ void add_options(const std::tuple<Maps...>& maps, map_options& o) {
 template <class Source, class First, class... Rest>
 auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
   using item = typename First::item;
-  using prepare = mix_prepare<item, decltype(maps_of(first.stages)), decltype(maps_of(rest.stages))...>;
+  using prepare = mix_prepare<item, decltype(maps_of(std::move(first.stages))),
+                              decltype(maps_of(std::move(rest.stages)))...>;
   prepare maps{{maps_of(std::move(first.stages)), maps_of(std::move(rest.stages))...}};
   map_options of_maps;
   std::apply([&](const auto&... m) { (add_options(m, of_maps), ...); }, maps.sources);
@@ -162,40 +177,56 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
 
 /// The sources' order counts: it is their number, and the resume point's.
 template <class... Flows>
-  requires(sizeof...(Flows) > 0)
+  requires detail::mixed_with<detail::mix_mistake::none, Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
-  using first_flow = std::tuple_element_t<0, std::tuple<Flows...>>;
-  if constexpr ((std::is_same_v<Flows, broken_flow> || ...)) {
-    return broken_flow{};
-  } else if constexpr (!(detail::mixable<Flows>::good && ...)) {
-    (detail::explain_mixable<Flows>(), ...);
-    return broken_flow{};
-  } else if constexpr ((detail::mixable<Flows>::indexed || ...) != (detail::mixable<Flows>::indexed && ...)) {
-    diagnose::report<diagnose::mix_of_indexed_and_others<diagnose::arrives<typename Flows::source_type>...>>();
-    return broken_flow{};
-  } else if constexpr (!(std::is_same_v<typename Flows::item, typename first_flow::item> && ...)) {
-    diagnose::report<diagnose::mixed_items_differ<diagnose::arrives<typename Flows::item>...>>();
-    return broken_flow{};
+  mix_rule rule{.when_dry = options.when_dry};
+  (rule.sources.push_back({of.weight, of.flow.seed, detail::window_of(of.flow.stages), std::move(of.name)}), ...);
+  if constexpr (!(detail::mixable<Flows>::indexed && ...)) {
+    mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);
+    return detail::mixed_flow(std::move(source), options.seed, of.flow...);
   } else {
-    mix_rule rule{.when_dry = options.when_dry};
-    (rule.sources.push_back(
-         {of.weight, of.flow.seed, detail::window_of(of.flow.stages), std::move(of.name)}), ...);
-    if constexpr (!(detail::mixable<Flows>::indexed && ...)) {
-      mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);
+    mix_source source(std::make_shared<mixed_data>(std::vector{of.flow.source.data()...}, std::move(rule)));
+    if constexpr ((detail::mixable<Flows>::maps + ...) > 0)
       return detail::mixed_flow(std::move(source), options.seed, of.flow...);
-    } else {
-      mix_source source(std::make_shared<mixed_data>(std::vector{of.flow.source.data()...}, std::move(rule)));
-      if constexpr ((detail::mixable<Flows>::maps + ...) > 0)
-        return detail::mixed_flow(std::move(source), options.seed, of.flow...);
-      else return flow<mixed_record, mix_source>{{}, std::move(source), options.seed};
-    }
+    else return flow<mixed_record, mix_source>{{}, std::move(source), options.seed};
   }
 }
 
-/// What a mistake makes of it.
+// What mistakes are told, and make of it.
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::told, Flows...>
+broken_flow mix(const mix_options&, weighted<Flows>...) {
+  return {};
+}
+
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
+__attribute__((unavailable("millrace: a source of mix() has other stages than a shuffle and then maps. Put those "
+                           "behind mix().")))
+broken_flow mix(const mix_options&, weighted<Flows>...) {
+  return {};
+}
+
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::indexed_and_others, Flows...>
+__attribute__((unavailable("millrace: mix() is given sources with an index (indexed_shards) and others. Give all an "
+                           "index, or none.")))
+broken_flow mix(const mix_options&, weighted<Flows>...) {
+  return {};
+}
+
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::items_differ, Flows...>
+__attribute__((unavailable("millrace: the sources of mix() end in items of different types. Give each a map() to "
+                           "the same one.")))
+broken_flow mix(const mix_options&, weighted<Flows>...) {
+  return {};
+}
+
 template <class... Things>
-broken_flow mix(const mix_options&, Things...) {
-  diagnose::report<diagnose::mix_takes_weighted_flows<Things...>>();
+__attribute__((unavailable("millrace: mix() is given a source without its weight. Pass its options, then its "
+                           "sources, each as weighted{flow, weight}.")))
+broken_flow mix(const mix_options&, const Things&...) {
   return {};
 }
 

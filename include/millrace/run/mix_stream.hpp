@@ -10,6 +10,7 @@
 
 #include <millrace/item/tally.hpp>
 #include <millrace/run/plan.hpp>
+#include <millrace/run/sample_names.hpp>
 #include <millrace/sync/read_meter.hpp>
 
 #include <concepts>
@@ -23,6 +24,7 @@ struct mix_stream_options {
   std::size_t window = 0;         ///< of its shuffle, in samples; 0: none
   std::uint64_t first_part = 0;   ///< in the list of all sources' parts
   std::shared_ptr<read_meter> reads{};   ///< those of all sources; none: not watched
+  std::string name{};                    ///< for who looks on
 };
 
 /// Says itself when it waits for storage.
@@ -57,6 +59,11 @@ class mix_stream {
     next_part_ = 0;
   }
   std::uint64_t pass() const noexcept { return pass_; }
+  /// Before the first pass, where batches have keys; `own` is the source's name in the mix.
+  void name_samples(std::shared_ptr<sample_names> names, std::string own) {
+    names_ = std::move(names);
+    own_name_ = std::move(own);
+  }
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
   /// Whether the pass is through.
@@ -78,6 +85,7 @@ class mix_stream {
           waiting_.end_epoch();
           return false;
         }
+        name_part();
         const as_read opening(*this);
         reader_.emplace(source_.open(order_[next_part_], pass_));
         next_index_ = 0;
@@ -87,6 +95,11 @@ class mix_stream {
         s.epoch = pass_;
         s.id = sample_id(options_.first_part + order_[next_part_], next_index_++);
         s.item = std::move(next);
+        if (names_)
+          names_->name(s, [&] {
+            const located_sample at{order_[next_part_], next_index_ - 1};
+            return sample_names::name_in(source_, at, own_name_);
+          });
         waiting_.push(std::move(s));
         return true;
       }
@@ -94,7 +107,8 @@ class mix_stream {
       place at;
       if constexpr (requires { source_.part_name(order_[next_part_]); })
         at.shard = source_.part_name(order_[next_part_]);
-      std::rethrow_exception(located_exception(at));
+      using enum late_data_error::suspect_samples;
+      std::rethrow_exception(with_suspects(located_exception(at), next_index_ == 0 ? none : some));
     }
     if constexpr (requires { reader_->report(counts); }) reader_->report(counts);
     reader_.reset();
@@ -102,6 +116,11 @@ class mix_stream {
     return true;
   }
 
+  void name_part() {
+    const std::size_t part = order_[next_part_];
+    if constexpr (requires { source_.part_name(part); }) part_ = source_.part_name(part);
+    else part_ = source_.parts() == 1 ? options_.name : "part " + std::to_string(part) + " of " + options_.name;
+  }
   static Source watched(const Source& source, const options& o) {
     if constexpr (watchable_source<Source>)
       if (o.reads) return source.watched_in(o.reads);
@@ -111,7 +130,7 @@ class mix_stream {
   struct as_read {
     explicit as_read(const mix_stream& of) {
       if constexpr (!watchable_source<Source>)
-        if (of.options_.reads) read.emplace(*of.options_.reads);
+        if (of.options_.reads) read.emplace(*of.options_.reads, of.part_);
     }
     std::optional<read_meter::running> read{};
   };
@@ -128,8 +147,11 @@ class mix_stream {
   jitter_order<item> waiting_{plan_};
   std::vector<std::size_t> order_;
   std::optional<reader> reader_;
+  std::shared_ptr<sample_names> names_;
+  std::string own_name_;
   std::uint64_t pass_ = 0, next_index_ = 0;
   std::size_t next_part_ = 0;
+  std::string part_;   // the one that is open
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -15,6 +15,7 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/base/text_bytes.hpp>
 #include <millrace/item/position.hpp>
+#include <millrace/run/data_identity.hpp>
 #include <millrace/run/mix_pattern.hpp>
 #include <millrace/run/mix_rule.hpp>
 #include <millrace/run/mix_stream.hpp>
@@ -59,12 +60,19 @@ class mix_streams {
   std::size_t parts() const noexcept { return 1; }
   /// Says of the sources what their order depends on, but for their samples.
   std::string part_name(std::size_t) const { return state_->name; }
+  /// Made of the times of all parts.
+  std::int64_t part_modified_ns(std::size_t) const noexcept { return static_cast<std::int64_t>(state_->times); }
 
   /// Of all sources together; where none says when it waits for storage, turns at this one are told from outside.
   read_meter& reads() const noexcept
     requires watched
   {
     return *state_->reads;
+  }
+
+  void name_samples(const std::shared_ptr<sample_names>& names) const {
+    std::size_t i = 0;
+    std::apply([&](auto&... s) { (s->name_samples(names, state_->rule.sources[i++].name), ...); }, state_->streams);
   }
 
   class reader;
@@ -77,6 +85,7 @@ class mix_streams {
  private:
   struct identity {
     std::uint64_t id = 0, pass = 0;
+    record name{};   // if its stream gave it one
   };
 
   struct state {
@@ -96,8 +105,10 @@ class mix_streams {
         const mix_stream_options o{.seed = combine_keys(combine_keys(seed, i), s.seed),
                                    .window = s.window,
                                    .first_part = first_part,
-                                   .reads = reads};
+                                   .reads = reads,
+                                   .name = s.name};
         known = combine_keys(combine_keys(combine_keys(known, o.seed), o.window), shares[i]);
+        if (const std::uint32_t of_source = times_of(source)) times = combine_keys(times, of_source);
         for (std::size_t part = 0; part < source.parts(); ++part)
           if constexpr (requires { source.part_name(part); })
             known = digest_bytes(detail::bytes_of(source.part_name(part)), known);
@@ -137,7 +148,7 @@ class mix_streams {
         throw setup_error(rule.sources[Index].name + " of the mix has no sample",
                           "Leave it out, or look at what it reads");
       auto taken = stream.take();
-      who = {taken.id, taken.epoch};
+      who = {taken.id, taken.epoch, std::move(taken.origin)};
       found.emplace(item{std::variant<typename Sources::item...>(std::in_place_index<Index>, std::move(*taken.item))});
       ++given;
       // What is wrong with the sample after this one is no reason not to give this one.
@@ -176,6 +187,7 @@ class mix_streams {
     mix_rule rule;
     std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
     std::string name;
+    std::uint64_t times = 0;   // when the sources' parts were changed, in one number
     std::vector<std::uint64_t> shares, left;   // left: 0 for those that were dry
     mix_pattern pattern{{1}};
     std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
@@ -197,9 +209,11 @@ class mix_streams {
     void stamp(sample<item>& s) const noexcept {
       s.id = last_.id;
       s.pass = last_.pass;
+      s.origin = last_.name;
     }
     void report(tally& to) const {
       for (const counted& c : from_->counts->counts()) to.count(c.what, c.times);
+      if (const char* const line = from_->counts->take_line()) to.tell(line);
     }
 
    private:

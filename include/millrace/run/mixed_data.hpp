@@ -51,6 +51,9 @@ class mixed_data {
   }
 
   const mix_rule& rule() const noexcept { return rule_; }
+  void report(tally& counts) const noexcept {
+    for (const auto& set : sets_) set->report(counts);
+  }
   std::size_t sources() const noexcept { return sets_.size(); }
   const shard_data& source(std::size_t i) const noexcept { return *sets_[i]; }
   /// Of all sources' parts.
@@ -68,6 +71,14 @@ class mixed_data {
     place found = sets_[source]->place_of({s.part - first_parts_[source], s.index});
     found.stage = rule_.sources[source].name + " of the mix";
     return found;
+  }
+
+  /// As that of shard_data, of all sources.
+  std::string notice() const {
+    std::string all;
+    for (const auto& set : sets_)
+      if (const std::string one = set->notice(); !one.empty()) all += (all.empty() ? "" : " Also, ") + one;
+    return all;
   }
 
   /// Of all sources together.

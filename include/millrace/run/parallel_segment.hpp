@@ -11,6 +11,7 @@
 
 #include <millrace/run/chain.hpp>
 #include <millrace/run/pump.hpp>
+#include <millrace/run/sample_names.hpp>
 #include <millrace/run/ticket_input.hpp>
 #include <millrace/stages/expand.hpp>
 #include <millrace/sync/trace_range.hpp>
@@ -31,25 +32,37 @@ struct segment_output<Chain, no_expanding_stage> {
   using type = typename Chain::output;
 };
 
-/// What an expanding stage emits into: at most as many items as it promised.
+/// What an expanding stage emits into: at most as many items as it promised, or as expand() was told.
 template <class Output>
 class bounded_emitter {
  public:
-  bounded_emitter(std::vector<Output>& outputs, std::size_t most) : outputs_(&outputs), most_(most) {
-    outputs.reserve(most);
+  bounded_emitter(std::vector<Output>& outputs, const output_bound& most) : outputs_(&outputs), most_(most) {
+    outputs.reserve(most.promised ? most.count : std::min<std::size_t>(most.count, 64));
   }
   void operator()(Output item) {
-    if (outputs_->size() == most_)
-      throw setup_error("an expanding stage emitted more items than the " + std::to_string(most_) +
-                            " that its max_outputs() promised for this input",
-                        "Correct max_outputs(), which reserves the room");
+    if (outputs_->size() == most_.count) throw_too_many();
     outputs_->push_back(std::move(item));
   }
 
  private:
+  [[noreturn]] void throw_too_many() const {
+    const std::string most = std::to_string(most_.count);
+    if (most_.promised)
+      throw setup_error("an expanding stage emitted more items than the " + most +
+                            " that its max_outputs() promised for this input",
+                        "Correct max_outputs(), which reserves the room");
+    throw setup_error("an expanding stage emits too many items of this input: got more than " + most + ", expected " +
+                          most + " at most, as expand(stage, {.max_outputs = " + most + "}) says",
+                      "Raise expand_options::max_outputs");
+  }
+
   std::vector<Output>* outputs_;
-  std::size_t most_;
+  output_bound most_;
 };
+
+/// Stages that hand on what they get give it no new name.
+template <class Stage>
+inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_mark; };
 
 }  // namespace detail
 
@@ -63,12 +76,14 @@ class parallel_segment final : public pump_work, public component, public room_l
     std::size_t seats = 1;
     executor* workers = nullptr;
     std::size_t capacity = 64;   ///< tickets between claim and commit
+    sample_names* names = nullptr;   ///< what gives outputs their names, if they need any
   };
 
   parallel_segment(Chain chain, Expanding expanding, options o, sample_sink<output>& next)
       : chain_(std::move(chain)),
         expanding_(std::move(expanding)),
         next_(&next),
+        names_(o.names),
         input_({.capacity = 2 * o.capacity}),
         results_(o.capacity),
         scratch_(o.seats),
@@ -84,10 +99,12 @@ class parallel_segment final : public pump_work, public component, public room_l
     const trace_range work(expands ? "expand" : "map");
     std::size_t bytes = 0;
     for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
+      pump_->at(seat, ticket);
       result& r = results_[ticket % results_.size()];
       r.source = input_.take(ticket, bytes);
       r.source.keep_origin();
       r.outputs.clear();
+      r.names.clear();
       std::size_t map_at_work = 0;
       try {
         if (r.source.what == sample<input>::kind::item) make_outputs(r, scratch_[seat], map_at_work);
@@ -134,6 +151,7 @@ class parallel_segment final : public pump_work, public component, public room_l
   struct result {
     sample<input> source{};
     std::vector<output> outputs{};
+    std::vector<record> names{};   // of the outputs, if they have any
     std::atomic<bool> done{false};
   };
 
@@ -143,8 +161,11 @@ class parallel_segment final : public pump_work, public component, public room_l
     r.source.item.reset();
     if constexpr (expands) {
       map_at_work = expanding_at_work;
-      detail::bounded_emitter<output> emit(r.outputs, expanding_.expanding.max_outputs(std::as_const(item)));
+      detail::bounded_emitter<output> emit(r.outputs, expanding_.most_outputs(std::as_const(item)));
       expanding_.expanding.push(std::move(item), emit);
+      if constexpr (detail::renames_outputs<decltype(expanding_.expanding)>)
+        for (std::size_t i = 0; names_ && i < r.outputs.size(); ++i)
+          r.names.push_back(names_->child(r.source.origin, i));
     } else {
       r.outputs.push_back(std::move(item));
     }
@@ -187,7 +208,7 @@ class parallel_segment final : public pump_work, public component, public room_l
       s.pass = r.source.pass;
       s.id = expands ? child_id(r.source.id, emitted_) : r.source.id;
       s.place = r.source.place;
-      s.origin = r.source.origin;
+      s.origin = r.names.empty() ? r.source.origin : std::move(r.names[emitted_]);
       next_->put(std::move(s));
       outputs_.store(outputs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
@@ -205,6 +226,7 @@ class parallel_segment final : public pump_work, public component, public room_l
   const Chain chain_;
   const Expanding expanding_;
   sample_sink<output>* const next_;
+  sample_names* const names_;
   ticket_input<input> input_;
   std::vector<result> results_;
   std::vector<scratch> scratch_;

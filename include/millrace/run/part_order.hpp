@@ -41,6 +41,8 @@ struct open_part {
   std::size_t turn = 0;      // in the epoch's order of parts
   bool last_of_epoch = false;
   bool begun = false;        // its first sample was passed on
+  std::string name{};             // for who looks on; of the reading thread only
+  std::uint64_t first_row = place::unknown;   // no sample of it stands before that position
   std::optional<reader> open{};   // of the reading thread only
   std::uint64_t next_index = 0;   // of the reading thread only
   fifo<sample<item>> samples{};
@@ -60,7 +62,7 @@ struct part_order_options {
   std::uint64_t first_place = 0;                ///< in the order of that epoch; samples before it are dropped
   replay_log* log = nullptr;                    ///< told where each part begins
   std::uint64_t take = ~std::uint64_t{0};       ///< samples of each epoch, in its order; what lies behind is not wanted
-  bool joined = false;                          ///< epochs follow each other without a border, in one endless sequence
+  bool may_be_empty = false;                    ///< an epoch without a sample is no error
 };
 
 template <class Source>
@@ -69,7 +71,6 @@ class part_order {
   using item = typename Source::item;
   using part = open_part<Source>;
   using options = part_order_options;
-  static constexpr std::uint64_t most_empty_passes = 100;
 
   part_order(const plan& order, options o, sample_sink<item>& next)
       : plan_(&order),
@@ -100,6 +101,8 @@ class part_order {
   }
   /// Of samples in the queues of all parts. Any thread.
   std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
+  /// Samples, since the run began.
+  std::uint64_t passed_on() const noexcept { return passed_on_; }
   bool take_news() noexcept { return std::exchange(news_, false); }
 
   part* open_next() {
@@ -185,20 +188,17 @@ class part_order {
     }
     if (!first.done) return false;
     if (first.error) {
-      finish(first.error);
+      using enum late_data_error::suspect_samples;
+      const auto suspects = !first.begun ? none : first.first_row == place::unknown ? some : since;
+      finish(with_suspects(first.error, suspects, first.first_row, !plan_->jitters()));
       return true;
     }
     if (!first.last_of_epoch) {
       close_front();
       return true;
     }
-    if (options_.joined) {
-      if (!join_next_pass()) finish(empty_error(first.epoch));
-      else close_front();
-      return true;
-    }
     if (!epoch_ended_) {
-      if (epoch_samples_ == 0) {
+      if (epoch_samples_ == 0 && !options_.may_be_empty) {
         finish(empty_error(first.epoch));
         return true;
       }
@@ -232,16 +232,10 @@ class part_order {
     news_ = true;
   }
 
-  /// False after many passes without a sample: there will be none.
-  bool join_next_pass() {
-    empty_passes_ = epoch_samples_ == samples_before_pass_ ? empty_passes_ + 1 : 0;
-    samples_before_pass_ = epoch_samples_;
-    return empty_passes_ < most_empty_passes;
-  }
-
   /// The next in order, unless it came before this run went on.
   void give(sample<item>&& s) {
     s.place = place_++;
+    ++passed_on_;
     if (s.place >= first_place_) next_->put(std::move(s));
   }
 
@@ -250,6 +244,7 @@ class part_order {
       const replay_log::part_begin begins{.pass = from.epoch, .part = from.turn, .first = epoch_samples_};
       options_.log->part_begins(begins);
     }
+    if (!from.begun) from.first_row = place_ < first_place_ ? place::unknown : next_->next_row();
     from.begun = true;
     ++epoch_samples_;
   }
@@ -281,13 +276,6 @@ class part_order {
   }
 
   std::exception_ptr empty_error(std::uint64_t epoch) const {
-    const plan::options& p = plan_->settings();
-    if (options_.joined)
-      return std::make_exception_ptr(
-          data_error("lane " + std::to_string(p.lane) + " of " + std::to_string(p.lanes) +
-                         " has no sample: its share of " + std::to_string(p.parts) + " parts was empty in " +
-                         std::to_string(most_empty_passes) + " passes",
-                     "Leave out the empty shards, choose fewer session_options::lanes, or shuffle"));
     return std::make_exception_ptr(
         data_error("the source has no sample: its " + std::to_string(plan_->settings().parts) +
                        " parts were read to the end in epoch " + std::to_string(epoch),
@@ -316,7 +304,7 @@ class part_order {
   std::uint64_t epoch_samples_;   // of that of the part whose turn it is
   std::uint64_t place_;           // in its order, of the next to be given
   std::uint64_t first_place_;     // to be given, not dropped
-  std::uint64_t samples_before_pass_ = 0, empty_passes_ = 0;
+  std::uint64_t passed_on_ = 0;   // dropped ones too
   bool epoch_ended_ = false, finished_ = false, news_ = false;
   bool room_ = true;
 };

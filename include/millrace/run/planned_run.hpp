@@ -120,10 +120,26 @@ class planned_run {
     else return lane_mixing_advice();
   }
 
+  /// What to say in a line of its own; nothing if all is well.
+  std::string notice() const {
+    std::string text;
+    if constexpr (requires { data_->notice(); }) text = data_->notice();
+    if (!start_.is_share() || ranks_.rank > 0) return text;   // one rank says it for all
+    if (!text.empty()) text += "\nmillrace: ";
+    return text + "the resume point's digest is not that of the run: got the share of one of " +
+           std::to_string(start_.share.ranks) +
+           " ranks, expected the sum of all. Order and samples are right; the digests from here on mean nothing. Sum "
+           "position().digest over the ranks before to_text()";
+  }
+
   position deliver(const ready_batch& batch) {
     account_.deliver(batch);
     position next = after(batch.batch);
     next.digest = account_.digest();
+    // As long as the others had nothing, the first rank's digest is the run's.
+    others_rows_ += global_rows(batch.batch) - batch.rows;
+    next.share = {.digest = next.digest,
+                  .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(ranks_.world_size) : 0};
     return next;
   }
   /// No more batches come.
@@ -188,6 +204,7 @@ class planned_run {
   const source_type source_;
   const plan parts_;
   delivery_account account_;
+  std::uint64_t others_rows_ = 0;   // that other ranks were given meanwhile
   mutable std::once_flag forecast_once_;
   mutable double expected_share_ = 0, ideal_share_ = 0;
   std::size_t held_bytes_ = 0;

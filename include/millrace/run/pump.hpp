@@ -82,6 +82,9 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
     first_available_.wait([&] { return available_.load() > 0; });
   }
 
+  /// For waits(): which ticket of its claim a seat is at.
+  void at(std::size_t seat, std::uint64_t ticket) noexcept { seats_[seat].times->at(ticket); }
+
   /// Runs one claim on the calling thread; false if nothing is claimable.
   bool advance() {
     std::uint64_t first;
@@ -89,7 +92,7 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
     if (count == 0) return false;
     seat_times& times = *seats_[0].times;
     times.begin(steady_now_ns());
-    times.claim(first);
+    times.at(first);
     work_->run(0, first, count);
     const std::uint64_t now = steady_now_ns();
     times.worked(now, count, batch_of(first));
@@ -170,7 +173,7 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
     while (!stopped_.load() && index < open_.load()) {
       const std::size_t count = claim(s.at_once, first);
       if (count == 0) break;
-      s.times->claim(first);
+      s.times->at(first);
       work_->run(index, first, count);
       now = steady_now_ns();
       adapt(s, s.times->worked(now, count, batch_of(first)), count);

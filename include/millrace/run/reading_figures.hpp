@@ -20,6 +20,7 @@ struct reading_counts {
   std::uint64_t open_ns = 0;    ///< that they might have read, all together
   std::uint64_t busy_ns = 0;    ///< of all threads, reading and unpacking
   std::uint64_t samples = 0, bytes = 0;
+  std::uint64_t in_turn_ns = 0, in_turn_samples = 0, passed_on = 0;   ///< as in flow_figures
 };
 
 /// A template only so that including it costs little.
@@ -34,6 +35,9 @@ void add_reading(flow_figures& f, const reading_counts& c) {
   read.service_ns = c.reads.service_ns;
   f.stages.push_back(read);
   f.reads_at_once = c.reads.levels;
+  f.in_turn_ns = c.in_turn_ns;
+  f.in_turn_samples = c.in_turn_samples;
+  f.passed_on_samples = c.passed_on;
   if (!c.metered) return;
   stage_figures unpack{.name = "unpack", .kind = stage_kind::unpack, .seats = c.threads, .busy_ns = busy_ns - read_ns};
   unpack.starved_ns = read_ns;

@@ -9,18 +9,20 @@
 // delivered before are dropped. A flow of maps, filters and parallel expansions reads again what the shuffle window
 // spans; one whose stages hold something, the pass from its beginning; what can only be entered at the very beginning,
 // the run.
-// Epochs of a fixed number of batches are read in lanes, which any number of ranks that divides them may share: lane l
-// of L has every L-th part of each pass, from the l-th on, and position p lies in lane p mod L. Where each sample is a
-// row the number of batches then says how far each lane is, and the samples of the parts in between are counted to find
-// the place. Where it is not, batches hold each rank's own rows, and a resume point belongs to one rank.
+// Epochs of a fixed number of batches are read in lanes: lane l of L has every L-th part of each pass, from the l-th
+// on, and belongs to rank l mod R of R, which divides L. Within a rank no lane begins a pass before all its lanes have
+// ended the one before (run/lane_intake.hpp). So on one rank every pass is exact. On several, pass k of all ranks
+// together holds every sample once, but ranks come to it at different times, as their shares of it differ, and another
+// number of ranks has another order. Where each sample is a row the number of batches says how far the lanes are, once
+// the samples of their parts are counted, and one resume point serves all ranks of that number. Where it is not,
+// batches hold each rank's own rows, and a resume point belongs to one rank.
 // Errors: setup_error for ranks that do not fit, for another run's resume point, and for the end of the run; data_error
 // for a text that is none.
 // Threads: after() by the trainer; the rest is immutable.
 #pragma once
 
-#include <millrace/base/digest.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/text_bytes.hpp>
+#include <millrace/run/data_identity.hpp>
 #include <millrace/run/intake.hpp>
 #include <millrace/run/lane_starts.hpp>
 #include <millrace/run/ranks.hpp>
@@ -31,23 +33,10 @@
 
 namespace millrace::inline MILLRACE_ABI {
 
-/// Of the names and sizes of the parts, as far as the source says them, and of their number.
-template <class Source>
-std::uint64_t fingerprint_of(const Source& source) {
-  std::uint64_t sum = source.parts();
-  for (std::size_t i = 0; i < source.parts(); ++i) {
-    if constexpr (requires { source.part_name(i); }) {
-      const std::string path = source.part_name(i), name = path.substr(path.rfind('/') + 1);
-      sum = combine_keys(sum, digest_bytes(detail::bytes_of(name)));
-    }
-    if constexpr (requires { source.part_bytes(i); }) sum = combine_keys(sum, source.part_bytes(i));
-  }
-  return sum;
-}
-
 struct replayed_run_options {
   plan::options order{};
   std::uint64_t data_set = 0;
+  std::uint32_t times = 0;
   std::size_t rows = 1;
   bool drop_last = true;
   std::string resume{};
@@ -96,7 +85,7 @@ class basic_replayed_run {
       return std::make_unique<lane_intake<Source>>(
           source, lane_intake_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
                                       .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
-                                      .first_place = place}, next);
+                                      .turn = starts.turn, .first_place = place}, next);
     }
     if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
     o.first_epoch = r.pass;
@@ -120,6 +109,11 @@ class basic_replayed_run {
   std::uint64_t epoch_of(std::uint64_t batch, std::uint64_t pass) const noexcept {
     return options_.epoch_batches > 0 ? (start_.step + batch) / options_.epoch_batches : pass;
   }
+  /// Of a batch that has so many on this rank; ~0: not known. Several ranks have no short batch, but buckets have.
+  std::size_t global_rows(std::size_t rows) const noexcept {
+    const std::size_t world_size = options_.ranks.world_size;
+    return options_.buckets && world_size > 1 ? ~std::size_t{0} : rows * world_size;
+  }
   position after(const ready_batch& batch) {
     const replay_point next = log_->take();
     if (lanes_ == 1 || !options_.one_row) now_.replay = next;
@@ -142,6 +136,8 @@ class basic_replayed_run {
     std::string text;
     if (lanes_ > 1)
       text = "; " + std::to_string(lanes_) + " lanes, " + options_.ranks.describe();
+    if (options_.ranks.world_size > 1)
+      text += ", whose passes drift apart as their shares of the samples differ (indexed_shards() has even ones)";
     if (start_.step == 0) return text;
     const replay_point& r = start_.replay;
     text += "; goes on behind batch " + std::to_string(start_.step) + " of the run and, having no index, ";
@@ -154,6 +150,15 @@ class basic_replayed_run {
     return text + "reads again from part " + std::to_string(r.part + 1) + " of the " +
            std::to_string(order_.settings().parts) + " in pass " + std::to_string(r.pass) + ", " +
            std::to_string(r.place - r.first) + " samples";
+  }
+
+  /// What to say in a line of its own; nothing if all is well.
+  std::string notice() const {
+    if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return {};
+    const auto digits = [](std::uint32_t times) { return detail::hexadecimal_digits(times, 8); };
+    return "the times of the source's files were changed: got " + digits(options_.times) + ", expected " +
+           digits(times_then_) + " (the resume point). Check that no sample was changed, which is not seen without an "
+           "index.";
   }
 
  private:
@@ -191,8 +196,9 @@ class basic_replayed_run {
     return o.epochs * o.epoch_batches;
   }
 
-  position start_of_run() const {
+  position start_of_run() {
     const options& o = options_;
+    const auto world_size = static_cast<std::uint32_t>(o.ranks.world_size);
     const position now{.version = o.packs ? position::packing_version : position::replay_version,
                        .seed = o.order.seed,
                        .lanes = static_cast<std::uint32_t>(lanes_),
@@ -201,11 +207,16 @@ class basic_replayed_run {
                        .epoch_batches = o.epoch_batches,
                        .drop_last = o.drop_last,
                        .data_set = o.data_set,
-                       .ranks = o.one_row ? 0 : static_cast<std::uint32_t>(o.ranks.world_size),
-                       .rank = o.one_row ? 0 : static_cast<std::uint32_t>(o.ranks.rank)};
+                       .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
+                       .rank = !o.one_row    ? static_cast<std::uint32_t>(o.ranks.rank)
+                               : lanes_ == 1 ? 0
+                                             : world_size,
+                       .times = o.times};
     if (o.resume.empty()) return now;
-    const position from = parse_position(o.resume);
+    position from = parse_position(o.resume);
     check_same(from, now);
+    from.version = now.version;
+    times_then_ = std::exchange(from.times, now.times);
     const replay_point& r = from.replay;
     if (r.part >= o.order.parts || r.first > r.place || from.step == 0)
       throw data_error("the resume point names a place that the source does not have",
@@ -227,6 +238,7 @@ class basic_replayed_run {
   const std::size_t lanes_;   // of all ranks together; 1: one sequence, with borders between passes
   const plan order_;
   const replay_start from_;
+  std::uint32_t times_then_ = 0;   // of the resume point; 0: not known
   const position start_;
   position now_;   // behind the last batch delivered
   const std::unique_ptr<replay_log> log_;

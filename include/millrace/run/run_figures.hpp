@@ -26,6 +26,7 @@ void complete(flow_figures& f, const process_figures& process) {
     s.items_per_sample = items_per_sample *= s.items_per_sample;
   }
   f.usable_cores = usable_cores();
+  f.process_cpu_ns = process.cpu_ns;
   f.throttled_ns = process.throttled_ns;
   f.run_delay_ns = process.run_delay_ns;
   const stage_figures* const read = f.find(stage_kind::read);

@@ -52,6 +52,8 @@ class sample_sink {
   /// Bytes of everything put and not yet taken.
   virtual std::size_t held_bytes() const noexcept = 0;
   virtual void set_listener(room_listener* producer) = 0;
+  /// The position of the next sample put, where each becomes a row and none was delivered before; else unknown.
+  virtual std::uint64_t next_row() const noexcept { return place::unknown; }
 };
 
 /// Tells a segment how many tickets have their input.

@@ -1,6 +1,6 @@
 // A segment that runs on one thread of its own, strictly in order: for stages that hold something back.
 //
-//   serial_segment<clip, stateful_expanding<clip, windows_of>> middle(stage, {.capacity = 64}, next.entrance());
+//   serial_segment<clip, shuffling<clip>> middle(stage, {.capacity = 64}, next.entrance());
 //
 // The stage is one of stateful_expanding and shuffling (run/serial_stages.hpp): push(sample, out) and end_epoch(out),
 // where `out` takes samples that wait here until the next segment has room. Errors and ends travel in order.
@@ -54,7 +54,9 @@ class serial_segment final : public component, public room_listener, public tick
   }
   std::string waits(std::uint64_t now_ns) const override {
     const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
-    std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(taken_.load());
+    const std::uint64_t taken = taken_.load();
+    const bool has_it = taken > 0 && (since == 0 || asleep_for_room_);   // else it waits for the next one
+    std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(taken - has_it);
     if (since != 0)
       text += (asleep_for_room_ ? ", waits for room since " : ", waits for input since ") +
               detail::seconds_text(now_ns - std::min(now_ns, since));

@@ -1,6 +1,6 @@
 // The stages that run on one thread, in the shape that serial_segment wants: push(sample, out), end_epoch(out).
 //
-//   stateful_expanding<clip, windows_of>    an expanding stage with state: a non-const push, or a finish
+//   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with state: a non-const push, or a finish
 //   shuffling<window>                       shuffle anywhere but right after the source: a buffer with the plan's rule
 //
 // Threads: one at a time. `out` is a vector that the segment empties.
@@ -12,25 +12,28 @@
 namespace millrace::inline MILLRACE_ABI {
 
 /// An expanding stage with state, or with items to give at the end.
-template <class In, class C>
+template <class In, class Stage>
 class stateful_expanding {
+  using C = decltype(Stage::expanding);
+
  public:
   using output = typename C::output;
   static constexpr const char* name = "expand";
   static constexpr bool one_for_one = false;
 
-  explicit stateful_expanding(C stage) : stage_(std::move(stage)) {}
+  /// `names`: what gives outputs their names, if they need any.
+  explicit stateful_expanding(Stage stage, sample_names* names = nullptr) : stage_(std::move(stage)), names_(names) {}
 
   void push(sample<In> s, std::vector<sample<output>>& out) {
     std::uint64_t held = s.held;
     if constexpr (detail::holds_a_number<C>)
-      held = !begun_ || s.place != last_.place || s.epoch != last_.epoch ? stage_.held() : last_.held;
+      held = !begun_ || s.place != last_.place || s.epoch != last_.epoch ? stage_.expanding.held() : last_.held;
     begun_ = true;
     last_ = {.epoch = s.epoch, .pass = s.pass, .id = s.id, .place = s.place, .held = held, .origin = s.origin};
     children_ = 0;
     outputs_.clear();
-    detail::bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
-    stage_.push(std::move(*s.item), emit);
+    detail::bounded_emitter<output> emit(outputs_, stage_.most_outputs(std::as_const(*s.item)));
+    stage_.expanding.push(std::move(*s.item), emit);
     hand_over(out);
   }
 
@@ -38,7 +41,7 @@ class stateful_expanding {
     if constexpr (detail::finishes<C>) {
       outputs_.clear();
       unbounded emit{&outputs_};
-      stage_.finish(emit);
+      stage_.expanding.finish(emit);
       hand_over(out);
     }
   }
@@ -58,12 +61,13 @@ class stateful_expanding {
       s.pass = last_.pass;
       s.place = last_.place;
       s.held = last_.held;
+      s.origin = names_ && detail::renames_outputs<C> ? names_->child(last_.origin, children_) : last_.origin;
       s.id = child_id(last_.id, children_++);
-      s.origin = last_.origin;
     }
   }
 
-  C stage_;
+  Stage stage_;
+  sample_names* names_;
   sample<In> last_;   // where the outputs come from; its item is gone
   bool begun_ = false;
   std::uint64_t children_ = 0;

@@ -9,8 +9,9 @@
 //   }
 //
 // Order: the same for every number of threads. Errors: setup_error from the constructor; an error of the data surfaces
-// at its batch, after all earlier ones, from ++ or begin(), and ends the session. Threads: one thread pulls; stats()
-// from any. Leaving the loop early or destroying the session ends everything within one claim, one read and one copy.
+// at its batch, after all earlier ones, from ++ or begin(), and ends the session: later calls are a setup_error that
+// repeats it. So is a loop over a session whose epochs were all delivered. Threads: one thread pulls; stats() from any.
+// Leaving the loop early or destroying the session ends everything within one claim, one read and one copy.
 #pragma once
 
 #include <millrace/run/assembly.hpp>
@@ -70,6 +71,11 @@ class session {
 
   explicit session(Flow flow, session_options options = {})
       : options_(options), engine_(std::make_unique<engine>(std::move(flow), options)) {}
+  /// What `session run = flow` is told.
+  template <std::same_as<Flow> SameFlow>
+  __attribute__((unavailable("millrace: a session is made with '=' here, which hides that it starts threads. Write "
+                             "session run{std::move(flow)}.")))
+  session(SameFlow);
   session(session&&) noexcept = default;
   session& operator=(session&&) noexcept = default;
 
@@ -83,7 +89,9 @@ class session {
     using iterator_category = std::input_iterator_tag;
 
     iterator() = default;
-    iterator(session& run, std::uint64_t epoch) : run_(&run), epoch_(epoch) { ++*this; }
+    iterator(session& run, std::uint64_t epoch) : run_(&run), epoch_(epoch) {
+      if (!run_->engine_->begin(epoch_)) run_ = nullptr;
+    }
     batch& operator*() const { return *run_->engine_->current(); }
     batch* operator->() const { return run_->engine_->current(); }
     /// Releases the current batch (unless it was moved out) and gets the next one.
@@ -166,14 +174,16 @@ class broken_session {
 template <>
 class session<broken_flow> : public broken_session {
  public:
-  explicit session(broken_flow, session_options = {}) {}
+  session(broken_flow, session_options = {}) {}
 };
 
 template <class Flow>
   requires(!detail::ends_in_batch<typename Flow::item>)
 class session<Flow> : public broken_session {
  public:
-  explicit session(Flow, session_options = {}) { diagnose::report<diagnose::flow_has_no_batch<Flow>>(); }
+  __attribute__((unavailable("millrace: a session needs a flow of batches, and this one has no batch. End it in "
+                             "batch<&item::column, ...>, prefetch or to_device.")))
+  session(Flow, session_options = {});
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

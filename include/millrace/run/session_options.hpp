@@ -4,6 +4,7 @@
 //   mr::run_stats s = run.stats();       // any thread, any time
 #pragma once
 
+#include <millrace/flow/diagnose.hpp>
 #include <millrace/item/tally.hpp>
 #include <millrace/run/ranks.hpp>
 
@@ -45,6 +46,7 @@ struct session_options {
   stall_watch stalls{};
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of run/tuning.hpp: begins with `threads` and
                                                  ///< `io_threads`, and moves them; none: they stay as they are
+  diagnose::option_is_threads num_workers{}, workers{};   ///< say how they are called
 };
 
 /// Of one source of a mix.

@@ -12,6 +12,8 @@
 #include <millrace/run/replayed_run.hpp>
 #include <millrace/run/session_options.hpp>
 
+#include <cstdio>
+
 namespace millrace::inline MILLRACE_ABI::detail {
 
 /// A source that knows its samples beforehand.
@@ -30,6 +32,11 @@ template <plans_itself Source>
 struct planned_run_of<Source> {
   using type = typename Source::planned;
 };
+
+/// What came to light meanwhile and is no error.
+inline void tell_news(tally& counts, bool announce) noexcept {
+  if (const char* const line = announce ? counts.take_line() : nullptr) std::fprintf(stderr, "millrace: %s\n", line);
+}
 
 /// Each lane reads for itself, so a source that is read by one at a time has one.
 template <class Source>
@@ -73,9 +80,9 @@ std::size_t leading_window(const std::tuple<Stages...>& stages) {
 /// Samples of each pass that a take right after the source, or after its shuffle, leaves.
 template <class... Stages>
 std::uint64_t leading_take(const std::tuple<Stages...>& stages) {
-  const auto behind_shuffle = skip_stage<shuffle_stage>(stages);
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(std::get<0>(behind_shuffle))>, take_stage>)
-    return std::get<0>(behind_shuffle).count;
+  using all = std::tuple<Stages...>;
+  constexpr std::size_t at = std::is_same_v<std::tuple_element_t<0, all>, shuffle_stage> ? 1 : 0;
+  if constexpr (std::is_same_v<std::tuple_element_t<at, all>, take_stage>) return std::get<at>(stages).count;
   else return endless;
 }
 
@@ -102,6 +109,21 @@ constexpr bool has_buckets(const std::tuple<Stages...>&) {
 template <class... Stages>
 constexpr bool has_take(const std::tuple<Stages...>&) {
   return (std::is_same_v<Stages, take_stage> || ...);
+}
+template <class Stage>
+bool wants_keys(const Stage& stage) {
+  if constexpr (is_batch<Stage>) return stage.options.keys;
+  else return false;
+}
+/// Of a session whose batches have keys; else null.
+template <class... Stages>
+std::shared_ptr<sample_names> names_for(const std::tuple<Stages...>& stages) {
+  if (!std::apply([](const auto&... s) { return (wants_keys(s) || ...); }, stages)) return nullptr;
+  if ((joins_samples<Stages> || ...))
+    throw setup_error("the rows of pack() have no keys, each is made of several samples: got batch({.keys = true}), "
+                      "expected batch({.keys = false})",
+                      "Leave out keys, or pack()");
+  return std::make_shared<sample_names>();
 }
 /// A sample has to be a row for positions to be known beforehand.
 template <class Stages>
@@ -139,6 +161,7 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
   } else {
     return std::make_unique<replayed_run>(replayed_run_options{.order = plan_for(source, flow).settings(),
                                                                .data_set = fingerprint_of(source),
+                                                               .times = times_of(source),
                                                                .rows = planned.rows,
                                                                .drop_last = planned.drop_last,
                                                                .resume = planned.resume,

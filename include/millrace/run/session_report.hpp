@@ -15,6 +15,8 @@ namespace millrace::inline MILLRACE_ABI {
 template <class Flow>
 run_report report_of(const session<Flow>& run) {
   run_report r = report_of(run.figures_after_warm_up(), run.events());
+  r.origin = run_origin::now();
+  if (!r.origin.program.empty()) r.title = r.origin.program;
   const std::string& text = run.description();
   r.facts.push_back({"session", text.substr(text.find(' ') + 1)});
   const run_stats stats = run.stats();

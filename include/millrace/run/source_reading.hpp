@@ -13,6 +13,8 @@
 #include <millrace/run/pump.hpp>
 #include <millrace/run/reader_seats.hpp>
 #include <millrace/run/reading_figures.hpp>
+#include <millrace/run/sample_names.hpp>
+#include <millrace/run/session_options.hpp>
 #include <millrace/sync/trace_range.hpp>
 
 #include <atomic>
@@ -30,6 +32,16 @@ class reading : public component {
   virtual std::size_t threads() const noexcept = 0;
   /// Held of samples that no worker has taken yet.
   virtual std::size_t read_ahead_bytes() const noexcept = 0;
+  /// Before start(), where batches have keys.
+  virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
+
+  using component::add_to;
+  void add_to(run_stats& s) const noexcept {
+    s.samples_read = samples_read();
+    s.bytes_read = bytes_read();
+    s.read_busy_ns = busy_ns();
+    s.io_threads = threads();
+  }
 };
 
 template <class Source>
@@ -43,16 +55,26 @@ class source_reading : public reading {
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
     add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = seats_.open(),
                     .open_ns = seats_.open_ns(now_ns), .busy_ns = busy_ns(), .samples = samples_read(),
-                    .bytes = bytes_read()});
+                    .bytes = bytes_read(), .in_turn_ns = in_turn_ns_.load(std::memory_order_relaxed),
+                    .in_turn_samples = in_turn_samples_.load(std::memory_order_relaxed),
+                    .passed_on = passed_on_.load(std::memory_order_relaxed)});
   }
 
   std::string waits(std::uint64_t now_ns) const override {
-    return "read: " + meter().waits(now_ns) + "; " + std::to_string(this->read_ahead_bytes() / 1'000'000) +
-           " MB wait for workers";
+    std::string text = "read: " + meter().waits(now_ns);
+    // A source that watches its own reads does not say that it waits for something else, nor always what it reads.
+    if constexpr (metered)
+      if (const std::string part = chunks_.longest(now_ns); !part.empty() && meter().longest(now_ns).empty())
+        text += "; at " + part;
+    return text + "; " + std::to_string(this->read_ahead_bytes() / 1'000'000) + " MB wait for workers";
   }
   void add_to(timeline& t, std::uint64_t start_ns) const override {
     const auto lanes = meter().spans();
     for (std::size_t i = 0; i < lanes.size(); ++i) t.add_spans("read " + std::to_string(i), "read", lanes[i], start_ns);
+  }
+  void name_samples(std::shared_ptr<sample_names> names) override {
+    if constexpr (requires { source_->name_samples(names); }) source_->name_samples(names);
+    names_ = std::move(names);
   }
 
  protected:
@@ -83,12 +105,20 @@ class source_reading : public reading {
     }
   }
 
-  void read_chunk(part& from, chunk& read, std::size_t most) {
+  std::string full_name_of(const part& from) const {
+    if constexpr (requires { source_->part_name(from.ordinal); }) return source_->part_name(from.ordinal);
+    else if (source_->parts() == 1) return "the source";
+    else return "part " + std::to_string(from.ordinal) + " of the source";
+  }
+
+  /// `in_turn`: all parts that lie behind wait for this one.
+  void read_chunk(part& from, chunk& read, std::size_t most, bool in_turn = false) {
     const std::uint64_t start = steady_now_ns();
-    std::optional<read_meter::running> all;   // of a source that does not say more
-    if constexpr (!metered) all.emplace(chunks_, start);
+    std::optional<read_meter::running> all;
     const trace_range reading([&] { return "read/" + name_of(from); });
     try {
+      if (!from.open) from.name = full_name_of(from);
+      all.emplace(chunks_, start, from.name);
       if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
       while (read.samples.size() < most && read.bytes < chunk_bytes) {
         std::optional<item> next = from.open->next();
@@ -102,6 +132,11 @@ class source_reading : public reading {
         s.item = std::move(next);
         if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
         else s.id = sample_id(from.ordinal, from.next_index++);
+        if (names_)
+          names_->name(s, [&] {
+            const located_sample at{from.ordinal, from.next_index - 1};
+            return sample_names::name_in(*source_, at);
+          });
         read.samples.push_back(std::move(s));
         // Hungry workers need not wait for what takes long, busy ones get samples by the chunk. Looking after 1, 2, 4
         // ... samples is enough: none is held back for longer than reading took so far.
@@ -124,12 +159,16 @@ class source_reading : public reading {
     bytes_read_.fetch_add(read.bytes, std::memory_order_relaxed);
     samples_read_.fetch_add(read.samples.size(), std::memory_order_relaxed);
     busy_ns_.fetch_add(end - start, std::memory_order_relaxed);
+    if (!in_turn) return;
+    in_turn_ns_.fetch_add(end - start, std::memory_order_relaxed);
+    in_turn_samples_.fetch_add(read.samples.size(), std::memory_order_relaxed);
   }
 
   const Source* const source_;
   sample_sink<item>* const next_;
   reader_seats seats_;
   std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> passed_on_{0};   // samples, of a source whose parts take turns
 
  private:
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
@@ -138,9 +177,10 @@ class source_reading : public reading {
     else return chunks_;
   }
 
-  mutable read_meter chunks_;
+  std::shared_ptr<sample_names> names_;
+  mutable read_meter chunks_;   // whole turns at the source
   const read_meter::figures before_;
-  std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0};
+  std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -125,6 +125,9 @@ class ticket_input final : public sample_sink<T> {
     if (visible > gate_->available()) gate_->set_available(visible);
   }
 
+  std::uint64_t next_row() const noexcept override {
+    return options_.batches && row_.rows_of_run >= options_.borders.skipped_rows ? next_ + pads_ : place::unknown;
+  }
   std::uint64_t backlog() const noexcept override { return gate_->available() - taken_.load(); }
   std::size_t held_bytes() const noexcept override {
     const std::size_t taken = taken_bytes_.load(std::memory_order_relaxed);

@@ -154,28 +154,22 @@ struct bucket_stage : stage_tag {
   bucket_options options{};
 
   template <class In>
-  static constexpr bool fits = std::same_as<detail::member_owner<Column>, In>;
+  static constexpr diagnose::mistake mistake_on =
+      !detail::says_a_length<detail::member_type<Column>> ? diagnose::mistake::no_length
+      : !std::same_as<detail::member_owner<Column>, In>   ? diagnose::mistake::takes_another_type
+                                                          : diagnose::mistake::none;
+  template <class>
+  using wanted_instead_of = detail::member_owner<Column>;
   template <class In>
   using out = bucketed<In>;
   template <class In>
   using serial = detail::bucketing<In, Column>;
-
-  template <class In>
-  static constexpr void explain() {
-    using namespace diagnose;
-    report<stages_do_not_fit<arrives<In>, wanted<detail::member_owner<Column>>, in_stage<bucket_stage>>>();
-  }
 };
 
 template <auto Column>
 auto bucket(bucket_options options) {
-  if constexpr (detail::says_a_length<detail::member_type<Column>>) {
-    detail::check(options);
-    return bucket_stage<Column>{{}, std::move(options)};
-  } else {
-    diagnose::report<diagnose::bucket_needs_a_length<diagnose::column_of<detail::member_type<Column>>>>();
-    return broken_stage{};
-  }
+  detail::check(options);
+  return bucket_stage<Column>{{}, std::move(options)};
 }
 
 }  // namespace millrace::inline MILLRACE_ABI

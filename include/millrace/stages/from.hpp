@@ -31,6 +31,10 @@ concept generator = std::invocable<G&> && requires(G& next) {
   { next().has_value() } -> std::convertible_to<bool>;
   *next();
 };
+/// What from() takes: a generator that cannot be copied only where it may be moved.
+template <class Source, class Plain = std::remove_cvref_t<Source>>
+concept begins_a_flow = source_like<Plain> || walkable<Plain> ||
+                        (generator<Plain> && std::constructible_from<Plain, Source>);
 
 /// Refers to a range, or owns it.
 template <class Range>
@@ -64,7 +68,23 @@ struct generator_source {
 
 }  // namespace detail
 
-template <class Source>
+namespace diagnose {
+
+struct no_source {
+  template <class Source>
+    requires(!detail::begins_a_flow<Source> && !detail::generator<std::remove_cvref_t<Source>>)
+  __attribute__((unavailable("millrace: from() is given no source: expected a range, a callable that returns "
+                             "std::optional<item>, or a type with item, parts() and open(part, epoch). Pass one.")))
+  no_source(Source&&) {}
+  template <class Source>
+    requires(!detail::begins_a_flow<Source> && detail::generator<std::remove_cvref_t<Source>>)
+  __attribute__((unavailable("millrace: the generator in from() cannot be copied. Move it: from(std::move(it)).")))
+  no_source(Source&&) {}
+};
+
+}  // namespace diagnose
+
+template <detail::begins_a_flow Source>
 constexpr auto from(Source&& source, source_options options = {}) {
   using plain = std::remove_cvref_t<Source>;
   const auto start = [&options]<class S>(S made) {
@@ -77,12 +97,11 @@ constexpr auto from(Source&& source, source_options options = {}) {
     return start(detail::range_source<plain>{std::shared_ptr<const plain>(std::shared_ptr<void>(), &source)});
   } else if constexpr (detail::walkable<plain>) {
     return start(detail::range_source<plain>{std::make_shared<const plain>(std::move(source))});
-  } else if constexpr (detail::generator<plain>) {
-    return start(detail::generator_source<plain>{std::make_shared<plain>(std::forward<Source>(source))});
   } else {
-    diagnose::report<diagnose::not_a_source<plain>>();
-    return broken_flow{};
+    return start(detail::generator_source<plain>{std::make_shared<plain>(std::forward<Source>(source))});
   }
 }
+/// What anything else is told.
+broken_flow from(diagnose::no_source, source_options = {});
 
 }  // namespace millrace::inline MILLRACE_ABI

@@ -7,6 +7,7 @@
 // The callable gets the item, and the sample's random stream (mr::draw&) and the worker's scratch memory
 // (mr::scratch&) if it asks for them in this order. Errors: what it throws surfaces at its batch, after all earlier
 // batches, completed with shard, key and position. Threads: called concurrently, so it must be callable when const.
+// It is moved, never copied; a flow that holds a move-only one is moved into the session.
 // A callable that waits (network, locks) says `.blocking` and gets threads of its own; the workers never wait.
 #pragma once
 
@@ -20,7 +21,34 @@ namespace millrace::inline MILLRACE_ABI {
 struct map_options {
   bool blocking = false;   ///< the callable waits for something: run it on own threads
   unsigned threads = 8;    ///< how many, if blocking
+  diagnose::option_is_threads num_workers{};   ///< says how it is called
 };
+
+namespace detail {
+
+/// (draw&, item) and the like, of a callable that is not generic.
+template <class F, class In>
+concept swaps_arguments = !std::same_as<typename diagnose::first_parameter<F>::type, diagnose::any_type> &&
+    (std::invocable<F&, draw&, In> || std::invocable<F&, scratch&, In> || std::invocable<F&, draw&, In, scratch&> ||
+     std::invocable<F&, draw&, scratch&, In> || std::invocable<F&, scratch&, In, draw&> ||
+     std::invocable<F&, scratch&, draw&, In> || std::invocable<F&, In, scratch&, draw&>);
+
+template <class F, class In>
+constexpr diagnose::mistake mistake_of_map() {
+  using diagnose::mistake;
+  if constexpr (callable_on<F, In>) {
+    using made = call_result<F, In>;
+    if constexpr (std::is_void_v<made>) return mistake::returns_nothing;
+    else return std::is_move_constructible_v<made> ? mistake::none : mistake::item_is_immovable;
+  } else if constexpr (std::invocable<F&, In> || std::invocable<F&, In, draw&> || std::invocable<F&, In, scratch&> ||
+                       std::invocable<F&, In, draw&, scratch&>) {
+    return mistake::callable_is_mutable;
+  } else {
+    return swaps_arguments<F, In> ? mistake::arguments_are_swapped : mistake::takes_another_type;
+  }
+}
+
+}  // namespace detail
 
 template <class F>
 struct map_stage : stage_tag {
@@ -28,28 +56,13 @@ struct map_stage : stage_tag {
   map_options options{};
 
   template <class In>
-  static constexpr bool fits = [] {
-    if constexpr (detail::callable_on<F, In>)
-      return !std::is_void_v<detail::call_result<F, In>> && std::is_move_constructible_v<detail::call_result<F, In>>;
-    else return false;
-  }();
+  static constexpr diagnose::mistake mistake_on = detail::mistake_of_map<F, In>();
   template <class In>
   using out = std::remove_cvref_t<detail::call_result<F, In>>;
   template <class In>
   static constexpr bool draws = detail::draws_on<F, In>;
-
-  template <class In>
-  static constexpr void explain() {
-    using namespace diagnose;
-    if constexpr (detail::callable_on<F, In>) {
-      if constexpr (std::is_void_v<detail::call_result<F, In>>) report<map_returns_nothing<in_stage<map_stage>>>();
-      else report<item_cannot_be_moved<detail::call_result<F, In>>>();
-    } else if constexpr (std::invocable<F&, In> || std::invocable<F&, In, draw&>) {
-      report<callable_is_not_const<in_stage<map_stage>>>();
-    } else {
-      report<stages_do_not_fit<arrives<In>, wanted<typename first_parameter<F>::type>, in_stage<map_stage>>>();
-    }
-  }
+  template <class>
+  using wanted_instead_of = typename diagnose::first_parameter<F>::type;
 };
 
 template <class F>

@@ -205,11 +205,15 @@ class best_fit_packing {
 
 template <class Packing>
 struct pack_stage : expand_stage<Packing> {
+  using joins_samples_mark = void;
+
   template <class In>
-  static constexpr void explain() {
-    using namespace diagnose;
-    report<stages_do_not_fit<arrives<In>, wanted<std::span<const std::uint32_t>>, in_stage<pack_stage>>>();
-  }
+  static constexpr diagnose::mistake mistake_on = expand_stage<Packing>::template mistake_on<In> ==
+                                                          diagnose::mistake::none
+                                                      ? diagnose::mistake::none
+                                                      : diagnose::mistake::takes_another_type;
+  template <class>
+  using wanted_instead_of = std::span<const std::uint32_t>;
 };
 
 inline pack_stage<detail::packing> pack(const pack_options& options) { return {{{}, detail::packing(options)}}; }

@@ -14,19 +14,20 @@ namespace millrace::inline MILLRACE_ABI {
 
 struct shuffle_options {
   std::size_t window = 8192;   ///< in samples; 1 permutes the shards only
+  diagnose::option_is_window buffer_size{};   ///< says how it is called
 };
 
 struct shuffle_stage : stage_tag {
   shuffle_options options{};
 
   template <class In>
-  static constexpr bool fits = true;
+  static constexpr diagnose::mistake mistake_on = diagnose::mistake::none;
   template <class In>
   using out = In;
-  template <class In>
-  static constexpr void explain() {}
 };
 
 constexpr shuffle_stage shuffle(shuffle_options options = {}) { return {{}, options}; }
+/// What shuffle(1000) is told.
+broken_stage shuffle(diagnose::shuffle_of_a_number);
 
 }  // namespace millrace::inline MILLRACE_ABI

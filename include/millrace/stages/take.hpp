@@ -20,6 +20,7 @@ namespace detail {
 template <class In>
 struct taking {
   using output = In;
+  using keeps_name_mark = void;
   std::uint64_t count;
   std::uint64_t taken = 0;
 
@@ -38,11 +39,9 @@ struct take_stage : stage_tag {
   std::uint64_t count;
 
   template <class In>
-  static constexpr bool fits = true;
+  static constexpr diagnose::mistake mistake_on = diagnose::mistake::none;
   template <class In>
   using out = In;
-  template <class In>
-  static constexpr void explain() {}
   template <class In>
   expand_stage<detail::taking<In>> as_expanding() const {
     return {{}, {.count = count}};

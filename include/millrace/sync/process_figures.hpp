@@ -1,4 +1,4 @@
-// What the system did to this process: held back by its quota, made to wait for a core, served from storage.
+// What the system did to this process: gave it cores, held it back by its quota, made it wait, served it from storage.
 //
 //   const mr::process_figures before = mr::process_figures::now();  ...
 //   const mr::process_figures spent = mr::process_figures::now() - before;
@@ -8,18 +8,21 @@
 // process, and not all network file systems count theirs. Errors: none. Threads: any.
 #pragma once
 
+#include <millrace/base/clock.hpp>
 #include <millrace/sync/machine.hpp>
 
 #include <optional>
 
 #if defined(__linux__)
 #include <dirent.h>
+#include <fcntl.h>
 #endif
 
 namespace millrace::inline MILLRACE_ABI {
 
 struct process_figures {
   std::uint64_t throttled_ns = 0;   ///< of the cgroup, or the one above it that was held back most
+  std::uint64_t cpu_ns = 0;         ///< of all threads together
   std::uint64_t run_delay_ns = 0;   ///< of all threads that live, together: ready to run and not run
   std::optional<std::uint64_t> storage_bytes{};
 
@@ -28,6 +31,7 @@ struct process_figures {
   static process_figures now();
 
   friend process_figures operator-(process_figures later, const process_figures& earlier) noexcept {
+    later.cpu_ns -= std::min(later.cpu_ns, earlier.cpu_ns);
     // Threads that ended took their delays with them.
     later.throttled_ns -= std::min(later.throttled_ns, earlier.throttled_ns);
     later.run_delay_ns -= std::min(later.run_delay_ns, earlier.run_delay_ns);
@@ -53,11 +57,33 @@ std::optional<std::uint64_t> number_after(const std::string& path, const char* w
   return found;
 }
 
+/// How long the calling thread has been ready to run and not run, since it began; nothing where the system does not
+/// tell. Some microseconds, and no memory.
+template <class = void>
+std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
+#if defined(__linux__)
+  const int file = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  char text[96];
+  const auto length = ::read(file, text, sizeof text - 1);
+  ::close(file);
+  if (length <= 0) return {};
+  text[length] = '\0';
+  char* on_a_core_end = text;
+  static_cast<void>(std::strtoull(text, &on_a_core_end, 10));
+  char* delay_end = on_a_core_end;
+  const std::uint64_t delay = std::strtoull(on_a_core_end, &delay_end, 10);
+  if (delay_end != on_a_core_end) return delay;
+#endif
+  return {};
+}
+
 }  // namespace detail
 
 template <class>
 process_figures process_figures::now() {
   process_figures f;
+  f.cpu_ns = static_cast<std::uint64_t>(read_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 #if defined(__linux__)
   detail::for_each_cgroup([&](const std::string& folder) {
     if (const auto us = detail::number_after(folder + "/cpu.stat", "throttled_usec "))

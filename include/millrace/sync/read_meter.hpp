@@ -57,7 +57,8 @@ class basic_read_meter {
     explicit running(basic_read_meter& meter, std::string_view of = {}) noexcept
         : meter_(&meter), start_(meter.begin(steady_now_ns(), of)) {}
     /// Where somebody has looked at the clock already.
-    running(basic_read_meter& meter, std::uint64_t at_ns) noexcept : meter_(&meter), start_(meter.begin(at_ns, {})) {}
+    running(basic_read_meter& meter, std::uint64_t at_ns, std::string_view of = {}) noexcept
+        : meter_(&meter), start_(meter.begin(at_ns, of)) {}
     running(const running&) = delete;
     running& operator=(const running&) = delete;
     ~running() {
@@ -89,14 +90,19 @@ class basic_read_meter {
   /// "2 reads under way, the longest for 31.2 s: train-000012.tar"
   std::string waits(std::uint64_t now) const {
     const std::lock_guard lock(mutex_);
-    if (outstanding_ == 0) return "no read under way";
-    const named_start* oldest = nullptr;
-    for (unsigned lane = 0; lane < under_way_.size(); ++lane)
-      if ((lanes_ >> lane & 1) != 0 && (!oldest || under_way_[lane].at_ns < oldest->at_ns)) oldest = &under_way_[lane];
+    const named_start* const oldest = longest_read();
+    if (!oldest) return "no read under way";
     std::string text = std::to_string(outstanding_) + (outstanding_ == 1 ? " read" : " reads") +
                        " under way, the longest for " + detail::seconds_text(now - std::min(now, oldest->at_ns));
     if (!oldest->of.empty()) text += ": " + std::string(oldest->of);
     return text;
+  }
+  /// What is being read for longest: "train-000012.tar for 31.2 s". Empty where that has no name.
+  std::string longest(std::uint64_t now) const {
+    const std::lock_guard lock(mutex_);
+    const named_start* const oldest = longest_read();
+    if (!oldest || oldest->of.empty()) return {};
+    return std::string(oldest->of) + " for " + detail::seconds_text(now - std::min(now, oldest->at_ns));
   }
   /// The last reads, side by side: in each list they follow each other.
   std::vector<std::vector<span_ring::span>> spans() const {
@@ -107,6 +113,18 @@ class basic_read_meter {
   }
 
  private:
+  struct named_start {
+    std::uint64_t at_ns = 0;
+    std::string_view of{};
+  };
+  /// Null where nothing is read.
+  const named_start* longest_read() const noexcept {
+    const named_start* oldest = nullptr;
+    for (unsigned lane = 0; lane < under_way_.size(); ++lane)
+      if ((lanes_ >> lane & 1) != 0 && (!oldest || under_way_[lane].at_ns < oldest->at_ns)) oldest = &under_way_[lane];
+    return oldest;
+  }
+
   typename running::moment begin(std::uint64_t now, std::string_view of) noexcept {
     const std::lock_guard lock(mutex_);
     pass(now);
@@ -148,10 +166,6 @@ class basic_read_meter {
   mutable std::uint64_t at_ns_ = 0;
   std::size_t outstanding_ = 0;
   std::uint64_t lanes_ = 0;   // bits: taken
-  struct named_start {
-    std::uint64_t at_ns = 0;
-    std::string_view of{};
-  };
   std::array<named_start, 64> under_way_;
   std::array<span_ring, 8> spans_;
 };

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <millrace/item/batch_extent.hpp>
+#include <millrace/item/batch_keys.hpp>
 #include <millrace/sync/doorbell.hpp>
 
 #include <algorithm>
@@ -39,6 +40,7 @@ struct ready_batch {
   std::uint64_t digest = 0;   ///< of its rows, wrapping
   batch_extent extent{};
   std::exception_ptr error{};
+  const std::string_view* keys = nullptr;   ///< of its rows, if they were asked for
 };
 
 /// A template only so that including it costs little.
@@ -49,6 +51,7 @@ class basic_slots {
     std::size_t rows = 1;               ///< of a batch
     std::vector<std::byte*> memory{};   ///< one piece for each slot; the caller keeps it alive
     bool fixed = false;                 ///< batch n lies in slot n % count
+    bool keys = false;                  ///< each batch has its rows' keys
   };
   static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
 
@@ -59,7 +62,10 @@ class basic_slots {
     fixed_ = o.fixed;
     slots_ = std::vector<slot>(o.memory.size());
     slot_of_.resize(o.memory.size());
-    for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].data = o.memory[i];
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      slots_[i].data = o.memory[i];
+      if (o.keys) slots_[i].keys = batch_keys(o.rows);
+    }
     free_.reserve(slots_.size());
     for (std::size_t i = slots_.size(); i-- > 0;) free_.push_back(i);
   }
@@ -90,6 +96,7 @@ class basic_slots {
 
   /// For workers that hold an open batch's ticket.
   std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
+  batch_keys& keys(std::uint64_t batch) noexcept { return at(batch).keys; }
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }
   void add_void_rows(std::uint64_t batch, std::size_t n) noexcept {
     at(batch).void_rows.fetch_add(n, std::memory_order_relaxed);
@@ -172,11 +179,14 @@ class basic_slots {
         const std::size_t rows = rows_ - s.void_rows.load(std::memory_order_relaxed);
         return {outcome::ready,
                 {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows,
-                 s.digest.load(std::memory_order_relaxed), s.extent, s.error}};
+                 s.digest.load(std::memory_order_relaxed), s.extent, s.error, s.keys.texts()}};
       }
     }
     return {stopped_ ? outcome::stopped : outcome::not_yet, {}};
   }
+
+  /// Of a batch that was taken: its keys go elsewhere, and its slot gets the room that was there.
+  void swap_keys(std::size_t slot_index, batch_keys& with) noexcept { slots_[slot_index].keys.swap(with); }
 
   /// Whether take() would have an answer.
   bool can_take(std::uint64_t batch) const {
@@ -225,6 +235,7 @@ class basic_slots {
     std::atomic<std::size_t> to_come{0}, void_rows{0};
     std::atomic<std::uint64_t> digest{0};
     batch_extent extent{};
+    batch_keys keys;
     std::exception_ptr error;
     bool ready = false;
   };

@@ -9,6 +9,7 @@
 // Never waits for a sink: push, offer and message cost a lock and a move. What the sinks are too slow for is dropped
 // and counted. Order: rows that arrive within `hold_ns` of each other are written by step, whoever sent them first; one
 // that comes later still is written at once and counted as late: to lose a late validation result would be worse.
+// Text that is no UTF-8 is cleaned before all sinks: each byte of it becomes U+FFFD.
 // Errors: those of sinks are said once per sink on stderr and counted; training goes on. Threads: any may call.
 // Lifetime: close() and the destructor write out what is left for at most `drain_ns`; a sink that hangs longer keeps
 // its thread, and the rows that it never took are counted as dropped.
@@ -39,14 +40,15 @@ struct log_options {
   time_source now = system_instant;
 };
 
-/// All since the log was made. accepted = written + dropped + still waiting.
+/// Rows since the log was made. accepted = written + failed + dropped + still waiting.
 struct log_counts {
   std::uint64_t accepted = 0;
-  std::uint64_t written = 0;       ///< handed to every sink
+  std::uint64_t written = 0;       ///< every sink took it
+  std::uint64_t failed = 0;        ///< a sink threw at it; the others have it
   std::uint64_t dropped = 0;       ///< made room for newer ones, or left over when close() ran out of time
   std::uint64_t refused = 0;       ///< by offer(), or after close()
   std::uint64_t late = 0;          ///< written after a row of a later step
-  std::uint64_t sink_errors = 0;
+  std::uint64_t sink_errors = 0;   ///< of all sinks together, at ticks and at the end too
 };
 
 namespace detail {
@@ -60,6 +62,7 @@ class log_state {
 
   bool put(row& r, bool may_drop) {
     const std::int64_t now_ns = stamp(r);
+    r.clean_text();
     const std::size_t size = r.held_bytes();
     {
       const std::lock_guard lock(mutex_);
@@ -158,11 +161,12 @@ class log_state {
     written_step_ = std::max(written_step_, r.step);
     writing_ = true;
     lock.unlock();
+    bool taken = true;
     for (std::size_t i = 0; i < sinks_.size(); ++i)
-      guarded(i, [&] { sinks_[i]->write(r); });
+      taken = guarded(i, [&] { sinks_[i]->write(r); }) && taken;
     lock.lock();
     writing_ = false;
-    ++counts_.written;
+    ++(taken ? counts_.written : counts_.failed);
     if (draining_ > 0 && waiting_.empty()) progress_.notify_all();
   }
 
@@ -174,12 +178,12 @@ class log_state {
     lock.lock();
   }
 
-  /// Runs without the lock.
+  /// Runs without the lock. False where it threw.
   template <class F>
-  void guarded(std::size_t index, F&& call) noexcept {
+  bool guarded(std::size_t index, F&& call) noexcept {
     try {
       call();
-      return;
+      return true;
     } catch (const std::exception& e) {
       report(index, e.what());
     } catch (...) {
@@ -187,6 +191,7 @@ class log_state {
     }
     const std::lock_guard lock(mutex_);
     ++counts_.sink_errors;
+    return false;
   }
   void report(std::size_t index, const char* what) noexcept {
     if (reported_[index]) return;

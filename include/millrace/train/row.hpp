@@ -6,7 +6,7 @@
 // Lifetime: a row owns all that it holds. Threads: a value. A row with a message and no values is a line of text.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/utf8.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +53,13 @@ struct row {
     for (const auto& q : values)
       if (q.name == name) return q.value;
     return {};
+  }
+
+  /// Makes all text in it UTF-8: bytes that are none become U+FFFD.
+  void clean_text() {
+    for (auto& q : values) detail::clean_utf8(q.name);
+    for (auto& i : images) detail::clean_utf8(i.name);
+    detail::clean_utf8(message);
   }
 
   /// About how much memory the row keeps: what bounds a queue of rows.

@@ -3,8 +3,10 @@
 //   mr::log out(mr::status_line{});
 //   // epoch 3  step 1200  loss 0.4512  top1 81.2%  samples/s 3120  data_wait 0.4%
 //
-// Shows the latest value of every name, in order of first appearance. On a terminal the line is redrawn in place, at
-// most ten times a second, cut to the width; elsewhere (a pipe, a batch system's file) a line comes every `plain_ns`.
+// Shows the latest value of every name, in order of first appearance; of a count that comes with its rate the rate
+// alone, for the count is that of one interval and looks like a total. On a terminal the line is redrawn in place, at
+// most ten times a second; where that is too narrow whole cells are left out, the last ones first, but epoch, rates,
+// `data_wait` and the step stay longest. Elsewhere (a pipe, a batch system's file) a line comes every `plain_ns`.
 // The last state stays. Names are dimmed unless NO_COLOR is set. Errors: io_error. Threads: the log's writer.
 // Source: NO_COLOR after no-color.org; erasing and dimming by ECMA-48 (EL, SGR 2).
 #pragma once
@@ -80,6 +82,8 @@ class status_line final : public sink {
   }
 
  private:
+  static constexpr std::string_view per_second = "_per_s";
+
   /// What a cell of the line shows; three characters of width are all that the number's last digits are worth.
   static std::string number(const quantity& q) {
     char text[48];
@@ -91,37 +95,55 @@ class status_line final : public sink {
   }
 
   void draw() {
-    line_ = terminal_ ? "\r" : "";
-    room_ = terminal_ ? columns() : ~std::size_t{0};
-    used_ = 0;
-    if (epoch_) cell("epoch", std::to_string(*epoch_));
-    cell("step", std::to_string(step_));
+    cells_.clear();
+    if (epoch_) cells_.push_back({"epoch", std::to_string(*epoch_), 1});
+    cells_.push_back({"step", std::to_string(step_), 4});
     for (const auto& q : latest_) {
-      constexpr std::string_view suffix = "_per_s";
+      if (q.unit == quantity_unit::count && has(q.name + std::string(per_second))) continue;
       std::string label = printable(q.name);
-      if (q.unit == quantity_unit::per_second && label.ends_with(suffix))
-        label.replace(label.size() - suffix.size(), suffix.size(), "/s");
-      cell(label, number(q));
+      const bool rate = q.unit == quantity_unit::per_second;
+      if (rate && label.ends_with(per_second)) label.replace(label.size() - per_second.size(), per_second.size(), "/s");
+      cells_.push_back({std::move(label), number(q), rate ? 3 : q.name == "data_wait" ? 2 : 0});
     }
-    if (nonfinite_ > 0) cell("nonfinite", std::to_string(nonfinite_));
+    if (nonfinite_ > 0) cells_.push_back({"nonfinite", std::to_string(nonfinite_), 1});
+    if (terminal_) leave_out(columns());
+
+    line_ = terminal_ ? "\r" : "";
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      if (i > 0) line_ += "  ";
+      if (dim_names_) line_ += "\x1b[2m";
+      line_ += cells_[i].label;
+      line_ += dim_names_ ? "\x1b[0m " : " ";
+      line_ += cells_[i].value;
+    }
     line_ += terminal_ ? "\x1b[K" : "\n";
     print(line_);
     changed_ = false;
     on_screen_ = terminal_;
   }
 
-  void cell(std::string_view label, std::string_view value) {
-    if (used_ > 0) visible("  ");
-    if (dim_names_) line_ += "\x1b[2m";
-    visible(label);
-    if (dim_names_) line_ += "\x1b[0m";
-    visible(" ");
-    visible(value);
+  struct cell {
+    std::string label, value;
+    int rank;   // those of the lowest go first
+  };
+
+  bool has(std::string_view name) const {
+    return std::any_of(latest_.begin(), latest_.end(), [&](const quantity& q) { return q.name == name; });
   }
-  void visible(std::string_view text) {
-    text = text.substr(0, room_ - used_);
-    line_ += text;
-    used_ += text.size();
+
+  /// Until they fit into so many columns.
+  void leave_out(std::size_t room) {
+    const auto width = [&] {
+      std::size_t sum = 0;
+      for (const cell& c : cells_) sum += (sum > 0 ? 2 : 0) + c.label.size() + 1 + c.value.size();
+      return sum;
+    };
+    while (!cells_.empty() && width() > room) {
+      auto least = cells_.begin();
+      for (auto c = cells_.begin(); c != cells_.end(); ++c)
+        if (c->rank <= least->rank) least = c;   // of equal ones the last
+      cells_.erase(least);
+    }
   }
 
   /// One less than there are: a character in the last column makes some terminals start a new line.
@@ -148,8 +170,8 @@ class status_line final : public sink {
   std::uint64_t step_ = 0, nonfinite_ = 0;
   std::optional<std::uint64_t> epoch_{};
   std::vector<quantity> latest_;   // one per name ever logged
+  std::vector<cell> cells_;
   std::string line_;
-  std::size_t room_ = 0, used_ = 0;
 };
 
 }  // namespace millrace::inline MILLRACE_ABI

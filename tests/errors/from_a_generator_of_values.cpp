@@ -1,4 +1,4 @@
-// error: from\(\) needs a range, a callable that returns std::optional<item>, or a source
+// error: from\(\) is given no source: expected a range, a callable that returns std::optional<item>, or a type
 #include <millrace/run/session.hpp>
 #include <millrace/stages/from.hpp>
 
@@ -19,6 +19,6 @@ void train() {
 #else
   auto source = []() -> std::optional<int> { return std::nullopt; };
 #endif
-  mr::session run{mr::from(source) | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
+  mr::session run{mr::from(source) | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};   // wrong here
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }

@@ -1,0 +1,184 @@
+// gzip streams (RFC 1952), member by member, with their checksums. The door to zlib: the only file that includes it.
+//
+//   detail::gzip_inflater gzip;
+//   auto step = gzip.inflate(input, room);     // input: what is left of it; step.made bytes are in room
+//   if (step.what == detail::gzip_step::damaged) tell(gzip.reason());
+//   if (step.what == detail::gzip_step::member_end) gzip.begin_member();      // if another one follows
+//
+// zlib reads headers (and checks the CRC-16 that one may have) and inflates. CRC-32 and length of what came out are
+// checked here at the end of each member, because zlib's own CRC-32 costs a seventh of the whole: here it goes by
+// carry-less products where the processor has them (V. Gopal and others, "Fast CRC Computation for Generic Polynomials
+// Using PCLMULQDQ Instruction", Intel 2009), else by zlib.
+// Errors: std::bad_alloc. Memory: 45 KiB. Threads: one.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <span>
+#include <string>
+
+#if !__has_include(<zlib.h>)
+#error "millrace: zlib is not installed: apt-get install zlib1g-dev"
+#endif
+// Its FAR would break an enum of somebody else.
+#pragma push_macro("FAR")
+#include <zlib.h>
+#pragma pop_macro("FAR")
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// What a call of inflate() came to.
+struct gzip_step {
+  enum outcome { made_bytes, wants_input, member_end, damaged };
+
+  std::size_t made = 0;
+  outcome what = made_bytes;
+};
+
+inline std::uint32_t crc32_by_zlib(std::span<const std::byte> data, std::uint32_t before) noexcept {
+  return static_cast<std::uint32_t>(
+      ::crc32_z(before, reinterpret_cast<const unsigned char*>(data.data()), data.size()));
+}
+
+#if defined(__x86_64__)
+/// Built for these instructions whatever the flags of the program are; to be called only where the processor has them.
+template <class = void>
+__attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<const std::byte> data,
+                                                                  std::uint32_t before) noexcept {
+  using words = long long __attribute__((vector_size(16)));
+  constexpr std::size_t step_bytes = 64;
+  if (data.size() < 2 * step_bytes) return crc32_by_zlib(data, before);
+  const std::byte* at = data.data();
+  const auto load = [](const std::byte* from) noexcept {
+    words value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  };
+  // x^(512 + 64), x^512 and x^(128 + 64), x^128, each less 32 and modulo the polynomial, reflected.
+  constexpr words over_64_bytes{0x0154442bd4, 0x01c6e41596}, over_16_bytes{0x01751997d0, 0x00ccaa009e};
+  words lanes[4] = {load(at), load(at + 16), load(at + 32), load(at + 48)};
+  lanes[0] ^= words{static_cast<long long>(~before), 0};
+  std::size_t left = data.size() - step_bytes;
+  for (at += step_bytes; left >= step_bytes; at += step_bytes, left -= step_bytes)
+    for (std::size_t i = 0; i < 4; ++i)
+      lanes[i] = __builtin_ia32_pclmulqdq128(lanes[i], over_64_bytes, 0x00) ^
+                 __builtin_ia32_pclmulqdq128(lanes[i], over_64_bytes, 0x11) ^ load(at + 16 * i);
+  for (std::size_t i = 1; i < 4; ++i)
+    lanes[i] ^= __builtin_ia32_pclmulqdq128(lanes[i - 1], over_16_bytes, 0x00) ^
+                __builtin_ia32_pclmulqdq128(lanes[i - 1], over_16_bytes, 0x11);
+  // 16 bytes that have the same remainder as all that was read.
+  const std::uint32_t folded = crc32_by_zlib(std::as_bytes(std::span(&lanes[3], 1)), ~std::uint32_t{0});
+  return crc32_by_zlib({at, left}, folded);
+}
+#endif
+
+/// The checksum of gzip, of `data` or of what `before` is the checksum of followed by `data`.
+template <class = void>
+std::uint32_t gzip_crc32(std::span<const std::byte> data, std::uint32_t before = 0) noexcept {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("pclmul")) return crc32_by_products(data, before);
+#endif
+  return crc32_by_zlib(data, before);
+}
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_gzip_inflater {
+ public:
+  basic_gzip_inflater() {
+    constexpr int largest_window_and_gzip = 15 + 16;
+    if (::inflateInit2(&state_, largest_window_and_gzip) != Z_OK) throw std::bad_alloc();
+  }
+  basic_gzip_inflater(const basic_gzip_inflater&) = delete;
+  basic_gzip_inflater& operator=(const basic_gzip_inflater&) = delete;
+  ~basic_gzip_inflater() { ::inflateEnd(&state_); }
+
+  /// Behind the end of a member. The next byte of the input is the first of its header.
+  void begin_member() {
+    ::inflateReset(&state_);
+    ::inflateValidate(&state_, 1);
+    in_header_ = true;
+    crc_ = 0;
+    made_bytes_ = 0;
+  }
+
+  /// Goes on until `room` is full, the input is used up, or the member ends; takes from `input` what it has read.
+  gzip_step inflate(std::span<const std::byte>& input, std::span<std::byte> room) {
+    state_.next_out = reinterpret_cast<unsigned char*>(room.data());
+    state_.avail_out = static_cast<unsigned>(room.size());
+    int result = Z_OK;
+    do {
+      const unsigned given = static_cast<unsigned>(std::min<std::size_t>(input.size(), most_bytes_per_call));
+      state_.next_in = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(input.data()));
+      state_.avail_in = given;
+      // Stops between header and data, from where on its own checks are left out.
+      result = ::inflate(&state_, in_header_ ? Z_BLOCK : Z_NO_FLUSH);
+      take(input, given - state_.avail_in);
+      if (in_header_ && (state_.data_type & behind_header) != 0) {
+        in_header_ = false;
+        ::inflateValidate(&state_, 0);
+      }
+    } while (result == Z_OK && !input.empty() && state_.avail_out > 0);
+    gzip_step step{.made = room.size() - state_.avail_out};
+    if (result == Z_MEM_ERROR) throw std::bad_alloc();
+    if (result != Z_OK && result != Z_BUF_ERROR && result != Z_STREAM_END) {
+      reason_ = state_.msg ? state_.msg : "it asks for a dictionary";
+      step.what = gzip_step::damaged;
+      return step;
+    }
+    crc_ = gzip_crc32(room.first(step.made), crc_);
+    made_bytes_ += step.made;
+    if (result == Z_STREAM_END) step.what = trailer_is_right() ? gzip_step::member_end : gzip_step::damaged;
+    else if (input.empty() && state_.avail_out > 0) step.what = gzip_step::wants_input;
+    return step;
+  }
+
+  /// What the damage is.
+  const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  static constexpr std::size_t most_bytes_per_call = std::size_t{1} << 30;
+  static constexpr int behind_header = 128;   // in data_type, see inflate() in zlib.h
+  static constexpr std::size_t trailer_bytes = 8;
+
+  /// The trailer may be spread over several inputs: the last bytes are kept.
+  void take(std::span<const std::byte>& input, std::size_t count) noexcept {
+    const auto used = input.first(count);
+    input = input.subspan(count);
+    const std::size_t fresh = std::min(count, trailer_bytes);
+    std::memmove(last_.data(), last_.data() + fresh, trailer_bytes - fresh);
+    if (fresh > 0) std::memcpy(last_.data() + trailer_bytes - fresh, used.last(fresh).data(), fresh);
+  }
+
+  bool trailer_is_right() {
+    const auto number = [this](std::size_t at) noexcept {
+      std::uint32_t value = 0;
+      for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(last_[at + i]);
+      return value;
+    };
+    if (number(0) != crc_) {
+      reason_ = "got data with the CRC-32 " + std::to_string(crc_) + ", expected " + std::to_string(number(0));
+      return false;
+    }
+    if (number(4) == static_cast<std::uint32_t>(made_bytes_)) return true;
+    reason_ = "got " + std::to_string(made_bytes_) + " bytes of data, expected " + std::to_string(number(4)) +
+              " (modulo 2^32)";
+    return false;
+  }
+
+  ::z_stream state_{};
+  bool in_header_ = true;
+  std::uint32_t crc_ = 0;
+  std::uint64_t made_bytes_ = 0;   // of this member
+  std::array<std::byte, trailer_bytes> last_{};
+  std::string reason_;
+};
+using gzip_inflater = basic_gzip_inflater<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

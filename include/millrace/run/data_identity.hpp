@@ -1,0 +1,43 @@
+// What a resume point knows of a source without an index: which data it has, and whether its files were changed.
+//
+//   std::uint64_t data = fingerprint_of(source);     // of names and sizes: another one is refused
+//   std::uint32_t times = times_of(source);          // of when files were changed: another one is told
+//
+// Threads: pure.
+#pragma once
+
+#include <millrace/base/digest.hpp>
+#include <millrace/base/text_bytes.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Of the names and sizes of the parts, as far as the source says them, and of their number.
+template <class Source>
+std::uint64_t fingerprint_of(const Source& source) {
+  std::uint64_t sum = source.parts();
+  for (std::size_t i = 0; i < source.parts(); ++i) {
+    if constexpr (requires { source.part_name(i); }) {
+      const std::string path = source.part_name(i), name = path.substr(path.rfind('/') + 1);
+      sum = combine_keys(sum, digest_bytes(detail::bytes_of(name)));
+    }
+    if constexpr (requires { source.part_bytes(i); }) sum = combine_keys(sum, source.part_bytes(i));
+  }
+  return sum;
+}
+
+/// Of when the parts were last changed, as far as the source says it; 0: it does not.
+template <class Source>
+std::uint32_t times_of(const Source& source) {
+  std::uint64_t sum = 0;
+  if constexpr (requires { source.part_modified_ns(std::size_t{}); })
+    for (std::size_t i = 0; i < source.parts(); ++i)
+      if (const std::int64_t time = source.part_modified_ns(i))
+        sum = combine_keys(combine_keys(sum, i), static_cast<std::uint64_t>(time));
+  return static_cast<std::uint32_t>(sum >> 32);
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,75 @@
+// What samples are called in batches with keys: their records' keys, and a name for each that has none.
+//
+//   shards(), indexed_shards()   the key:                                     "n01440764/0017"
+//   lines()                      file and number:                             "corpus-0017.txt.gz:12"
+//   from(), token_files()        the item's key(), if it has one, else part and number in it, from 0:
+//                                "books.u16:3"; "2:3" if parts have no name, "3" if there is only one part
+//   a source of mix()            the same, but "photos:3" with the source's name in the mix if its parts have none
+//   what expand() makes          its input's, and which of its outputs:       "n01440764/0017#2"
+//
+// A name that is made travels as the sample's origin, so errors know it too; it takes about 300 bytes until its row is
+// rendered. Only sessions whose batches have keys make names. Threads: any number at once. Errors: std::bad_alloc.
+#pragma once
+
+#include <millrace/item/sample.hpp>
+
+#include <concepts>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_sample_names {
+ public:
+  /// A record without fields.
+  record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = place::unknown) {
+    using detail::record_head;
+    detail::block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
+    std::byte* const base = block.get()->data();
+    const record_head head{.key_at = sizeof head, .key_size = key.size(), .shard_at = sizeof head + key.size(),
+                           .shard_size = shard.size(), .fields_at = 0, .field_count = 0, .offset_bytes = offset_bytes};
+    std::memcpy(base, &head, sizeof head);
+    if (!key.empty()) std::memcpy(base + head.key_at, key.data(), key.size());
+    if (!shard.empty()) std::memcpy(base + head.shard_at, shard.data(), shard.size());
+    const auto* const lasting = reinterpret_cast<const record_head*>(base);
+    block.get()->head = lasting;
+    return {std::move(block), lasting};
+  }
+
+  /// What expand() made of a sample as its output number `child`.
+  record child(const record& parent, std::uint64_t child) {
+    return make(parent.shard(), std::string(parent.key()) + "#" + std::to_string(child), parent.offset_bytes());
+  }
+
+  /// Gives a sample that comes from its source its name; `fallback()` is for one that has none of its own.
+  template <class T, class Fallback>
+  void name(sample<T>& s, const Fallback& fallback) {
+    if constexpr (!std::is_base_of_v<record, T>) {
+      if (!s.origin.empty()) return;
+      s.keep_origin();
+      if constexpr (requires {
+                      { s.item->key() } -> std::convertible_to<std::string_view>;
+                    })
+        s.origin = make(s.origin.shard(), s.item->key(), s.origin.offset_bytes());
+      else if (s.origin.key().empty()) s.origin = make({}, fallback());
+    }
+  }
+
+  /// Of a sample in a part of a source: `unnamed` stands for a source whose parts have no names.
+  template <class Source>
+  static std::string name_in(const Source& source, const located_sample& at, const std::string& unnamed = {}) {
+    std::string part = unnamed;
+    if constexpr (requires { source.part_name(at.part); }) part = source.part_name(at.part);
+    else if (source.parts() > 1) part += (part.empty() ? "" : ":") + std::to_string(at.part);
+    return (part.empty() ? part : part + ":") + std::to_string(at.index);
+  }
+
+ private:
+  block_pool pool_;
+};
+using sample_names = basic_sample_names<>;
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,26 @@
+// A plug-in that uses Millrace: it runs a session on workers of oneTBB, and gives how many samples came.
+#include <millrace/stages/from.hpp>
+#include <millrace/run/session.hpp>
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+struct row {
+  std::int32_t number;
+};
+
+}  // namespace
+
+extern "C" int run_session() {
+  std::vector<int> numbers(2'000);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  auto flow = millrace::from(numbers) | millrace::map([](int n) { return row{n}; }) |
+              millrace::batch<&row::number>({.size = 16});
+  millrace::session run{std::move(flow), {.epochs = 2, .threads = 2, .announce = false}};
+  int samples = 0;
+  for (auto& b : run) samples += static_cast<int>(b.size());
+  return samples;
+}

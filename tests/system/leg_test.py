@@ -1,0 +1,77 @@
+# A program that does not build is one failure of its leg: the others are built and their tests run.
+#
+#   python3 tests/system/leg_test.py
+#
+# A project of three programs takes the place of ours: one that is good, one whose library is not there, and one that
+# built before and no longer compiles, so that a program of its older text lies about.
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from checks import ROOT, Report
+
+PROJECT = """
+project('millrace', 'cpp')
+test('unit_good', executable('unit_good', 'good.cpp'))
+test('unit_lacks_library', executable('unit_lacks_library', 'good.cpp', link_args: LIBRARY))
+test('unit_was_good', executable('unit_was_good', 'was_good.cpp'))
+test('by_python', import('python').find_installation('python3'), args: ['-c', 'pass'])
+"""
+RUN_A_LEG = """
+import sys
+sys.path.insert(0, "tests")
+from checks import StepFailed
+from leg import Leg
+leg = Leg("toy")
+try:
+    wanted = WANTED
+    units = leg.build([], wanted)
+    leg.run_tests(**({"tests": units} if wanted else {}))
+except StepFailed as problem:
+    print(f"broke off: {problem}")
+print("counts", leg.passed, leg.failed, leg.skipped)
+"""
+GOOD = "int main() { return 0; }\n"
+
+
+def main():
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder).resolve()
+        for name in (".ci/setup.sh", "tests/leg.py", "tests/checks.py"):
+            (root / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, root / name)
+
+        def leg_of(library="[]", was_good=GOOD, wanted="None"):
+            (root / "meson.build").write_text(PROJECT.replace("LIBRARY", library))
+            (root / "good.cpp").write_text(GOOD)
+            (root / "was_good.cpp").write_text(was_good)
+            done = subprocess.run([sys.executable, "-c", RUN_A_LEG.replace("WANTED", wanted)], cwd=root, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            return done.stdout
+
+        def expect(name, printed, *parts, without=()):
+            wrong = [f"it does not say {part!r}" for part in parts if part not in printed]
+            wrong += [f"it says {part!r}" for part in without if part in printed]
+            report.add(name, "; ".join(wrong) + f":\n{printed}" if wrong else None)
+
+        expect("all programs build", leg_of(), "counts 4 0 0", without=["FAILED"])
+        broken = ["FAILED unit_lacks_library does not build", "-lno_such_library",
+                  "FAILED unit_was_good does not build", "broken on purpose",
+                  "unit_lacks_library is not run", "unit_was_good is not run", "counts 2 2 0"]
+        printed = leg_of("'-lno_such_library'", "#error broken on purpose\n")
+        expect("two that do not build are two failures, and the others run", printed, *broken, without=["broke off"])
+        expect("nobody runs an older program", str([path.name for path in (root / "build" / "toy").iterdir()]),
+               "'unit_good'", without=["'unit_was_good'", "'unit_lacks_library'"])
+        printed = leg_of("[]", "#error broken on purpose\n", "lambda name: 'was' in name")
+        expect("of those that are wanted none builds", printed, "FAILED unit_was_good does not build", "counts 0 1 0",
+               without=["broke off"])
+        expect("mended, all run again", leg_of(), "counts 4 0 0", without=["FAILED"])
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
