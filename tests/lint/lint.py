@@ -185,6 +185,15 @@ def macros(tree):
                 yield path, number, "__has_include: the build says what is there; only an #error may ask"
 
 
+def assigned_braces(tree):
+    """An assignment names its type, `x = point{.y = 1}`: in a template nvcc 13.0 gives `x = {.y = 1}` to the host's
+    compiler as `x = {1}`, so that values go to the wrong members without an error."""
+    assignment = re.compile(r"(?:^|[;{}:?()]|\belse|=)\s*\*?\w[\w.\[\]()]*(?:->[\w.\[\]()]+)* = \{\s*\.[a-z]")
+    for path, number, line in numbered(tree.bare_headers):
+        if assignment.search(line):
+            yield path, number, "an assignment from { .member = } without the type: nvcc assigns to the wrong members"
+
+
 def mutable_state(tree):
     """No mutable globals, no thread_local, no static variables with state."""
     # One declaration at the start of a statement: no parenthesis before the name's end, so no function.
@@ -248,7 +257,7 @@ def version(tree):
 
 
 RULES = {rule.__name__: rule for rule in (
-    floors, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros,
+    floors, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros, assigned_braces,
     mutable_state, unfinished, blanks, columns, version)}
 
 

@@ -23,6 +23,7 @@ CLEAN = {
     "namespace millrace::inline MILLRACE_ABI {\nstruct place {\n  static constexpr int unknown = 1;\n"
     "  static place make(int n) { return place{}; }\n  int n = 0;\n};\ninline constexpr int limit = 3;\n"
     "inline const char* const name = \"static int x = 0;\";  // thread_local int y;\n"
+    "inline point origin() {\n  point at = {.row = 1};\n  at = point{.row = 2};\n  return {.row = 1};\n}\n"
     "inline int twice(int n) { static const int two = 2; return two * n; }\nstruct later;\n}\n",
     "include/millrace/sync/stats.hpp": HEADER + "#include <chrono>\n#include <sys/stat.h>\n",
     "include/millrace/sync/trace_range.hpp": HEADER + "#include <nvtx3/nvToolsExt.h>\n",
@@ -71,6 +72,8 @@ PLANTS = {
                under("base/m.hpp", "#undef LATE\n#define LATE"),
                under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif"),
                under("base/m.hpp", "#if !__has_include(<cuda.h>)\nstruct other;\n#endif")],
+    "assigned_braces": [under("run/b.hpp", line) for line in (
+        "    at = {.row = 1};", "  if (first) at[i] = {.row = 1};", "  else p->at = {.row = 1};")],
     "mutable_state": [under("base/s.hpp", line) for line in (
         "inline int counter = 0;", "static std::atomic<int> counter{0};", "int counter = 0;", "std::string name;",
         "thread_local int depth = 0;", "  static int calls = 0;", "  static std::vector<int> seen;",

@@ -230,7 +230,7 @@ class basic_picture {
   detail::picture_job job_for(const detail::pixel_target& target) const {
     detail::picture_job job{.data = &data_, .options = &options_, .header = &header_, .eighths = eighths(),
                             .target = target};
-    job.plan = {.rows = rows_, .columns = columns_, .transposed = transposed_};
+    job.plan = detail::resize_plan{.rows = rows_, .columns = columns_, .transposed = transposed_};
     if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
     return job;
   }

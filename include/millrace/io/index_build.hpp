@@ -153,12 +153,11 @@ class index_builder {
     if (!kept && result_.why_not_kept.empty()) result_.why_not_kept = why_not_kept;
     count(*index, known.state, kept);
     if (known.state == index_file_state::touched) result_.touched.push_back(shard);
-    result_.heads[shard] = {.state = index_file_state::good, .samples = index->samples(), .members = index->members(),
-                            .known_checksums = static_cast<std::uint32_t>(index->known_checksums()),
-                            .fingerprint = index->fingerprint(),
-                            .shard_is_whole = index->state() == shard_index::shard_state::whole,
-                            .without_end_marker = index->facts().counters.missing_end_markers > 0,
-                            .shard = index->identity()};
+    result_.heads[shard] = index_summary{
+        .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
+        .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
+        .shard_is_whole = index->state() == shard_index::shard_state::whole,
+        .without_end_marker = index->facts().counters.missing_end_markers > 0, .shard = index->identity()};
     result_.indexes[shard] = std::move(index);
     ++done_;
     show_progress(false);

@@ -149,7 +149,7 @@ inline loaded_index load_open_index(const open_index_file& file, const std::stri
   std::string wrong = errno == 0 && crc32c(body) == head.body_checksum ? unsound(head, columns)
                                                                        : "the checksum of its columns is wrong";
   if (wrong.empty()) result.index = shard_index(head.facts(), std::move(columns));
-  else result = {.state = index_file_state::damaged, .reason = std::move(wrong)};
+  else result = loaded_index{.state = index_file_state::damaged, .reason = std::move(wrong)};
   return result;
 }
 

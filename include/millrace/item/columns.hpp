@@ -110,8 +110,9 @@ class columns {
       v.data = reinterpret_cast<typename traits::element*>(b.base + at_bytes);
       v.shape[1] = b.extent.padded_to[ragged_index<M>()];
       padded_view<typename traits::element, traits::rank + 1> both{.values = v};
-      both.lengths = {.data = reinterpret_cast<std::int32_t*>(b.base + place.lengths_at_bytes), .shape = {b.rows},
-                      .memory = b.memory, .name = v.name};
+      auto* const lengths = reinterpret_cast<std::int32_t*>(b.base + place.lengths_at_bytes);
+      both.lengths = tensor_view<std::int32_t, 1>{
+          .data = lengths, .shape = {b.rows}, .memory = b.memory, .name = v.name};
       return both;
     } else {
       v.data = reinterpret_cast<typename traits::element*>(b.base + place.offset_bytes);

@@ -223,7 +223,7 @@ inline position parse_position(std::string_view text) {
                        "Resume with the release of Millrace that wrote it");
   });
   if (p.version == position::known_version && reader.has(detail::shares_field)) {
-    p.share = {.digest = p.digest, .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
+    p.share = digest_share{.digest = p.digest, .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
   }
   reader.take_checksum();
   return p;

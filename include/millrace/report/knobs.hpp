@@ -101,7 +101,7 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
       f.batch_samples > 0 ? from_to(f.batch_samples, 2 * f.batch_samples, "samples a batch") : "twice the batch",
       {.step_time = 0.5, .copy_time = 0.5});
   batch.at_most = true;
-  if (f.batch_samples > 0) batch.settings = {.batch = 2 * f.batch_samples, .step_time = 0.5};
+  if (f.batch_samples > 0) batch.settings = what_if_change{.batch = 2 * f.batch_samples, .step_time = 0.5};
   batch.remark = "as if a larger batch took no longer to copy and to step";
   predict(knob::step, "step twice as fast", {.step_time = 0.5}).settings.step_time = 0.5;
   return gains;

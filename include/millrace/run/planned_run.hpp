@@ -138,7 +138,7 @@ class planned_run {
     next.digest = account_.digest();
     // As long as the others had nothing, the first rank's digest is the run's.
     others_rows_ += global_rows(batch.batch) - batch.rows;
-    next.share = {.digest = next.digest,
+    next.share = digest_share{.digest = next.digest,
                   .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(ranks_.world_size) : 0};
     return next;
   }

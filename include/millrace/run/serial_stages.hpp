@@ -29,7 +29,8 @@ class stateful_expanding {
     if constexpr (detail::holds_a_number<C>)
       held = !begun_ || s.place != last_.place || s.epoch != last_.epoch ? stage_.expanding.held() : last_.held;
     begun_ = true;
-    last_ = {.epoch = s.epoch, .pass = s.pass, .id = s.id, .place = s.place, .held = held, .origin = s.origin};
+    last_ = sample<In>{
+        .epoch = s.epoch, .pass = s.pass, .id = s.id, .place = s.place, .held = held, .origin = s.origin};
     children_ = 0;
     outputs_.clear();
     detail::bounded_emitter<output> emit(outputs_, stage_.most_outputs(std::as_const(*s.item)));

@@ -52,7 +52,7 @@ class basic_trainer_times {
 
   void start(std::uint64_t now_ns) {
     started_ns_ = now_ns;
-    state_ = {.watched = true, .since_ns = now_ns};
+    state_ = state{.watched = true, .since_ns = now_ns};
     kept_.reserve(kept_batches);
   }
 
@@ -69,7 +69,7 @@ class basic_trainer_times {
     }
     const std::lock_guard lock(mutex_);
     // Since the last batch: whoever waits was waited for before.
-    state_ = {.watched = true, .waits = true, .since_ns = now_ns, .batches = batches_};
+    state_ = state{.watched = true, .waits = true, .since_ns = now_ns, .batches = batches_};
     if (left != 0 && batches_ > 0) kept_[(batches_ - 1) % kept_batches].step_ns = step;
   }
   void answer(std::uint64_t now_ns, kind what, const stores& full) noexcept {
@@ -94,7 +94,7 @@ class basic_trainer_times {
     if (kept_.size() < kept_batches) kept_.push_back(here);   // room was reserved
     else kept_[batches_ % kept_batches] = here;
     ++batches_;
-    state_ = {.watched = true, .since_ns = now_ns, .batches = batches_};
+    state_ = state{.watched = true, .since_ns = now_ns, .batches = batches_};
     ready_sum_ += full.ready_slots;
     read_ahead_sum_ += full.read_ahead_bytes;
   }

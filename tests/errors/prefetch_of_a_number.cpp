@@ -1,0 +1,24 @@
+// error: prefetch is given a bare number
+#include <millrace/run/session.hpp>
+#include <millrace/stages/from.hpp>
+
+namespace mr = millrace;
+
+struct example {
+  int number;
+};
+example prepare(int n) { return {n}; }
+const std::vector<int> numbers(100);
+
+void train() {
+  auto flow = mr::from(numbers)
+            | mr::map(prepare)
+            | mr::batch<&example::number>({.size = 4})
+#if MISTAKE
+            | mr::prefetch(4);   // wrong here
+#else
+            | mr::prefetch({.batches = 4});
+#endif
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
