@@ -200,6 +200,7 @@ if [ $# = 0 ]; then
   quickstart
   readme_commands sh | grep -v quickstart >"$work/commands"
   while read -r command <&3; do try "" "$command"; done 3<"$work/commands"
+  try "" "sh bench/run.sh engine --quick"   # without a name the command above lists them
 elif [ "$1" = quickstart ]; then
   quickstart
   shift
