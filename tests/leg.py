@@ -24,9 +24,23 @@ BUILD = ROOT / "build"
 STEP_LIMIT_SECONDS = 3600   # beside another leg, on a host half as fast as most
 PROGRESS_SECONDS = 15
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+MAX_TOLD_LINES = 12   # of a program's failed assertions
 CONFIGURING = threading.Lock()   # Meson may fetch into subprojects/
 INTERRUPTED = threading.Event()
 DOCTEST_LINE = re.compile(r"\[doctest\] test cases: +\d+ \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
+
+
+def failed_assertions(printed):
+    """What doctest says of each, with its test case and values: these may stand far above the end of the log."""
+    told, case = [], ""
+    lines = printed.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("TEST CASE:"):
+            case = line
+        if re.match(r"\S+:\d+: (FATAL )?ERROR: ", line):
+            told += [case] if case not in told else []
+            told += [line, *(following for following in lines[number + 1:number + 2] if following.startswith("  "))]
+    return told
 
 
 class Leg:
@@ -211,6 +225,8 @@ class Leg:
             if not good:
                 failed = max(failed, 1)
                 self.say(f"  FAILED {result['name']} ({result['result']})")
+                for line in failed_assertions(result.get("stdout", ""))[:MAX_TOLD_LINES]:
+                    self.say(f"    {line[:200]}")
             self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
 
     def tests_that_can_run(self, wanted):

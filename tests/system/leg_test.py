@@ -35,6 +35,15 @@ except StepFailed as problem:
 print("counts", leg.passed, leg.failed, leg.skipped)
 """
 GOOD = "int main() { return 0; }\n"
+# What doctest prints of a failed assertion, far above the end.
+FAILS = r"""#include <cstdio>
+int main() {
+  std::puts("x_test.cpp:7:\nTEST CASE:  one is two\n\nx_test.cpp:9: ERROR: CHECK( 1 == 2 ) is NOT correct!\n"
+            "  values: CHECK( 1 == 2 )\n");
+  for (int line = 0; line < 200; ++line) std::puts("more");
+  return 1;
+}
+"""
 
 
 def main():
@@ -70,6 +79,8 @@ def main():
         expect("of those that are wanted none builds", printed, "FAILED unit_was_good does not build", "counts 0 1 0",
                without=["broke off"])
         expect("mended, all run again", leg_of(), "counts 4 0 0", without=["FAILED"])
+        expect("a failed assertion is told with its test case", leg_of(was_good=FAILS), "TEST CASE:  one is two",
+               "x_test.cpp:9: ERROR: CHECK( 1 == 2 ) is NOT correct!", "values: CHECK( 1 == 2 )", "counts 3 1 0")
     return report.close()
 
 
