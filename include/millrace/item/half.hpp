@@ -8,8 +8,9 @@
 // Threads: pure. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
 #pragma once
 
-#include <millrace/item/tensor_view.hpp>
+#include <millrace/base/version.hpp>
 
+#include <cstdint>
 #include <type_traits>
 
 #ifdef __CUDACC__
@@ -18,7 +19,20 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace::inline MILLRACE_ABI {
+
+/// IEEE binary16, as bits.
+struct f16 {
+  std::uint16_t bits;
+  friend constexpr bool operator==(f16, f16) = default;
+};
+/// bfloat16 (the upper half of an f32), as bits.
+struct bf16 {
+  std::uint16_t bits;
+  friend constexpr bool operator==(bf16, bf16) = default;
+};
+
+namespace detail {
 
 MILLRACE_BOTH_SIDES inline bf16 to_bf16(float value) noexcept {
   const auto bits = __builtin_bit_cast(std::uint32_t, value);
@@ -70,6 +84,8 @@ MILLRACE_BOTH_SIDES T to_element(float value) noexcept {
 template <class T>
 concept training_element = std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}  // namespace detail
+
+}  // namespace millrace::inline MILLRACE_ABI
 
 #undef MILLRACE_BOTH_SIDES

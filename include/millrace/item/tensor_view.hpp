@@ -17,6 +17,7 @@
 #pragma once
 
 #include <millrace/item/bad_element_access.hpp>
+#include <millrace/item/half.hpp>
 #include <millrace/item/row_iterator.hpp>
 
 #include <array>
@@ -26,17 +27,6 @@
 #include <type_traits>
 
 namespace millrace::inline MILLRACE_ABI {
-
-/// IEEE binary16, as bits.
-struct f16 {
-  std::uint16_t bits;
-  friend constexpr bool operator==(f16, f16) = default;
-};
-/// bfloat16 (the upper half of an f32), as bits.
-struct bf16 {
-  std::uint16_t bits;
-  friend constexpr bool operator==(bf16, bf16) = default;
-};
 
 /// Which processor can read a piece of memory.
 enum class memory_kind : std::uint8_t { host, device };

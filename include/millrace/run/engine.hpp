@@ -302,6 +302,7 @@ class session<Flow>::engine {
                     .device_memory_apart = delivery_->backend().memory() == memory_kind::device,
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
+                    .chunk_bytes = reading::chunk_bytes, .chunk_samples = reading::chunk_samples,
                     .window = held_window()};
     if constexpr (detail::plans_itself<source>) m.neighbour_bytes = planned_->held_bytes();
     if (intake_->samples_read() > 0)

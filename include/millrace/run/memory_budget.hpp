@@ -31,15 +31,14 @@ std::string readable_bytes(double bytes) {
 /// A template only so that including it costs little.
 template <class = void>
 struct basic_memory_budget {
-  // Of a read: so many bytes and a sample more, or so many samples, whichever is less.
-  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 64;
-
   std::size_t budget_bytes = 0;
   std::size_t slot_bytes = 0, host_slots = 0;
   std::size_t device_slots = 0;       ///< 0 where batches are used in the host slots
   bool device_memory_apart = false;   ///< device slots are not part of the budget: a GPU's own memory
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
+  std::size_t chunk_bytes = 0;     ///< of one read, and a sample more
+  std::size_t chunk_samples = 0;   ///< or so many, if these are less
   std::size_t window = 0;    ///< of shuffle, in samples
   double sample_bytes = 0;   ///< encoded, mean of those read so far
   std::size_t neighbour_bytes = 0;   ///< of small samples that are read with others, and whose turn has not come

@@ -21,7 +21,7 @@
 #include <millrace/run/mix_prepare.hpp>
 #include <millrace/run/mix_streams.hpp>
 #include <millrace/run/mixed_data.hpp>
-#include <millrace/run/session_options.hpp>
+#include <millrace/run/run_stats.hpp>
 #include <millrace/stages/shuffle.hpp>
 
 namespace millrace::inline MILLRACE_ABI {

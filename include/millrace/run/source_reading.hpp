@@ -8,13 +8,12 @@
 // may block; the counters from any.
 #pragma once
 
-#include <millrace/run/memory_budget.hpp>
 #include <millrace/run/part_order.hpp>
 #include <millrace/run/pump.hpp>
 #include <millrace/run/reader_seats.hpp>
 #include <millrace/run/reading_figures.hpp>
+#include <millrace/run/run_stats.hpp>
 #include <millrace/run/sample_names.hpp>
-#include <millrace/run/session_options.hpp>
 #include <millrace/sync/trace_range.hpp>
 
 #include <atomic>
@@ -26,6 +25,9 @@ namespace millrace::inline MILLRACE_ABI {
 /// What a session asks of whoever reads. Any thread.
 class reading : public component {
  public:
+  // Of one read: so many bytes and a sample more, or so many samples, whichever is less.
+  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 64;
+
   virtual std::uint64_t bytes_read() const noexcept = 0;
   virtual std::uint64_t samples_read() const noexcept = 0;
   virtual std::uint64_t busy_ns() const noexcept = 0;
@@ -88,8 +90,6 @@ class source_reading : public reading {
     bool more = true;   // may come
   };
 
-  static constexpr std::size_t chunk_samples = memory_budget::chunk_samples;
-  static constexpr std::size_t chunk_bytes = memory_budget::chunk_bytes;
   static constexpr std::uint64_t hungry_ns = 20'000;
 
   source_reading(const Source& source, sample_sink<item>& next, std::size_t threads)

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/train/instant.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -115,9 +114,10 @@ class append_file {
     // Pipes and some devices have nothing to synchronise.
     if (::fdatasync(file_) != 0 && errno != EINVAL && errno != EROFS) throw_file_error("cannot flush", path_, errno);
   }
-  void sync_when_due(instant now, std::int64_t every_ns) {
-    if (now.steady_ns - synced_ns_ < every_ns) return;
-    synced_ns_ = now.steady_ns;
+  /// Of a steady clock.
+  void sync_when_due(std::int64_t now_ns, std::int64_t every_ns) {
+    if (now_ns - synced_ns_ < every_ns) return;
+    synced_ns_ = now_ns;
     sync();
   }
 

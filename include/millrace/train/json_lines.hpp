@@ -98,7 +98,7 @@ class json_lines final : public sink {
     file_.append(line_);
   }
 
-  void tick(instant now) override { file_.sync_when_due(now, sync_ns_); }
+  void tick(instant now) override { file_.sync_when_due(now.steady_ns, sync_ns_); }
   void close() override { file_.sync(); }
 
  private:

@@ -140,7 +140,7 @@ class tensorboard final : public sink {
     if (r.values.empty() && r.images.empty() && r.nonfinite == 0) return;
     file_.append(detail::tfrecord(detail::tensorboard_event(r)));
   }
-  void tick(instant now) override { file_.sync_when_due(now, sync_ns_); }
+  void tick(instant now) override { file_.sync_when_due(now.steady_ns, sync_ns_); }
   void close() override { file_.sync(); }
 
  private:
