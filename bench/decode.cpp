@@ -11,7 +11,7 @@
 #include "harness.hpp"
 #include "photo_sets.hpp"
 
-#include <millrace/image/jpeg_plane_decoder.hpp>
+#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/millrace.hpp>
 
 #include <algorithm>

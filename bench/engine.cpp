@@ -2,8 +2,8 @@
 #include "harness.hpp"
 #include "threads.hpp"
 
-#include <millrace/millrace.hpp>
 #include <millrace/device/copying.hpp>
+#include <millrace/millrace.hpp>
 
 #include <unistd.h>
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include <millrace/base/json_text.hpp>
-#include <millrace/sync/machine.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <algorithm>
 #include <cmath>

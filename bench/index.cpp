@@ -8,8 +8,8 @@
 #include "tar_sets.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/io/index_build.hpp>
-#include <millrace/io/indexed_reader.hpp>
+#include <millrace/io/index/index_build.hpp>
+#include <millrace/io/index/indexed_reader.hpp>
 
 #include <filesystem>
 #include <string>

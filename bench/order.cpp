@@ -2,12 +2,12 @@
 // and what the trainer waits for the first batch of an epoch
 #include "harness.hpp"
 
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/indexed_shards.hpp>
-#include <millrace/run/mix_cursor.hpp>
+#include <millrace/order/mix_cursor.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/indexed_shards.hpp>
 
 #include <algorithm>
 #include <filesystem>

@@ -7,7 +7,7 @@
 #include "photo_sets.hpp"
 
 #include <millrace/millrace.hpp>
-#include <millrace/run/indexed_shards.hpp>
+#include <millrace/sources/indexed_shards.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -11,8 +11,8 @@
 
 #include "../tests/image/stored_planes.hpp"
 
-#include <millrace/io/byte_source.hpp>
-#include <millrace/io/shard_reader.hpp>
+#include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
 
 #include <algorithm>
 #include <cstdio>

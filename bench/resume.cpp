@@ -7,7 +7,7 @@
 #include "tar_sets.hpp"
 
 #include <millrace/millrace.hpp>
-#include <millrace/run/indexed_shards.hpp>
+#include <millrace/sources/indexed_shards.hpp>
 
 namespace mr = millrace;
 

@@ -9,8 +9,8 @@
 #include "threads.hpp"
 
 #include <millrace/millrace.hpp>
-#include <millrace/run/indexed_shards.hpp>
-#include <millrace/run/lane_cursor.hpp>
+#include <millrace/order/lane_cursor.hpp>
+#include <millrace/sources/indexed_shards.hpp>
 
 #include <unistd.h>
 

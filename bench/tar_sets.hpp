@@ -8,9 +8,9 @@
 #include "harness.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/io/byte_source.hpp>
-#include <millrace/io/shard_list.hpp>
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/sources/shard_list.hpp>
 
 #include <filesystem>
 #include <string>

@@ -7,7 +7,7 @@
 // Source: /proc/self/task/*/schedstat, three numbers: ns on a CPU, ns waiting for one, number of time slices.
 #pragma once
 
-#include <millrace/sync/machine.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <dirent.h>
 

@@ -12,8 +12,8 @@
 
 #include <millrace/image/baseline/scan_header.hpp>
 #include <millrace/image/jpeg_header.hpp>
-#include <millrace/io/shard_list.hpp>
-#include <millrace/io/shard_reader.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/sources/shard_list.hpp>
 
 #include <map>
 #include <set>

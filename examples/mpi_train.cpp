@@ -9,7 +9,7 @@
 //
 // The model's file is the checkpoint too: it holds the resume point, and a later start with the same arguments goes on
 // from it, with any of those numbers of ranks. Why no bit depends on that number: the order of samples does not
-// (run/indexed_shards.hpp), and floating-point sums depend on their order alone. So the global batch is cut into
+// (sources/indexed_shards.hpp), and floating-point sums depend on their order alone. So the global batch is cut into
 // `blocks` by position, position p into block p mod blocks. Rank r of R gets the positions p = r mod R, thus whole
 // blocks, and every rank adds up the blocks' gradients in the blocks' order.
 // Errors: what one rank throws it prints, and then ends all. Threads: MPI is called from the main thread alone.
@@ -18,7 +18,7 @@
 #include "shape_shards.hpp"
 
 #include <millrace/millrace.hpp>
-#include <millrace/run/indexed_shards.hpp>
+#include <millrace/sources/indexed_shards.hpp>
 
 #include <mpi.h>
 

@@ -10,7 +10,7 @@
 
 #include <millrace/base/random.hpp>
 #include <millrace/image/jpeg_encoder.hpp>
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 
 #include <algorithm>
 #include <array>

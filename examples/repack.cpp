@@ -16,10 +16,10 @@
 #include "repack_picture.hpp"
 #include "repack_progress.hpp"
 
-#include <millrace/io/shard_list.hpp>
-#include <millrace/io/shard_reader.hpp>
-#include <millrace/io/shard_writer.hpp>
-#include <millrace/sync/machine.hpp>
+#include <millrace/base/machine.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/sources/shard_list.hpp>
 
 #include <tbb/parallel_pipeline.h>
 #include <tbb/task_arena.h>

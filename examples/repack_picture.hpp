@@ -11,8 +11,8 @@
 
 #include <millrace/image/jpeg_encoder.hpp>
 #include <millrace/image/jpeg_header.hpp>
-#include <millrace/image/jpeg_segments.hpp>
 #include <millrace/image/jpeg_transcoder.hpp>
+#include <millrace/image/libjpeg/jpeg_segments.hpp>
 #include <millrace/image/picture.hpp>
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/io/atomic_file.hpp>
+#include <millrace/io/file/atomic_file.hpp>
 
 #include <algorithm>
 #include <cstddef>

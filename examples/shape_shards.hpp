@@ -10,7 +10,7 @@
 
 #include "shapes.hpp"
 
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 
 #include <tbb/parallel_for.h>
 

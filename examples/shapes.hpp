@@ -10,8 +10,8 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/item/tensor.hpp>
 #include <millrace/image/jpeg_encoder.hpp>
+#include <millrace/item/tensor.hpp>
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <millrace/adapt/sentencepiece.hpp>
-#include <millrace/io/atomic_file.hpp>
+#include <millrace/io/file/atomic_file.hpp>
 #include <millrace/text.hpp>
 
 #include <cstdio>

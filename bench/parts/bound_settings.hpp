@@ -15,7 +15,7 @@
 
 #include "../../examples/command_line.hpp"
 
-#include <millrace/sync/machine.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <cstdlib>
 

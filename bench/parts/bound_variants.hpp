@@ -15,8 +15,8 @@
 #include "accelerator.hpp"
 #include "bound_settings.hpp"
 
-#include <millrace/report/flow_figures.hpp>
-#include <millrace/report/timeline.hpp>
+#include <millrace/measure/flow_figures.hpp>
+#include <millrace/measure/timeline.hpp>
 
 #include <memory>
 

@@ -7,7 +7,7 @@
 // time.
 #pragma once
 
-#include <millrace/sync/machine.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <cstdio>
 #include <string>

@@ -12,7 +12,7 @@
 #include "accelerator.hpp"
 #include "gpu.hpp"
 
-#include <millrace/device/to_device.hpp>
+#include <millrace/stages/to_device.hpp>
 
 #include <algorithm>
 #include <cmath>

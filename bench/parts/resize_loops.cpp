@@ -2,7 +2,7 @@
 // its own (-Dv0_1=...), or the linker would keep one compiler's functions and drop the other's.
 #include "resize_loops.hpp"
 
-#include <millrace/image/plane_resizer.hpp>
+#include <millrace/image/resize/plane_resizer.hpp>
 
 #include <cstring>
 #include <string_view>

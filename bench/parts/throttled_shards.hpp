@@ -10,9 +10,9 @@
 
 #include <millrace/base/random.hpp>
 #include <millrace/flow/flow.hpp>
-#include <millrace/io/byte_source.hpp>
-#include <millrace/io/shard_reader.hpp>
-#include <millrace/sync/read_meter.hpp>
+#include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/measure/read_meter.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -6,6 +6,6 @@
 
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
+#include <millrace/report/session_report.hpp>
 #include <millrace/report/text_report.hpp>
 #include <millrace/report/write_reports.hpp>
-#include <millrace/run/session_report.hpp>

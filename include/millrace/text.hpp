@@ -8,19 +8,19 @@
 //   for (auto& b : mr::session{std::move(flow), {.epochs = 1}}) train_step(b);
 #pragma once
 
-#include <millrace/device/to_device.hpp>
-#include <millrace/io/lines.hpp>
-#include <millrace/io/shards.hpp>
-#include <millrace/io/token_files.hpp>
 #include <millrace/item/ragged.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/feed.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
+#include <millrace/sources/lines.hpp>
+#include <millrace/sources/shards.hpp>
+#include <millrace/sources/token_files.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/bucket.hpp>
 #include <millrace/stages/expand.hpp>
-#include <millrace/stages/from.hpp>
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/pack.hpp>
 #include <millrace/stages/shuffle.hpp>
 #include <millrace/stages/take.hpp>
+#include <millrace/stages/to_device.hpp>

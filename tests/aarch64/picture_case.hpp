@@ -8,9 +8,9 @@
 #pragma once
 
 #include <millrace/base/digest.hpp>
-#include <millrace/image/jpeg_plane_decoder.hpp>
-#include <millrace/image/plane_resizer.hpp>
-#include <millrace/image/source_box.hpp>
+#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/resize/plane_resizer.hpp>
+#include <millrace/image/resize/source_box.hpp>
 
 #include <array>
 #include <cstdint>

@@ -2,9 +2,9 @@
 #include "contract.hpp"
 
 #include <millrace/adapt/dlpack.hpp>
+#include <millrace/deliver/copying_delivery.hpp>
 #include <millrace/device/best_device.hpp>
 #include <millrace/item/ragged.hpp>
-#include <millrace/run/copying_delivery.hpp>
 
 #include <optional>
 

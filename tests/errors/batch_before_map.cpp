@@ -1,6 +1,6 @@
 // error: arrives<int>.*column_of<example>.*Put map\(\) before batch: map comes first
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 namespace mr = millrace;
 

@@ -2,7 +2,7 @@
 // lines: 30
 // errors: 5
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 namespace mr = millrace;
 

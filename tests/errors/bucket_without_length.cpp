@@ -1,7 +1,7 @@
 // error: bucket<...> names a column without a length: expected a ragged one, or an integer that says it
 #include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
 #include <millrace/stages/bucket.hpp>
-#include <millrace/stages/from.hpp>
 #include <millrace/stages/map.hpp>
 
 namespace mr = millrace;

@@ -1,6 +1,6 @@
 // error: what follows '\|' is no stage\. Put a callable into map
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <string>
 

@@ -1,6 +1,6 @@
 // error: a column of batch<...> is text: rows are numbers
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // error: a column of batch<...> is an array of what is no number
 #include <millrace/image/picture.hpp>
-#include <millrace/io/shards.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/shards.hpp>
 
 #include <array>
 

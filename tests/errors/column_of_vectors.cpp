@@ -1,7 +1,7 @@
 // error: a column of batch<...> is a vector of what is no number
 #include <millrace/item/ragged.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 namespace mr = millrace;
 

@@ -1,6 +1,6 @@
 // error: the type in expand\(\) is incomplete: expected 'using output = T;', 'max_outputs\(const In&\) const' and
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <string>
 

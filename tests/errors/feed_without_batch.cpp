@@ -1,6 +1,6 @@
 // error: feed needs a flow of batches, and this one has no batch
 #include <millrace/run/feed.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 namespace mr = millrace;
 

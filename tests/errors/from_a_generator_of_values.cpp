@@ -1,6 +1,6 @@
 // error: from\(\) is given no source: expected a range, a callable that returns std::optional<item>, or a type
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <string>
 

@@ -1,6 +1,6 @@
 // error: get<...> names a column that batch<...> does not list
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <string>
 

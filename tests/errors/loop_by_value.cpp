@@ -1,6 +1,6 @@
 // error: a batch cannot be copied
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 namespace mr = millrace;
 

@@ -1,6 +1,6 @@
 // error: this stage stands behind batch: only prefetch and to_device may follow batch
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <string>
 

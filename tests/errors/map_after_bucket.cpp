@@ -1,8 +1,8 @@
 // error: this stage stands behind bucket: only batch<...> may follow bucket
 #include <millrace/item/ragged.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
 #include <millrace/stages/bucket.hpp>
-#include <millrace/stages/from.hpp>
 #include <millrace/stages/map.hpp>
 
 #include <string>

@@ -1,7 +1,7 @@
 // error: the callable in map\(\) takes its arguments in another order: expected \(item, draw&, scratch&\)
 #include <millrace/base/random.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 namespace mr = millrace;
 

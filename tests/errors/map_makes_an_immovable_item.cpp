@@ -1,6 +1,6 @@
 // error: the item that this stage makes cannot be moved
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 namespace mr = millrace;
 

@@ -1,6 +1,6 @@
 // error: the callable in map\(\) returns void: expected the next item
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // error: the sources of mix\(\) end in items of different types
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/mix.hpp>
 
 namespace mr = millrace;
 

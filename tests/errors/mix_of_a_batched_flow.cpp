@@ -1,7 +1,7 @@
 // error: a source of mix\(\) has other stages than a shuffle and then maps
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/mix.hpp>
 
 namespace mr = millrace;
 

@@ -1,8 +1,8 @@
 // error: mix\(\) is given sources with an index \(indexed_shards\) and others
-#include <millrace/io/shards.hpp>
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/mix.hpp>
+#include <millrace/sources/shards.hpp>
 
 namespace mr = millrace;
 

@@ -1,7 +1,7 @@
 // error: a session needs a flow of batches, and this one has no batch
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/mix.hpp>
 
 namespace mr = millrace;
 

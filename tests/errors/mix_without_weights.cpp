@@ -1,7 +1,7 @@
 // error: mix\(\) is given a source without its weight
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/mix.hpp>
 
 namespace mr = millrace;
 

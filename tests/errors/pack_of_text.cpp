@@ -1,6 +1,6 @@
 // error: arrives<.*string.*wanted<.*span<.*the stage after '\|' takes another type than the flow makes here
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 #include <millrace/stages/pack.hpp>
 
 #include <string>

@@ -1,7 +1,7 @@
 // error: a column of batch<...> is no row of numbers
 #include <millrace/item/ragged.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 #include <millrace/stages/map.hpp>
 
 #include <string>

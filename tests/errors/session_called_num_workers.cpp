@@ -1,6 +1,6 @@
 // error: there are no processes to count: workers are \.threads
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 namespace mr = millrace;
 

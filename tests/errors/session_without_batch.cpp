@@ -1,6 +1,6 @@
 // error: a session needs a flow of batches, and this one has no batch
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <string>
 

@@ -1,6 +1,6 @@
 // error: shuffle is given a bare number
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 #include <millrace/stages/shuffle.hpp>
 
 namespace mr = millrace;

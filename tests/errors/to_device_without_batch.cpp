@@ -1,6 +1,6 @@
 // error: prefetch and to_device have no batch before them
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <string>
 

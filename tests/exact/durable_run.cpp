@@ -7,11 +7,11 @@
 // the log and the resume point, of one moment, and is replaced at once. A restart cuts the log to that length.
 #include "../../examples/command_line.hpp"
 
-#include <millrace/io/index_file.hpp>
-#include <millrace/io/shard_list.hpp>
+#include <millrace/io/index/index_file.hpp>
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/indexed_shards.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shard_list.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/shuffle.hpp>

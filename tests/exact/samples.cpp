@@ -9,10 +9,10 @@
 #include "../io/tar_bytes.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/io/shard_writer.hpp>
-#include <millrace/io/shards.hpp>
-#include <millrace/run/indexed_shards.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
 

@@ -1,6 +1,6 @@
 #include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
 #include <millrace/stages/batch.hpp>
-#include <millrace/stages/from.hpp>
 #include <millrace/stages/map.hpp>
 
 #include <doctest/doctest.h>

@@ -4,7 +4,7 @@
 //   jpeg_read_header(&info_, 1);
 #pragma once
 
-#include <millrace/image/libjpeg.hpp>
+#include <millrace/image/libjpeg/libjpeg.hpp>
 
 #include <csetjmp>
 

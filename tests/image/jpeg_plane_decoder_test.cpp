@@ -1,5 +1,5 @@
+#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/jpeg_header.hpp>
-#include <millrace/image/jpeg_plane_decoder.hpp>
 
 #include "coded_files.hpp"
 #include "drawn_files.hpp"

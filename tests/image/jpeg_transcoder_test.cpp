@@ -1,4 +1,4 @@
-#include <millrace/image/jpeg_plane_decoder.hpp>
+#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/jpeg_transcoder.hpp>
 
 #include "jpeg_recipes.hpp"

@@ -1,7 +1,7 @@
 // What libjpeg's headers leave behind, pinned: a macro that comes back here would break somebody's enum.
 #define TRUE 7
 #define DCTSIZE mine
-#include <millrace/image/libjpeg.hpp>
+#include <millrace/image/libjpeg/libjpeg.hpp>
 
 #if TRUE != 7
 #error "a macro that was there before has changed"

@@ -1,5 +1,5 @@
 // Renders random cases of resize_cases.hpp for pillow.py: FOLDER/N.jpg, FOLDER/N.rgb, and a line of numbers for each.
-#include <millrace/image/plane_resizer.hpp>
+#include <millrace/image/resize/plane_resizer.hpp>
 
 #include "resize_cases.hpp"
 

@@ -1,5 +1,5 @@
 #include <millrace/device/normalize.hpp>
-#include <millrace/image/plane_resizer.hpp>
+#include <millrace/image/resize/plane_resizer.hpp>
 
 #include "resize_cases.hpp"
 

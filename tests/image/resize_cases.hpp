@@ -1,8 +1,8 @@
 // Random pictures, crops, sizes and flips, and what has to come out of a resize of them, in real numbers.
 #pragma once
 
-#include <millrace/image/basic_plane_resizer.hpp>
-#include <millrace/image/source_box.hpp>
+#include <millrace/image/resize/basic_plane_resizer.hpp>
+#include <millrace/image/resize/source_box.hpp>
 
 #include "stored_planes.hpp"
 

@@ -1,5 +1,5 @@
-#include <millrace/image/fancy_upsampling_avx2.hpp>
-#include <millrace/image/rgb_rows.hpp>
+#include <millrace/image/resize/fancy_upsampling_avx2.hpp>
+#include <millrace/image/resize/rgb_rows.hpp>
 
 #include "stored_planes.hpp"
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
+#include <millrace/image/crop_draw.hpp>
+#include <millrace/image/libjpeg/libjpeg.hpp>
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/tensor.hpp>
-#include <millrace/image/crop_draw.hpp>
-#include <millrace/image/libjpeg.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // JPEG files of every kind that the own decoder takes, and the planes that libjpeg's raw interface gives for them.
 #pragma once
 
-#include <millrace/image/jpeg_planes_request.hpp>
-#include <millrace/image/libjpeg.hpp>
+#include <millrace/image/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/libjpeg/libjpeg.hpp>
 
 #include "escaping_decompressor.hpp"
 #include "slow_pictures.hpp"

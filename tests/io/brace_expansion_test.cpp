@@ -1,4 +1,4 @@
-#include <millrace/io/brace_expansion.hpp>
+#include <millrace/sources/brace_expansion.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include <millrace/io/byte_source.hpp>
+#include <millrace/io/file/byte_source.hpp>
 
 #include "tar_bytes.hpp"
 

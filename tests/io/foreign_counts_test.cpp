@@ -1,5 +1,5 @@
 // Counts of samples that other tools have written down.
-#include <millrace/io/foreign_counts.hpp>
+#include <millrace/sources/foreign_counts.hpp>
 
 #include "tar_bytes.hpp"
 

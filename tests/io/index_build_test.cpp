@@ -1,6 +1,6 @@
 // The indexes of many shards: made, kept, loaded again, and made again where they must be.
-#include <millrace/io/index_build.hpp>
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/index/index_build.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 
 #include "tar_bytes.hpp"
 

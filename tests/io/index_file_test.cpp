@@ -1,8 +1,8 @@
 // Index files: round trips, every kind of damage, staleness, and many writers at once.
 #include <millrace/base/random.hpp>
-#include <millrace/io/index_file.hpp>
-#include <millrace/io/indexed_reader.hpp>
-#include <millrace/io/tar_index_scan.hpp>
+#include <millrace/io/index/index_file.hpp>
+#include <millrace/io/index/indexed_reader.hpp>
+#include <millrace/io/index/tar_index_scan.hpp>
 
 #include "tar_bytes.hpp"
 

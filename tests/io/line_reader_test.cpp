@@ -1,5 +1,5 @@
 // What is a line, and what is told of a file that cannot be read to its end.
-#include <millrace/io/line_reader.hpp>
+#include <millrace/sources/line_reader.hpp>
 
 #include "tar_bytes.hpp"
 

@@ -1,6 +1,6 @@
 // What a damaged shard gives: everything before the damage, never half a sample, and one error that says where.
 #include <millrace/base/random.hpp>
-#include <millrace/io/shard_reader.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
 
 #include "../thorough.hpp"
 #include "tar_bytes.hpp"

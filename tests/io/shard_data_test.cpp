@@ -1,6 +1,6 @@
 // Many shards as one list of samples: by stretches or one by one the same records and the same errors.
-#include <millrace/io/shard_data.hpp>
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/index/shard_data.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 
 #include "tar_bytes.hpp"
 

@@ -1,5 +1,5 @@
 // How a shard may end, which samples are whole before damage, and what would lose a member in silence.
-#include <millrace/io/shard_reader.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
 
 #include "tar_bytes.hpp"
 

@@ -1,4 +1,4 @@
-#include <millrace/io/shard_list.hpp>
+#include <millrace/sources/shard_list.hpp>
 
 #include "tar_bytes.hpp"
 

@@ -1,5 +1,5 @@
 // Grouping and naming: what a well-formed shard gives. Damage is in shard_damage_test.cpp.
-#include <millrace/io/shard_reader.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
 
 #include "tar_bytes.hpp"
 

@@ -1,5 +1,5 @@
-#include <millrace/io/shard_list.hpp>
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/sources/shard_list.hpp>
 
 #include "tar_bytes.hpp"
 

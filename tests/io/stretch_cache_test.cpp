@@ -1,5 +1,5 @@
 // Stretches of small samples: each sample once, in any order, from any thread, within the limit.
-#include <millrace/io/stretch_cache.hpp>
+#include <millrace/io/index/stretch_cache.hpp>
 #include <millrace/item/record_builder.hpp>
 
 #include <doctest/doctest.h>

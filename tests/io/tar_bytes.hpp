@@ -4,9 +4,9 @@
 
 #include "../temporary_folder.hpp"
 
-#include <millrace/io/indexed_reader.hpp>
-#include <millrace/io/shard_reader.hpp>
-#include <millrace/io/tar_index_scan.hpp>
+#include <millrace/io/index/indexed_reader.hpp>
+#include <millrace/io/index/tar_index_scan.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <millrace/io/token_files.hpp>
+#include <millrace/sources/token_files.hpp>
 
 #include "tar_bytes.hpp"
 

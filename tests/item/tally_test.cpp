@@ -1,4 +1,4 @@
-#include <millrace/item/tally.hpp>
+#include <millrace/measure/tally.hpp>
 
 #include <doctest/doctest.h>
 

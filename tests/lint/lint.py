@@ -12,18 +12,32 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from checks import ROOT, Report
 
-FLOORS = {"base": 0, "item": 1, "flow": 2, "sync": 3, "stages": 4, "io": 4, "image": 4, "device": 4, "report": 4,
-          "run": 5, "train": 5,
-          "adapt": 6, "": 7}
+# A room includes rooms of lower floors; on its own floor only those that stand before it in the same chain.
+FLOORS = (
+    (("base",),),
+    (("measure",),),
+    (("item", "flow"),),
+    (("sync",), ("order",)),
+    (("io/file", "io/tar", "io/index"), ("image/simd", "image/baseline", "image/libjpeg", "image/resize", "image"),
+     ("device",)),
+    (("stages",),),
+    (("work",),),
+    (("read",), ("deliver",), ("tune",)),
+    (("sources",),),
+    (("run",),),
+    (("report",), ("train",)),
+    (("adapt",),),
+    (("",),),   # the umbrellas
+)
 BANNED_EVERYWHERE = {"iostream", "ranges", "random", "regex"}
 BANNED_BELOW_FLOOR_3 = {"functional", "filesystem", "chrono"}
 # One dependency per place; a header that is named with a folder and is no system's is a dependency too.
 DEPENDENCIES = (
-    (re.compile(r"archive(_entry)?\.h$"), ("io",)),
-    (re.compile(r"zlib\.h$"), ("io",)),
-    (re.compile(r"(jpeglib|jerror|jmorecfg|jconfig|turbojpeg)\.h$"), ("image",)),
-    (re.compile(r"(tbb|oneapi)/"), ("run",)),
-    (re.compile(r"nvtx3/nvToolsExt\.h$"), ("sync/trace_range.hpp",)),
+    (re.compile(r"archive(_entry)?\.h$"), ("io/tar",)),
+    (re.compile(r"zlib\.h$"), ("io/tar",)),
+    (re.compile(r"(jpeglib|jerror|jmorecfg|jconfig|turbojpeg)\.h$"), ("image/libjpeg",)),
+    (re.compile(r"(tbb|oneapi)/"), ("work",)),
+    (re.compile(r"nvtx3/nvToolsExt\.h$"), ("measure/trace_range.hpp",)),
     (re.compile(r"nvtx3/"), ("device/stream_name.hpp",)),
     (re.compile(r"(cuda|cooperative_groups|cub/|thrust)"), ("device", "train")),
     (re.compile(r"(sys|linux|sanitizer)/"), ("",)),
@@ -84,8 +98,19 @@ def folder_of(header):
     return header.rpartition("/")[0]
 
 
+@functools.cache
+def standing_of(folder):
+    """(floor, chain on that floor, place in the chain) of a room; None: there is no such room."""
+    for floor, chains in enumerate(FLOORS):
+        for number, chain in enumerate(chains):
+            if folder in chain:
+                return floor, number, chain.index(folder)
+    return None
+
+
 def floor_of(header):
-    return FLOORS.get(folder_of(header).partition("/")[0])
+    standing = standing_of(folder_of(header))
+    return standing and standing[0]
 
 
 def numbered(texts):
@@ -95,7 +120,7 @@ def numbered(texts):
 
 
 def floors(tree):
-    """Include your own floor or a lower one; the folders of one floor never include each other."""
+    """Include lower floors, your own room, and of your floor the rooms before yours in its chain."""
     for path in tree.headers:
         if floor_of(path) is None:
             yield path, 1, f"the folder {folder_of(path)} is on no floor"
@@ -109,10 +134,10 @@ def floors(tree):
             yield path, number, f"there is no {name}"
         elif floor_of(path) is not None and floor_of(other) is not None:
             here, there = folder_of(path), folder_of(other)
-            if floor_of(other) > floor_of(path):
-                yield path, number, f"{here} is on a lower floor than {there or 'the umbrellas'}"
-            elif floor_of(other) == floor_of(path) and here != there and not (
-                    here.startswith(there + "/") or there.startswith(here + "/")):
+            (floor, chain, place), (other_floor, other_chain, other_place) = standing_of(here), standing_of(there)
+            if other_floor > floor or (other_floor, other_chain) == (floor, chain) and other_place > place:
+                yield path, number, f"{here} is lower than {there or 'the umbrellas'}"
+            elif other_floor == floor and other_chain != chain:
                 yield path, number, f"{here} and {there} are on one floor"
 
 

@@ -12,8 +12,8 @@ TEST_CASE("a profiler sees the ranges of a session (needs the CUDA toolkit)" * d
 #include "../temporary_folder.hpp"
 
 #include <millrace/device/copying.hpp>
-#include <millrace/millrace.hpp>
 #include <millrace/device/stream_name.hpp>
+#include <millrace/millrace.hpp>
 
 #include <dlfcn.h>
 

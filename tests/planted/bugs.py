@@ -34,8 +34,8 @@ def bug(name, program, *edits, red=(CHECK,)):
     return Bug(name, program, edits, red)
 
 
-stager = functools.partial(Edit, "run/copying_delivery.hpp")
-lease = functools.partial(Edit, "run/batch.hpp")
+stager = functools.partial(Edit, "deliver/copying_delivery.hpp")
+lease = functools.partial(Edit, "deliver/batch.hpp")
 cuda = functools.partial(Edit, "device/cuda.hpp")
 errors = functools.partial(Edit, "device/cuda_error.hpp")
 sums = functools.partial(Edit, "train/metrics.cuh")

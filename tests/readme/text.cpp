@@ -1,7 +1,7 @@
 // The README's text: 1,024 files of one line of 140 characters, a token each, make two batches of 32 rows.
 #include "snippet.hpp"
 
-#include <millrace/io/atomic_file.hpp>
+#include <millrace/io/file/atomic_file.hpp>
 
 #include <cstdio>
 

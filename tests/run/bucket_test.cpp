@@ -5,9 +5,9 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/device/copying.hpp>
-#include <millrace/device/to_device.hpp>
 #include <millrace/item/ragged.hpp>
 #include <millrace/stages/bucket.hpp>
+#include <millrace/stages/to_device.hpp>
 
 #include <map>
 #include <thread>

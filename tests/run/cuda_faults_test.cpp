@@ -6,7 +6,7 @@
 
 #include <millrace/device/best_device.hpp>
 #include <millrace/run/feed.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 
 #include <millrace/device/copying.hpp>
 #include <millrace/run/feed.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include "restless_seats.hpp"
 
 #include <millrace/base/crc32c.hpp>
-#include <millrace/io/shard_list.hpp>
+#include <millrace/sources/shard_list.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // Sessions come and go; the threads of oneTBB, which never end, stay few.
-#include <millrace/run/executor.hpp>
+#include <millrace/work/executor.hpp>
 
 #include <doctest/doctest.h>
 

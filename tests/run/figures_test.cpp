@@ -1,7 +1,7 @@
-#include <millrace/millrace.hpp>
 #include <millrace/device/copying.hpp>
+#include <millrace/millrace.hpp>
 #include <millrace/report.hpp>
-#include <millrace/run/tuning.hpp>
+#include <millrace/tune/tuning.hpp>
 
 #include "../io/tar_bytes.hpp"
 #include "../temporary_folder.hpp"

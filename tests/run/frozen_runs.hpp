@@ -13,8 +13,8 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/millrace.hpp>
-#include <millrace/run/indexed_shards.hpp>
-#include <millrace/run/mix.hpp>
+#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/mix.hpp>
 #include <millrace/text.hpp>
 
 #include <filesystem>

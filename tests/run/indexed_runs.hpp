@@ -5,10 +5,10 @@
 #include "quiet_sessions.hpp"
 
 #include <millrace/device/copying.hpp>
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/indexed_shards.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/indexed_shards.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include <millrace/run/lane_jitter.hpp>
+#include <millrace/order/lane_jitter.hpp>
 
 #include <doctest/doctest.h>
 

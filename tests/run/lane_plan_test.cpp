@@ -1,5 +1,5 @@
 #include <millrace/base/digest.hpp>
-#include <millrace/run/lane_cursor.hpp>
+#include <millrace/order/lane_cursor.hpp>
 
 #include <doctest/doctest.h>
 

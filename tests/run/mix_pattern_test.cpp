@@ -1,5 +1,5 @@
 #include <millrace/base/random.hpp>
-#include <millrace/run/mix_pattern.hpp>
+#include <millrace/order/mix_pattern.hpp>
 
 #include <doctest/doctest.h>
 

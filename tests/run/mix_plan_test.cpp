@@ -1,6 +1,6 @@
 #include "../thorough.hpp"
 
-#include <millrace/run/mix_cursor.hpp>
+#include <millrace/order/mix_cursor.hpp>
 
 #include <doctest/doctest.h>
 

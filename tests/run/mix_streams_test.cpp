@@ -3,13 +3,13 @@
 #include "../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
-#include <millrace/io/shard_writer.hpp>
-#include <millrace/io/shards.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/report/verdict.hpp>
-#include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
+#include <millrace/sources/mix.hpp>
+#include <millrace/sources/shards.hpp>
 
 #include <doctest/doctest.h>
 

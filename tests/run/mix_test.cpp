@@ -2,10 +2,10 @@
 #include "../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/mix.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/mix.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-#include <millrace/run/lane_cursor.hpp>
-#include <millrace/run/mixing.hpp>
+#include <millrace/order/lane_cursor.hpp>
+#include <millrace/order/mixing.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 #include "quiet_sessions.hpp"
 
 #include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
 #include <millrace/stages/expand.hpp>
-#include <millrace/stages/from.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include <millrace/run/plan.hpp>
+#include <millrace/order/plan.hpp>
 
 #include <doctest/doctest.h>
 

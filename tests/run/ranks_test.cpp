@@ -1,4 +1,4 @@
-#include <millrace/run/ranks.hpp>
+#include <millrace/order/ranks.hpp>
 
 #include <doctest/doctest.h>
 

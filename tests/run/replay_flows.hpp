@@ -4,7 +4,7 @@
 #include "quiet_sessions.hpp"
 
 #include <millrace/run/session.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,10 +2,10 @@
 #include "../io/tar_bytes.hpp"
 #include "replay_flows.hpp"
 
-#include <millrace/io/lines.hpp>
-#include <millrace/io/shard_writer.hpp>
-#include <millrace/io/shards.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/scalar.hpp>
+#include <millrace/sources/lines.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/stages/expand.hpp>
 
 #include <chrono>

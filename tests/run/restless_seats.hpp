@@ -2,7 +2,7 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/run/seat_tuner.hpp>
+#include <millrace/tune/seat_tuner.hpp>
 
 class restless_seats final : public millrace::tuning_rule {
  public:

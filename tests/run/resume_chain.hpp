@@ -11,10 +11,10 @@
 #include "../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
-#include <millrace/io/shard_writer.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/indexed_shards.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/indexed_shards.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/shuffle.hpp>

@@ -1,8 +1,8 @@
 // Exact order over an index: the same whatever the workers and ranks, and gone on with from any batch.
 #include "indexed_runs.hpp"
 
-#include <millrace/io/shards.hpp>
 #include <millrace/run/feed.hpp>
+#include <millrace/sources/shards.hpp>
 #include <millrace/stages/expand.hpp>
 
 #include <set>

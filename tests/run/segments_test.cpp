@@ -3,9 +3,9 @@
 #include "stall_watchdog.hpp"
 
 #include <millrace/device/copying.hpp>
-#include <millrace/io/lines.hpp>
 #include <millrace/run/feed.hpp>
-#include <millrace/stages/from.hpp>
+#include <millrace/sources/from.hpp>
+#include <millrace/sources/lines.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // The search for just enough seats over simulated set-ups: no thread, no clock, the same result every time.
 #include <millrace/report/simulation.hpp>
 #include <millrace/run/memory_budget.hpp>
-#include <millrace/run/tuning_search.hpp>
+#include <millrace/tune/tuning_search.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
 #include "../run/quiet_sessions.hpp"
 
 #include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/expand.hpp>
-#include <millrace/stages/from.hpp>
 #include <millrace/stages/map.hpp>
 #include <millrace/stages/shuffle.hpp>
 

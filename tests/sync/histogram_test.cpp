@@ -1,5 +1,5 @@
 #include <millrace/base/random.hpp>
-#include <millrace/sync/histogram.hpp>
+#include <millrace/measure/histogram.hpp>
 
 #include <doctest/doctest.h>
 

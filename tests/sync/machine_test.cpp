@@ -1,4 +1,4 @@
-#include <millrace/sync/machine.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <doctest/doctest.h>
 

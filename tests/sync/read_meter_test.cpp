@@ -1,5 +1,5 @@
-#include <millrace/sync/process_figures.hpp>
-#include <millrace/sync/read_meter.hpp>
+#include <millrace/measure/process_figures.hpp>
+#include <millrace/measure/read_meter.hpp>
 
 #include <doctest/doctest.h>
 

@@ -21,7 +21,7 @@
 // once; the parser belongs to the worker.
 #pragma once
 
-#include <millrace/item/half.hpp>
+#include <millrace/base/half.hpp>
 #include <millrace/item/line.hpp>
 #include <millrace/item/ragged.hpp>
 #include <millrace/item/scratch.hpp>

@@ -7,7 +7,7 @@
 // batch is still the caller's then. Threads: the last owner may be on any thread, even after the session.
 #pragma once
 
-#include <millrace/run/batch.hpp>
+#include <millrace/deliver/batch.hpp>
 
 #include <memory>
 #include <optional>

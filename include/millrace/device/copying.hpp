@@ -7,8 +7,8 @@
 // reached at once. A copy takes at least bytes / bytes_per_second + latency; 0 means as fast as memcpy.
 #pragma once
 
+#include <millrace/base/machine.hpp>
 #include <millrace/device/host.hpp>
-#include <millrace/sync/machine.hpp>
 
 #include <condition_variable>
 #include <cstring>

@@ -11,8 +11,8 @@
 // enter_thread() first. Errors: io_error. Destructors never throw.
 #pragma once
 
-#include <millrace/item/tensor_view.hpp>
 #include <millrace/device/stream.hpp>
+#include <millrace/item/tensor_view.hpp>
 
 #include <cstddef>
 #include <memory>

@@ -8,8 +8,8 @@
 // where f16 or bf16 is asked for. Errors: setup_error for shapes that do not fit and a std that is no positive number.
 #pragma once
 
-#include <millrace/item/channel_scale.hpp>
-#include <millrace/item/half.hpp>
+#include <millrace/base/channel_scale.hpp>
+#include <millrace/base/half.hpp>
 #include <millrace/item/tensor.hpp>
 
 #include <array>

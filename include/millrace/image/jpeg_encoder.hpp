@@ -8,8 +8,8 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/image/libjpeg/jpeg_output.hpp>
 #include <millrace/item/tensor.hpp>
-#include <millrace/image/jpeg_output.hpp>
 
 #include <array>
 #include <csetjmp>

@@ -14,9 +14,9 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/image/jpeg_coefficients.hpp>
 #include <millrace/image/jpeg_header.hpp>
-#include <millrace/image/jpeg_output.hpp>
+#include <millrace/image/libjpeg/jpeg_coefficients.hpp>
+#include <millrace/image/libjpeg/jpeg_output.hpp>
 
 #include <array>
 #include <csetjmp>

@@ -12,9 +12,9 @@
 // setup_error for a std that is no positive number. Threads: a value.
 #pragma once
 
+#include <millrace/base/channel_scale.hpp>
+#include <millrace/base/half.hpp>
 #include <millrace/image/picture.hpp>
-#include <millrace/item/channel_scale.hpp>
-#include <millrace/item/half.hpp>
 
 #include <array>
 #include <cstddef>

@@ -19,14 +19,14 @@
 // key. setup_error for impossible sizes. Threads: a picture is a value and keeps the block of its bytes.
 #pragma once
 
-#include <millrace/item/half.hpp>
-#include <millrace/item/record.hpp>
-#include <millrace/item/scratch.hpp>
-#include <millrace/item/tensor.hpp>
+#include <millrace/base/half.hpp>
 #include <millrace/image/crop_draw.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
 #include <millrace/image/picture_renderer.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/item/tensor.hpp>
 
 #include <array>
 #include <cstdint>

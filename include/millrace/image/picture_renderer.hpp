@@ -13,16 +13,16 @@
 // rendered then is not said. Threads: one at a time.
 #pragma once
 
-#include <millrace/image/jpeg_decoder.hpp>
+#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
-#include <millrace/image/jpeg_plane_decoder.hpp>
-#include <millrace/image/plane_resizer.hpp>
-#include <millrace/image/source_box.hpp>
+#include <millrace/image/libjpeg/jpeg_decoder.hpp>
+#include <millrace/image/resize/plane_resizer.hpp>
+#include <millrace/image/resize/source_box.hpp>
 #include <millrace/item/bytes.hpp>
-#include <millrace/item/jpeg_count_names.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
+#include <millrace/measure/jpeg_count_names.hpp>
 
 #include <algorithm>
 #include <array>

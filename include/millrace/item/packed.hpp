@@ -1,4 +1,4 @@
-// A row of tokens, as pack() makes them (stages/pack.hpp) and token_files() reads them (io/token_files.hpp).
+// A row of tokens, as pack() makes them (stages/pack.hpp) and token_files() reads them (sources/token_files.hpp).
 //
 //   flow | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32})      // [32, length] u32 each
 //

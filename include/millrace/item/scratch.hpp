@@ -11,7 +11,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/item/tally.hpp>
+#include <millrace/measure/tally.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -16,8 +16,8 @@
 // Layout: row-major and contiguous. Owns nothing: valid until its batch is released.
 #pragma once
 
+#include <millrace/base/half.hpp>
 #include <millrace/item/bad_element_access.hpp>
-#include <millrace/item/half.hpp>
 #include <millrace/item/row_iterator.hpp>
 
 #include <array>

@@ -18,7 +18,7 @@
 // left out. Threads: a value. Source of the law: as flow_figures.hpp says.
 #pragma once
 
-#include <millrace/report/flow_figures.hpp>
+#include <millrace/measure/flow_figures.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -8,8 +8,8 @@
 // a value.
 #pragma once
 
-#include <millrace/item/jpeg_count_names.hpp>
-#include <millrace/item/tally.hpp>
+#include <millrace/measure/jpeg_count_names.hpp>
+#include <millrace/measure/tally.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -12,7 +12,7 @@
 // Errors: none. Threads: a value.
 #pragma once
 
-#include <millrace/report/flow_figures.hpp>
+#include <millrace/measure/flow_figures.hpp>
 #include <millrace/report/replayed.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
@@ -24,8 +24,8 @@ struct pipeline_model {
   std::size_t samples_per_read = 1;
   double sample_bytes = 100'000;
   double batch_bytes = 0;      ///< of a copy
-  double contention = 0;       ///< of reads at the same time (sync/read_levels.hpp)
-  double useful_share = 1;     ///< of the readers beside the one that reads what all wait for (report/flow_figures.hpp)
+  double contention = 0;       ///< of reads at the same time (measure/read_levels.hpp)
+  double useful_share = 1;     ///< of the readers beside the one that all wait for (measure/flow_figures.hpp)
   replayed read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> parts{};   ///< of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;     ///< measured after the warm-up

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/sync/distribution.hpp>
+#include <millrace/measure/distribution.hpp>
 
 #include <algorithm>
 #include <vector>

@@ -9,8 +9,8 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/report/format.hpp>
-#include <millrace/sync/machine.hpp>
+#include <millrace/base/format.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <string>
 #include <string_view>

@@ -7,9 +7,9 @@
 // Errors: none. Threads: a value; report_of() takes some milliseconds, for it replays the run with other workers.
 #pragma once
 
+#include <millrace/measure/timeline.hpp>
 #include <millrace/report/picture_figures.hpp>
 #include <millrace/report/run_origin.hpp>
-#include <millrace/report/timeline.hpp>
 #include <millrace/report/what_if.hpp>
 
 #include <map>

@@ -12,8 +12,8 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/measure/timeline.hpp>
 #include <millrace/report/pipeline_model.hpp>
-#include <millrace/report/timeline.hpp>
 
 #include <deque>
 #include <queue>

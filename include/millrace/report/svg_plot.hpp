@@ -9,7 +9,7 @@
 // light and dark need no second chart. Errors: none; without an extent an axis ends at 1.
 #pragma once
 
-#include <millrace/report/format.hpp>
+#include <millrace/base/format.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -20,7 +20,7 @@
 // Source of the walk's threshold: 5 % is what TensorFlow's profiler calls not input-bound.
 #pragma once
 
-#include <millrace/report/format.hpp>
+#include <millrace/base/format.hpp>
 #include <millrace/report/limits.hpp>
 
 namespace millrace::inline MILLRACE_ABI {

@@ -8,14 +8,14 @@
 // batch. A chain with a blocking map gets threads of its own instead of the workers.
 #pragma once
 
-#include <millrace/device/to_device.hpp>
-#include <millrace/run/batch_segment.hpp>
-#include <millrace/run/parallel_segment.hpp>
-#include <millrace/run/serial_segment.hpp>
-#include <millrace/run/serial_stages.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/shuffle.hpp>
 #include <millrace/stages/take.hpp>
+#include <millrace/stages/to_device.hpp>
+#include <millrace/work/batch_segment.hpp>
+#include <millrace/work/parallel_segment.hpp>
+#include <millrace/work/serial_segment.hpp>
+#include <millrace/work/serial_stages.hpp>
 
 namespace millrace::inline MILLRACE_ABI {
 

@@ -2,14 +2,14 @@
 // Included by session.hpp only; nothing here is for users.
 #pragma once
 
-#include <millrace/run/copying_delivery.hpp>
-#include <millrace/run/run_figures.hpp>
+#include <millrace/deliver/copying_delivery.hpp>
+#include <millrace/measure/run_figures.hpp>
+#include <millrace/measure/trace_range.hpp>
+#include <millrace/measure/trainer_times.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/run/session_over.hpp>
 #include <millrace/run/session_seats.hpp>
 #include <millrace/run/stall_watcher.hpp>
-#include <millrace/run/trainer_times.hpp>
-#include <millrace/sync/trace_range.hpp>
 
 #include <unistd.h>
 

@@ -14,11 +14,11 @@
 // Leaving the loop early or destroying the session ends everything within one claim, one read and one copy.
 #pragma once
 
+#include <millrace/deliver/batch.hpp>
+#include <millrace/measure/timeline.hpp>
+#include <millrace/read/intake.hpp>
 #include <millrace/run/assembly.hpp>
-#include <millrace/run/batch.hpp>
-#include <millrace/run/intake.hpp>
 #include <millrace/run/memory_budget.hpp>
-#include <millrace/report/timeline.hpp>
 #include <millrace/run/session_plan.hpp>
 
 #include <cstdio>
@@ -140,7 +140,7 @@ class session {
   }
   /// A few counters, at once.
   run_stats stats() const { return engine_->stats(); }
-  /// All that a report is made from (report/flow_figures.hpp), since the start; and without the first batches, whose
+  /// All that a report is made from (measure/flow_figures.hpp), since the start; and without the first batches, whose
   /// rings were being filled. Any thread, any time; 0.2 to 0.5 ms, for the system is asked about each thread.
   flow_figures figures() const { return engine_->figures(); }
   flow_figures figures_after_warm_up() const { return engine_->figures_after_warm_up(); }

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <millrace/flow/diagnose.hpp>
-#include <millrace/run/ranks.hpp>
-#include <millrace/run/run_stats.hpp>
+#include <millrace/measure/run_stats.hpp>
+#include <millrace/order/ranks.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ struct stall_watch {
   std::function<void(const std::string&)> tell{};   ///< on a thread of its own, once for each stall; none: to stderr
 };
 
-class tuning_rule;   // run/seat_tuner.hpp
+class tuning_rule;   // tune/seat_tuner.hpp
 
 struct session_options {
   std::uint64_t epochs = 1;
@@ -42,7 +42,7 @@ struct session_options {
   std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have; without an index
                                       ///< the greatest divisor of it that the number of parts (shards) allows
   stall_watch stalls{};
-  std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of run/tuning.hpp: begins with `threads` and
+  std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: begins with `threads` and
                                                  ///< `io_threads`, and moves them; none: they stay as they are
   diagnose::option_is_threads num_workers{}, workers{};   ///< say how they are called
 };

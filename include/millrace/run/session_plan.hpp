@@ -7,9 +7,9 @@
 // Errors: setup_error for stages, ranks and resume points that the source cannot serve. Threads: pure.
 #pragma once
 
+#include <millrace/read/planned_run_options.hpp>
+#include <millrace/read/replayed_run.hpp>
 #include <millrace/run/assembly.hpp>
-#include <millrace/run/planned_run_options.hpp>
-#include <millrace/run/replayed_run.hpp>
 #include <millrace/run/session_options.hpp>
 
 #include <cstdio>

@@ -9,8 +9,8 @@
 // Without a tuning_rule there are as many as were asked for, all open. Errors: the rule's. Threads: the trainer's.
 #pragma once
 
-#include <millrace/run/seat_tuner.hpp>
 #include <millrace/run/session_options.hpp>
+#include <millrace/tune/seat_tuner.hpp>
 
 #include <algorithm>
 

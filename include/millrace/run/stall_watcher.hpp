@@ -8,10 +8,10 @@
 #pragma once
 
 #include <millrace/base/clock.hpp>
+#include <millrace/base/machine.hpp>
+#include <millrace/measure/read_meter.hpp>
+#include <millrace/measure/trainer_times.hpp>
 #include <millrace/run/session_options.hpp>
-#include <millrace/run/trainer_times.hpp>
-#include <millrace/sync/machine.hpp>
-#include <millrace/sync/read_meter.hpp>
 
 #include <condition_variable>   // and the durations that its wait_for takes
 #include <mutex>

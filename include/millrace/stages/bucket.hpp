@@ -44,7 +44,7 @@ concept says_a_length = std::integral<Column> || requires(const Column& c) {
   { c.length() } -> std::convertible_to<std::size_t>;
 };
 
-/// The stage at work, in the shape that serial_segment wants (run/serial_stages.hpp).
+/// The stage at work, in the shape that serial_segment wants (work/serial_stages.hpp).
 template <class T, auto Column>
 class bucketing {
  public:

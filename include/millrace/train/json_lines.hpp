@@ -11,7 +11,7 @@
 #pragma once
 
 #include <millrace/base/json_text.hpp>
-#include <millrace/train/append_file.hpp>
+#include <millrace/io/file/append_file.hpp>
 #include <millrace/train/sink.hpp>
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 // host that is no class. Lifetime: they point into the metrics. Threads: the step's own.
 #pragma once
 
+#include <millrace/base/half.hpp>
 #include <millrace/device/stream.hpp>
-#include <millrace/item/half.hpp>
 #include <millrace/item/tensor.hpp>
 #include <millrace/train/device_sums.hpp>
 #include <millrace/train/target_rank.hpp>

@@ -9,8 +9,8 @@
 // left out: nobody can throw here. Threads: as kernel.cuh.
 #pragma once
 
+#include <millrace/base/half.hpp>
 #include <millrace/device/kernel.cuh>
-#include <millrace/item/half.hpp>
 #include <millrace/train/metric_totals.hpp>
 #include <millrace/train/target_rank.hpp>
 

@@ -14,7 +14,7 @@
 #include <millrace/device/normalize_options.hpp>
 #include <millrace/image/jpeg_encoder.hpp>
 #include <millrace/image/png_encoder.hpp>
-#include <millrace/io/atomic_file.hpp>
+#include <millrace/io/file/atomic_file.hpp>
 #include <millrace/train/row.hpp>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/base/float_bits.hpp>
-#include <millrace/item/half.hpp>
+#include <millrace/base/half.hpp>
 
 #include <cstddef>
 #include <cstdint>

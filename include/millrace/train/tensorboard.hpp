@@ -17,7 +17,7 @@
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/text_bytes.hpp>
-#include <millrace/train/append_file.hpp>
+#include <millrace/io/file/append_file.hpp>
 #include <millrace/train/sink.hpp>
 
 #include <bit>

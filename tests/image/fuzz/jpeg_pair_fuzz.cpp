@@ -5,7 +5,7 @@
 //   jpeg_pair_fuzz --all crash-...                   # one input again, with every check
 //
 // Each file lies in a heap block of exactly its size. At the end it says how many files went which way.
-#include <millrace/image/jpeg_plane_decoder.hpp>
+#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/picture.hpp>
 
 #include "../planned_pictures.hpp"

@@ -1,6 +1,6 @@
 // A plug-in that uses Millrace: it runs a session on workers of oneTBB, and gives how many samples came.
-#include <millrace/stages/from.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
 
 #include <cstdint>
 #include <numeric>

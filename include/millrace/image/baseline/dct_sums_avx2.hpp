@@ -9,8 +9,8 @@
 // function is the same for both. Threads: pure.
 #pragma once
 
-#include <millrace/image/baseline/avx2_words.hpp>
 #include <millrace/image/baseline/inverse_dct.hpp>
+#include <millrace/image/simd/avx2_words.hpp>
 
 #include <array>
 #include <cstddef>

@@ -11,8 +11,8 @@
 // Threads: pure.
 #pragma once
 
+#include <millrace/image/baseline/jpeg_planes_request.hpp>
 #include <millrace/image/baseline/unstuffer.hpp>
-#include <millrace/image/jpeg_planes_request.hpp>
 
 #include <algorithm>
 #include <array>

@@ -7,8 +7,8 @@
 // second one multiplies the same pairs as the first. Threads: pure.
 #pragma once
 
-#include <millrace/image/baseline/avx2_words.hpp>
 #include <millrace/image/baseline/reduced_dct.hpp>
+#include <millrace/image/simd/avx2_words.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/item/jpeg_count_names.hpp>
+#include <millrace/measure/jpeg_count_names.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,0 +1,132 @@
+// One libjpeg decompressor, reused from picture to picture, that decodes a region row by row into a sink.
+//
+//   mr::jpeg_decoder d;                                  // kept in a worker's scratch
+//   d.open(bytes, {.max_scans = 100});                   // parses the header
+//   d.decode({.left = 60, .top = 40, .right = 300, .bottom = 200}, sink);
+//   d.counts().damaged;                                  // pictures accepted in spite of damage
+//
+// A sink has set_source(left, width), next_row(), commit_row() and wants_rows(); see resizer. It gets RGBX rows from
+// `top` on. Only the region is decoded where libjpeg gives the same pixels as for the whole picture; decoding stops
+// below it, so damage below it is not seen. Errors and threads: as jpeg_input.hpp.
+#pragma once
+
+#include <millrace/image/libjpeg/jpeg_input.hpp>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Rows [top, bottom) and columns [left, right) of the decoded (perhaps scaled) picture.
+struct decode_region {
+  std::size_t left = 0, top = 0, right = 0, bottom = 0;
+};
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_jpeg_decoder : private detail::jpeg_input {
+ public:
+  basic_jpeg_decoder() : detail::jpeg_input("; accept_damaged takes what can be decoded of it") {}
+
+  /// Reads the header and chooses `eighths` / 8 of the size (1, 2, 4 or 8). `data` is good until decode() returns.
+  void open(std::span<const std::byte> data, const jpeg_limits& limits, unsigned eighths = 8) {
+    detail::jpeg_input::open(data, limits);
+    info_.out_color_space = info_.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
+    info_.dct_method = JDCT_ISLOW;
+    info_.do_fancy_upsampling = 1;
+    info_.scale_num = eighths;
+    info_.scale_denom = 8;
+  }
+
+  std::size_t stored_width() const noexcept { return info_.image_width; }
+  std::size_t stored_height() const noexcept { return info_.image_height; }
+  int components() const noexcept { return info_.num_components; }
+
+  template <class Sink>
+  void decode(const decode_region& region, Sink& sink) {
+    left_ = 0;
+    if (!start(region)) fail();
+    try {
+      sink.set_source(left_, info_.output_width);
+    } catch (...) {
+      abandon();
+      throw;
+    }
+    if (!drive(region, sink)) fail();
+    ++counts_.pictures;
+    counts_.progressive += info_.progressive_mode ? 1 : 0;
+    counts_.damaged += damaged_ ? 1 : 0;
+    abandon();
+  }
+
+  using detail::jpeg_input::abandon;
+
+  const jpeg_counts& counts() const noexcept { return counts_; }
+
+ private:
+  /// Whether libjpeg decodes a region of this picture to the same pixels as the whole. 2.1.5 reads uninitialised memory
+  /// when it crops a scaled picture of 4x2 luma sampling; block smoothing of several scans looks beyond the region.
+  bool can_crop() const noexcept {
+    if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&info_))) return false;
+    if (info_.num_components == 1) return true;
+    if (info_.num_components != 3) return false;
+    const auto* c = info_.comp_info;
+    for (int i = 1; i < 3; ++i)
+      if (c[i].h_samp_factor != 1 || c[i].v_samp_factor != 1) return false;
+    const int luma = c[0].h_samp_factor * 10 + c[0].v_samp_factor;
+    return luma == 11 || luma == 21 || luma == 12 || luma == 22 || luma == 41;
+  }
+
+  bool start(const decode_region& region) noexcept {
+    if (setjmp(escape_) != 0) return false;
+    jpeg_start_decompress(&info_);
+    if (!can_crop()) return true;
+    // One pixel of margin on each side: fancy upsampling looks at its neighbours. And never as little as one sample of
+    // chroma, for which libjpeg would repeat samples, though not in the whole picture.
+    constexpr std::size_t least_width = 8;
+    const std::size_t before = region.left == 0 ? 0 : region.left - 1;
+    const std::size_t to = std::min<std::size_t>(std::max(region.right + 1, before + least_width), info_.output_width);
+    const std::size_t from = std::min(before, to - std::min(to, least_width));
+    auto offset = static_cast<JDIMENSION>(from);
+    auto width = static_cast<JDIMENSION>(to - from);
+    if (width < info_.output_width) jpeg_crop_scanline(&info_, &offset, &width);
+    else offset = 0;
+    left_ = offset;
+    if (region.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(region.top));
+    return true;
+  }
+
+  template <class Sink>
+  bool drive(const decode_region& region, Sink& sink) noexcept {
+    if (setjmp(escape_) != 0) return false;
+    while (sink.wants_rows() && info_.output_scanline < info_.output_height) {
+      const bool wanted = info_.output_scanline >= region.top;
+      JSAMPROW row = sink.next_row();
+      jpeg_read_scanlines(&info_, &row, 1);
+      if (!wanted) continue;
+      if (info_.out_color_space == JCS_CMYK) cmyk_to_rgb(row, info_.output_width);
+      sink.commit_row();
+    }
+    return true;
+  }
+
+  /// JPEG files hold CMYK inverted, as Adobe does; the arithmetic is Pillow's (products of 8-bit fractions, rounded).
+  static void cmyk_to_rgb(std::uint8_t* pixels, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint8_t* p = pixels + 4 * i;
+      const unsigned not_black = p[3];
+      for (std::size_t channel = 0; channel < 3; ++channel) {
+        const unsigned product = (255U - p[channel]) * not_black + 128;
+        p[channel] = static_cast<std::uint8_t>(not_black - ((product + (product >> 8)) >> 8));
+      }
+    }
+  }
+
+  std::size_t left_ = 0;
+};
+using jpeg_decoder = basic_jpeg_decoder<>;
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,175 @@
+// One libjpeg decompressor and its manners: limits, which warnings mean damage, and errors without a longjmp in sight.
+//
+//   class reader : detail::jpeg_input {
+//     reader() : jpeg_input(leave_it_out) {}
+//     void read(std::span<const std::byte> file) {
+//       open(file, {.max_scans = 100});                   // the header; `file` is good until the picture is done
+//       if (!decode()) fail();                            // throws what libjpeg found
+//     }
+//     bool decode() noexcept { if (setjmp(escape_) != 0) return false; ... }
+//   };
+//
+// libjpeg leaves by longjmp, which never crosses an object with a destructor: every function that calls libjpeg is
+// noexcept, sets escape_ first, owns nothing, and returns false, upon which its caller calls fail().
+// Errors: data_error for the file; io_error if libjpeg cannot be started. Threads: one at a time; one picture begins
+// and ends on one thread. Reused from picture to picture; nothing of one is left for the next.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/image/libjpeg/libjpeg.hpp>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// What a decoder will spend on one picture.
+struct jpeg_limits {
+  int max_scans = 100;                                    ///< of a progressive JPEG; each one walks the whole picture
+  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< of libjpeg's buffers: a progressive JPEG's coefficients
+  bool accept_damaged = false;                            ///< pixels of a cut or corrupt file are taken, and counted
+};
+
+/// What a decoder has seen since it was made.
+struct jpeg_counts {
+  std::uint64_t pictures = 0;      ///< decoded
+  std::uint64_t progressive = 0;   ///< of them
+  std::uint64_t damaged = 0;       ///< of them, accepted in spite of damage
+  std::uint64_t warnings = 0;      ///< of libjpeg, of any kind
+};
+
+namespace detail {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_jpeg_input {
+ public:
+  basic_jpeg_input(const basic_jpeg_input&) = delete;
+  basic_jpeg_input& operator=(const basic_jpeg_input&) = delete;
+
+  /// Drops a picture that was opened and will not be decoded.
+  void abandon() noexcept { jpeg_abort_decompress(&info_); }
+
+ protected:
+  /// What to do about damage goes into errors, beside fetching the file again; a literal.
+  explicit basic_jpeg_input(const char* damage_hint) noexcept : damage_hint_(damage_hint) {}
+  ~basic_jpeg_input() { jpeg_destroy_decompress(&info_); }
+
+  void open(std::span<const std::byte> data, const jpeg_limits& limits) {
+    limits_ = limits;
+    damaged_ = false;
+    progress_.max_scans = limits.max_scans;
+    // libjpeg keeps the tables of one file for the next one, which would be decoded by them where its own are missing.
+    jpeg_destroy_decompress(&info_);
+    if (!create())
+      throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});
+    if (!read_header(data)) fail();
+  }
+
+  [[noreturn]] void fail() {
+    abandon();
+    const place where{.stage = "jpeg"};
+    if (code_ == too_many_scans)
+      throw data_error("the JPEG has more than " + std::to_string(limits_.max_scans) + " scans",
+                       "Raise max_scans if the file is meant to be so", where);
+    if (code_ == JERR_NO_BACKING_STORE || code_ == JERR_OUT_OF_MEMORY)
+      throw data_error("decoding the JPEG needs more than " + std::to_string(limits_.max_memory_bytes) +
+                           " bytes of memory (libjpeg: " + text() + ")",
+                       "Raise max_memory_bytes, or convert the file to a baseline JPEG", where);
+    throw data_error("the JPEG cannot be decoded: " + printable(text()),
+                     std::string("Fetch the file again") + (damaged_ ? damage_hint_ : leave_it_out), where);
+  }
+
+  static constexpr const char* leave_it_out = ", or leave the sample out";
+
+  jpeg_decompress_struct info_{};
+  std::jmp_buf escape_{};
+  bool damaged_ = false;
+  jpeg_counts counts_;
+
+ private:
+  enum : int { no_code = 0, too_many_scans = -1 };
+
+  struct scan_watch {
+    jpeg_progress_mgr base;
+    int max_scans;
+  };
+
+  static basic_jpeg_input& self(j_common_ptr info) noexcept {
+    return *static_cast<basic_jpeg_input*>(info->client_data);
+  }
+
+  [[noreturn]] static void leave(j_common_ptr info) {
+    basic_jpeg_input& d = self(info);
+    d.code_ = info->err->msg_code;
+    info->err->format_message(info, d.text_);
+    std::longjmp(d.escape_, 1);
+  }
+
+  static void on_message(j_common_ptr info, int level) {
+    if (level >= 0) return;
+    basic_jpeg_input& d = self(info);
+    ++d.counts_.warnings;
+    switch (info->err->msg_code) {
+      case JWRN_ARITH_BAD_CODE:
+      case JWRN_EXTRANEOUS_DATA:
+      case JWRN_HIT_MARKER:
+      case JWRN_HUFF_BAD_CODE:
+      case JWRN_JPEG_EOF:
+      case JWRN_MUST_RESYNC:
+      case JWRN_BOGUS_PROGRESSION:
+        d.damaged_ = true;
+        if (!d.limits_.accept_damaged) leave(info);
+        break;
+      default: break;
+    }
+  }
+
+  static void on_progress(j_common_ptr info) {
+    basic_jpeg_input& d = self(info);
+    if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= d.progress_.max_scans) return;
+    d.code_ = too_many_scans;
+    std::longjmp(d.escape_, 1);
+  }
+
+  bool create() noexcept {
+    info_.err = jpeg_std_error(&messages_);
+    messages_.error_exit = [](j_common_ptr info) { leave(info); };
+    messages_.emit_message = [](j_common_ptr info, int level) { on_message(info, level); };
+    messages_.output_message = [](j_common_ptr) {};
+    info_.client_data = this;
+    if (setjmp(escape_) != 0) return false;
+    jpeg_create_decompress(&info_);
+    info_.client_data = this;
+    progress_.base.progress_monitor = [](j_common_ptr info) { on_progress(info); };
+    info_.progress = &progress_.base;
+    return true;
+  }
+
+  bool read_header(std::span<const std::byte> data) noexcept {
+    if (setjmp(escape_) != 0) return false;
+    constexpr std::size_t most = std::numeric_limits<long>::max();
+    info_.mem->max_memory_to_use = static_cast<long>(std::min(limits_.max_memory_bytes, most));
+    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(data.data()), data.size());
+    jpeg_read_header(&info_, 1);
+    return true;
+  }
+
+  std::string text() const { return text_; }
+
+  jpeg_error_mgr messages_{};
+  scan_watch progress_{};
+  const char* damage_hint_;
+  int code_ = no_code;
+  char text_[JMSG_LENGTH_MAX] = {};
+  jpeg_limits limits_;
+};
+using jpeg_input = basic_jpeg_input<>;
+
+}  // namespace detail
+}  // namespace millrace::inline MILLRACE_ABI

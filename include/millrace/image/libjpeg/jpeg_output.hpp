@@ -1,0 +1,110 @@
+// One use of libjpeg's compressor into memory, as jpeg_input.hpp is of its decompressor.
+//
+//   class writer : detail::jpeg_output {
+//     std::vector<std::byte> write() { if (!compress()) throw setup_error(text(), ...); return take(); }
+//     bool compress() noexcept { if (setjmp(escape_) != 0) return false; ...; jpeg_finish_compress(&info_); ... }
+//   };
+//
+// libjpeg's own memory destination loses its buffer when a file fails that has outgrown it, so this has another one.
+// Errors: text() is what libjpeg found; io_error if libjpeg cannot be started. Threads: one. For longjmp see there.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/image/libjpeg/libjpeg.hpp>
+
+#include <csetjmp>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_jpeg_output {
+ public:
+  basic_jpeg_output(const basic_jpeg_output&) = delete;
+  basic_jpeg_output& operator=(const basic_jpeg_output&) = delete;
+
+ protected:
+  basic_jpeg_output() {
+    if (create()) return;
+    jpeg_destroy_compress(&info_);
+    throw io_error("libjpeg could not be started: " + printable(text_), "Free memory", {.stage = "jpeg"});
+  }
+  ~basic_jpeg_output() { jpeg_destroy_compress(&info_); }
+
+  std::string text() const { return printable(text_); }
+
+  /// The finished file.
+  std::vector<std::byte> take() noexcept { return std::move(file_); }
+
+  jpeg_compress_struct info_{};
+  std::jmp_buf escape_{};
+
+ private:
+  static basic_jpeg_output& self(j_common_ptr info) noexcept {
+    return *static_cast<basic_jpeg_output*>(info->client_data);
+  }
+
+  [[noreturn]] static void leave(j_common_ptr info) {
+    basic_jpeg_output& output = self(info);
+    info->err->format_message(info, output.text_);
+    std::longjmp(output.escape_, 1);
+  }
+
+  bool create() noexcept {
+    info_.err = jpeg_std_error(&messages_);
+    messages_.error_exit = [](j_common_ptr info) { leave(info); };
+    messages_.emit_message = [](j_common_ptr, int) {};
+    messages_.output_message = [](j_common_ptr) {};
+    info_.client_data = this;
+    if (setjmp(escape_) != 0) return false;
+    jpeg_create_compress(&info_);
+    destination_.init_destination = [](j_compress_ptr info) { grow(info); };
+    destination_.empty_output_buffer = [](j_compress_ptr info) -> decltype(info->optimize_coding) {
+      grow(info);
+      return 1;
+    };
+    destination_.term_destination = [](j_compress_ptr info) {
+      auto& file = self(reinterpret_cast<j_common_ptr>(info)).file_;
+      file.resize(file.size() - info->dest->free_in_buffer);   // shorter: allocates nothing
+    };
+    info_.dest = &destination_;
+    return true;
+  }
+
+  /// When libjpeg asks for more room, all that there was is full.
+  static void grow(j_compress_ptr info) {
+    auto* common = reinterpret_cast<j_common_ptr>(info);
+    auto& file = self(common).file_;
+    const std::size_t full = file.size();
+    if (!resize(file, full == 0 ? first_bytes : 2 * full)) {
+      info->err->msg_code = JERR_OUT_OF_MEMORY;
+      info->err->msg_parm.i[0] = 0;
+      leave(common);
+    }
+    info->dest->next_output_byte = reinterpret_cast<JOCTET*>(file.data() + full);
+    info->dest->free_in_buffer = file.size() - full;
+  }
+
+  static bool resize(std::vector<std::byte>& file, std::size_t size) noexcept {
+    try {
+      file.resize(size);
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  static constexpr std::size_t first_bytes = 1 << 16;
+
+  jpeg_error_mgr messages_{};
+  jpeg_destination_mgr destination_{};
+  char text_[JMSG_LENGTH_MAX] = {};
+  std::vector<std::byte> file_;
+};
+using jpeg_output = basic_jpeg_output<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,46 @@
+// The weights of a resize along one axis for chroma of half the resolution: upsampling and resize in one table.
+//
+//   mr::detail::tap_table chroma;
+//   mr::detail::compose_chroma(luma, 188, chroma);       // 188 chroma samples lie beside 375 luma samples
+//
+// With L(x) the weight of luma sample x, chroma sample k of the same output gets (L(2k-1) + 3 L(2k) + 3 L(2k+1) +
+// L(2k+2)) / 4: libjpeg's fancy upsampling, which gives 3/4 and 1/4, before the resize, without its rounding. At the
+// picture's edge, where libjpeg repeats the last sample, weights beyond fall on that one. Sums are 2^14 exactly, by
+// rounding the running sum. Errors: none. Threads: `into` is written. Source of the rule: fancy_upsampling.hpp.
+#pragma once
+
+#include <millrace/image/resize/tap_table.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// `extent` counts the chroma samples of the whole axis. A template only so that including it costs little.
+template <class = void>
+void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
+  into.clear();
+  const std::size_t last = extent - 1;
+  for (std::size_t o = 0; o < luma.outputs(); ++o) {
+    const std::size_t begin = luma.first(o), end = luma.end(o);
+    const std::size_t first = begin == 0 ? 0 : std::min((begin - 1) / 2, last);
+    const std::size_t count = std::min(end / 2, last) - first + 1;
+    const std::int16_t* const of_luma = luma.weights(o);
+    const auto at = [&](std::size_t x) {   // 0 beyond either end: below, the difference wraps around
+      return x - begin < end - begin ? static_cast<std::uint32_t>(of_luma[x - begin]) : 0U;
+    };
+    std::int16_t* const weights = into.append(first, count);
+    std::uint32_t running = 0, before = 0;
+    for (std::size_t k = first; k < first + count; ++k) {
+      running += at(2 * k - 1) + 3 * (at(2 * k) + at(2 * k + 1)) + at(2 * k + 2);
+      if (k == 0) running += at(0);
+      if (k == last) running += at(2 * last + 1);
+      const std::uint32_t upto = (running + 2) / 4;
+      weights[k - first] = static_cast<std::int16_t>(upto - before);
+      before = upto;
+    }
+  }
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,108 @@
+// The horizontal half of a resize: rows of u8 samples become rows of 16-bit sums, one for each output column.
+//
+//   portable_columns columns;                                     // kept from picture to picture
+//   columns.build({.taps = taps, .origin = 100, .flipped = true});  // rows begin at source column 100
+//   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
+//
+// A sum is the value times 128 (Q7), plus `offset`, which centres chroma: (sum p[i] w[i] + 32) >> 6, with weights of
+// 13 bits; of rows that are Q7 already (run_wide) (sum q[i] w[i] + 4096) >> 13. Weights are a tap_table's, their
+// running sum rounded to 13 bits. Outputs are in memory order, that is flipped if asked for. Where they lie in `out` is
+// each build's own business: the row kernels of the same build put them right. The portable build keeps the natural
+// order. Units: `out` has columns.padded() elements for each row, `stride` apart. Four rows at a time; repeat one to
+// fill up. Rows may be read guarded_plane::slack_bytes beyond. Errors: none. Threads: run() is const.
+#pragma once
+
+#include <millrace/image/resize/tap_table.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+struct column_plan {
+  const tap_table& taps;
+  std::size_t origin = 0;   ///< source column of a row's first sample
+  bool flipped = false;
+  bool wide = false;        ///< run_wide() will be called instead of run()
+};
+
+struct column_rows {
+  const std::uint8_t* rows[4];
+  std::int16_t* out = nullptr;
+  std::size_t stride = 0;
+  int offset = 0;
+};
+
+struct wide_column_row {
+  const std::int16_t* row = nullptr;
+  std::int16_t* out = nullptr;
+  int offset = 0;
+};
+
+inline constexpr int column_weight_bits = 13;
+inline constexpr std::size_t columns_at_once = 32;
+
+/// Calls each(k, weight) for the taps of an output, in 13 bits.
+template <class Each>
+void for_column_weights(const tap_table& taps, std::size_t output, const Each& each) {
+  const std::int16_t* weights = taps.weights(output);
+  int running = 0, before = 0;
+  for (std::size_t k = 0; k < taps.count(output); ++k) {
+    running += weights[k];
+    const int upto = (running + 1) >> 1;
+    each(k, upto - before);
+    before = upto;
+  }
+}
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_portable_columns {
+ public:
+  void build(const column_plan& plan) {
+    const std::size_t outputs = plan.taps.outputs();
+    taps_ = plan.taps.max_count();
+    first_.resize(outputs);
+    counts_.resize(outputs);
+    weights_.assign(outputs * taps_, 0);
+    for (std::size_t o = 0; o < outputs; ++o) {
+      const std::size_t from = plan.flipped ? outputs - 1 - o : o;
+      first_[o] = plan.taps.first(from) - plan.origin;
+      for_column_weights(plan.taps, from, [&](std::size_t k, int w) {
+        weights_[o * taps_ + k] = static_cast<std::int16_t>(w);
+      });
+      counts_[o] = plan.taps.count(from);
+    }
+  }
+
+  std::size_t padded() const noexcept {
+    return (first_.size() + columns_at_once - 1) / columns_at_once * columns_at_once;
+  }
+
+  void run(const column_rows& r) const noexcept {
+    for (std::size_t k = 0; k < 4; ++k)
+      for (std::size_t o = 0; o < first_.size(); ++o)
+        r.out[k * r.stride + o] = static_cast<std::int16_t>(((sum(r.rows[k], o) + 32) >> 6) + r.offset);
+  }
+
+  void run_wide(const wide_column_row& r) const noexcept {
+    for (std::size_t o = 0; o < first_.size(); ++o)
+      r.out[o] = static_cast<std::int16_t>(((sum(r.row, o) + 4'096) >> column_weight_bits) + r.offset);
+  }
+
+ private:
+  template <class Sample>
+  int sum(const Sample* row, std::size_t o) const noexcept {
+    int total = 0;
+    for (std::size_t k = 0; k < counts_[o]; ++k) total += row[first_[o] + k] * weights_[o * taps_ + k];
+    return total;
+  }
+
+  std::size_t taps_ = 0;
+  std::vector<std::size_t> first_, counts_;
+  std::vector<std::int16_t> weights_;
+};
+using portable_columns = basic_portable_columns<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,366 @@
+// The kernels of column_kernels.hpp with AVX2: the same sums, 16 columns at a time.
+//
+//   mr::detail::avx2_columns columns;
+//   columns.build({.taps = taps, .origin = 100, .flipped = true});
+//   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
+//
+// Three kinds, all of the same result; the first that fits is taken:
+// - short: up to 4 taps, and 8 neighbouring outputs see at most 16 samples: one load and a byte shuffle bring two taps
+//   to each of 8 outputs. A weight of 13 bits is 64 * high + low, both of 8 bits, for multiply-add of bytes; the high
+//   parts sum to 128 and the running sums of the low ones stay within 32, so that no sum exceeds 16 bits.
+// - medium: up to 10 taps, and 4 neighbouring outputs see at most 16 samples: the same with words of 16 bits.
+// - long: any number of taps, 16 at a time for each output, added across in the end.
+// Order in `out`: in each 32 columns the first vector holds columns 0-7 and 16-23, the second 8-15 and 24-31, so that
+// packing two vectors to bytes, which works in lanes of 128 bits, gives the natural order.
+// Shapes, units, errors, threads: as there.
+#pragma once
+
+#ifdef __x86_64__
+
+#include <millrace/image/resize/column_kernels.hpp>
+#include <millrace/image/simd/avx2_intrinsics.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#ifndef __CUDACC__   // nvcc knows the line above, but not this one
+#pragma GCC optimize("O3", "no-tree-slp-vectorize")
+#endif
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_avx2_columns {
+ public:
+  void build(const column_plan& plan) {
+    outputs_ = plan.taps.outputs();
+    const std::size_t taps = plan.taps.max_count();
+    pairs_ = (taps + 1) / 2;
+    kind_ = plan.wide || taps > 10 ? kind::long_taps : taps > 4 ? kind::medium_taps : kind::short_taps;
+    if (kind_ == kind::short_taps && !build_short(plan)) kind_ = kind::medium_taps;
+    if (kind_ == kind::medium_taps && !build_medium(plan)) kind_ = kind::long_taps;
+    if (kind_ == kind::long_taps) build_long(plan);
+  }
+
+  std::size_t padded() const noexcept { return (outputs_ + columns_at_once - 1) / columns_at_once * columns_at_once; }
+
+  void run(const column_rows& r) const noexcept {
+    if (kind_ == kind::long_taps) return run_long(r);
+    if (kind_ == kind::medium_taps) return run_medium(r);
+    r.offset == 0 ? run_short<false>(r) : run_short<true>(r);
+  }
+
+  void run_wide(const wide_column_row& r) const noexcept {
+    for (std::size_t block = 0; block < padded(); block += 8)
+      store_long(r.out, block, sums_of_8(r.row, block),
+                 {.half = 4'096, .shift = column_weight_bits, .offset = r.offset});
+  }
+
+ private:
+  enum class kind : std::uint8_t { short_taps, medium_taps, long_taps };
+
+  /// 16 outputs, 8 in each lane.
+  struct alignas(32) short_group {
+    std::uint8_t pick[32];
+    std::int8_t high[2][32], low[2][32];
+    std::int32_t base[2];
+  };
+  /// 16 outputs, 4 in each lane of two vectors.
+  struct alignas(32) medium_group {
+    std::uint8_t pick[2][32];
+    std::int16_t weights[5][2][16];
+    std::int32_t base[2][2];
+  };
+  struct rounding {
+    int half, shift, offset;
+  };
+
+  /// The first of the 8 outputs that lie in a lane of a group (see the order above).
+  static std::size_t lane_output(std::size_t group, std::size_t lane) noexcept {
+    return group / 2 * columns_at_once + group % 2 * 8 + lane * 16;
+  }
+
+  std::size_t source_of(const column_plan& plan, std::size_t output) const noexcept {
+    return plan.flipped ? outputs_ - 1 - output : output;
+  }
+
+  /// First sample of an output in memory order; those beyond the last are like the last.
+  std::size_t first_of(const column_plan& plan, std::size_t output) const noexcept {
+    return plan.taps.first(source_of(plan, std::min(output, outputs_ - 1))) - plan.origin;
+  }
+
+  bool build_short(const column_plan& plan) {
+    short_.resize(padded() / 16);
+    one_window_ = true;
+    for (std::size_t g = 0; g < short_.size(); ++g) {
+      short_group& group = short_[g];
+      std::memset(&group, 0, sizeof group);
+      for (std::size_t lane = 0; lane < 2; ++lane) {
+        const std::size_t begin = lane_output(g, lane);
+        const std::size_t base = std::min(first_of(plan, begin), first_of(plan, begin + 7));
+        group.base[lane] = static_cast<std::int32_t>(base);
+        for (std::size_t j = 0; j < 8; ++j) {
+          const std::size_t offset = first_of(plan, begin + j) - base, at = 16 * lane + 2 * j;
+          if (offset > 14) return false;
+          if (offset > 12) one_window_ = false;
+          group.pick[at] = static_cast<std::uint8_t>(offset);
+          group.pick[at + 1] = static_cast<std::uint8_t>(offset + 1);
+        }
+        if (begin + 8 <= outputs_) put_weights(plan, begin, group, lane);
+        else put_last_weights(plan, begin, group, lane);
+      }
+    }
+    return true;
+  }
+
+  /// Of the outputs from `begin` on, fewer than 8.
+  void put_last_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const {
+    for (std::size_t j = 0; begin + j < outputs_; ++j) {
+      const std::size_t at = 16 * lane + 2 * j;
+      int running = 0, high_before = 0;
+      for_column_weights(plan.taps, source_of(plan, begin + j), [&](std::size_t k, int weight) {
+        running += weight;
+        const int high_upto = (running + 32) >> 6, high = std::min(high_upto - high_before, 127);
+        group.high[k / 2][at + k % 2] = static_cast<std::int8_t>(high);
+        group.low[k / 2][at + k % 2] = static_cast<std::int8_t>(weight - 64 * high);
+        high_before = high_upto;
+      });
+    }
+  }
+
+  /// The same of 8 outputs at once: a quarter of a vector has an output's four weights, of which sums run by shifts.
+  void put_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const noexcept {
+    constexpr std::size_t places = tap_table::padded_count;
+    const std::int16_t* const from = plan.taps.weights(plan.flipped ? outputs_ - 8 - begin : begin);
+    split_weights first = split(load(from)), second = split(load(from + 4 * places));
+    if (plan.flipped) {
+      std::swap(first, second);
+      for (split_weights* s : {&first, &second}) {
+        s->high = _mm256_permute4x64_epi64(s->high, 0x1b);
+        s->low = _mm256_permute4x64_epi64(s->low, 0x1b);
+      }
+    }
+    put_pairs(first.high, second.high, group.high, lane);
+    put_pairs(first.low, second.low, group.low, lane);
+  }
+
+  struct split_weights {
+    __m256i high, low;
+  };
+
+  static split_weights split(__m256i weights) noexcept {
+    const __m256i pairs = _mm256_add_epi16(weights, _mm256_slli_epi64(weights, 16));
+    const __m256i running = _mm256_add_epi16(pairs, _mm256_slli_epi64(pairs, 32));
+    const __m256i upto = _mm256_avg_epu16(running, _mm256_setzero_si256());
+    const __m256i high_upto = _mm256_srli_epi16(_mm256_add_epi16(upto, _mm256_set1_epi16(32)), 6);
+    const __m256i high = _mm256_min_epi16(differences(high_upto), _mm256_set1_epi16(127));
+    return {high, _mm256_sub_epi16(differences(upto), _mm256_slli_epi16(high, 6))};
+  }
+
+  static __m256i differences(__m256i v) noexcept { return _mm256_sub_epi16(v, _mm256_slli_epi64(v, 16)); }
+
+  /// The bytes of four weights of each output, to the first two of all and the last two of all.
+  static void put_pairs(__m256i first, __m256i second, std::int8_t (&to)[2][32], std::size_t lane) noexcept {
+    const __m256i bytes = _mm256_packs_epi16(first, second);   // outputs 0, 1, 4, 5 and 2, 3, 6, 7
+    const __m256i by_pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
+                                              0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    const __m256i in_order = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(bytes, by_pairs),
+                                                         _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm_store_si128(reinterpret_cast<__m128i*>(to[0] + 16 * lane), _mm256_castsi256_si128(in_order));
+    _mm_store_si128(reinterpret_cast<__m128i*>(to[1] + 16 * lane), _mm256_extracti128_si256(in_order, 1));
+  }
+
+  bool build_medium(const column_plan& plan) {
+    medium_.resize(padded() / 16);
+    for (std::size_t g = 0; g < medium_.size(); ++g) {
+      medium_group& group = medium_[g];
+      std::memset(&group, 0, sizeof group);
+      for (std::size_t lane = 0; lane < 2; ++lane)
+        for (std::size_t half = 0; half < 2; ++half) {
+          const std::size_t begin = lane_output(g, lane) + 4 * half;
+          const std::size_t base = std::min(first_of(plan, begin), first_of(plan, begin + 3));
+          group.base[half][lane] = static_cast<std::int32_t>(base);
+          for (std::size_t j = 0; j < 4; ++j) {
+            const std::size_t offset = first_of(plan, begin + j) - base, at = 16 * lane + 4 * j;
+            if (offset > 14) return false;
+            const std::uint8_t pick[4] = {static_cast<std::uint8_t>(offset), 0x80,
+                                          static_cast<std::uint8_t>(offset + 1), 0x80};   // 0x80 gives zero
+            std::memcpy(group.pick[half] + at, pick, 4);
+            if (begin + j >= outputs_) continue;
+            for_column_weights(plan.taps, source_of(plan, begin + j), [&](std::size_t k, int weight) {
+              group.weights[k / 2][half][8 * lane + 2 * j + k % 2] = static_cast<std::int16_t>(weight);
+            });
+          }
+        }
+    }
+    return true;
+  }
+
+  void build_long(const column_plan& plan) {
+    chunks_ = (plan.taps.max_count() + 15) / 16;
+    first_.assign(padded(), 0);
+    weights_.assign(padded() * chunks_ * 16, 0);
+    // An output with fewer taps than others, at the right edge, has them at the end of what is read for it: what lies
+    // to the right of the picture may not be readable so far.
+    const std::size_t width = plan.taps.source_end() - plan.origin;
+    const std::size_t last_first = width - std::min(width, 16 * chunks_);
+    for (std::size_t o = 0; o < outputs_; ++o) {
+      const std::size_t first = first_of(plan, o);
+      first_[o] = std::min(first, last_first);
+      for_column_weights(plan.taps, source_of(plan, o), [&](std::size_t k, int weight) {
+        weights_[o * chunks_ * 16 + k + (first - first_[o])] = static_cast<std::int16_t>(weight);
+      });
+    }
+  }
+
+  static __m256i load(const void* from) noexcept { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+  static __m256i table(const void* from) noexcept { return _mm256_load_si256(static_cast<const __m256i*>(from)); }
+  static void store(void* to, __m256i v) noexcept { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
+  /// Sixteen bytes for each lane.
+  static __m256i window(const std::uint8_t* low, const std::uint8_t* high) noexcept {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low))),
+                                   _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);
+  }
+
+  /// The tables of a short_group in registers.
+  struct short_tables {
+    __m256i pick, later, high[2], low[2], rounds, offset;
+    std::ptrdiff_t base[2];
+  };
+
+  template <bool Centred>
+  void run_short(const column_rows& r) const noexcept {
+    if (pairs_ == 1) return run_short<1, true, Centred>(r);
+    one_window_ ? run_short<2, true, Centred>(r) : run_short<2, false, Centred>(r);
+  }
+
+  template <int Pairs, bool OneWindow, bool Centred>
+  [[gnu::always_inline]] static inline __m256i short_sums(const std::uint8_t* row, const short_tables& t) noexcept {
+    const __m256i bytes = window(row + t.base[0], row + t.base[1]);
+    const __m256i first = _mm256_shuffle_epi8(bytes, t.pick);
+    __m256i high = _mm256_maddubs_epi16(first, t.high[0]), low = _mm256_maddubs_epi16(first, t.low[0]);
+    if constexpr (Pairs == 2) {
+      const __m256i more = OneWindow ? bytes : window(row + t.base[0] + 2, row + t.base[1] + 2);
+      const __m256i second = _mm256_shuffle_epi8(more, t.later);
+      high = _mm256_add_epi16(high, _mm256_maddubs_epi16(second, t.high[1]));
+      low = _mm256_add_epi16(low, _mm256_maddubs_epi16(second, t.low[1]));
+    }
+    if constexpr (Centred) high = _mm256_add_epi16(high, t.offset);
+    return _mm256_add_epi16(high, _mm256_mulhrs_epi16(low, t.rounds));
+  }
+
+  template <int Pairs, bool OneWindow, bool Centred>
+  void run_short(const column_rows& r) const noexcept {
+    const std::uint8_t *const row0 = r.rows[0], *const row1 = r.rows[1], *const row2 = r.rows[2],
+                       *const row3 = r.rows[3];
+    std::int16_t* out = r.out;
+    const std::size_t stride = r.stride;
+    const __m256i offset = _mm256_set1_epi16(static_cast<short>(r.offset));
+    for (const short_group& g : short_) {
+      const __m256i pick = table(g.pick);
+      const short_tables t{.pick = pick,
+                           .later = OneWindow ? _mm256_add_epi8(pick, _mm256_set1_epi8(2)) : pick,
+                           .high = {table(g.high[0]), table(g.high[1])},
+                           .low = {table(g.low[0]), table(g.low[1])},
+                           .rounds = _mm256_set1_epi16(512),
+                           .offset = offset,
+                           .base = {g.base[0], g.base[1]}};
+      store(out, short_sums<Pairs, OneWindow, Centred>(row0, t));
+      store(out + stride, short_sums<Pairs, OneWindow, Centred>(row1, t));
+      store(out + 2 * stride, short_sums<Pairs, OneWindow, Centred>(row2, t));
+      store(out + 3 * stride, short_sums<Pairs, OneWindow, Centred>(row3, t));
+      out += 16;
+    }
+  }
+
+  void run_medium(const column_rows& r) const noexcept {
+    const __m256i half = _mm256_set1_epi32(32 + (r.offset << 6));
+    for (std::size_t g = 0; g < medium_.size(); ++g) {
+      const medium_group& group = medium_[g];
+      __m256i sums[4][2];
+      for (auto& s : sums) s[0] = s[1] = half;
+      for (std::size_t part = 0; part < 2; ++part) {
+        const __m256i pick = table(group.pick[part]);
+        const std::ptrdiff_t base0 = group.base[part][0], base1 = group.base[part][1];
+        for (std::size_t p = 0; p < pairs_; ++p) {
+          const __m256i weights = table(group.weights[p][part]);
+          for (std::size_t k = 0; k < 4; ++k) {
+            const std::uint8_t* row = r.rows[k] + 2 * p;
+            const __m256i samples = _mm256_shuffle_epi8(window(row + base0, row + base1), pick);
+            sums[k][part] = _mm256_add_epi32(sums[k][part], _mm256_madd_epi16(samples, weights));
+          }
+        }
+      }
+      for (std::size_t k = 0; k < 4; ++k)
+        store(r.out + k * r.stride + 16 * g,
+              _mm256_packs_epi32(_mm256_srai_epi32(sums[k][0], 6), _mm256_srai_epi32(sums[k][1], 6)));
+    }
+  }
+
+  void run_long(const column_rows& r) const noexcept {
+    for (std::size_t k = 0; k < 4; ++k)
+      for (std::size_t block = 0; block < padded(); block += 8)
+        store_long(r.out + k * r.stride, block, sums_of_8(r.rows[k], block),
+                   {.half = 32, .shift = 6, .offset = r.offset});
+  }
+
+  static __m256i words(const std::uint8_t* from) noexcept {
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  static __m256i words(const std::int16_t* from) noexcept { return load(from); }
+
+  static __m256i sums_of_4(const __m256i* p) noexcept {
+    return _mm256_hadd_epi32(_mm256_hadd_epi32(p[0], p[1]), _mm256_hadd_epi32(p[2], p[3]));
+  }
+
+  template <class Sample>
+  __m256i sums_of_8(const Sample* row, std::size_t block) const noexcept {
+    __m256i part[8];
+    for (std::size_t j = 0; j < 8; ++j) {
+      const Sample* from = row + first_[block + j];
+      const std::int16_t* weights = weights_.data() + (block + j) * chunks_ * 16;
+      part[j] = _mm256_madd_epi16(words(from), load(weights));
+      for (std::size_t chunk = 1; chunk < chunks_; ++chunk)
+        part[j] = _mm256_add_epi32(part[j], _mm256_madd_epi16(words(from + 16 * chunk), load(weights + 16 * chunk)));
+    }
+    const __m256i low = sums_of_4(part), high = sums_of_4(part + 4);   // each lane has half of each sum
+    return _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31));
+  }
+
+  static void store_long(std::int16_t* out, std::size_t block, __m256i sums, const rounding& r) noexcept {
+    const __m256i rounded = _mm256_sra_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32(r.half)),
+                                             _mm_cvtsi32_si128(r.shift));
+    const __m256i shifted = _mm256_add_epi32(rounded, _mm256_set1_epi32(r.offset));
+    const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(shifted), _mm256_extracti128_si256(shifted, 1));
+    constexpr std::size_t place[4] = {0, 16, 8, 24};
+    const std::size_t at = block / columns_at_once * columns_at_once + place[block % columns_at_once / 8];
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + at), packed);
+  }
+
+  kind kind_ = kind::long_taps;
+  std::size_t outputs_ = 0, pairs_ = 0, chunks_ = 0;
+  bool one_window_ = false;
+  std::vector<short_group> short_;
+  std::vector<medium_group> medium_;
+  std::vector<std::size_t> first_;
+  std::vector<std::int16_t> weights_;
+};
+using avx2_columns = basic_avx2_columns<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif

@@ -1,0 +1,60 @@
+// A plane whose rows may be read a little beyond their end, as vector loads do, though the memory ends there.
+//
+//   mr::detail::guarded_plane p;                 // kept from picture to picture
+//   p.set(planes.component[0]);
+//   const std::uint8_t* row = p.row(y);          // guarded_plane::slack_bytes more may be read; y beyond is the last
+//
+// Rows that are followed by enough of the plane itself are given as they are; the last ones (one, if the stride is
+// longer than the slack) are copied. Errors: none. Threads: one at a time; rows are good while the plane is.
+#pragma once
+
+#include <millrace/image/baseline/jpeg_planes.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_guarded_plane {
+ public:
+  static constexpr std::size_t slack_bytes = 64;
+
+  /// `plane` has at least one sample.
+  void set(const plane_view& plane) {
+    plane_ = plane;
+    const auto height = static_cast<std::size_t>(plane.height), width = static_cast<std::size_t>(plane.width);
+    const std::size_t copies = plane.stride_bytes == 0 ? height : slack_bytes / plane.stride_bytes + 1;
+    first_copy_ = height - std::min(copies, height);
+    copy_stride_ = width + slack_bytes;
+    copied_.resize(std::max(copied_.size(), (height - first_copy_) * copy_stride_));
+    for (std::size_t y = first_copy_; y < height; ++y)
+      std::memcpy(copied_.data() + (y - first_copy_) * copy_stride_, plane.data + y * plane.stride_bytes, width);
+  }
+
+  std::size_t width() const noexcept { return static_cast<std::size_t>(plane_.width); }
+  std::size_t height() const noexcept { return static_cast<std::size_t>(plane_.height); }
+
+  const std::uint8_t* row(std::size_t y) const noexcept {
+    y = std::min(y, height() - 1);
+    return y < first_copy_ ? plane_.data + y * plane_.stride_bytes : copied_.data() + (y - first_copy_) * copy_stride_;
+  }
+
+  /// row(y) and the three below it.
+  std::array<const std::uint8_t*, 4> four_rows(std::size_t y) const noexcept {
+    if (y + 4 > first_copy_) return {row(y), row(y + 1), row(y + 2), row(y + 3)};
+    const std::uint8_t* const first = plane_.data + y * plane_.stride_bytes;
+    return {first, first + plane_.stride_bytes, first + 2 * plane_.stride_bytes, first + 3 * plane_.stride_bytes};
+  }
+
+ private:
+  plane_view plane_;
+  std::size_t first_copy_ = 0, copy_stride_ = 0;
+  std::vector<std::uint8_t> copied_;
+};
+using guarded_plane = basic_guarded_plane<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

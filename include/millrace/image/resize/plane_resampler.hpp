@@ -1,0 +1,149 @@
+// Planes of the same size, resized: source rows of u8 in, weighted rows for the last step (row_kernels.hpp) out.
+//
+//   basic_plane_resampler<kernels> r;                  // kept from picture to picture
+//   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
+//   while (!r.ready(output)) { r.push(four_rows); }    // rows r.next_row() .. r.next_row() + 3 of each plane
+//   r.taps(output, t);                                 // outputs in source order, each at once
+//
+// Up to ten rows to an output: each source row is resized to the output's columns as it comes, into a ring of rows.
+// More: source rows are added up first, four at a time, for the few outputs that they belong to, and the finished row
+// is resized to the columns; no ring, so memory does not grow with the scale. Which way depends on the rows' geometry
+// alone, so every CPU gives the same bits. Units: rows and columns of these planes; `origin` is the column of a pushed
+// row's first sample. Errors: none. Threads: one at a time; no allocation once the largest picture has been seen.
+#pragma once
+
+#include <millrace/image/resize/row_kernels.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+struct resample_options {
+  const tap_table& rows;
+  const tap_table& columns;
+  std::size_t origin = 0;
+  std::size_t first_row = 0;   ///< of the rows that will be pushed; at most rows.source_begin()
+  std::size_t planes = 1;
+  bool flipped = false;        ///< the columns
+  int offset = 0;              ///< added to each Q7 value
+};
+
+/// Rows of up to three planes, four of each.
+struct pushed_rows {
+  std::array<const std::uint8_t*, 4> rows[3];
+};
+
+template <class Kernels>
+class basic_plane_resampler {
+ public:
+  /// The tap tables stay where they are until the last output has been taken.
+  void start(const resample_options& o) {
+    rows_ = &o.rows;
+    planes_ = o.planes;
+    offset_ = o.offset;
+    next_row_ = begin_row_ = o.first_row;
+    sums_first_ = o.rows.max_count() > max_row_taps;
+    skip_ = sums_first_ ? o.columns.source_begin() - o.origin : 0;
+    columns_.build({.taps = o.columns, .origin = o.origin + skip_, .flipped = o.flipped, .wide = sums_first_});
+    line_ = columns_.padded();
+    next_output_ = 0;
+    const std::size_t needed = sums_first_ ? outputs_at_once() : o.rows.max_count() + rows_at_once - 1;
+    kept_ = std::bit_ceil(std::max(needed, rows_at_once));   // or each place would take a division
+    ring_.resize(std::max(ring_.size(), kept_ * planes_ * line_));
+    if (!sums_first_) return;
+    width_ = o.columns.source_end() - o.columns.source_begin();
+    padded_width_ = (width_ + 15) / 16 * 16;
+    sums_.resize(std::max(sums_.size(), kept_ * planes_ * padded_width_));
+    wide_.resize(std::max(wide_.size(), padded_width_ + 64));
+  }
+
+  std::size_t next_row() const noexcept { return next_row_; }
+  bool ready(std::size_t output) const noexcept { return rows_->end(output) <= next_row_; }
+  /// Between the planes of a row.
+  std::size_t plane_stride() const noexcept { return line_; }
+
+  /// Rows beyond rows.source_end() may be anything that can be read.
+  void push(const pushed_rows& pushed) noexcept {
+    if (sums_first_) {
+      add(pushed);
+    } else {
+      for (std::size_t p = 0; p < planes_; ++p) {
+        const auto& r = pushed.rows[p];
+        columns_.run({.rows = {r[0], r[1], r[2], r[3]},
+                      .out = ring_.data() + (place_of(next_row_ - begin_row_) * planes_ + p) * line_,
+                      .stride = planes_ * line_,
+                      .offset = offset_});
+      }
+    }
+    next_row_ += rows_at_once;
+  }
+
+  void taps(std::size_t output, row_taps& t) const noexcept {
+    t.plane_stride = line_;
+    if (sums_first_) {
+      t.count = 1;
+      t.rows[0] = ring_.data() + place_of(output) * planes_ * line_;
+      t.weights[0] = 1 << tap_table::weight_bits;
+      return;
+    }
+    t.count = rows_->count(output);
+    const std::size_t first = rows_->first(output) - begin_row_;
+    for (std::size_t k = 0; k < t.count; ++k) {
+      t.rows[k] = ring_.data() + place_of(first + k) * planes_ * line_;
+      t.weights[k] = rows_->weights(output)[k];
+    }
+  }
+
+ private:
+  static constexpr std::size_t rows_at_once = 4;
+
+  std::size_t place_of(std::size_t row) const noexcept { return row & (kept_ - 1); }
+
+  /// The most outputs that can be under way or wait to be taken when one is finished.
+  std::size_t outputs_at_once() const noexcept {
+    std::size_t most = 1;
+    for (std::size_t o = 0, later = 0; o < rows_->outputs(); ++o) {
+      while (later < rows_->outputs() && rows_->first(later) < rows_->end(o) + rows_at_once) ++later;
+      most = std::max(most, later - o);
+    }
+    return most;
+  }
+
+  void add(const pushed_rows& pushed) noexcept {
+    const std::size_t begin = next_row_, end = begin + rows_at_once;
+    while (next_output_ < rows_->outputs() && rows_->end(next_output_) <= begin) ++next_output_;
+    for (std::size_t o = next_output_; o < rows_->outputs() && rows_->first(o) < end; ++o) {
+      if (rows_->end(o) <= begin) continue;
+      row_addition a{.rows = {}, .weights = {}, .count = width_, .begins = rows_->first(o) >= begin};
+      for (std::size_t k = 0; k < rows_at_once; ++k) {
+        const bool used = rows_->first(o) <= begin + k && begin + k < rows_->end(o);
+        a.weights[k] = used ? rows_->weights(o)[begin + k - rows_->first(o)] : std::int16_t{0};
+      }
+      a.finished = rows_->end(o) <= end ? wide_.data() : nullptr;
+      for (std::size_t p = 0; p < planes_; ++p) {
+        const std::size_t place = place_of(o) * planes_ + p;
+        a.sums = sums_.data() + place * padded_width_;
+        for (std::size_t k = 0; k < rows_at_once; ++k) a.rows[k] = pushed.rows[p][k] + skip_;
+        Kernels::rows::add_rows(a);
+        if (a.finished != nullptr)
+          columns_.run_wide({.row = wide_.data(), .out = ring_.data() + place * line_, .offset = offset_});
+      }
+    }
+  }
+
+  typename Kernels::columns columns_;
+  const tap_table* rows_ = nullptr;
+  std::size_t planes_ = 1, line_ = 0, skip_ = 0, width_ = 0, padded_width_ = 0, kept_ = 4;
+  std::size_t begin_row_ = 0, next_row_ = 0, next_output_ = 0;
+  int offset_ = 0;
+  bool sums_first_ = false;
+  std::vector<std::int16_t> ring_, wide_;
+  std::vector<std::int32_t> sums_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,20 @@
+// What a resizer makes of a picture: both axes, in pixels of the source.
+//
+//   mr::detail::resize_plan plan{.rows = mr::plan_axis(375), .columns = mr::plan_axis(500)};
+//   plan.columns.crop(100, 280), plan.columns.resize(224), plan.columns.flip();
+//
+// Errors: none. Threads: a value.
+#pragma once
+
+#include <millrace/image/resize/plan_axis.hpp>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// Both axes of the source, and whether its rows become the columns of the result.
+struct resize_plan {
+  plan_axis rows{};
+  plan_axis columns{};
+  bool transposed = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

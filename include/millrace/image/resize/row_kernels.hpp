@@ -1,0 +1,112 @@
+// The vertical half of a resize: weighted sums of Q7 rows, rounded to bytes, with the colours made if need be.
+//
+//   row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2, .plane_stride = 224};   // R, G, B side by side
+//   portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
+//   portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
+//
+// Rows are those of the column kernels of the same build, weights have 14 bits and sum to 1. Each product is rounded to
+// the rows' own precision (mulhrs: (a * b + 2^14) >> 15), so that 16 bits suffice. blend_ycc works in Q6: centred
+// chroma is weighted with 1.772 and 1.402 right away, and G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'; colours are
+// clamped after the resize, where decode-then-resize clamps before it. A gray picture is RGB with a plane_stride of 0.
+// `bytes` is one row, interleaved or planar (lines plane_bytes apart), with room for columns padded to columns_at_once.
+// add_rows is the first half where rows come first: source rows of u8, added up in 32 bits.
+// Errors: none. Threads: pure.
+#pragma once
+
+#include <millrace/image/resize/column_kernels.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+inline constexpr std::size_t max_row_taps = 10;
+
+struct row_taps {
+  const std::int16_t* rows[max_row_taps] = {};
+  std::int16_t weights[max_row_taps] = {};
+  std::size_t count = 0;
+  std::size_t plane_stride = 0;   ///< elements between the planes of a row
+};
+
+struct row_output {
+  std::uint8_t* bytes = nullptr;
+  std::size_t columns = 0;
+  bool planar = false;
+  std::size_t plane_bytes = 0;   ///< of planar rows
+  bool streams = false;          ///< past the cache; `bytes` is then aligned to 32, and columns a multiple of 32
+  bool three_way_logic = false;  ///< the processor has it: a shorter way to the same bytes that are streamed
+};
+
+/// Four source rows, added to the sums of one output row.
+struct row_addition {
+  const std::uint8_t* rows[4];
+  std::int16_t weights[4];            ///< 14 bits; 0 for rows that are none of this output's
+  std::size_t count = 0;              ///< samples
+  std::int32_t* sums = nullptr;       ///< `count`, padded to 16
+  bool begins = false;                ///< the sums are overwritten
+  std::int16_t* finished = nullptr;   ///< Q7 row if these are the last rows, else null
+};
+
+/// What the weights of a row become for its colours.
+struct row_weights {
+  static constexpr std::int16_t rgb(int weight) noexcept {
+    return static_cast<std::int16_t>(std::min(2 * weight, 32'767));
+  }
+  static constexpr std::int16_t blue(int weight) noexcept {    // 1.772 / 2, from 14 to 15 bits
+    return static_cast<std::int16_t>((weight * 58'064 + 16'384) >> 15);
+  }
+  static constexpr std::int16_t red(int weight) noexcept {     // 1.402 / 2
+    return static_cast<std::int16_t>((weight * 45'940 + 16'384) >> 15);
+  }
+  static constexpr std::int16_t green_of_blue = 6'364, green_of_red = 16'691;
+};
+
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_portable_rows {
+  static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
+    for (std::size_t x = 0; x < to.columns; ++x)
+      for (std::size_t c = 0; c < 3; ++c) {
+        int sum = 0;
+        for (std::size_t k = 0; k < t.count; ++k)
+          sum += rounded(t.rows[k][c * t.plane_stride + x], row_weights::rgb(t.weights[k]));
+        put(to, x, c, (sum + 64) >> 7);
+      }
+  }
+
+  static void blend_ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
+    for (std::size_t x = 0; x < to.columns; ++x) {
+      int y = 32, blue = 0, red = 0;
+      for (std::size_t k = 0; k < luma.count; ++k) y += rounded(luma.rows[k][x], luma.weights[k]);
+      for (std::size_t k = 0; k < chroma.count; ++k) {
+        blue += rounded(chroma.rows[k][x], row_weights::blue(chroma.weights[k]));
+        red += rounded(chroma.rows[k][chroma.plane_stride + x], row_weights::red(chroma.weights[k]));
+      }
+      put(to, x, 0, (y + red) >> 6);
+      put(to, x, 1, (y - rounded(blue, row_weights::green_of_blue) - rounded(red, row_weights::green_of_red)) >> 6);
+      put(to, x, 2, (y + blue) >> 6);
+    }
+  }
+
+  static void add_rows(const row_addition& a) noexcept {
+    for (std::size_t x = 0; x < a.count; ++x) {
+      std::int32_t sum = a.begins ? 0 : a.sums[x];
+      for (std::size_t k = 0; k < 4; ++k) sum += a.weights[k] * a.rows[k][x];
+      if (a.finished != nullptr) a.finished[x] = static_cast<std::int16_t>((sum + 64) >> 7);
+      else a.sums[x] = sum;
+    }
+  }
+
+ private:
+  static int rounded(int value, int weight) noexcept { return (value * weight + (1 << 14)) >> 15; }
+
+  static void put(const row_output& to, std::size_t x, std::size_t channel, int value) noexcept {
+    const auto byte = static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+    to.bytes[to.planar ? channel * to.plane_bytes + x : 3 * x + channel] = byte;
+  }
+};
+using portable_rows = basic_portable_rows<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,266 @@
+// The kernels of row_kernels.hpp with AVX2: the same bytes, 32 columns at a time.
+//
+//   mr::detail::avx2_rows::blend_rgb(taps, {.bytes = row, .columns = 224, .streams = true});
+//
+// The usual numbers of taps have a loop each, with weights and row pointers in registers. Rows are in the order of
+// avx2_columns; add_rows reads and writes the natural one. Shapes, units, errors, threads: as there.
+#pragma once
+
+#ifdef __x86_64__
+
+#include <millrace/image/resize/row_kernels.hpp>
+#include <millrace/image/simd/avx2_intrinsics.hpp>
+
+
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#ifndef __CUDACC__   // nvcc knows the line above, but not this one
+#pragma GCC optimize("O3", "no-tree-slp-vectorize")
+#endif
+#endif
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// Pixel p of channel c belongs to byte (3 p + c) mod 16 of some block of 16: one shuffle for each channel, then
+/// blends by masks of period 3.
+template <class = void>
+struct basic_avx2_interleaving {
+  alignas(32) std::uint8_t order[3][32], mask[3][32];
+  constexpr basic_avx2_interleaving() : order(), mask() {
+    for (unsigned c = 0; c < 3; ++c)
+      for (unsigned p = 0; p < 16; ++p) {
+        const unsigned at = (3 * p + c) % 16;
+        order[c][at] = order[c][at + 16] = static_cast<std::uint8_t>(p);
+        mask[c][p] = mask[c][p + 16] = p % 3 == c ? 0xff : 0;
+      }
+  }
+};
+using avx2_interleaving = basic_avx2_interleaving<>;
+
+/// Three vectors of 32 bytes, R, G and B of 32 pixels, to 96 interleaved bytes. With three-way logic a blend is one
+/// operation, otherwise two on processors of Intel's.
+template <bool ThreeWayLogic>
+class basic_avx2_interleaver {
+ public:
+  basic_avx2_interleaver() noexcept {
+    for (unsigned c = 0; c < 3; ++c) {
+      order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.order[c]));
+      mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.mask[c]));
+    }
+  }
+
+  template <bool Streams>
+  void put(__m256i r, __m256i g, __m256i b, std::uint8_t* to) const noexcept {
+    r = _mm256_shuffle_epi8(r, order_[0]);
+    g = _mm256_shuffle_epi8(g, order_[1]);
+    b = _mm256_shuffle_epi8(b, order_[2]);
+    const __m256i x = chosen(chosen(b, g, mask_[1]), r, mask_[0]);
+    const __m256i y = chosen(chosen(b, r, mask_[2]), g, mask_[0]);
+    const __m256i z = chosen(chosen(r, g, mask_[2]), b, mask_[0]);
+    auto* out = reinterpret_cast<__m256i*>(to);
+    const __m256i first = _mm256_permute2x128_si256(x, y, 0x20), third = _mm256_permute2x128_si256(y, z, 0x31);
+    const __m256i second = _mm256_blend_epi32(z, x, 0xf0);
+    if constexpr (Streams) {
+      _mm256_stream_si256(out, first);
+      _mm256_stream_si256(out + 1, second);
+      _mm256_stream_si256(out + 2, third);
+    } else {
+      _mm256_storeu_si256(out, first);
+      _mm256_storeu_si256(out + 1, second);
+      _mm256_storeu_si256(out + 2, third);
+    }
+  }
+
+ private:
+  static constexpr avx2_interleaving tables{};
+
+  /// `b` where the mask has ones. Written out: GCC would compare the mask with 0 for each blend of its own.
+  static __m256i chosen(__m256i a, __m256i b, __m256i mask) noexcept {
+    if constexpr (ThreeWayLogic) {
+      asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
+      return mask;
+    } else {
+      __m256i blended;
+      asm("vpblendvb %3, %2, %1, %0" : "=x"(blended) : "x"(a), "x"(b), "x"(mask));
+      return blended;
+    }
+  }
+
+  __m256i order_[3], mask_[3];
+};
+
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_avx2_rows {
+  static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
+    switch (t.count) {
+      case 1: return rgb<1>(t, to);
+      case 2: return rgb<2>(t, to);
+      case 3: return rgb<3>(t, to);
+      case 4: return rgb<4>(t, to);
+      case 5: return rgb<5>(t, to);
+      default: return rgb<0>(t, to);
+    }
+  }
+
+  static void blend_ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
+    switch (luma.count) {
+      case 2: return ycc_of<2>(luma, chroma, to);
+      case 3: return ycc_of<3>(luma, chroma, to);
+      case 4: return ycc_of<4>(luma, chroma, to);
+      default: return ycc_of<0>(luma, chroma, to);
+    }
+  }
+
+  static void add_rows(const row_addition& a) noexcept {
+    const auto pair = [&](std::size_t k) {
+      const unsigned first = static_cast<std::uint16_t>(a.weights[k]);
+      const unsigned second = static_cast<std::uint16_t>(a.weights[k + 1]);
+      return _mm256_set1_epi32(static_cast<int>(first | second << 16));
+    };
+    const __m256i upper = pair(0), lower = pair(2), half = _mm256_set1_epi32(64);
+    for (std::size_t x = 0; x < a.count; x += 16) {
+      const __m128i r0 = bytes(a.rows[0] + x), r1 = bytes(a.rows[1] + x);
+      const __m128i r2 = bytes(a.rows[2] + x), r3 = bytes(a.rows[3] + x);
+      const auto sum = [&](__m128i first, __m128i second) {
+        return _mm256_add_epi32(_mm256_madd_epi16(_mm256_cvtepu8_epi16(first), upper),
+                                _mm256_madd_epi16(_mm256_cvtepu8_epi16(second), lower));
+      };
+      __m256i low = sum(_mm_unpacklo_epi8(r0, r1), _mm_unpacklo_epi8(r2, r3));
+      __m256i high = sum(_mm_unpackhi_epi8(r0, r1), _mm_unpackhi_epi8(r2, r3));
+      if (!a.begins) {
+        low = _mm256_add_epi32(low, load(a.sums + x));
+        high = _mm256_add_epi32(high, load(a.sums + x + 8));
+      }
+      if (a.finished == nullptr) {
+        store(a.sums + x, low);
+        store(a.sums + x + 8, high);
+      } else {
+        const __m256i crossed = _mm256_packs_epi32(_mm256_srai_epi32(_mm256_add_epi32(low, half), 7),
+                                                   _mm256_srai_epi32(_mm256_add_epi32(high, half), 7));
+        store(a.finished + x, _mm256_permute4x64_epi64(crossed, 0xd8));
+      }
+    }
+  }
+
+ private:
+  /// Weights and rows of one kind of plane; `Count` taps, or t.count if 0.
+  template <std::size_t Count>
+  struct taps_in_registers {
+    const std::int16_t* rows[Count == 0 ? max_row_taps : Count];
+    __m256i weights[Count == 0 ? max_row_taps : Count];
+    std::size_t count;
+
+    template <class Weight>
+    taps_in_registers(const row_taps& t, const Weight& weight) noexcept : count(Count == 0 ? t.count : Count) {
+      for (std::size_t k = 0; k < size(); ++k) {
+        rows[k] = t.rows[k];
+        weights[k] = _mm256_set1_epi16(weight(t.weights[k]));
+      }
+    }
+    std::size_t size() const noexcept { return Count == 0 ? count : Count; }
+
+    __m256i sum(std::size_t x) const noexcept {
+      __m256i made = _mm256_mulhrs_epi16(load(rows[0] + x), weights[0]);
+      for (std::size_t k = 1; k < size(); ++k)
+        made = _mm256_add_epi16(made, _mm256_mulhrs_epi16(load(rows[k] + x), weights[k]));
+      return made;
+    }
+  };
+
+  static __m256i load(const void* from) noexcept { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+  static void store(void* to, __m256i v) noexcept { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
+  static __m128i bytes(const std::uint8_t* from) noexcept {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  }
+
+  /// Calls made(x, rgb) for every 32 columns, which gives the bytes of their three colours, and writes these.
+  template <class Make>
+  [[gnu::always_inline]] static inline void for_each_vector(const row_output& to, const Make& make) noexcept {
+    if (to.planar) {
+      std::uint8_t* const bytes = to.bytes;
+      const std::size_t columns = to.columns, plane_bytes = to.plane_bytes;
+      __m256i rgb[3];
+      for (std::size_t x = 0; x < columns; x += columns_at_once) {
+        make(x, rgb);
+        for (std::size_t c = 0; c < 3; ++c) store(bytes + c * plane_bytes + x, rgb[c]);
+      }
+      return;
+    }
+    if (!to.streams) interleave<false, false>(to, make);
+    else if (to.three_way_logic) interleave<true, true>(to, make);
+    else interleave<true, false>(to, make);
+  }
+
+  template <bool Streams, bool ThreeWayLogic, class Make>
+  [[gnu::always_inline]] static inline void interleave(const row_output& to, const Make& make) noexcept {
+    std::uint8_t* const bytes = to.bytes;
+    const std::size_t columns = to.columns;
+    const basic_avx2_interleaver<ThreeWayLogic> interleaver;
+    __m256i rgb[3];
+    for (std::size_t x = 0; x < columns; x += columns_at_once) {
+      make(x, rgb);
+      interleaver.template put<Streams>(rgb[0], rgb[1], rgb[2], bytes + 3 * x);
+    }
+  }
+
+  template <std::size_t Count>
+  static void rgb(const row_taps& t, const row_output& to) noexcept {
+    const taps_in_registers<Count> taps(t, row_weights::rgb);
+    const __m256i rounds = _mm256_set1_epi16(256);
+    const std::size_t stride = t.plane_stride;
+    for_each_vector(to, [&](std::size_t x, __m256i (&made)[3]) {
+      for (std::size_t c = 0; c < 3; ++c)
+        made[c] = _mm256_packus_epi16(_mm256_mulhrs_epi16(taps.sum(x + c * stride), rounds),
+                                      _mm256_mulhrs_epi16(taps.sum(x + c * stride + 16), rounds));
+    });
+  }
+
+  template <std::size_t Luma>
+  static void ycc_of(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
+    switch (chroma.count) {
+      case 2: return ycc<Luma, 2>(luma, chroma, to);
+      case 3: return ycc<Luma, 3>(luma, chroma, to);
+      case 4: return ycc<Luma, 4>(luma, chroma, to);
+      default: return ycc<Luma, 0>(luma, chroma, to);
+    }
+  }
+
+  template <std::size_t Luma, std::size_t Chroma>
+  static void ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
+    const taps_in_registers<Luma> y_taps(luma, [](std::int16_t w) { return w; });
+    const taps_in_registers<Chroma> blue_taps(chroma, row_weights::blue), red_taps(chroma, row_weights::red);
+    const __m256i half = _mm256_set1_epi16(32);
+    const __m256i green_of_blue = _mm256_set1_epi16(row_weights::green_of_blue);
+    const __m256i green_of_red = _mm256_set1_epi16(row_weights::green_of_red);
+    const std::size_t stride = chroma.plane_stride;
+    for_each_vector(to, [&](std::size_t x, __m256i (&made)[3]) {
+      __m256i rgb[2][3];
+      for (std::size_t part = 0; part < 2; ++part) {
+        const std::size_t at = x + 16 * part;
+        const __m256i y = _mm256_add_epi16(y_taps.sum(at), half);
+        const __m256i blue = blue_taps.sum(at), red = red_taps.sum(at + stride);
+        const __m256i less_green = _mm256_add_epi16(_mm256_mulhrs_epi16(blue, green_of_blue),
+                                                    _mm256_mulhrs_epi16(red, green_of_red));
+        rgb[part][0] = _mm256_srai_epi16(_mm256_add_epi16(y, red), 6);
+        rgb[part][1] = _mm256_srai_epi16(_mm256_sub_epi16(y, less_green), 6);
+        rgb[part][2] = _mm256_srai_epi16(_mm256_add_epi16(y, blue), 6);
+      }
+      for (std::size_t c = 0; c < 3; ++c) made[c] = _mm256_packus_epi16(rgb[0][c], rgb[1][c]);
+    });
+  }
+};
+using avx2_rows = basic_avx2_rows<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif

@@ -1,0 +1,160 @@
+// The weights of an antialiased bilinear resize along one axis, in integers.
+//
+//   mr::detail::tap_table t;
+//   t.build(axis);                         // keeps its memory from picture to picture
+//   t.first(i), t.count(i), t.weights(i);  // output i (in source order) = sum weights[k] * source[first + k] >> 14
+//
+// With source length n, target m: the raw weight of source pixel i for output o is
+// max(0, 2 max(n, m) - |(2i + 1) m - (2o + 1) n|), the triangle filter of Pillow and torchvision ("antialias"), here
+// with a box that may begin anywhere. Weights of an output sum to 2^14 exactly: the running sum is rounded and its
+// differences are taken, which also keeps the error of long filters from adding up. Integers alone: the same table with
+// every compiler and flag.
+#pragma once
+
+#include <millrace/image/resize/plan_axis.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+namespace detail {
+
+/// The triangle of one output: source pixel i lies at (2 i + 1) * step, the first one, `start`, at `at`.
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_tap_triangle {
+  std::int64_t start, end, at, centre, reach, step;
+
+  /// Of the first output.
+  explicit basic_tap_triangle(const plan_axis& axis) noexcept
+      : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a source pixel
+    at = (2 * start + 1) * step;
+    centre = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target;
+    reach = 2 * (axis.length > step ? axis.length : step);
+  }
+
+  std::int64_t most_taps() const noexcept { return std::min(reach / step + 1, end - start); }   // before seek()
+  void seek() noexcept {
+    for (; start + 1 < end && at <= centre - reach; ++start) at += 2 * step;
+  }
+};
+using tap_triangle = basic_tap_triangle<>;
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_tap_table {
+ public:
+  static constexpr int weight_bits = 14;
+  /// An output with fewer weights has zeros behind them; if none has more, its weights are at weights(0) + 4 * output.
+  static constexpr std::size_t padded_count = 4;
+
+  void build(const plan_axis& axis) {
+    clear();
+    tap_triangle t(axis);
+    const auto most = static_cast<std::size_t>(t.most_taps());
+    if (running_.size() < most) running_.resize(most);
+    for (std::int64_t o = 0; o < axis.count; ++o, t.centre += 2 * axis.length) {
+      t.seek();
+      add_output(t);
+    }
+  }
+
+  void clear() noexcept {
+    outputs_ = used_ = max_count_ = 0;
+  }
+
+  /// One more output, of `count` weights, which the caller writes: 0 or more, 2^14 in all.
+  std::int16_t* append(std::size_t first, std::size_t count) {
+    const std::size_t places = std::max(count, padded_count);
+    if (weights_.size() < used_ + places || first_.size() == outputs_) grow(places);
+    first_[outputs_] = static_cast<std::uint32_t>(first);
+    count_[outputs_] = static_cast<std::uint32_t>(count);
+    weights_at_[outputs_++] = static_cast<std::uint32_t>(used_);
+    std::int16_t* const weights = weights_.data() + used_;
+    constexpr std::array<std::int16_t, padded_count> zeros{};
+    std::memcpy(weights, zeros.data(), sizeof zeros);
+    used_ += places;
+    if (count > max_count_) max_count_ = count;
+    return weights;
+  }
+
+  static constexpr std::size_t few_outputs = 8;
+
+  /// Of `few_outputs` more, with padded_count weights each, zeros behind the last: all of it is the caller's to write.
+  struct few_places {
+    std::uint32_t *first, *count, *weights_at;
+    std::int16_t* weights;
+    std::size_t used;   ///< weights_at of the first one
+  };
+
+  /// `outputs` of them are really there, of at most `most` weights.
+  few_places append_few(std::size_t outputs, std::size_t most) {
+    constexpr std::size_t places = few_outputs * padded_count;
+    while (weights_.size() < used_ + places || first_.size() < outputs_ + few_outputs) grow(places);
+    const few_places made{first_.data() + outputs_, count_.data() + outputs_, weights_at_.data() + outputs_,
+                          weights_.data() + used_, used_};
+    outputs_ += outputs;
+    used_ += outputs * padded_count;
+    max_count_ = std::max(max_count_, most);
+    return made;
+  }
+
+  std::size_t outputs() const noexcept { return outputs_; }
+  std::size_t first(std::size_t output) const noexcept { return first_[output]; }
+  std::size_t count(std::size_t output) const noexcept { return count_[output]; }
+  std::size_t end(std::size_t output) const noexcept { return first(output) + count(output); }
+  const std::int16_t* weights(std::size_t output) const noexcept { return weights_.data() + weights_at_[output]; }
+  std::size_t max_count() const noexcept { return max_count_; }
+
+  /// The source pixels that any output uses: [source_begin, source_end).
+  std::size_t source_begin() const noexcept { return first_.front(); }
+  std::size_t source_end() const noexcept { return end(outputs_ - 1); }
+
+ private:
+  [[gnu::noinline]] void grow(std::size_t count) {
+    for (auto* each : {&first_, &count_, &weights_at_}) each->resize(std::max<std::size_t>(2 * each->size(), 64));
+    weights_.resize(2 * (used_ + count));
+  }
+
+  void add_output(const tap_triangle& t) {
+    std::uint64_t* const running = running_.data();
+    std::size_t count = 0;
+    std::uint64_t sum = 0;
+    for (std::int64_t i = t.start, at = t.at; i < t.end && at < t.centre + t.reach; ++i, at += 2 * t.step) {
+      const std::int64_t distance = at < t.centre ? t.centre - at : at - t.centre;
+      if (distance < t.reach) sum += static_cast<std::uint64_t>(t.reach - distance);
+      running[count++] = sum;
+    }
+    // 31 bits of the running sum are plenty, and leave room for one reciprocal instead of a division per tap.
+    const int shift = std::bit_width(sum) > 31 ? static_cast<int>(std::bit_width(sum)) - 31 : 0;
+    const std::uint64_t whole = sum >> shift;
+    if (whole != divisor_) {
+      divisor_ = whole;
+      reciprocal_ = ((std::uint64_t{1} << (weight_bits + 32)) + whole / 2) / whole;
+    }
+    std::int16_t* const weights = append(static_cast<std::size_t>(t.start), count);
+    std::uint64_t before = 0;
+    for (std::size_t k = 0; k + 1 < count; ++k) {
+      const std::uint64_t upto = ((running[k] >> shift) * reciprocal_ + (std::uint64_t{1} << 31)) >> 32;
+      weights[k] = static_cast<std::int16_t>(upto - before);
+      before = upto;
+    }
+    weights[count - 1] = static_cast<std::int16_t>((std::uint64_t{1} << weight_bits) - before);
+  }
+
+  std::vector<std::uint32_t> first_, count_, weights_at_;   // of each output
+  std::vector<std::int16_t> weights_;
+  std::vector<std::uint64_t> running_;
+  std::size_t outputs_ = 0, used_ = 0;   // outputs, and of weights_
+  std::size_t max_count_ = 0;
+  std::uint64_t divisor_ = 0, reciprocal_ = 0;   // many outputs have the same sum
+};
+using tap_table = basic_tap_table<>;
+
+}  // namespace detail
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,74 @@
+// Files that an atomic_file left half written because its process was killed.
+//
+//   remove_abandoned_files("out/", files, [](std::string_view name) { return name.ends_with(".tar"); });
+//
+// A live writer holds a lock on its file; the system frees it when the process ends, however it ends. Whether that lock
+// reaches other machines depends on the file system, so the file's name says which running kernel it was written under
+// (kernel_id(): the same in all containers of a machine, another one after each start of it), and only those of this
+// kernel are looked at. Files of other machines, and from before a restart, stay.
+// Errors: none; what cannot be looked at stays. Threads: any.
+#pragma once
+
+#include <millrace/io/file/posix_files.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <dirent.h>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// Twelve hexadecimal digits of the running kernel's boot id; empty where the system has none.
+template <class Files = posix_files>
+std::string kernel_id(const Files& files = {}) {
+  std::string id;
+  const int file = files.open("/proc/sys/kernel/random/boot_id", O_RDONLY);
+  if (file == -1) return id;
+  char text[36];
+  const ssize_t size = files.read_at(file, text, sizeof text, 0);
+  files.close(file);
+  for (ssize_t i = 0; i < size && id.size() < 12; ++i)
+    if (text[i] != '-') id += text[i];
+  return id;
+}
+
+/// The final name of a temporary file of this kernel; empty for any other file.
+inline std::string_view final_name_of(std::string_view temporary, std::string_view kernel) noexcept {
+  constexpr std::string_view end = ".partial";
+  if (kernel.empty() || !temporary.starts_with('.') || !temporary.ends_with(end)) return {};
+  temporary.remove_prefix(1);
+  temporary.remove_suffix(end.size());
+  const std::size_t dot = temporary.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  const std::string_view writer = temporary.substr(dot + 1);   // kernel-process-n
+  const bool ours = writer.starts_with(kernel) && writer.substr(kernel.size()).starts_with('-');
+  return ours ? temporary.substr(0, dot) : std::string_view{};
+}
+
+/// Unless somebody holds it. Between opening and locking it may have become a whole shard: then the name is gone, or is
+/// another file's.
+template <class Files>
+void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
+  const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);
+  if (file == -1) return;
+  struct ::stat locked {}, now {};
+  if (files.try_lock(file) == 0 && files.stat_open(file, locked) == 0 && S_ISREG(locked.st_mode) &&
+      files.stat_path(path.c_str(), now) == 0 && now.st_ino == locked.st_ino && now.st_dev == locked.st_dev)
+    files.unlink(path.c_str());
+  files.close(file);
+}
+
+/// Of those in `folder` ("" or with a slash at its end) whose final name is `wanted`.
+template <class Files, class Wanted>
+void remove_abandoned_files(const std::string& folder, const Files& files, const Wanted& wanted) {
+  const auto close = [](DIR* opened) { ::closedir(opened); };
+  const std::unique_ptr<DIR, decltype(close)> opened(::opendir(folder.empty() ? "." : folder.c_str()), close);
+  const std::string kernel = kernel_id(files);
+  if (!opened || kernel.empty()) return;
+  while (const dirent* const item = ::readdir(opened.get()))
+    if (const std::string_view name = final_name_of(item->d_name, kernel); !name.empty() && wanted(name))
+      remove_if_abandoned(folder + item->d_name, files);
+}
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

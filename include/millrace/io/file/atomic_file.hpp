@@ -1,0 +1,138 @@
+// A new file that appears under its name when it is complete, or not at all.
+//
+//   detail::atomic_file<> file("out/train-000.tar");
+//   file.append(data);
+//   file.commit();        // written, on the disk, and renamed; without it the destructor removes what there is
+//
+// It is written as ".<name>.<kernel>-<process>-<n>.partial" beside its final place, which readers of folders pass over,
+// and locked meanwhile: so others can tell whether its writer lives (abandoned_files.hpp).
+// Errors: io_error with path and the system's reason; the temporary file is gone then. Threads: one.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/base/text_bytes.hpp>
+#include <millrace/io/file/abandoned_files.hpp>
+#include <millrace/io/file/posix_files.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+template <class Files = posix_files>
+class atomic_file {
+ public:
+  /// `stage`: who writes it, for errors.
+  explicit atomic_file(std::string path, Files files = {}, const char* stage = "write_shards")
+      : path_(std::move(path)), stage_(stage), files_(std::move(files)) {
+    const std::size_t slash = path_.rfind('/');
+    folder_ = slash == std::string::npos ? "" : path_.substr(0, slash + 1);
+    const std::string kernel = kernel_id();
+    const std::string writer = (kernel.empty() ? "" : kernel + "-") + std::to_string(::getpid()) + "-";
+    const std::string start = folder_ + "." + path_.substr(folder_.size()) + "." + writer;
+    for (int attempt = 0; file_ == -1; ++attempt) {
+      const std::string name = start + std::to_string(attempt) + ".partial";
+      file_ = files_.open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+      if (file_ == -1 && errno != EEXIST && errno != EINTR) fail("cannot create", errno);
+      if (file_ != -1 && !is_mine()) files_.close(std::exchange(file_, -1));
+      if (file_ != -1) temporary_ = name;
+    }
+    buffer_.reserve(buffer_bytes);
+  }
+  atomic_file(const atomic_file&) = delete;
+  atomic_file& operator=(const atomic_file&) = delete;
+  ~atomic_file() { abandon(); }
+
+  void append(std::span<const std::byte> data) {
+    if (buffer_.size() + data.size() > buffer_bytes) flush();
+    if (data.size() >= buffer_bytes) write(data);
+    else buffer_.insert(buffer_.end(), data.begin(), data.end());
+    size_bytes_ += data.size();
+  }
+  void append(std::string_view text) { append(detail::bytes_of(text)); }
+
+  void commit() {
+    flush();
+    if (files_.sync(file_) != 0) fail("cannot bring to the disk", errno);
+    publish();
+    sync_folder();
+  }
+
+  /// commit() for what can be made again: a failing machine may lose it, or leave a part of it under its name.
+  void publish() {
+    flush();
+    // The duplicate keeps the lock until the file has its final name.
+    lock_ = files_.duplicate(file_);
+    if (files_.close(std::exchange(file_, -1)) != 0) fail("cannot close", errno);
+    if (files_.rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot give its final name to", errno);
+    temporary_.clear();
+    abandon();
+  }
+
+  std::uint64_t size_bytes() const noexcept { return size_bytes_; }
+
+ private:
+  static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+
+  /// Locks it. False where somebody took it for abandoned before that: it is gone, or going. A file system without
+  /// locks has none to be taken either.
+  bool is_mine() const {
+    struct ::stat status {};
+    if (files_.try_lock(file_) != 0) return errno != EWOULDBLOCK;
+    return files_.stat_open(file_, status) != 0 || status.st_nlink > 0;
+  }
+
+  void flush() {
+    write(buffer_);
+    buffer_.clear();
+  }
+
+  void write(std::span<const std::byte> data) {
+    constexpr std::size_t most_bytes_per_call = std::size_t{1} << 30;
+    while (!data.empty()) {
+      const ssize_t written = files_.write(file_, data.data(), std::min(data.size(), most_bytes_per_call));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail("cannot write", written < 0 ? errno : ENOSPC);
+      data = data.subspan(static_cast<std::size_t>(written));
+    }
+  }
+
+  /// The name is as durable as the bytes only when its folder is on the disk too. Not every file system can do it.
+  void sync_folder() {
+    const int folder = files_.open(folder_.empty() ? "." : folder_.c_str(), O_RDONLY);
+    if (folder == -1) return;
+    const bool failed = files_.sync(folder) != 0 && errno == EIO;
+    files_.close(folder);
+    if (failed) fail("cannot bring to the disk the name of", EIO);
+  }
+
+  void abandon() noexcept {
+    if (!temporary_.empty()) files_.unlink(temporary_.c_str());
+    temporary_.clear();
+    if (file_ != -1) files_.close(std::exchange(file_, -1));
+    if (lock_ != -1) files_.close(std::exchange(lock_, -1));
+  }
+
+  [[noreturn]] void fail(std::string_view what, int reason) {
+    abandon();
+    throw io_error(std::string(what) + " the file: " + reason_of(reason),
+                   reason == ENOSPC || reason == EDQUOT ? "Free some space, or write somewhere else"
+                                                        : "Check that the folder exists and may be written to",
+                   {.stage = stage_, .shard = path_});
+  }
+
+  std::string path_, folder_, temporary_;
+  const char* stage_;
+  Files files_;
+  int file_ = -1, lock_ = -1;
+  std::vector<std::byte> buffer_;
+  std::uint64_t size_bytes_ = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,134 @@
+// Where the bytes of a shard come from: a file, or whatever the user has.
+//
+//   class my_source : public mr::byte_source { ... };                  // two functions
+//   auto source = std::make_unique<mr::file_source>("train-000.tar");  // io_error if it cannot be opened
+//   std::size_t got = source->read_at(offset_bytes, room);             // 0 only at the end
+//
+// Errors: io_error naming shard, offset and the system's reason. Interrupted calls are repeated; EAGAIN is tried again
+// with growing pauses, about 0.25 s in all; after ESTALE (the server of a network file system forgot the file) the file
+// is opened again, once per call, and must still have the size and time that it had. EIO is not retried: what a failing
+// disk returns the second time is not to be trusted. Threads: one thread at a time per source.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/io/file/posix_files.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Bytes that can be read from any offset.
+class byte_source {
+ public:
+  byte_source() = default;
+  byte_source(const byte_source&) = delete;
+  byte_source& operator=(const byte_source&) = delete;
+  virtual ~byte_source() = default;
+
+  /// Reads into the front of `room` and returns how many bytes; may be fewer than asked, 0 only at the end.
+  virtual std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) = 0;
+
+  /// The name for messages; lives as long as the source.
+  virtual std::string_view name() const noexcept = 0;
+};
+
+/// Fills `room`; fewer bytes than that only at the end of the source.
+inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> room) {
+  std::size_t filled = 0;
+  while (filled < room.size()) {
+    const std::size_t got = source.read_at(offset_bytes + filled, room.subspan(filled));
+    if (got == 0) break;
+    filled += got;
+  }
+  return filled;
+}
+
+/// A file. `Files` is replaced in tests only.
+template <class Files = detail::posix_files>
+class basic_file_source final : public byte_source {
+ public:
+  explicit basic_file_source(std::string path, Files files = {}) : path_(std::move(path)), files_(std::move(files)) {
+    open();
+    remember_status(opened_);
+  }
+  ~basic_file_source() override {
+    if (file_ != -1) files_.close(file_);
+  }
+
+  std::string_view name() const noexcept override { return path_; }
+
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
+    const std::size_t wanted = std::min(room.size(), most_bytes_per_call);
+    std::int64_t pause_ns = 1'000'000;
+    bool reopened = false;
+    for (;;) {
+      const ssize_t got = files_.read_at(file_, room.data(), wanted, static_cast<off_t>(offset_bytes));
+      if (got >= 0) return static_cast<std::size_t>(got);
+      const int reason = errno;
+      if (reason == EINTR) continue;
+      if (reason == EAGAIN && pause_ns <= longest_pause_ns) {
+        files_.sleep_ns(pause_ns);
+        pause_ns *= 2;
+      } else if (reason == ESTALE && !reopened) {
+        reopened = true;
+        reopen(offset_bytes);
+      } else {
+        fail("cannot read", reason, offset_bytes);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_bytes_per_call = std::size_t{1} << 30;   // Linux moves 2 GiB at most, macOS less
+  static constexpr std::int64_t longest_pause_ns = 128'000'000;
+
+  void open() {
+    do file_ = files_.open(path_.c_str(), O_RDONLY);
+    while (file_ == -1 && errno == EINTR);
+    if (file_ == -1) fail("cannot open", errno, place::unknown);
+    files_.will_read_forward(file_);
+  }
+  void remember_status(struct ::stat& status) {
+    if (files_.stat_open(file_, status) == -1) {
+      const int reason = errno;
+      files_.close(std::exchange(file_, -1));
+      fail("cannot get the size of", reason, place::unknown);
+    }
+  }
+  void reopen(std::uint64_t offset_bytes) {
+    files_.close(std::exchange(file_, -1));
+    open();
+    struct ::stat now {};
+    remember_status(now);
+    if (now.st_size != opened_.st_size || now.st_mtime != opened_.st_mtime)
+      throw io_error("the file was replaced while it was being read: it had " + std::to_string(opened_.st_size) +
+                         " bytes and now has " + std::to_string(now.st_size),
+                     "Write new data under a new name, and start again", where(offset_bytes));
+  }
+
+  place where(std::uint64_t offset_bytes) const {
+    return {.stage = {}, .shard = path_, .key = {}, .offset_bytes = offset_bytes};
+  }
+  [[noreturn]] void fail(std::string_view what, int reason, std::uint64_t offset_bytes) const {
+    throw io_error(std::string(what) + " the file: " + detail::reason_of(reason),
+                   reason == EMFILE || reason == ENFILE
+                       ? "Raise the limit of open files (ulimit -n), or read fewer shards at once"
+                       : "Check the file, its permissions and its storage",
+                   where(offset_bytes));
+  }
+
+  std::string path_;
+  Files files_;
+  int file_ = -1;
+  struct ::stat opened_ {};
+};
+
+using file_source = basic_file_source<>;
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,239 @@
+// An index on disk, beside its shard or in a folder for all of them.
+//
+//   const std::string path = mr::index_path("train-000.tar");           // "train-000.tar.millrace-index"
+//   auto file = mr::load_index(path, mr::identify_shard("train-000.tar"));
+//   if (file.state != mr::index_file_state::good) ...                   // scan the shard; file.reason says why
+//   mr::keep_index(path, index);                                        // and again when checksums were learned
+//
+// An index is used for a shard with the size and the time (in ns) that it was made for, and for no other. Of one that
+// differs in its time alone no more is used than the checksums, for the index that is made in its place. One that is
+// damaged is never used: every cut and every flipped bit is seen. It may be removed at any time.
+// keep_index() may be called by many processes at once: whoever writes takes over the checksums that are in the file
+// first, under a lock on it, and the file is replaced at once. Where the file system has no locks, checksums that two
+// processes write at the same moment may be lost, and will be learned again.
+// Errors: io_error where the shard or the index cannot be read or written. Threads: none shared but the index itself.
+#pragma once
+
+#include <millrace/base/digest.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/text_bytes.hpp>
+#include <millrace/io/file/atomic_file.hpp>
+#include <millrace/io/file/posix_files.hpp>
+#include <millrace/io/index/index_format.hpp>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct index_file_options {
+  /// Where indexes are kept; empty: each beside its shard. Made if it is not there (its parent has to be).
+  std::string cache_folder{};
+};
+
+enum class index_file_state {
+  good,
+  missing,
+  stale,     ///< of another state of the shard, or of another version of the library
+  touched,   ///< of a shard of that size and of another time: the checksums of what still lies there hold
+  damaged
+};
+
+/// An index, or why there is none.
+struct loaded_index {
+  index_file_state state = index_file_state::missing;
+  std::string reason{};   ///< why it is not good
+  shard_index index{};    ///< also if it was touched
+};
+
+/// What a call of keep_index() did.
+struct kept_index {
+  bool written = false;
+  std::uint64_t learned_checksums = 0;       ///< from the file
+  std::uint64_t conflicting_checksums = 0;   ///< known to both, and not the same: that of the file, the older, is kept
+};
+
+/// In the cache folder, names carry a digest of the shard's whole path: shards of the same name do not meet.
+inline std::string index_path(const std::string& shard, const index_file_options& options = {}) {
+  constexpr std::string_view ending = ".millrace-index";
+  if (options.cache_folder.empty()) return shard + std::string(ending);
+  const std::unique_ptr<char, decltype(&std::free)> absolute(::realpath(shard.c_str(), nullptr), &std::free);
+  const std::string whole = absolute ? absolute.get() : shard;
+  std::uint64_t digest = digest_bytes(detail::bytes_of(whole));
+  std::string digits(16, '0');
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, digest >>= 4)
+    *digit = "0123456789abcdef"[digest & 15];
+  const std::string name = whole.substr(whole.rfind('/') + 1).substr(0, 150);
+  return options.cache_folder + (options.cache_folder.ends_with('/') ? "" : "/") + name + "-" + digits +
+         std::string(ending);
+}
+
+namespace detail {
+
+[[noreturn]] inline void fail_index(std::string_view what, int reason, const std::string& path) {
+  throw io_error(std::string(what) + ": " + reason_of(reason), "Check the file and its permissions, or name another "
+                 "folder for indexes", {.stage = "index", .shard = path});
+}
+
+/// A descriptor that is closed at the end.
+class open_index_file {
+ public:
+  open_index_file(const std::string& path, int flags) noexcept {
+    do file_ = posix_files::open(path.c_str(), flags | O_NONBLOCK, 0666);   // should it be a pipe
+    while (file_ == -1 && errno == EINTR);
+  }
+  open_index_file(const open_index_file&) = delete;
+  open_index_file& operator=(const open_index_file&) = delete;
+  ~open_index_file() {
+    if (file_ != -1) posix_files::close(file_);
+  }
+  int get() const noexcept { return file_; }
+
+  /// False at the end of the file before `room` is full, and on failure, which sets errno.
+  bool read(std::uint64_t offset_bytes, std::span<std::byte> room) const noexcept {
+    errno = 0;
+    while (!room.empty()) {
+      const ssize_t got = posix_files::read_at(file_, room.data(), std::min(room.size(), std::size_t{1} << 30),
+                                               static_cast<off_t>(offset_bytes));
+      if (got == -1 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      offset_bytes += static_cast<std::uint64_t>(got);
+      room = room.subspan(static_cast<std::size_t>(got));
+    }
+    return true;
+  }
+
+ private:
+  int file_ = -1;
+};
+
+/// Reads and checks the head. The reason is empty if it is good. One that was touched is sound.
+inline std::pair<index_file_state, std::string> read_index_head(const open_index_file& file, const std::string& path,
+                                                                const shard_identity& shard, index_head& head) {
+  using enum index_file_state;
+  struct ::stat status {};
+  if (posix_files::stat_open(file.get(), status) == -1) fail_index("cannot get the size of the index", errno, path);
+  if (!S_ISREG(status.st_mode)) return {damaged, "it is no regular file"};
+  const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+  if (file_bytes == 0) return {missing, "it is being made"};
+  if (file_bytes < sizeof head) return {damaged, "it is cut"};
+  if (!file.read(0, std::as_writable_bytes(std::span(&head, 1)))) {
+    if (errno != 0) fail_index("cannot read the index", errno, path);
+    return {damaged, "it is cut"};
+  }
+  if (head.mark != index_head::right_mark) return {damaged, "it does not begin as an index does"};
+  if (head.byte_order != index_head::right_order || head.version != index_head::right_version)
+    return {stale, "it is of another version or kind of machine"};
+  if (head.head_checksum != head.right_head_checksum()) return {damaged, "the checksum of its head is wrong"};
+  if (head.shard_bytes != shard.size_bytes) return {stale, "the shard has another size"};
+  if (std::string wrong = unsound(head, file_bytes); !wrong.empty()) return {damaged, std::move(wrong)};
+  if (head.identity() != shard) return {touched, "the shard has another time"};
+  return {good, {}};
+}
+
+inline loaded_index load_open_index(const open_index_file& file, const std::string& path, const shard_identity& shard) {
+  loaded_index result;
+  index_head head;
+  std::tie(result.state, result.reason) = read_index_head(file, path, shard, head);
+  if (result.state != index_file_state::good && result.state != index_file_state::touched) return result;
+  index_columns columns(head.counts);
+  const auto body = std::as_writable_bytes(
+      std::span(columns.words.get(), static_cast<std::size_t>(head.counts.all_bytes() / 4)));
+  if (!file.read(sizeof head, body) && errno != 0) fail_index("cannot read the index", errno, path);
+  std::string wrong = errno == 0 && crc32c(body) == head.body_checksum ? unsound(head, columns)
+                                                                       : "the checksum of its columns is wrong";
+  if (wrong.empty()) result.index = shard_index(head.facts(), std::move(columns));
+  else result = loaded_index{.state = index_file_state::damaged, .reason = std::move(wrong)};
+  return result;
+}
+
+}  // namespace detail
+
+/// The size and time of a shard as they are now.
+inline shard_identity identify_shard(const std::string& path) {
+  struct ::stat status {};
+  if (detail::posix_files::stat_path(path.c_str(), status) == -1)
+    throw io_error("cannot get the size of the file: " + detail::reason_of(errno),
+                   "Check the file, its permissions and its storage", {.stage = "index", .shard = path});
+  return {.size_bytes = static_cast<std::uint64_t>(status.st_size), .modified_ns = detail::modified_ns(status)};
+}
+
+inline loaded_index load_index(const std::string& path, const shard_identity& shard) {
+  const detail::open_index_file file(path, O_RDONLY);
+  if (file.get() != -1) return detail::load_open_index(file, path, shard);
+  if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
+  return {.state = index_file_state::missing, .reason = "there is none"};
+}
+
+/// The head alone: number of samples and fingerprint, at the cost of one small read. Its columns may be damaged.
+struct index_summary {
+  index_file_state state = index_file_state::missing;
+  std::uint32_t samples = 0, members = 0, known_checksums = 0;
+  std::uint64_t fingerprint = 0;
+  bool shard_is_whole = false;
+  bool without_end_marker = false;   ///< of a whole shard
+  shard_identity shard{};        ///< that the index was made for
+};
+inline index_summary summarise_index(const std::string& path, const shard_identity& shard) {
+  const detail::open_index_file file(path, O_RDONLY);
+  if (file.get() == -1) {
+    if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
+    return {};
+  }
+  detail::index_head head;
+  const auto state = detail::read_index_head(file, path, shard, head).first;
+  if (state != index_file_state::good) return {.state = state};
+  return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
+          .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
+          .shard_is_whole = head.facts().state == shard_index::shard_state::whole,
+          .without_end_marker = head.facts().counters.missing_end_markers > 0, .shard = head.identity()};
+}
+
+/// Writes the index if the file does not hold all of it yet; takes over the checksums that the file has.
+inline kept_index keep_index(const std::string& path, shard_index& index) {
+  kept_index result;
+  if (index.state() == shard_index::shard_state::compressed) return result;
+  for (;;) {
+    const detail::open_index_file file(path, O_RDWR | O_CREAT);
+    if (file.get() == -1) detail::fail_index("cannot write the index", errno, path);
+    while (detail::posix_files::lock(file.get()) == -1 && errno == EINTR) {}
+    struct ::stat locked {}, now {};
+    if (detail::posix_files::stat_open(file.get(), locked) == -1)
+      detail::fail_index("cannot get the size of the index", errno, path);
+    // Whoever held the lock before has put another file in its place, or somebody has removed it: lock that one.
+    if (detail::posix_files::stat_path(path.c_str(), now) == -1 || now.st_ino != locked.st_ino ||
+        now.st_dev != locked.st_dev)
+      continue;
+    const loaded_index before = detail::load_open_index(file, path, index.identity());
+    bool news = true;
+    if (before.state == index_file_state::good && before.index.fingerprint() == index.fingerprint() &&
+        before.index.members() == index.members()) {
+      news = false;
+      for (std::uint32_t m = 0; m < index.members(); ++m) {
+        const std::uint32_t old = before.index.checksum(m), own = index.checksum(m);
+        news |= old == 0 && own != 0;
+        result.learned_checksums += old != 0 && own == 0;
+        result.conflicting_checksums += old != 0 && own != 0 && old != own;
+        if (old != 0 && own != old) index.set_checksum(m, old);
+      }
+    }
+    if (!news) return result;
+    try {
+      detail::atomic_file<> replacement(path);
+      replacement.append(detail::index_bytes(index));
+      replacement.publish();
+    } catch (const io_error& trouble) {
+      throw io_error(trouble.message(), trouble.hint(), {.stage = "index", .shard = path});
+    }
+    result.written = true;
+    return result;
+  }
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,348 @@
+// A list of plain shards whose samples can be read in any order: names, indexes and open files.
+//
+//   mr::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
+//   data.counts();                                              // samples of each shard
+//   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i]; stops at the first bad one
+//   data.fingerprint();                                         // of names, sizes and members: for resume points
+//
+// Indexes are made and kept if they are not there (index_build.hpp). At the start only their heads are read, the rest
+// when a shard is first read; one that is damaged is made again then. Neighbours in a shard are read at once
+// (indexed_reader.hpp); checksums are learned at the first reading and checked at all later ones. At most 128 files
+// stay open. Of shards with small samples whole stretches are read once expect() has told how far a sample's turn is
+// from that of its neighbours, and there is memory to hold them until then (stretch_cache.hpp).
+// Indexes that cannot be kept (a full disk, a folder that is read-only) are told once, and do without.
+// Errors: a compressed shard is a setup_error, a damaged one the data_error of shard_reader, both at the start and
+// naming the shard; later as indexed_reader, and a data_error for a shard that was replaced meanwhile.
+// Threads: read() from any number at a time.
+#pragma once
+
+#include <millrace/base/text_bytes.hpp>
+#include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/index/index_build.hpp>
+#include <millrace/io/index/indexed_reader.hpp>
+#include <millrace/io/index/stretch_cache.hpp>
+#include <millrace/item/sample.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct shard_data_options {
+  indexed_reader_options reader{};
+  index_file_options files{};
+  int progress_file = -1;          ///< of index_build_options; indexes that cannot be kept are told there, too, once
+  bool strict = false;             ///< a shard without an end marker is an error
+};
+
+/// In which order samples will be asked for.
+struct expected_order {
+  std::uint64_t window = 0;           ///< how far a shuffle moves a sample, in samples of all lanes that are read here
+  std::uint64_t lanes = 1;            ///< places in the shards that are read at the same time
+  std::size_t most_held_bytes = 0;    ///< that may be held of samples whose turn has not come
+};
+
+class shard_data {
+ public:
+  using item = record;
+
+  explicit shard_data(std::vector<std::string> names, shard_data_options options = {})
+      : names_(std::move(names)),
+        options_(std::move(options)),
+        shards_(names_.size()),
+        idle_(names_.size()) {
+    fingerprint_ = names_.size();
+    auto found = build_indexes(
+        names_, {.files = options_.files, .heads_only = true, .progress_file = options_.progress_file});
+    if (const std::uint64_t lost = found.counts.not_kept; lost > 0)
+      tell_not_kept(std::to_string(lost) + " of " + std::to_string(names_.size()) +
+                        " indexes cannot be kept and will be made again at the next start",
+                    found.why_not_kept);
+    touched_ = std::move(found.touched);
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      shards_[i].head = found.heads[i];
+      shards_[i].index = std::move(found.indexes[i]);
+      shards_[i].known_checksums = shards_[i].head.known_checksums;
+      check(i);
+      counts_.push_back(shards_[i].head.samples);
+      bytes_ += shards_[i].head.shard.size_bytes;
+      const std::string_view name = std::string_view(names_[i]).substr(names_[i].rfind('/') + 1);
+      const std::uint64_t named = digest_bytes(detail::bytes_of(name), shards_[i].head.fingerprint);
+      fingerprint_ = combine_keys(fingerprint_, combine_keys(named, shards_[i].head.shard.size_bytes));
+    }
+  }
+
+  shard_data(const shard_data&) = delete;
+  shard_data& operator=(const shard_data&) = delete;
+  /// Keeps the checksums that were learned.
+  ~shard_data() {
+    for (std::size_t i = 0; i < names_.size(); ++i) try {
+        const auto& index = shards_[i].index;
+        if (index && index->known_checksums() > shards_[i].known_checksums)
+          keep_index(index_path(names_[i], options_.files), *index);
+      } catch (const error& e) {
+        tell_not_kept("checksums that were learned cannot be kept and will be learned again", e.what());
+      }
+  }
+
+  /// Adds what is worth knowing of the shards and is no error.
+  void report(tally& counts) const noexcept {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (shards_[i].head.without_end_marker) report_missing_end_marker(counts, names_[i]);
+  }
+
+  const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  const std::string& name(std::size_t part) const noexcept { return names_[part]; }
+  /// Shard, key and offset of a sample.
+  place place_of(const located_sample& s) const {
+    const indexed_sample found = index(static_cast<std::size_t>(s.part)).sample(static_cast<std::uint32_t>(s.index));
+    return {.shard = names_[s.part], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
+  }
+  /// Of all shards, headers and all.
+  std::uint64_t size_bytes() const noexcept { return bytes_; }
+  /// Folders, times and payloads do not count: notice() tells of times, reading of payloads.
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+
+  /// What to say in a line at start; nothing if all is well.
+  std::string notice() const {
+    if (touched_.empty()) return {};
+    return "the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
+           " shards were changed: got others, expected those of their indexes (" + printable(names_[touched_.front()]) +
+           (touched_.size() > 1 ? ", ..." : "") +
+           "). Check that no sample was changed; known checksums hold, so that reading such a sample is an error.";
+  }
+
+  /// Of samples, not of indexes.
+  read_meter& reads() const noexcept { return reads_; }
+
+  /// Before the first read(). Returns the bytes that will be held; 0 where each sample is read when its turn comes.
+  std::size_t expect(const expected_order& order) {
+    std::uint64_t samples = 0;
+    for (const std::uint64_t count : counts_) samples += count;
+    if (order.window <= 1 || samples == 0 || bytes_ / samples > largest_small_bytes) return 0;
+    // A stretch is here from when its first sample may come until its last one has, and lanes begin and end within one.
+    const std::uint64_t window = std::min(order.window, samples);
+    // Twice that: blocks are up to a quarter larger than what lies in them, and threads overtake each other.
+    const std::uint64_t held = 2 * (window * (bytes_ / samples) + 3 * order.lanes * stretch_bytes);
+    if (held > order.most_held_bytes) return 0;
+    stretches_.emplace(detail::stretch_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
+    return static_cast<std::size_t>(held);
+  }
+
+  /// Returns how many at the front of `wanted` are good; `failure` is what is wrong with the next one.
+  std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure) {
+    return read(wanted, {.records = records, .failure = failure, .reads = reads_});
+  }
+  /// Where samples go, and what is told of them.
+  struct room {
+    std::span<record> records;
+    std::exception_ptr& failure;
+    read_meter& reads;   ///< where these are watched
+  };
+  std::size_t read(std::span<const located_sample> wanted, const room& to) {
+    request asked{.records = to.records, .good = wanted.size(), .failure = to.failure, .reads = to.reads};
+    // Whoever starts waits for these: no time to read their neighbours too.
+    const bool begins = !begun_.exchange(true);
+    std::vector<wish> all(wanted.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = {wanted[i].part << 32 | wanted[i].index, i};
+    std::sort(all.begin(), all.end(), [](const wish& a, const wish& b) { return a.sample < b.sample; });
+    // Threads that read one after the other begin at different shards, so as not to wait for the same stretch.
+    const auto middle = std::find_if(all.begin(), all.end(), [&](const wish& w) {
+      return w.part() == wanted.front().part;
+    });
+    std::rotate(all.begin(), middle, all.end());
+    for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
+      while (end < all.size() && all[end].part() == all[first].part()) ++end;
+      const auto of_shard = std::span<const wish>(all).subspan(first, end - first);
+      if (!begins && stretch_samples(all[first].part()) > 1) read_by_stretches(asked, of_shard);
+      else read_now(asked, of_shard);
+    }
+    return asked.good;
+  }
+
+ private:
+  static constexpr std::size_t most_open = 128;
+
+  /// Once, in one line: a run needs no index to be kept.
+  void tell_not_kept(const std::string& what, std::string_view why) {
+    if (options_.progress_file < 0 || std::exchange(told_not_kept_, true)) return;
+    const std::string_view who = "millrace: ";
+    if (why.starts_with(who)) why.remove_prefix(who.size());
+    const std::string line = std::string(who) + what + ": " + std::string(why) + "\n";
+    // What cannot be told either is no reason to stop.
+    [[maybe_unused]] const auto written = detail::posix_files::write(options_.progress_file, line.data(), line.size());
+  }
+
+  struct open_shard {
+    open_shard(const shard_data& of, std::size_t part, block_pool& pool, read_meter& reads)
+        : file(of.names_[part], reads), reader(file, of.index(part), pool, of.options_.reader) {}
+    metered_file file;
+    indexed_reader reader;
+  };
+
+  static constexpr std::size_t stretch_bytes = std::size_t{256} << 10;
+  static constexpr std::size_t largest_small_bytes = std::size_t{16} << 10;   // of a sample, headers and all
+
+  struct wish {
+    std::uint64_t sample = 0;   // part, then number in 32 bits
+    std::size_t position = 0;   // in the caller's list
+
+    std::size_t part() const noexcept { return static_cast<std::size_t>(sample >> 32); }
+    std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(sample); }
+  };
+  struct request {
+    std::span<record> records;
+    std::size_t good;
+    std::exception_ptr& failure;
+    read_meter& reads;
+  };
+
+  /// 0: samples of that shard are not read by stretches.
+  std::uint32_t stretch_samples(std::size_t part) const noexcept {
+    const std::uint64_t sample_bytes = shards_[part].head.shard.size_bytes / std::max<std::uint64_t>(1, counts_[part]);
+    if (!stretches_ || sample_bytes > largest_small_bytes) return 0;
+    return static_cast<std::uint32_t>(stretch_bytes / std::max<std::uint64_t>(1, sample_bytes));
+  }
+
+  void read_by_stretches(request& asked, std::span<const wish> wishes) {
+    const std::size_t part = wishes.front().part();
+    const std::uint32_t length = stretch_samples(part);
+    std::vector<std::uint32_t> offsets;
+    std::vector<record*> places;
+    std::vector<wish> missing;
+    for (std::size_t first = 0, end = 0; first < wishes.size(); first = end) {
+      const std::uint32_t stretch = wishes[first].number() / length;
+      offsets.clear();
+      places.clear();
+      for (end = first; end < wishes.size() && wishes[end].number() / length == stretch; ++end) {
+        offsets.push_back(wishes[end].number() % length);
+        places.push_back(&asked.records[wishes[end].position]);
+      }
+      stretches_->take({.part = part, .number = stretch}, offsets, places,
+                       [&](std::vector<record>& records) { read_stretch(asked, {part, stretch}, records); });
+      for (; first < end; ++first)
+        if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
+    }
+    if (!missing.empty()) read_now(asked, missing);   // and what is wrong with each of them comes to light
+  }
+
+  /// Those that cannot be read are left empty.
+  void read_stretch(const request& asked, const detail::stretch_name& stretch, std::vector<record>& records) {
+    const auto part = static_cast<std::size_t>(stretch.part);
+    const std::uint64_t first = std::uint64_t{stretch.number} * stretch_samples(part);
+    const std::uint64_t count = std::min<std::uint64_t>(stretch_samples(part), counts_[part] - first);
+    std::vector<std::uint32_t> numbers(static_cast<std::size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
+    records.resize(numbers.size());
+    try {
+      auto shard = take(part, asked.reads);
+      static_cast<void>(shard->reader.read(numbers, records));
+      give_back(part, std::move(shard));
+    } catch (const error&) {
+      // Of the shard itself, which whoever asks for one of these samples will meet again.
+    }
+  }
+
+  void read_now(request& asked, std::span<const wish> wishes) {
+    const std::size_t part = wishes.front().part();
+    std::vector<std::uint32_t> numbers(wishes.size());
+    std::vector<record> found(wishes.size());
+    // In the order of the caller's list, so that the first failure is the one to tell of.
+    std::vector<wish> in_order(wishes.begin(), wishes.end());
+    std::sort(in_order.begin(), in_order.end(), [](const wish& a, const wish& b) { return a.position < b.position; });
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = in_order[i].number();
+    std::size_t read = 0;
+    std::exception_ptr wrong;
+    try {
+      auto shard = take(part, asked.reads);
+      read = shard->reader.read(numbers, found);
+      if (read < numbers.size()) wrong = shard->reader.failure();
+      give_back(part, std::move(shard));
+    } catch (...) {
+      wrong = std::current_exception();
+    }
+    for (std::size_t i = 0; i < read; ++i) asked.records[in_order[i].position] = std::move(found[i]);
+    if (read < numbers.size() && in_order[read].position < asked.good) {
+      asked.good = in_order[read].position;
+      asked.failure = wrong;
+    }
+  }
+
+  struct shard {
+    index_summary head{};
+    std::shared_ptr<shard_index> index{};
+    std::uint64_t known_checksums = 0;   // in the file
+    std::once_flag loaded{};
+  };
+
+  /// Of shards that are not whole the index is there from the start.
+  void check(std::size_t part) {
+    if (options_.strict && shards_[part].head.without_end_marker) {
+      file_source file(names_[part]);
+      indexed_reader(file, index(part), pool_, options_.reader).throw_missing_end_marker();
+    }
+    if (!shards_[part].index) return;
+    const auto state = shards_[part].index->state();
+    if (state == shard_index::shard_state::compressed)
+      throw setup_error("the shard " + printable(names_[part]) + " is compressed: it cannot be read sample by sample",
+                        "Unpack it to plain tar, or use shards()");
+    if (state != shard_index::shard_state::damaged) return;
+    file_source file(names_[part]);
+    indexed_reader(file, *shards_[part].index, pool_, options_.reader).throw_damage();
+  }
+
+  shard_index& index(std::size_t part) const {
+    shard& s = shards_[part];
+    std::call_once(s.loaded, [&] {
+      if (s.index) return;
+      auto found = index_of(names_[part], s.head, {.files = options_.files});
+      s.known_checksums = found->known_checksums();
+      s.index = std::move(found);
+    });
+    return *s.index;
+  }
+
+  std::unique_ptr<open_shard> take(std::size_t part, read_meter& reads) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (idle_[part]) {
+        --open_;
+        idle_[part]->file.watch_in(reads);
+        return std::move(idle_[part]);
+      }
+    }
+    return std::make_unique<open_shard>(*this, part, pool_, reads);
+  }
+
+  /// One stays open for each shard, as long as there are not too many.
+  void give_back(std::size_t part, std::unique_ptr<open_shard> shard) {
+    const std::lock_guard lock(mutex_);
+    if (idle_[part]) return;
+    if (open_ >= most_open) {
+      while (!idle_[oldest_ % idle_.size()]) ++oldest_;
+      idle_[oldest_ % idle_.size()].reset();
+      --open_;
+    }
+    idle_[part] = std::move(shard);
+    ++open_;
+  }
+
+  const std::vector<std::string> names_;
+  const shard_data_options options_;
+  block_pool pool_;
+  mutable read_meter reads_;
+  mutable std::vector<shard> shards_;   // an index is loaded when it is first asked for
+  std::vector<std::uint64_t> counts_;   // samples of each shard
+  std::uint64_t bytes_ = 0, fingerprint_ = 0;
+  std::vector<std::size_t> touched_;    // shards of another time than their index
+  std::optional<detail::stretch_cache> stretches_;
+  std::atomic<bool> begun_{false};
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<open_shard>> idle_;
+  std::size_t open_ = 0, oldest_ = 0;
+  bool told_not_kept_ = false;   // of who makes and destroys it
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,222 @@
+// Where everything lies in one plain shard: the samples, their keys and fields, and the checksums that are known.
+//
+//   mr::shard_index index = mr::scan_shard(source, pool);      // tar_index_scan.hpp; files: index_file.hpp
+//   auto sample = index.sample(4711);                           // .key, .offset_bytes, .first_member, .end_member
+//   auto member = index.member(sample.first_member);            // .field, .offset_bytes, .size_bytes
+//   index.checksum(sample.first_member);                        // CRC-32C of the payload; 0: not known yet
+//
+// Holds what shard_reader delivers, in its order, whatever fields are wanted. A shard that is damaged has the samples
+// before the damage; a compressed one has none, and says so.
+// Memory: 12 bytes and the key for each sample, 16 bytes for each member, in one block. A checksum that is 0 counts as
+// not known: it is that of an empty payload, and of one other in four thousand million.
+// Limits: 2 TiB of shard, 2^32 - 2 samples and members. A payload that does not lie in one piece of less than 4 GiB
+// (sparse members) is not described: its sample has to be read by shard_reader, from the sample's offset.
+// Threads: may be read by many; checksums may be learned at the same time. Errors: none.
+#pragma once
+
+#include <millrace/base/digest.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// What has to be the same for an index to be that of a file.
+struct shard_identity {
+  std::uint64_t size_bytes = 0;
+  std::int64_t modified_ns = 0;   ///< since 1970
+
+  bool operator==(const shard_identity&) const = default;
+};
+
+/// One sample, and where its members stand.
+struct indexed_sample {
+  std::string_view key{};
+  std::uint64_t offset_bytes = 0;       ///< of the first header block
+  std::uint32_t first_member = 0, end_member = 0;
+};
+
+/// One file of a sample.
+struct indexed_member {
+  std::string_view field{};             ///< lowered
+  std::uint64_t offset_bytes = 0;       ///< of the payload
+  std::uint64_t size_bytes = 0;
+  bool in_one_piece = true;             ///< else offset and size say nothing
+};
+
+namespace detail {
+
+/// How many there are of everything, in the order in which the columns lie.
+struct index_counts {
+  std::uint32_t samples = 0, members = 0, fields = 0;
+  std::uint32_t key_bytes = 0, field_bytes = 0, damage_bytes = 0;
+
+  std::uint64_t text_at() const noexcept {   // in bytes
+    return 4 * (3 * std::uint64_t{samples} + 4 * std::uint64_t{members} + fields);
+  }
+  std::uint64_t all_bytes() const noexcept {
+    return (text_at() + key_bytes + field_bytes + damage_bytes + 3) / 4 * 4;
+  }
+};
+
+/// All the columns, one behind the other, as they are written to files too.
+struct index_columns {
+  index_counts counts{};
+  std::unique_ptr<std::uint32_t[]> words{};
+
+  index_columns() = default;
+  explicit index_columns(const index_counts& c)
+      : counts(c), words(std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(c.all_bytes() / 4))) {
+    if (c.all_bytes() > 0) words[static_cast<std::size_t>(c.all_bytes() / 4) - 1] = 0;   // what fills the last word
+  }
+
+  std::span<std::uint32_t> column(std::size_t number) const noexcept {
+    const std::size_t samples = counts.samples, members = counts.members;
+    if (number < 3) return {words.get() + number * samples, samples};
+    if (number < 7) return {words.get() + 3 * samples + (number - 3) * members, members};
+    return {words.get() + 3 * samples + 4 * members, counts.fields};
+  }
+  std::span<std::uint32_t> sample_blocks() const noexcept { return column(0); }   // of 512 bytes
+  std::span<std::uint32_t> key_ends() const noexcept { return column(1); }
+  std::span<std::uint32_t> member_ends() const noexcept { return column(2); }
+  std::span<std::uint32_t> payload_blocks() const noexcept { return column(3); }
+  std::span<std::uint32_t> payload_sizes() const noexcept { return column(4); }
+  std::span<std::uint32_t> member_fields() const noexcept { return column(5); }
+  std::span<std::uint32_t> checksums() const noexcept { return column(6); }
+  std::span<std::uint32_t> field_ends() const noexcept { return column(7); }
+
+  char* text() const noexcept { return reinterpret_cast<char*>(words.get()) + counts.text_at(); }
+  std::string_view keys() const noexcept { return {text(), counts.key_bytes}; }
+  std::string_view field_names() const noexcept { return {text() + counts.key_bytes, counts.field_bytes}; }
+  std::string_view damage() const noexcept {
+    return {text() + counts.key_bytes + counts.field_bytes, counts.damage_bytes};
+  }
+  std::span<const std::byte> bytes() const noexcept {
+    return std::as_bytes(std::span(words.get(), static_cast<std::size_t>(counts.all_bytes() / 4)));
+  }
+
+  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // a payload block
+};
+
+}  // namespace detail
+
+class shard_index {
+ public:
+  enum class shard_state : std::uint32_t {
+    whole,        ///< every sample of the shard is here
+    damaged,      ///< the samples before the damage are here
+    compressed    ///< no sample can be found without reading all before it: there is no index
+  };
+
+  /// What is known of the shard beside its samples.
+  struct shard_facts {
+    shard_state state = shard_state::whole;
+    shard_identity identity{};
+    std::uint64_t fingerprint = 0;            ///< of all that is in the columns but checksums
+    std::uint64_t damage_offset_bytes = 0;
+    std::uint64_t resume_offset_bytes = 0;    ///< behind the last sample: where to read on to meet the damage
+    shard_counters counters{};                ///< of samples, and of what is no part of one
+  };
+
+  shard_index() = default;
+  shard_index(shard_facts facts, detail::index_columns columns) noexcept
+      : facts_(facts), columns_(std::move(columns)) {}
+
+  const shard_facts& facts() const noexcept { return facts_; }
+  shard_state state() const noexcept { return facts_.state; }
+  const shard_identity& identity() const noexcept { return facts_.identity; }
+  void identify(const shard_identity& identity) noexcept { facts_.identity = identity; }
+  /// Equal for shards with the same members at the same places, whatever their names, times and payloads.
+  std::uint64_t fingerprint() const noexcept { return facts_.fingerprint; }
+  /// What the damage is; empty if there is none.
+  std::string_view damage() const noexcept { return columns_.damage(); }
+
+  std::uint32_t samples() const noexcept { return columns_.counts.samples; }
+  std::uint32_t members() const noexcept { return columns_.counts.members; }
+  std::uint32_t fields() const noexcept { return columns_.counts.fields; }
+
+  indexed_sample sample(std::uint32_t number) const noexcept {
+    const auto keys = columns_.key_ends(), members = columns_.member_ends();
+    const std::uint32_t key_at = number == 0 ? 0 : keys[number - 1];
+    return {.key = columns_.keys().substr(key_at, keys[number] - key_at),
+            .offset_bytes = block_bytes * columns_.sample_blocks()[number],
+            .first_member = number == 0 ? 0 : members[number - 1],
+            .end_member = members[number]};
+  }
+
+  indexed_member member(std::uint32_t number) const noexcept {
+    const std::uint32_t block = columns_.payload_blocks()[number];
+    return {.field = field_name(columns_.member_fields()[number]),
+            .offset_bytes = block_bytes * block,
+            .size_bytes = columns_.payload_sizes()[number],
+            .in_one_piece = block != detail::index_columns::in_pieces};
+  }
+  std::uint32_t field_of(std::uint32_t member) const noexcept { return columns_.member_fields()[member]; }
+  std::string_view field_name(std::uint32_t field) const noexcept {
+    const auto ends = columns_.field_ends();
+    const std::uint32_t at = field == 0 ? 0 : ends[field - 1];
+    return columns_.field_names().substr(at, ends[field] - at);
+  }
+
+  /// CRC-32C of a member's payload; 0 if it is not known.
+  std::uint32_t checksum(std::uint32_t member) const noexcept {
+    return std::atomic_ref(columns_.checksums()[member]).load(std::memory_order_relaxed);
+  }
+  /// Sets a checksum that is not known yet. Returns the one that holds from now on.
+  std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
+    std::uint32_t known = 0;
+    std::atomic_ref(columns_.checksums()[member]).compare_exchange_strong(known, checksum, std::memory_order_relaxed);
+    return known == 0 ? checksum : known;
+  }
+  /// Sets a checksum whether one is known or not.
+  void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
+    std::atomic_ref(columns_.checksums()[member]).store(checksum, std::memory_order_relaxed);
+  }
+  /// Takes over the checksums that were known of the shard at another time, of members that lie where they did: of the
+  /// same key and field, at the same offset, of the same size. Before anyone reads by this index.
+  void take_checksums_of(const shard_index& before) noexcept {
+    const bool same = fingerprint() == before.fingerprint();
+    for (std::uint32_t s = 0, b = 0; s < samples(); ++s) {
+      const indexed_sample now = sample(s);
+      while (b < before.samples() && before.sample(b).offset_bytes < now.offset_bytes) ++b;
+      if (b == before.samples()) return;
+      const indexed_sample then = before.sample(b);
+      if (then.offset_bytes != now.offset_bytes || then.key != now.key) continue;
+      for (std::uint32_t m = now.first_member; m < now.end_member; ++m)
+        for (std::uint32_t old = then.first_member; old < then.end_member; ++old)
+          if (lies_where(member(m), before.member(old), same)) set_checksum(m, before.checksum(old));
+    }
+  }
+  std::uint64_t known_checksums() const noexcept {
+    std::uint64_t known = 0;
+    for (std::uint32_t m = 0; m < members(); ++m) known += checksum(m) != 0;
+    return known;
+  }
+
+  const detail::index_columns& columns() const noexcept { return columns_; }
+
+ private:
+  static constexpr std::uint64_t block_bytes = detail::tar_block_bytes;
+
+  /// Where members in pieces lie only the fingerprint knows.
+  static bool lies_where(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept {
+    if (now.field != then.field || now.in_one_piece != then.in_one_piece) return false;
+    return now.in_one_piece ? now.offset_bytes == then.offset_bytes && now.size_bytes == then.size_bytes
+                            : same_fingerprint;
+  }
+
+  shard_facts facts_{};
+  detail::index_columns columns_{};
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,84 @@
+// A look at small places of a shard, one behind the other, that reads as little as is worth it.
+//
+//   detail::header_window window(source, pool);
+//   auto header = window.at(offset_bytes, 512);     // shorter only at the end of the shard; valid until the next call
+//   window.payload_follows(size_bytes);             // how far it is to the next place
+//
+// Either 256 KiB at once, which pays where headers lie close together, or 2 KiB for each place. Which of the two is
+// cheaper depends on the storage and on the sizes of the payloads, so both are timed while they are used.
+// Errors: those of the source. Threads: one. `Clock` is replaced in tests only.
+#pragma once
+
+#include <millrace/base/clock.hpp>
+#include <millrace/io/file/byte_source.hpp>
+#include <millrace/item/bytes.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+struct monotonic_clock {
+  std::int64_t operator()() const noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
+};
+
+template <class Clock = monotonic_clock>
+class basic_header_window {
+ public:
+  static constexpr std::size_t large_bytes = std::size_t{256} << 10;
+  static constexpr std::size_t small_bytes = std::size_t{2} << 10;
+
+  basic_header_window(byte_source& source, block_pool& pool, Clock clock = {})
+      : source_(&source), block_(pool.take(large_bytes)), clock_(clock) {}
+
+  /// `count_bytes` is at most large_bytes.
+  std::span<const std::byte> at(std::uint64_t offset_bytes, std::size_t count_bytes) {
+    if (offset_bytes < begin_ || offset_bytes + count_bytes > begin_ + filled_) fill(offset_bytes, count_bytes);
+    const std::size_t from = static_cast<std::size_t>(offset_bytes - begin_);
+    return std::span<const std::byte>(block_.get()->data(), filled_)
+        .subspan(from, std::min(count_bytes, filled_ - from));
+  }
+
+  void payload_follows(std::uint64_t size_bytes) noexcept {
+    const auto distance = static_cast<double>(size_bytes + 1024);
+    distance_bytes_ += (std::min(distance, 1e9) - distance_bytes_) / 8;
+  }
+
+ private:
+  static constexpr unsigned look_again = 512;   // so often the way not taken is timed again
+
+  void fill(std::uint64_t offset_bytes, std::size_t count_bytes) {
+    const bool large_is_cheaper = std::min(distance_bytes_, double(large_bytes)) * large_ns_per_byte_ < small_ns_;
+    const bool large = large_is_cheaper != (++fills_ % look_again == 0) || fills_ == 1;
+    const std::size_t wanted = std::max(large ? large_bytes : small_bytes, count_bytes);
+    const std::int64_t start_ns = clock_();
+    begin_ = offset_bytes;
+    filled_ = 0;   // should the source throw
+    filled_ = read_fully(*source_, offset_bytes, {block_.get()->data(), wanted});
+    const auto took_ns = static_cast<double>(clock_() - start_ns);
+    if (filled_ < wanted) return;   // the end: it says nothing of other reads
+    if (large) follow(large_ns_per_byte_, took_ns / double(wanted));
+    else follow(small_ns_, took_ns);
+  }
+
+  /// Step by step: one time that is far off says only that something else had the processor.
+  static void follow(double& estimate, double measured) noexcept {
+    estimate += (std::clamp(measured, estimate / 2, estimate * 2) - estimate) / 4;
+  }
+
+  byte_source* source_;
+  block_ref block_;
+  Clock clock_;
+  std::uint64_t begin_ = 0;
+  std::size_t filled_ = 0;
+  unsigned fills_ = 0;
+  double distance_bytes_ = 4096;       // between places, lately
+  double large_ns_per_byte_ = 0.1;     // a guess: from the page cache
+  double small_ns_ = 1000;
+};
+
+using header_window = basic_header_window<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

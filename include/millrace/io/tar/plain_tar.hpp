@@ -1,0 +1,172 @@
+// The headers of a tar archive in which nothing is unusual, without its payloads.
+//
+//   detail::plain_tar tar(source, pool);
+//   while (tar.next() == detail::plain_tar::found::member) use(tar.member());
+//
+// Reads ustar and GNU headers, long names of both and of pax, sizes of all three. Whatever is damaged, rare or in doubt
+// (sparse members, pax names beyond ASCII, headers without the mark of ustar, ...) is only called `odd`: tar_reader has
+// to decide. So the two agree wherever this one says `member` or `end`, and no rule of damage is written down twice.
+// Errors: those of the source. Threads: one.
+// Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
+// "Basic Tar Format".
+#pragma once
+
+#include <millrace/io/tar/header_window.hpp>
+#include <millrace/io/tar/tar_fields.hpp>
+#include <millrace/io/tar/tar_header.hpp>
+#include <millrace/io/tar/tar_reader.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+class plain_tar {
+ public:
+  enum class found { member, end, odd };
+
+  plain_tar(byte_source& source, block_pool& pool) : window_(source, pool) {}
+
+  found next() {
+    const std::uint64_t begin = next_bytes_;
+    long_name_.clear();
+    pax_size_.reset();
+    std::uint64_t at = begin;
+    header h{};
+    if (!read_header(at, h)) return ended_ ? end_of_shard(at) : found::odd;
+    const bool extended = h.type == 'x' || h.type == 'L';
+    if (extended) {
+      if (h.size_bytes == 0 || h.size_bytes > most_extension_bytes) return found::odd;
+      const auto payload = text(window_.at(at + tar_block_bytes, static_cast<std::size_t>(h.size_bytes)));
+      if (payload.size() < h.size_bytes || !(h.type == 'x' ? take_pax(payload) : take_long_name(payload, h)))
+        return found::odd;
+      const bool gnu = h.gnu;
+      const char kind = h.type;
+      at += tar_block_bytes + h.size_bytes + tar_padding(h.size_bytes);
+      if (!read_header(at, h) || (kind == 'L' && h.gnu != gnu)) return found::odd;
+    }
+    const bool file = h.type == '0' || h.type == '\0' || h.type == '7';
+    if (!file && (h.type < '1' || h.type > '6' || h.size_bytes > 0 || pax_size_)) return found::odd;
+    if (!long_name_.empty()) name_.swap(long_name_);
+    if (name_.empty() || (file && name_.back() == '/')) return found::odd;
+    const std::uint64_t size_bytes = pax_size_.value_or(h.size_bytes);
+    if (size_bytes > tar_most_payload_bytes) return found::odd;
+    member_ = tar_member{.name = name_, .size_bytes = size_bytes, .offset_bytes = begin,
+               .payload_offset_bytes = at + tar_block_bytes, .regular = file};
+    next_bytes_ = at + tar_block_bytes + size_bytes + tar_padding(size_bytes);
+    window_.payload_follows(size_bytes);
+    return found::member;
+  }
+
+  /// The name is valid until the next call of next().
+  const tar_member& member() const noexcept { return member_; }
+
+ private:
+  static constexpr std::uint64_t most_extension_bytes = 64 << 10;
+  static constexpr std::uint64_t most_padding_bytes = std::uint64_t{16} << 20;
+
+  struct header {
+    std::uint64_t size_bytes = 0;
+    char type = 0;
+    bool gnu = false;
+  };
+
+  static std::string_view text(std::span<const std::byte> bytes) noexcept {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  /// Sets name_ too, to what the header alone says.
+  bool read_header(std::uint64_t at, header& h) {
+    using namespace std::string_view_literals;
+    const std::string_view block = text(window_.at(at, tar_block_bytes));
+    ended_ = false;
+    if (block.size() < tar_block_bytes) return false;
+    if (block[0] == '\0') {
+      ended_ = at > 0 && all_zeros(block);
+      return false;
+    }
+    const std::string_view magic = block.substr(257, 8);
+    h.gnu = is_gnu_header(block);
+    if ((!h.gnu && magic != "ustar\00000"sv) || !tar_checksum_holds(block)) return false;
+    const auto size_bytes = tar_size(block.substr(124, 12));
+    if (!size_bytes || (at == 0 && !numbers_are_plain(block))) return false;
+    if (h.gnu && (block[386] != '\0' || block[483] != '\0')) return false;   // parts of a sparse member
+    h.size_bytes = *size_bytes;
+    h.type = block[156];
+    const std::string_view prefix = h.gnu ? std::string_view() : tar_text(block, 345, 155);
+    if (prefix.ends_with('/')) return false;
+    name_.assign(prefix);
+    if (!prefix.empty()) name_ += '/';
+    name_ += tar_text(block, 0, 100);
+    return true;
+  }
+
+  /// A reader of archives wants all numbers of the first header to be well-formed before it takes it for one.
+  static bool numbers_are_plain(std::string_view block) noexcept {
+    const auto plain = [&](std::size_t at, std::size_t size) {
+      return tar_octal(block.substr(at, size)) || all_zeros(block.substr(at, size));
+    };
+    return plain(100, 8) && plain(108, 8) && plain(116, 8) && plain(136, 12) && plain(329, 8) && plain(337, 8);
+  }
+
+  bool take_long_name(std::string_view payload, const header& h) {
+    const std::size_t end = payload.find('\0');
+    if (!h.gnu || end == 0 || end + 1 != payload.size()) return false;
+    long_name_ = payload.substr(0, end);
+    return true;
+  }
+
+  bool take_pax(std::string_view records) {
+    std::string_view key, value;
+    while (!records.empty())
+      if (!next_pax_record(records, key, value) || !take_record(key, value)) return false;
+    return true;
+  }
+
+  bool take_record(std::string_view key, std::string_view value) {
+    const auto only = [value](auto allowed) {
+      return !value.empty() && std::all_of(value.begin(), value.end(), allowed);
+    };
+    if (key == "path") {
+      if (!long_name_.empty() || !only([](char c) { return c > 0; })) return false;
+      long_name_ = value;
+      return true;
+    }
+    if (key == "size") {
+      if (pax_size_ || value.size() > 15 || !only([](char c) { return c >= '0' && c <= '9'; })) return false;
+      std::uint64_t size_bytes = 0;
+      std::from_chars(value.data(), value.data() + value.size(), size_bytes);
+      pax_size_ = size_bytes;
+      return true;
+    }
+    if (key == "mtime" || key == "atime" || key == "ctime" || key == "uid" || key == "gid")
+      return value.size() <= 30 && only([](char c) { return (c >= '0' && c <= '9') || c == '.' || c == '-'; });
+    if (key == "uname" || key == "gname" || key == "comment") return only([](char c) { return c > 0; });
+    return false;
+  }
+
+  /// Whatever is not as it should be is for others to complain about.
+  found end_of_shard(std::uint64_t marker_at) {
+    for (std::uint64_t at = marker_at;;) {
+      const auto rest = window_.at(at, header_window::large_bytes);
+      if (!all_zeros(text(rest)) || at + rest.size() > marker_at + tar_end_marker_bytes + most_padding_bytes)
+        return found::odd;
+      at += rest.size();
+      if (rest.size() < header_window::large_bytes)
+        return at >= marker_at + tar_end_marker_bytes ? found::end : found::odd;
+    }
+  }
+
+  header_window window_;
+  tar_member member_{};
+  std::uint64_t next_bytes_ = 0;
+  std::string name_, long_name_;
+  std::optional<std::uint64_t> pax_size_;
+  bool ended_ = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

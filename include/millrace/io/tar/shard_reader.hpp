@@ -1,0 +1,235 @@
+// The samples of one shard, in order, grouped as WebDataset groups them.
+//
+//   mr::shard_reader shard(std::make_unique<mr::file_source>("train-000.tar"), pool, {.fields = {"jpg;png", "cls"}});
+//   while (auto record = shard.next()) use(*record);
+//   shard.counters().samples;
+//
+// Members that follow each other with the same key (member_name.hpp) are one sample; a key that comes back later is a
+// new one. Fields are lowered (A-Z only). Links, folders, devices, dot files, names without a dot and the __metadata__
+// folders are passed over and counted. The same field twice in a sample is an error (of the fields that are wanted).
+// Errors: on damage everything complete before it is delivered first. That is every sample behind which the header of a
+// member with another key stands, damaged or not, as long as the name in it is certain; the sample that is open when
+// the damage is found is not. Then data_error (or the source's io_error) names shard, offset and the last good key, and
+// every further call throws the same. A shard without an end marker is whole unless options.strict.
+// Threads: one at a time; the pool outlives the reader. Memory: the payload is copied once, into the record's block;
+// apart from what libarchive and zlib do, nothing is allocated once sizes repeat.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/io/tar/counted_beside.hpp>
+#include <millrace/io/tar/member_name.hpp>
+#include <millrace/io/tar/tar_reader.hpp>
+#include <millrace/io/tar/wanted_fields.hpp>
+#include <millrace/item/record_builder.hpp>
+#include <millrace/measure/tally.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct shard_reader_options {
+  /// The fields to read, each a name or alternatives such as "jpg;png"; empty for all. Others are not read into memory.
+  std::vector<std::string> fields{};
+  /// A larger member is an error before any memory is taken for it.
+  std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
+  /// A shard that ends without its end marker (two blocks of zeros) is an error.
+  bool strict = false;
+  /// Of who opens the same shard again and again: whether report() has counted already that its marker is missing.
+  std::atomic<bool>* missing_marker_told = nullptr;
+};
+
+/// What a shard had. Members are counted as they are met.
+struct shard_counters {
+  std::uint64_t samples = 0;               ///< delivered
+  std::uint64_t payload_bytes = 0;         ///< read into records
+  std::uint64_t unwanted_fields = 0;       ///< not in options.fields
+  std::uint64_t metadata_members = 0;      ///< in a __folder__
+  std::uint64_t dot_files = 0;
+  std::uint64_t names_without_dot = 0;
+  std::uint64_t not_regular = 0;           ///< links, folders, devices
+  std::uint64_t unconverted_names = 0;     ///< see tar_reader
+  std::uint64_t missing_end_markers = 0;   ///< 1 for a shard that was read to its end, and has none
+};
+
+/// Counts such a shard, and has the first one of a run told.
+inline void report_missing_end_marker(tally& counts, const std::string& shard) noexcept {
+  counts.count("shards that ended without a marker");
+  counts.tell("the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): all of its "
+              "samples are delivered. Others like it are only counted; `.strict = true` makes it an error");
+}
+
+/// Where a reader begins that does not begin at the start: the offset of a sample's first header in a plain shard.
+struct shard_start {
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t samples_before = 0;
+  std::string last_key{};             ///< of the sample before, for messages
+};
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_shard_reader {
+ public:
+  basic_shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
+                     shard_start start = {})
+      : tar_(std::make_unique<tar_reader>(
+            std::move(source), pool, tar_reader_options{.start_bytes = start.offset_bytes, .strict = options.strict})),
+        builder_(pool),
+        wanted_(options.fields),
+        missing_marker_told_(options.missing_marker_told),
+        max_member_bytes_(options.max_member_bytes),
+        samples_before_(start.samples_before),
+        last_key_(std::move(start.last_key)) {}
+
+  /// The next sample; nothing at the end of the shard.
+  std::optional<record> next() {
+    if (failure_) std::rethrow_exception(failure_);
+    if (ended_) return std::nullopt;
+    try {
+      return advance();
+    } catch (error& known) {
+      std::optional<record> last;
+      if (ends_open_sample(known)) last = deliver();
+      known.add(last_good());
+      failure_ = std::current_exception();
+      if (last) return last;
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    std::rethrow_exception(failure_);
+  }
+
+  std::string_view shard() const noexcept { return tar_->shard(); }
+  shard_counters counters() const noexcept {
+    shard_counters now = counters_;
+    now.unconverted_names = tar_->unconverted_names();
+    now.missing_end_markers = tar_->ended_without_marker();
+    return now;
+  }
+  /// Adds what was passed over.
+  void report(tally& counts) const noexcept {
+    const shard_counters now = counters();
+    const auto add = [&counts](const char* what, std::uint64_t times) {
+      if (times > 0) counts.count(what, times);
+    };
+    add("metadata members passed over", now.metadata_members);
+    add("dot files passed over", now.dot_files);
+    add("names without a dot passed over", now.names_without_dot);
+    add("links, folders and devices passed over", now.not_regular);
+    add("member names that are no UTF-8", now.unconverted_names);
+    if (now.missing_end_markers == 0 || (missing_marker_told_ && missing_marker_told_->exchange(true))) return;
+    report_missing_end_marker(counts, std::string(shard()));
+  }
+
+ private:
+  std::optional<record> advance() {
+    for (;;) {
+      if (!waiting_) waiting_ = tar_->next();
+      if (!waiting_) {
+        if (tar_->ended_without_marker()) check_count();
+        ended_ = true;
+        if (!std::exchange(sample_open_, false)) return std::nullopt;
+        return deliver();
+      }
+      const member_name name = split_member_name(waiting_->name);
+      if (!waiting_->regular || name.kind != member_name::kind_of_name::sample) {
+        count_passed_over(name);
+      } else {
+        if (sample_open_ && name.key != builder_.key()) {
+          // The member stays waiting: should its payload be damaged, this sample is delivered all the same.
+          sample_open_ = false;
+          return deliver();
+        }
+        if (!sample_open_) begin_sample(name.key);
+        take_field(name.field);
+      }
+      waiting_.reset();
+    }
+  }
+
+  /// Of a damaged compressed stream nothing is certain any more.
+  bool ends_open_sample(const error& damage) {
+    return sample_open_ && !waiting_ && tar_->certain_name() &&
+           begins_other_sample(*tar_->certain_name(), builder_.key()) &&
+           !dynamic_cast<const late_data_error*>(&damage) && std::exchange(sample_open_, false);
+  }
+
+  /// Where the end marker is missing, a file beside the shard may know that more is missing.
+  void check_count() const {
+    const auto told = detail::counted_beside(std::string(shard()));
+    const std::uint64_t found = samples_before_ + counters_.samples + (sample_open_ ? 1 : 0);
+    if (told.samples > found)
+      throw detail::fewer_than_counted(told, found, {.stage = "tar", .shard = std::string(shard()), .key = {},
+                                                     .offset_bytes = tar_->end_marker_at()});
+  }
+
+  void begin_sample(std::string_view key) {
+    builder_.begin(tar_->shard(), key, waiting_->offset_bytes);
+    sample_open_ = true;
+  }
+
+  record deliver() {
+    last_key_ = builder_.key();
+    ++counters_.samples;
+    return builder_.finish();
+  }
+
+  void take_field(std::string_view written) {
+    field_.assign(written);
+    for (char& c : field_)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (!wanted_.contains(field_)) {
+      ++counters_.unwanted_fields;
+      return;
+    }
+    if (builder_.has(field_))
+      throw data_error("the sample '" + printable(builder_.key()) + "' has the field '" + printable(field_) +
+                           "' twice (expected: every field once; upper and lower case are the same)",
+                       "Give each sample a key of its own, and write the shard again", where());
+    if (waiting_->size_bytes > max_member_bytes_)
+      throw data_error("the member '" + printable(waiting_->name) + "' has " + std::to_string(waiting_->size_bytes) +
+                           " bytes (expected: at most " + std::to_string(max_member_bytes_) + ")",
+                       "Raise max_member_bytes if that is right; else the shard is damaged", where());
+    tar_->read(builder_.add_field(field_, static_cast<std::size_t>(waiting_->size_bytes)));
+    counters_.payload_bytes += waiting_->size_bytes;
+  }
+
+  void count_passed_over(const member_name& name) noexcept {
+    using enum member_name::kind_of_name;
+    if (!waiting_->regular) ++counters_.not_regular;
+    else if (name.kind == metadata) ++counters_.metadata_members;
+    else if (name.kind == dot_file) ++counters_.dot_files;
+    else ++counters_.names_without_dot;
+  }
+
+  place where() const {
+    return {.stage = "tar", .shard = std::string(tar_->shard()), .key = {}, .offset_bytes = waiting_->offset_bytes};
+  }
+  std::string last_good() const {
+    return samples_before_ + counters_.samples == 0 ? ", before the first sample was complete"
+                                                    : ", after the last good key '" + printable(last_key_) + "'";
+  }
+  std::unique_ptr<tar_reader> tar_;
+  record_builder builder_;
+  detail::wanted_fields wanted_;
+  std::atomic<bool>* missing_marker_told_;
+  std::uint64_t max_member_bytes_;
+  std::uint64_t samples_before_;
+  std::string last_key_;
+  shard_counters counters_;
+  std::optional<tar_member> waiting_;   ///< met, not yet dealt with
+  std::string field_;
+  bool sample_open_ = false;
+  bool ended_ = false;
+  std::exception_ptr failure_;
+};
+using shard_reader = basic_shard_reader<>;
+
+}  // namespace millrace::inline MILLRACE_ABI

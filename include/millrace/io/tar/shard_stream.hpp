@@ -1,0 +1,304 @@
+// The bytes of a shard or text file, chunk by chunk: straight from the source, or through one decompressor.
+//
+//   detail::shard_stream stream(source, pool);
+//   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) ...
+//   stream.end_bytes();              // how much there was
+//
+// The compression is known by the first bytes, never by the name: gzip by zlib, bzip2, xz, zstd, lz4 by libarchive, all
+// inside the process. Several compressed members in a row are read as one stream, and the frames that zstd and lz4 tell
+// readers to skip are skipped. Offsets count uncompressed bytes.
+// Errors: what the source throws; data_error if something else than zeros follows the stream; late_data_error if it is
+// damaged or cut short, as every format's checksums tell at the latest at its end. Of gzip all that lies before a cut
+// is handed out. Memory: one buffer of `chunk_bytes` from the pool, recycled from shard to shard, for gzip another one
+// of 256 KiB. Threads: one.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/tar/archive.hpp>
+#include <millrace/io/tar/gzip_inflater.hpp>
+#include <millrace/item/bytes.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_shard_stream {
+ public:
+  static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
+
+  /// What is read: for messages.
+  struct content {
+    const char* stage = "tar";
+    bool may_be_empty = false;
+  };
+
+  basic_shard_stream(byte_source& source, block_pool& pool) : basic_shard_stream(source, pool, content{}) {}
+  basic_shard_stream(byte_source& source, block_pool& pool, content what)
+      : source_(&source), pool_(&pool), content_(what), block_(pool.take(chunk_bytes)) {
+    auto start = read_source();
+    if (start.empty() && !what.may_be_empty)
+      throw data_error("the shard is empty: expected a tar archive, which has at least 1024 bytes",
+                       "Copy or download it again", where(0));
+    const compression* method = compression_of(start);
+    if (!method) method = compression_behind_skippable_frames(start);
+    if (method) open_decompressor(*method);
+    peeked_ = start;
+  }
+  basic_shard_stream(const basic_shard_stream&) = delete;
+  basic_shard_stream& operator=(const basic_shard_stream&) = delete;
+
+  /// The next bytes, valid until the next call; empty at the end.
+  std::span<const std::byte> next_chunk() {
+    const auto chunk = gzip_ ? inflate() : decompressor_ ? decompress() : read_source();
+    std::size_t used = chunk.size();
+    while (used > 0 && chunk[used - 1] == std::byte{0}) --used;
+    if (used > 0) zeros_from_bytes_ = end_bytes_ + used;
+    end_bytes_ += chunk.size();
+    return chunk;
+  }
+
+  /// Passes over `count_bytes` without reading them; returns 0 where that is impossible or not worth it.
+  std::uint64_t skip(std::uint64_t count_bytes) {
+    if (compressed() || count_bytes < chunk_bytes / 4) return 0;
+    std::byte last{};   // of what is passed over: it has to exist
+    if (source_->read_at(source_read_bytes_ + count_bytes - 1, {&last, 1}) == 0) return 0;
+    source_read_bytes_ += count_bytes;
+    end_bytes_ += count_bytes;
+    return count_bytes;
+  }
+
+  std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< handed out or skipped so far
+  std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }   ///< from here on all read were 0
+  bool compressed() const noexcept { return gzip_ || decompressor_; }
+
+  /// Whether the stream is undamaged up to its end, as far as that can be said by reading on for a moment: throws what
+  /// is wrong with it. Nothing can be read after that. Of damaged bytes it may seem that something else is wrong.
+  bool is_sound_to_its_end() {
+    constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+    if (!compressed()) return true;
+    for (const std::uint64_t end = end_bytes_ + most_bytes; end_bytes_ < end;)
+      if (next_chunk().empty()) return true;
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
+
+  struct compression {
+    std::string_view name, magic;
+    int (*enable)(struct ::archive*);   // none: it is gzip
+  };
+
+  static const compression* compression_of(std::span<const std::byte> start) noexcept {
+    using namespace std::string_view_literals;
+    static constexpr std::array<compression, 6> known{{
+        {"gzip", "\x1f\x8b"sv, nullptr},
+        {"bzip2", "BZh"sv, ::archive_read_support_filter_bzip2},
+        {"xz", "\xfd" "7zXZ\0"sv, ::archive_read_support_filter_xz},
+        {"zstd", "\x28\xb5\x2f\xfd"sv, ::archive_read_support_filter_zstd},
+        {"lz4", "\x04\x22\x4d\x18"sv, ::archive_read_support_filter_lz4},
+        {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
+    }};
+    const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+    // A tar member may be called "BZh...", and a text begin so: the mark of a tar header decides, and what follows the
+    // digit in a bzip2 stream (its first block, or its end).
+    if (text.size() >= 512 && text.substr(257, 5) == "ustar") return nullptr;
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [text](const compression& c) { return text.starts_with(c.magic); });
+    if (found == known.end()) return nullptr;
+    if (found->name == "bzip2" && text.size() >= 10 && text.substr(4, 6) != "1AY&SY" &&
+        text.substr(4, 6) != "\x17\x72\x45\x38\x50\x90"sv)
+      return nullptr;
+    return &*found;
+  }
+
+  /// zstd and lz4 streams may begin with frames that hold something else (those of pzstd always do), which libarchive
+  /// takes for no stream at all. `start` becomes what follows them.
+  const compression* compression_behind_skippable_frames(std::span<const std::byte>& start) {
+    constexpr std::uint32_t any_mark = 0x184D2A50, mark_bits = 0xfffffff0;
+    constexpr std::uint64_t head_bytes = 8;
+    std::uint64_t begin = 0, at = 0;   // of `rest` and of the frame, in the source
+    std::span<const std::byte> rest = start;
+    for (;;) {
+      if (at + 2 * head_bytes > begin + rest.size()) {
+        if (at == 0) return nullptr;
+        source_read_bytes_ = begin = at;
+        rest = read_source();
+      }
+      const auto head = rest.subspan(static_cast<std::size_t>(at - begin));
+      if (head.size() < head_bytes) break;
+      const auto number = [head](std::size_t from) noexcept {
+        std::uint32_t value = 0;
+        for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(head[from + i]);
+        return value;
+      };
+      if ((number(0) & mark_bits) != any_mark) {
+        if (at == 0) return nullptr;
+        const compression* const method = compression_of(head);
+        if (!method || (method->name != "zstd" && method->name != "lz4")) break;
+        start = head;
+        skipped_bytes_ = at;
+        return method;
+      }
+      at += head_bytes + number(4);
+    }
+    source_read_bytes_ = 0;   // it only looked like one
+    start = read_source();
+    return nullptr;
+  }
+
+  void open_decompressor(const compression& method) {
+    method_name_ = method.name;
+    if (!method.enable) {
+      gzip_ = std::make_unique<gzip_inflater>();
+      inflated_ = pool_->take(inflated_bytes);
+      return;
+    }
+    decompressor_ = open_archive_reader();
+    struct ::archive* const handle = decompressor_.get();
+    // Anything but ARCHIVE_OK means that libarchive would run an external program instead.
+    if (method.enable(handle) != ARCHIVE_OK)
+      throw setup_error("this build of libarchive cannot read " + std::string(method.name) + " by itself",
+                        "Install a libarchive with it, or decompress the shards", where(place::unknown));
+    ::archive_read_support_format_raw(handle);
+    ::archive_read_support_format_empty(handle);
+    ::archive_read_set_read_callback(handle, &basic_shard_stream::give_compressed);
+    ::archive_read_set_callback_data(handle, this);
+  }
+
+  std::span<const std::byte> read_source() {
+    if (!peeked_.empty()) return std::exchange(peeked_, {});
+    const std::span<std::byte> room(block_.get()->data(), chunk_bytes);
+    const auto filled = room.first(read_fully(*source_, source_read_bytes_, room));
+    source_read_bytes_ += filled.size();
+    return filled;
+  }
+
+  /// Called by libarchive. Exceptions must not pass through its frames: they wait in source_failure_.
+  static ::la_ssize_t give_compressed(struct ::archive*, void* self, const void** data) noexcept {
+    auto& stream = *static_cast<basic_shard_stream*>(self);
+    try {
+      const auto chunk = stream.read_source();
+      *data = chunk.data();
+      return static_cast<::la_ssize_t>(chunk.size());
+    } catch (...) {
+      stream.source_failure_ = std::current_exception();
+      return -1;
+    }
+  }
+
+  /// Of what is damaged nothing is handed out that the checksum of its member has not confirmed; of what is cut, all.
+  std::span<const std::byte> inflate() {
+    if (gzip_failure_) std::rethrow_exception(gzip_failure_);
+    const std::span<std::byte> room(inflated_.get()->data(), inflated_bytes);
+    std::size_t made = 0, sound = 0;
+    while (!gzip_ended_ && !gzip_failure_ && made < room.size()) {
+      if (compressed_.empty()) compressed_ = read_source();
+      const bool cut = compressed_.empty();
+      const gzip_step step = cut ? gzip_step{} : gzip_->inflate(compressed_, room.subspan(made));
+      made += step.made;
+      if (cut || step.what == gzip_step::member_end) sound = made;
+      if (step.what == gzip_step::member_end) end_gzip_member();
+      else if (cut) gzip_failure_ = std::make_exception_ptr(cut_short(end_bytes_ + made));
+      else if (step.what == gzip_step::damaged) gzip_failure_ = std::make_exception_ptr(damage(gzip_->reason()));
+    }
+    if (gzip_failure_ && sound == 0) std::rethrow_exception(gzip_failure_);
+    if (made == 0) check_tail(gzip_end_bytes_);
+    return room.first(gzip_failure_ ? sound : made);
+  }
+
+  void end_gzip_member() {
+    if (compressed_.empty()) compressed_ = read_source();
+    gzip_ended_ = compressed_.empty() || compressed_[0] != std::byte{0x1f};
+    gzip_end_bytes_ = source_read_bytes_ - compressed_.size();
+    if (!gzip_ended_) gzip_->begin_member();
+  }
+
+  std::span<const std::byte> decompress() {
+    struct ::archive* const handle = decompressor_.get();
+    if (!opened_) {
+      opened_ = true;
+      struct ::archive_entry* ignored = nullptr;
+      if (::archive_read_open1(handle) != ARCHIVE_OK) fail_to_decompress();
+      const int result = ::archive_read_next_header(handle, &ignored);
+      if (result == ARCHIVE_EOF) return {};
+      if (result != ARCHIVE_OK) fail_to_decompress();
+    }
+    const void* data = nullptr;
+    std::size_t size_bytes = 0;
+    ::la_int64_t offset_bytes = 0;
+    int result = ARCHIVE_OK;
+    do result = ::archive_read_data_block(handle, &data, &size_bytes, &offset_bytes);
+    while (result == ARCHIVE_OK && size_bytes == 0);
+    if (result == ARCHIVE_EOF) {
+      check_tail(skipped_bytes_ + static_cast<std::uint64_t>(::archive_filter_bytes(handle, -1)));
+      return {};
+    }
+    if (result != ARCHIVE_OK) fail_to_decompress();
+    return {static_cast<const std::byte*>(data), size_bytes};
+  }
+
+  /// Behind the last compressed member only zeros may stand.
+  void check_tail(std::uint64_t at) {
+    for (source_read_bytes_ = at;; at = source_read_bytes_) {
+      const auto tail = read_source();
+      if (tail.empty()) return;
+      if (std::any_of(tail.begin(), tail.end(), [](std::byte b) { return b != std::byte{0}; }))
+        throw data_error("the " + std::string(method_name_) + " stream ends at byte " + std::to_string(at) +
+                             " of the file, and something else than zeros follows it",
+                         "Compress the shard again", where(end_bytes_));
+    }
+  }
+
+  [[noreturn]] void fail_to_decompress() {
+    if (source_failure_) std::rethrow_exception(source_failure_);
+    const std::string reason = archive_text(decompressor_.get());
+    throw damage(reason.empty() ? "or cut short" : "or cut short (libarchive: " + printable(reason) + ")");
+  }
+  /// A flipped bit may look like that too, so what came before is suspect.
+  late_data_error cut_short(std::uint64_t at) const {
+    return {"the gzip stream is cut short: its end is not in the file", where(at)};
+  }
+  late_data_error damage(const std::string& what) const {
+    return {"the " + std::string(method_name_) + " stream is damaged" + (gzip_ ? ": " : " ") + what, where(end_bytes_)};
+  }
+
+  place where(std::uint64_t offset_bytes) const {
+    return {.stage = content_.stage, .shard = std::string(source_->name()), .key = {}, .offset_bytes = offset_bytes};
+  }
+
+  byte_source* source_;
+  block_pool* pool_;
+  content content_;
+  block_ref block_;
+  std::span<const std::byte> peeked_;   // read to find out the compression, not yet used
+  std::uint64_t source_read_bytes_ = 0;
+  std::uint64_t end_bytes_ = 0;
+  std::uint64_t zeros_from_bytes_ = 0;
+  std::uint64_t skipped_bytes_ = 0;   // in front of the first compressed member
+  std::string_view method_name_;
+  std::unique_ptr<gzip_inflater> gzip_;
+  block_ref inflated_;
+  std::span<const std::byte> compressed_;   // of the buffer, not yet inflated
+  bool gzip_ended_ = false;
+  std::uint64_t gzip_end_bytes_ = 0;   // of the last member, in the source
+  std::exception_ptr gzip_failure_;
+  archive_reader decompressor_;
+  bool opened_ = false;
+  std::exception_ptr source_failure_;
+};
+using shard_stream = basic_shard_stream<>;
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

@@ -1,0 +1,64 @@
+// A shard from one of its members on, as if it began there.
+//
+//   auto tail = std::make_unique<mr::detail::tail_source>(std::move(source), sample_offset_bytes);
+//   // reads: one empty member called ".start", then the shard from sample_offset_bytes on
+//
+// The member in front is there because a reader of archives looks at the first header more closely than at others, and
+// what lies in the middle of a shard must be read as it would be on the way from its start. Its offset is thus
+// `offset_bytes - 512`, which is why the offset must be that of a header, and not 0.
+// Errors: those of the source. Threads: one at a time. Lifetime: borrowed_source must not outlive what it borrows.
+#pragma once
+
+#include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/tar/tar_header.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI::detail {
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_tail_source final : public byte_source {
+ public:
+  basic_tail_source(std::unique_ptr<byte_source> source, std::uint64_t offset_bytes)
+      : source_(std::move(source)), base_bytes_(offset_bytes - tar_block_bytes) {
+    append_tar_header(front_, ".start", 0);
+  }
+
+  std::string_view name() const noexcept override { return source_->name(); }
+
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
+    if (offset_bytes >= front_.size()) return source_->read_at(base_bytes_ + offset_bytes, room);
+    const std::size_t count = std::min(room.size(), front_.size() - static_cast<std::size_t>(offset_bytes));
+    std::memcpy(room.data(), front_.data() + offset_bytes, count);
+    return count;
+  }
+
+ private:
+  std::unique_ptr<byte_source> source_;
+  std::uint64_t base_bytes_;
+  std::string front_;
+};
+using tail_source = basic_tail_source<>;
+
+/// A source that belongs to somebody else.
+class borrowed_source final : public byte_source {
+ public:
+  explicit borrowed_source(byte_source& source) noexcept : source_(&source) {}
+  std::string_view name() const noexcept override { return source_->name(); }
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
+    return source_->read_at(offset_bytes, room);
+  }
+
+ private:
+  byte_source* source_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI::detail

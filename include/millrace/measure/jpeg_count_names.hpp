@@ -1,0 +1,22 @@
+// The names under which rendered JPEGs are counted (measure/tally.hpp): image/ counts, report/ reads.
+//
+//   s.count(mr::detail::jpeg_count_names::own_alone);
+//
+// Errors: none. Threads: constants.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+namespace millrace::inline MILLRACE_ABI::detail::jpeg_count_names {
+
+inline constexpr char own_together[] = "JPEGs by the own decoder, several at once";
+inline constexpr char own_alone[] = "JPEGs by the own decoder, alone";
+inline constexpr char by_libjpeg[] = "JPEGs by libjpeg: ";   // then why
+inline constexpr char smaller[] = "JPEGs decoded smaller";
+inline constexpr char progressive[] = "progressive JPEGs";
+inline constexpr char damaged[] = "damaged JPEGs accepted";
+inline constexpr char warnings[] = "warnings of libjpeg";
+inline constexpr char bytes[] = "bytes of JPEGs";
+inline constexpr char pixels[] = "pixels of JPEGs";          // as stored, whatever became of them
+
+}  // namespace millrace::inline MILLRACE_ABI::detail::jpeg_count_names

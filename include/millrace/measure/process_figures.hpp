@@ -1,0 +1,111 @@
+// What the system did to this process: gave it cores, held it back by its quota, made it wait, served it from storage.
+//
+//   const mr::process_figures before = mr::process_figures::now();  ...
+//   const mr::process_figures spent = mr::process_figures::now() - before;
+//
+// Some microseconds for each thread of the process. Linux: the cgroup's cpu.stat, /proc/self/task/N/schedstat and
+// /proc/self/io; what the system does not tell is 0, storage bytes nothing. Storage bytes are those of the whole
+// process, and not all network file systems count theirs. Errors: none. Threads: any.
+#pragma once
+
+#include <millrace/base/clock.hpp>
+#include <millrace/base/machine.hpp>
+
+#include <optional>
+
+#if defined(__linux__)
+#include <dirent.h>
+#include <fcntl.h>
+#endif
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct process_figures {
+  std::uint64_t throttled_ns = 0;   ///< of the cgroup, or the one above it that was held back most
+  std::uint64_t cpu_ns = 0;         ///< of all threads together
+  std::uint64_t run_delay_ns = 0;   ///< of all threads that live, together: ready to run and not run
+  std::optional<std::uint64_t> storage_bytes{};
+
+  /// A template only so that including it costs little.
+  template <class = void>
+  static process_figures now();
+
+  friend process_figures operator-(process_figures later, const process_figures& earlier) noexcept {
+    later.cpu_ns -= std::min(later.cpu_ns, earlier.cpu_ns);
+    // Threads that ended took their delays with them.
+    later.throttled_ns -= std::min(later.throttled_ns, earlier.throttled_ns);
+    later.run_delay_ns -= std::min(later.run_delay_ns, earlier.run_delay_ns);
+    if (later.storage_bytes)
+      *later.storage_bytes -= std::min(*later.storage_bytes, earlier.storage_bytes.value_or(0));
+    return later;
+  }
+};
+
+namespace detail {
+
+/// The number behind a word that a line of a small file begins with: "throttled_usec 120", "read_bytes: 4096".
+template <class = void>
+std::optional<std::uint64_t> number_after(const std::string& path, const char* word) {
+  std::optional<std::uint64_t> found;
+  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+    char text[256];
+    const std::size_t length = std::strlen(word);
+    while (!found && std::fgets(text, sizeof text, file))
+      if (std::strncmp(text, word, length) == 0) found = std::strtoull(text + length, nullptr, 10);
+    std::fclose(file);
+  }
+  return found;
+}
+
+/// How long the calling thread has been ready to run and not run, since it began; nothing where the system does not
+/// tell. Some microseconds, and no memory.
+template <class = void>
+std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
+#if defined(__linux__)
+  const int file = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  char text[96];
+  const auto length = ::read(file, text, sizeof text - 1);
+  ::close(file);
+  if (length <= 0) return {};
+  text[length] = '\0';
+  char* on_a_core_end = text;
+  static_cast<void>(std::strtoull(text, &on_a_core_end, 10));
+  char* delay_end = on_a_core_end;
+  const std::uint64_t delay = std::strtoull(on_a_core_end, &delay_end, 10);
+  if (delay_end != on_a_core_end) return delay;
+#endif
+  return {};
+}
+
+}  // namespace detail
+
+template <class>
+process_figures process_figures::now() {
+  process_figures f;
+  f.cpu_ns = static_cast<std::uint64_t>(read_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
+#if defined(__linux__)
+  detail::for_each_cgroup([&](const std::string& folder) {
+    if (const auto us = detail::number_after(folder + "/cpu.stat", "throttled_usec "))
+      f.throttled_ns = std::max(f.throttled_ns, 1'000 * *us);
+  });
+  const auto look_at_v1 = [&](const std::string& folder) {
+    if (const auto ns = detail::number_after(folder + "/cpu.stat", "throttled_time "))
+      f.throttled_ns = std::max(f.throttled_ns, *ns);
+  };
+  detail::for_each_cgroup(look_at_v1, "cpu");
+  if (DIR* const folder = ::opendir("/proc/self/task")) {
+    while (const dirent* entry = ::readdir(folder)) {
+      if (entry->d_name[0] == '.') continue;
+      const std::string line = detail::first_line(std::string("/proc/self/task/") + entry->d_name + "/schedstat");
+      unsigned long long on_a_core = 0, delay = 0;
+      if (std::sscanf(line.c_str(), "%llu %llu", &on_a_core, &delay) == 2) f.run_delay_ns += delay;
+    }
+    ::closedir(folder);
+  }
+  f.storage_bytes = detail::number_after("/proc/self/io", "read_bytes: ");
+#endif
+  return f;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,71 @@
+// What happened when: spans on tracks, counters, and batches as they were delivered. For a report and for Perfetto.
+//
+//   mr::timeline t;
+//   const std::uint32_t worker = t.add_track("worker 3");
+//   t.spans.push_back({.track = worker, .name = "decode", .start_ns = 0, .end_ns = 1'880'000, .batch = 412});
+//   t.counters.push_back({.name = "ready slots", .at_ns = 0, .value = 2});
+//
+// A track is a thread or a stream; its spans follow each other or nest. Times in nanoseconds since the run's start.
+// Errors: none. Threads: a value.
+#pragma once
+
+#include <millrace/measure/span_ring.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Something that took from one moment to another.
+struct timeline_span {
+  static constexpr std::uint64_t no_batch = ~std::uint64_t{0};
+
+  std::uint32_t track = 0;
+  std::string name{};
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint64_t batch = no_batch;   ///< that it worked for
+};
+
+/// A number over time.
+struct timeline_counter {
+  std::string name{};
+  std::int64_t at_ns = 0;
+  double value = 0;
+};
+
+/// A batch as the trainer got it, and how full the stores were then.
+struct delivered_batch {
+  std::int64_t at_ns = 0;
+  std::uint64_t wait_ns = 0;   ///< in next()
+  std::uint64_t step_ns = 0;   ///< until the next call
+  std::size_t ready_slots = 0;
+  std::size_t read_ahead_bytes = 0;
+  std::uint64_t number = 0;   ///< of the batch
+};
+
+/// A template only so that including it costs little.
+template <class = void>
+struct basic_timeline {
+  std::vector<std::string> tracks{};
+  std::vector<timeline_span> spans{};
+  std::vector<timeline_counter> counters{};
+  std::vector<delivered_batch> deliveries{};
+
+  std::uint32_t add_track(std::string name) {
+    tracks.push_back(std::move(name));
+    return static_cast<std::uint32_t>(tracks.size() - 1);
+  }
+  /// A thread's last spans, on a track of its own.
+  void add_spans(std::string name, const char* what, const std::vector<span_ring::span>& of, std::uint64_t start) {
+    const std::uint32_t track = add_track(std::move(name));
+    const auto since_start = [start](std::uint64_t at) { return static_cast<std::int64_t>(at - start); };
+    for (const span_ring::span& s : of)
+      if (s.start_ns >= start) spans.push_back({track, what, since_start(s.start_ns), since_start(s.end_ns), s.number});
+  }
+};
+using timeline = basic_timeline<>;
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,160 @@
+// Ranges and thread names for NVIDIA's profilers (NVTX), in one domain: "millrace". Without MILLRACE_NVTX, which the
+// build's dependency defines where the CUDA toolkit brings nvtx3, nothing.
+//
+//   const mr::trace_range work("decode");                              // until the end of the scope, on this thread
+//   const mr::trace_range copy("h2d", batch);                          // "h2d#412"
+//   const mr::trace_range read([&] { return "read/" + name; });        // called only where a tool listens
+//   step_.start("batch", batch);  ...  step_.end();                    // mr::trace_span: may end elsewhere
+//
+// Names: read/<shard>, decode, map or expand (in front of a stage that decode comes after), wait#N (the trainer, for
+// batch N), batch#N (from its delivery to the trainer's next call), h2d#N (queueing the copy; the copy itself stands in
+// the tool's row of that stream). Without a tool a range is a test of a pointer, under 1 ns; no text is composed and
+// nothing allocated. A name that cannot be composed leaves its range out. Threads: any. nvtx3 is headers only, loads
+// the tool that NVTX_INJECTION64_PATH names, and makes no CUDA call.
+#pragma once
+
+#include <millrace/base/machine.hpp>
+#include <millrace/base/version.hpp>
+
+#include <cstdint>
+#include <string>
+
+#ifdef MILLRACE_NVTX
+#include <nvtx3/nvToolsExt.h>
+
+#include <unistd.h>
+#endif
+
+namespace millrace::inline MILLRACE_ABI {
+
+#ifdef MILLRACE_NVTX
+
+namespace detail {
+
+/// Null where no tool listens. Asked once: a tool comes with the process or not at all.
+inline nvtxDomainHandle_t trace_domain() noexcept {
+  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("millrace");
+  return domain;
+}
+
+inline nvtxEventAttributes_t trace_message(const char* name) noexcept {
+  nvtxEventAttributes_t a{};
+  a.version = NVTX_VERSION;
+  a.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  a.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  a.message.ascii = name;
+  return a;
+}
+
+}  // namespace detail
+
+class [[nodiscard]] trace_range {
+ public:
+  explicit trace_range(const char* name) noexcept {
+    if (detail::trace_domain()) push(name);
+  }
+  trace_range(const char* name, std::uint64_t number) noexcept {
+    if (detail::trace_domain()) push_text([=] { return name + ("#" + std::to_string(number)); });
+  }
+  template <class Name>
+    requires requires(const Name& n) { std::string(n()); }
+  explicit trace_range(const Name& name) noexcept {
+    if (detail::trace_domain()) push_text(name);
+  }
+  trace_range(const trace_range&) = delete;
+  trace_range& operator=(const trace_range&) = delete;
+  ~trace_range() {
+    if (open_) nvtxDomainRangePop(detail::trace_domain());
+  }
+
+ private:
+  void push(const char* name) noexcept {
+    const nvtxEventAttributes_t message = detail::trace_message(name);
+    nvtxDomainRangePushEx(detail::trace_domain(), &message);
+    open_ = true;
+  }
+  template <class Name>
+  [[gnu::noinline]] void push_text(const Name& name) noexcept {
+    try {
+      push(std::string(name()).c_str());
+    } catch (...) {
+      // A range is not worth the work that it is about.
+    }
+  }
+
+  bool open_ = false;
+};
+
+/// A range that does not follow a scope; one at a time.
+class trace_span {
+ public:
+  trace_span() = default;
+  trace_span(const trace_span&) = delete;
+  trace_span& operator=(const trace_span&) = delete;
+  ~trace_span() { end(); }
+
+  void start(const char* name, std::uint64_t number) noexcept {
+    if (detail::trace_domain()) start_numbered(name, number);
+  }
+  void end() noexcept {
+    if (!open_) return;
+    nvtxDomainRangeEnd(detail::trace_domain(), id_);
+    open_ = false;
+  }
+
+ private:
+  [[gnu::noinline]] void start_numbered(const char* name, std::uint64_t number) noexcept {
+    end();
+    try {
+      const std::string text = name + ("#" + std::to_string(number));
+      const nvtxEventAttributes_t message = detail::trace_message(text.c_str());
+      id_ = nvtxDomainRangeStartEx(detail::trace_domain(), &message);
+      open_ = true;
+    } catch (...) {
+      // As above.
+    }
+  }
+
+  nvtxRangeId_t id_ = 0;
+  bool open_ = false;
+};
+
+namespace detail {
+
+/// For the system and for profilers.
+inline void name_worker_thread(const char* name) noexcept {
+  name_this_thread(name);
+  if (trace_domain()) nvtxNameOsThreadA(static_cast<std::uint32_t>(::gettid()), name);
+}
+
+}  // namespace detail
+
+#else
+
+class [[nodiscard]] trace_range {
+ public:
+  explicit trace_range(const char*) noexcept {}
+  trace_range(const char*, std::uint64_t) noexcept {}
+  template <class Name>
+    requires requires(const Name& n) { std::string(n()); }
+  explicit trace_range(const Name&) noexcept {}
+  trace_range(const trace_range&) = delete;
+  trace_range& operator=(const trace_range&) = delete;
+};
+
+/// The same where no profiler can listen: nothing.
+class trace_span {
+ public:
+  void start(const char*, std::uint64_t) noexcept {}
+  void end() noexcept {}
+};
+
+namespace detail {
+
+inline void name_worker_thread(const char* name) noexcept { name_this_thread(name); }
+
+}  // namespace detail
+
+#endif
+
+}  // namespace millrace::inline MILLRACE_ABI

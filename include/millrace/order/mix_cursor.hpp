@@ -1,0 +1,80 @@
+// Walks the positions of one rank in a mix, in order, from any position on.
+//
+//   mix_cursor mine(plan, {.ranks = {.rank = 1, .world_size = 4}, .epoch = 3, .position = resumed_at});
+//   while (auto s = mine.next()) read(s->sample.part, s->sample.index);      // to the end of the epoch
+//   mine.move_to(4, 0);                                                      // and on with the next
+//
+// As lane_cursor, of which it holds one for each source; all positions are walked, those of other ranks are passed by.
+// `pass` is the sample's own: how often its source began anew. Errors: as lane_cursor. Threads: belongs to one.
+// Lifetime: the plan outlives it.
+#pragma once
+
+#include <millrace/order/lane_cursor.hpp>
+#include <millrace/order/mix_plan.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+class mix_cursor {
+ public:
+  using options = lane_cursor_options;
+
+  explicit mix_cursor(const mix_plan& plan, const options& o = {}) : plan_(&plan), ranks_(o.ranks) {
+    plan.check(ranks_);
+    for (std::size_t i = 0; i < plan.sources(); ++i) sources_.emplace_back(plan.source(i));
+    move_to(o.epoch, o.position);
+  }
+
+  void move_to(std::uint64_t epoch, std::uint64_t position) {
+    const std::vector<std::uint64_t> counts = plan_->counts_before(epoch, position);
+    for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].move_to(0, counts[i]);
+    epoch_ = epoch;
+    walked_ = position;
+    place_ = plan_->place_of(epoch, position);
+    position_ = position + (ranks_.rank + ranks_.world_size - position % ranks_.world_size) % ranks_.world_size;
+    enter_phase();
+  }
+
+  std::uint64_t epoch() const noexcept { return epoch_; }
+  /// Of the sample that next() gives.
+  std::uint64_t position() const noexcept { return position_; }
+
+  /// Nothing at the end of the epoch, until move_to() is called.
+  std::optional<planned_sample> next() {
+    if (position_ >= plan_->positions()) return std::nullopt;
+    while (walked_ < position_) static_cast<void>(walk());
+    planned_sample found = walk();
+    found.epoch = epoch_;
+    found.position = position_;
+    position_ += ranks_.world_size;
+    return found;
+  }
+
+ private:
+  void enter_phase() {
+    phase_ = &plan_->phase_at(place_);
+    in_period_ = (place_ - phase_->begin) % phase_->pattern.period();
+    phase_left_ = plan_->phase_end(*phase_) - place_;
+  }
+
+  planned_sample walk() {
+    if (phase_left_ == 0) enter_phase();
+    const std::size_t source = phase_->pattern.source_at(in_period_);
+    if (++in_period_ == phase_->pattern.period()) in_period_ = 0;
+    --phase_left_;
+    ++walked_;
+    ++place_;
+    planned_sample found = *sources_[source].next();
+    found.sample.part += plan_->first_part(source);
+    return found;
+  }
+
+  const mix_plan* plan_;
+  millrace::ranks ranks_;
+  std::vector<lane_cursor> sources_;
+  std::uint64_t epoch_ = 0, position_ = 0;
+  std::uint64_t walked_ = 0, place_ = 0;   // the position that is next to be walked, in the epoch and as place_of()
+  const mix_plan::phase* phase_ = nullptr;
+  std::uint64_t in_period_ = 0, phase_left_ = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

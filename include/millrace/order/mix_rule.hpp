@@ -1,0 +1,32 @@
+// How sources are mixed: their weights, and what happens when one runs dry.
+//
+//   mix_rule rule{.sources = {{.weight = 0.7, .name = "photos"}, {.weight = 0.3}}, .when_dry = mr::dry::cycle};
+//
+// What each rule does: order/mix_plan.hpp.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// What becomes of a mix when one of its sources has no more samples.
+enum class dry : std::uint8_t { stop, cycle, renormalise };
+
+/// One source of a mix, as the rule of its turns sees it.
+struct mix_rule_source {
+  double weight = 1;
+  std::uint64_t seed = 0;
+  std::size_t window = 0;   ///< of its shuffle, in samples; 0: none
+  std::string name{};       ///< for people; empty: its number
+};
+struct mix_rule {
+  std::vector<mix_rule_source> sources{};
+  dry when_dry = dry::stop;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,205 @@
+// How well an order mixes the parts (shards), before it is read: the largest share that one part has of a batch.
+//
+//   mixing_forecast ahead(plan);
+//   ahead.share();                  // 0.031: of 256 rows, 8 come from one part on average
+//   ahead.ideal_share();            // 0.014: as a complete shuffle of the data set would have it
+//   ahead.window_within(0.10);      // the window that brings the share within 10 % of that
+//
+// A batch is that of all ranks together, whose gradients meet in one step; or, given ranks, what one of them gets of
+// it: its lanes hold only some of the data, so its share can stay above the ideal whatever the window. Shares are
+// means over batches, from 0 to 1. The ideal is drawn: batches without replacement from the whole data set. The share
+// is drawn as well, from what the jitter does: a sample that comes at key t had its place anywhere between t - w and t
+// with equal chance, and the key of place j follows from how many samples have come by t: t^2 / 2w at the lane's
+// beginning, then one for each step, and the same backwards at its end. The first passes are looked at. All draws are
+// of fixed streams: the same settings give the same figures, good to about 3 %. A figure costs some ten milliseconds,
+// window_within() some twenty figures. Errors: setup_error for ranks that do not divide. Threads: none shared.
+// Lifetime: the plan outlives it.
+#pragma once
+
+#include <millrace/order/lane_plan.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// Counts the rows of each part in a batch.
+class part_counter {
+ public:
+  explicit part_counter(std::size_t parts) : rows_(parts, 0) {}
+
+  void add(std::uint64_t part) {
+    std::uint32_t& rows = rows_[part];
+    if (rows++ == 0) met_.push_back(part);
+    most_ = std::max(most_, rows);
+    ++all_;
+  }
+  std::size_t rows() const noexcept { return all_; }
+  double largest_share() const noexcept {
+    return all_ > 0 ? static_cast<double>(most_) / static_cast<double>(all_) : 0;
+  }
+  void clear() noexcept {
+    for (const std::uint64_t part : met_) rows_[part] = 0;
+    met_.clear();
+    all_ = 0;
+    most_ = 0;
+  }
+
+ private:
+  std::vector<std::uint32_t> rows_;
+  std::vector<std::uint64_t> met_;
+  std::size_t all_ = 0;
+  std::uint32_t most_ = 0;
+};
+
+}  // namespace detail
+
+class mixing_forecast {
+ public:
+  explicit mixing_forecast(const lane_plan& plan, const ranks& mine = {})
+      : plan_(&plan), ranks_(mine) {
+    plan.check(mine);
+    const std::size_t parts = plan.settings().counts.size();
+    for (std::size_t pass = 0; pass < std::clamp<std::size_t>(most_places / parts, 1, 64); ++pass)
+      layouts_.push_back(plan.layout_of(pass));
+    const std::size_t full = plan.settings().global_batch / mine.world_size;
+    rows_ = static_cast<std::size_t>(std::min<std::uint64_t>(full, plan.samples()));
+    rounds_ = std::clamp<std::size_t>(draws / rows_, 64, 2'000);
+  }
+
+  double ideal_share() const {
+    detail::part_counter counter(plan_->settings().counts.size());
+    const pass_layout everything({.counts = plan_->settings().counts, .parts = as_listed()});
+    const std::uint64_t all = plan_->samples();
+    double sum = 0;
+    std::unordered_set<std::uint64_t> taken;
+    for (std::size_t round = 0; round < rounds_; ++round) {
+      draw random = stream(round, 0);
+      taken.clear();
+      counter.clear();
+      // Without replacement, after Floyd (Bentley, Programming Pearls, CACM 30(9), 1987).
+      for (std::uint64_t last = all - rows_; last < all; ++last) {
+        std::uint64_t chosen = random.below(last + 1);
+        if (!taken.insert(chosen).second) taken.insert(chosen = last);
+        counter.add(everything.find(chosen).part);
+      }
+      sum += counter.largest_share();
+    }
+    return sum / static_cast<double>(rounds_);
+  }
+
+  /// With the plan's own window.
+  double share() const { return plan_->settings().shuffled ? share(plan_->settings().window) : mean_share(nullptr); }
+
+  /// Shuffled with that window.
+  double share(std::size_t window) const {
+    const double places = static_cast<double>(window) / static_cast<double>(plan_->settings().lanes);
+    return mean_share(&places);
+  }
+
+  /// The smallest window, to 5 %, whose share exceeds the ideal by no more than that. Nothing if none does: with fewer
+  /// rows than lanes, or for one rank of several, a batch meets only some of the data, whatever the window.
+  std::optional<std::size_t> window_within(double excess) const {
+    const double wanted = ideal_share() * (1 + excess);
+    const std::size_t lanes = plan_->settings().lanes;
+    // In a lane that is a small part of its window every order is about equally likely.
+    const std::size_t widest = 32 * static_cast<std::size_t>(plan_->pass_length() / lanes + 1) * lanes;
+    // The plan's own window is where one would begin to look.
+    std::size_t too_small = 1, enough = std::clamp<std::size_t>(plan_->settings().window, 1, widest);
+    while (share(enough) > wanted) {
+      if (enough >= widest) return std::nullopt;
+      too_small = enough;
+      enough = std::min(std::max(2 * enough, lanes), widest);
+    }
+    while (enough - too_small > enough / 20) {
+      const std::size_t middle = too_small + (enough - too_small) / 2;
+      (share(middle) > wanted ? too_small : enough) = middle;
+    }
+    return enough;
+  }
+
+ private:
+  static constexpr std::size_t draws = 100'000;         // for one figure
+  static constexpr std::size_t most_places = 500'000;   // of parts in all layouts together
+
+  std::vector<std::size_t> as_listed() const { return plan({.parts = plan_->settings().counts.size()}).parts_of(0); }
+
+  static draw stream(std::size_t round, std::uint64_t what) noexcept {
+    return draw({.seed = 0, .epoch = round, .sample = what, .stage = ~std::uint64_t{3}});
+  }
+
+  /// `window`: of a lane, in places; null: not shuffled.
+  double mean_share(const double* window) const {
+    detail::part_counter counter(plan_->settings().counts.size());
+    const std::uint64_t batch = std::min<std::uint64_t>(plan_->settings().global_batch, plan_->pass_length());
+    const std::size_t lanes = plan_->settings().lanes;
+    double sum = 0;
+    for (std::size_t round = 0; round < rounds_; ++round) {
+      draw random = stream(round, 1);
+      const std::uint64_t first = random.below(plan_->pass_length() / batch) * batch, end = first + batch;
+      counter.clear();
+      const std::uint64_t pass = round % layouts_.size();
+      const auto take = [&](std::uint64_t number) { counter.add(layouts_[pass].find(number).part); };
+      if (!window)
+        for (std::uint64_t p = first + ranks_.rank; p < end; p += ranks_.world_size) take(p);
+      else
+        for (std::uint64_t p = first + ranks_.rank; p < std::min(end, first + lanes); p += ranks_.world_size)
+          take_from_lane({.pass = pass, .lane = p % lanes, .place = p / lanes, .rows = (end - p - 1) / lanes + 1,
+                          .window = *window}, random, take);
+      sum += counter.largest_share();
+    }
+    return sum / static_cast<double>(rounds_);
+  }
+
+  /// Rows of a batch that follow each other in one lane.
+  struct stretch {
+    std::uint64_t pass, lane, place, rows;
+    double window;
+  };
+
+  template <class Take>
+  void take_from_lane(const stretch& s, draw& random, const Take& take) const {
+    const std::uint64_t begin = plan_->lane_begin(s.lane), length = plan_->lane_begin(s.lane + 1) - begin;
+    const auto all = static_cast<double>(length);
+    if (std::min(s.window, all) <= 4 * static_cast<double>(s.rows)) {
+      // So few to choose from that each choice depends on the others, and little work: the order itself.
+      lane_jitter::options o = plan_->lane_of(s.pass, s.lane).settings();
+      o.window = static_cast<std::uint64_t>(std::min(s.window, 0x1p40) * 65'536);
+      lane_walk walk(lane_jitter(o), s.place);
+      for (std::uint64_t i = 0; i < s.rows; ++i) take(begin + walk.next());
+      return;
+    }
+    std::vector<std::uint64_t> taken;
+    for (std::uint64_t i = 0; i < s.rows; ++i) {
+      const double key = key_of(static_cast<double>(s.place + i) + random.uniform(), s.window, all);
+      const double low = std::max(0.0, key - s.window), high = std::min(key, all);
+      std::uint64_t index = 0;
+      for (int tries = 0; tries < 100; ++tries) {
+        index = std::min(static_cast<std::uint64_t>(random.uniform(low, high)), length - 1);
+        if (std::find(taken.begin(), taken.end(), index) == taken.end()) break;
+      }
+      taken.push_back(index);
+      take(begin + index);
+    }
+  }
+
+  /// By which key that many of a lane's samples have come. Between two keys by which all of a lane may have come or
+  /// not, where the window is wider than the lane, it makes no difference which.
+  static double key_of(double come, double window, double all) noexcept {
+    if (come > all / 2) return all + window - key_of(all - come, window, all);
+    const double start = std::min(window, all), by_start = start * start / (2 * window);
+    return come < by_start ? std::sqrt(2 * window * come) : start + come - by_start;
+  }
+
+  const lane_plan* plan_;
+  ranks ranks_;
+  std::vector<pass_layout> layouts_;   // of the first passes
+  std::size_t rows_ = 1, rounds_ = 1;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

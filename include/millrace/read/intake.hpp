@@ -1,0 +1,254 @@
+// The intake: I/O threads read parts (shards) of the source, several at once, and pass their samples on in plan order.
+//
+//   intake<shards_source> in(source, plan, options, first_segment.entrance());
+//   in.start();  ...  in.stop();  in.join();
+//
+// Each part is read by whichever thread is free; part_order.hpp says what becomes of its samples. Credit comes before
+// reading: what is read ahead is bounded in bytes. Only the part whose turn it is may overdraw, by one sample at a time
+// and only while the workers starve, so there is always progress.
+// Threads: as many as asked for, or none, then advance() reads. Reads block only these threads.
+#pragma once
+
+#include <millrace/measure/trace_range.hpp>
+#include <millrace/read/source_reading.hpp>
+#include <millrace/sync/doorbell.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct intake_options {
+  unsigned threads = 4;   ///< 0: no threads, advance() reads
+  std::uint64_t epochs = 1;
+  std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< of samples that no worker has taken yet
+  std::size_t window_bytes = ~std::size_t{0};              ///< most that the shuffle window may hold
+  std::uint64_t first_epoch = 0;
+  std::size_t first_part = 0;                              ///< of that epoch
+  std::uint64_t first_sample = 0, first_place = 0;         ///< as in part_order_options
+  replay_log* log = nullptr;
+  std::uint64_t take = ~std::uint64_t{0};                  ///< samples of each epoch
+};
+
+template <class Source>
+class intake final : public source_reading<Source>, public room_listener {
+ public:
+  using item = typename Source::item;
+  using options = intake_options;
+
+  intake(const Source& source, const plan& order, options o, sample_sink<item>& next)
+      : source_reading<Source>(source, next, o.threads),
+        options_(o),
+        order_(order,
+               {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
+                .first_part = o.first_part, .first_sample = o.first_sample, .first_place = o.first_place,
+                .log = o.log, .take = o.take},
+               next) {
+    next.set_listener(this);
+  }
+
+  void count_into(tally& counts) noexcept override { order_.count_into(counts); }
+  void start() override {
+    for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
+  }
+
+  /// Reads one sample on the caller, or passes on what waits.
+  bool advance() override {
+    std::unique_lock lock(mutex_);
+    if (order_.pass_on()) return true;
+    part* const next = order_.front() ? order_.front() : order_.open_next();
+    if (!next || next->done || order_.finished()) return false;
+    read_and_append(lock, *next, read_by_advance_, 1);
+    order_.pass_on();
+    return true;
+  }
+
+  void room_freed() noexcept override {
+    if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
+    room_news_.store(true);
+    news_.ring_one();
+  }
+
+  void open_seats(const seat_counts& open) override {
+    seats_.open(open.reads);
+    tell_news();
+  }
+  void stop() noexcept override {
+    stopped_.store(true);
+    tell_news();
+    seats_.wake();
+  }
+  void join() noexcept override {
+    for (auto& t : threads_)
+      if (t.joinable()) t.join();
+  }
+
+  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : seats_.open(); }
+  std::size_t read_ahead_bytes() const noexcept override { return read_ahead(); }
+
+ private:
+  using part = typename part_order<Source>::part;
+  using typename source_reading<Source>::chunk;
+  using source_reading<Source>::chunk_samples;
+  using source_reading<Source>::next_;
+  using source_reading<Source>::passed_on_;
+  using source_reading<Source>::stopped_;
+  using source_reading<Source>::read_chunk;
+  using source_reading<Source>::seats_;
+
+  static constexpr std::size_t most_queued = 16'384;
+
+  // ---- without mutex_ ----
+
+  void work(std::size_t thread) {
+    detail::name_worker_thread("millrace-read");
+    chunk read;
+    std::unique_lock lock(mutex_);
+    while (!stopped_.load()) {
+      if (seats_.closed(thread)) {
+        lock.unlock();
+        tell_news();   // whatever it was woken for is the others' now
+        seats_.rest(thread, stopped_);
+        lock.lock();
+        continue;
+      }
+      const std::uint64_t seen = news_count_.load();
+      const bool still = stand_still();
+      if (part* const next = part_to_read()) read_part(lock, {thread, next}, read);
+      else sleep(lock, seen, still);
+    }
+  }
+
+  // ---- under mutex_ ----
+
+  struct job {
+    std::size_t thread;
+    part* from;
+  };
+
+  void read_part(std::unique_lock<std::mutex>& lock, job j, chunk& read) {
+    while (!j.from->done && !stopped_.load() && !order_.finished()) {
+      if (seats_.closed(j.thread)) {
+        left_.push_back(j.from);   // for somebody else
+        return;
+      }
+      const std::uint64_t seen = news_count_.load();
+      const bool still = stand_still();
+      // Looked at once: workers may free bytes between two looks, and nobody would ask to be told of more.
+      const bool enough_bytes = read_ahead() >= options_.read_ahead_bytes;
+      if (!left_.empty()) swap_for_left_part(j.from, enough_bytes);
+      if (may_read(*j.from, enough_bytes)) {
+        // Should this read take long, somebody else passes on what waits.
+        if (expect_room() || still) read_and_append(lock, *j.from, read, chunk_samples);
+      } else {
+        j.from->reader_waits = true;
+        bytes_wanted_ = bytes_wanted_ || enough_bytes;
+        sleep(lock, seen, still);
+        j.from->reader_waits = false;
+      }
+    }
+  }
+
+  /// One that was begun and left comes before one that nobody has opened.
+  part* part_to_read() {
+    if (left_.empty()) return order_.open_parts() < 2 * seats_.open() ? order_.open_next() : nullptr;
+    const auto front = std::find(left_.begin(), left_.end(), order_.front());
+    const auto chosen = front != left_.end() ? front : left_.begin();
+    part* const found = *chosen;
+    left_.erase(chosen);
+    return found;
+  }
+  /// The part whose turn it is has a reader always, and whoever cannot go on with his own takes one that can be read.
+  void swap_for_left_part(part*& mine, bool enough_bytes) {
+    if (mine == order_.front()) return;
+    const bool stuck = !may_read(*mine, enough_bytes);
+    for (const bool only_front : {true, false})
+      for (part*& left : left_)
+        if (only_front ? left == order_.front() && (stuck || may_read(*left, enough_bytes))
+                       : stuck && may_read(*left, enough_bytes))
+          return std::swap(mine, left);
+  }
+
+  void read_and_append(std::unique_lock<std::mutex>& lock, part& from, chunk& read, std::size_t most) {
+    const bool in_turn = &from == order_.front();
+    lock.unlock();
+    read_chunk(from, read, most, in_turn);
+    lock.lock();
+    order_.append(from, read.samples);
+    if (!read.more) order_.end(from, std::exchange(read.error, nullptr));
+    read.samples.clear();
+    read.bytes = 0;
+    read.more = true;
+  }
+
+  bool may_read(const part& from, bool enough_bytes) const {
+    if (!enough_bytes && from.samples.size() < most_queued) return true;
+    return &from == order_.front() && from.samples.empty() && next_->backlog() == 0;
+  }
+  std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
+
+  /// For every thread.
+  void tell_news() noexcept {
+    news_count_.fetch_add(1);
+    news_.ring();
+  }
+
+  /// Passes on what there is. True if there was nothing, and the workers have nothing to take either: then no worker
+  /// will ever free room that somebody here waits for.
+  bool stand_still() {
+    next_->publish();   // what was read last would not count yet
+    const bool drained = next_->backlog() == 0;
+    return !pass_on_and_tell() && drained;
+  }
+
+  /// Readers that wait are told when there is well less than what stopped them, not at every sample.
+  bool pass_on_and_tell() {
+    const bool moved = order_.pass_on();
+    passed_on_.store(order_.passed_on(), std::memory_order_relaxed);
+    bool tell = bytes_wanted_ && read_ahead() < options_.read_ahead_bytes / 4 * 3;
+    if (tell) bytes_wanted_ = false;
+    if (part* const front = order_.front(); front && front->reader_waits) {
+      const std::size_t queued = front->samples.size();
+      tell = tell || (!bytes_wanted_ && queued < most_queued / 2) || (queued == 0 && next_->backlog() == 0);
+      if (tell) front->reader_waits = false;
+    }
+    if (order_.take_news() || tell) tell_news();
+    return moved;
+  }
+
+  /// Asks the workers to wake one thread, whichever, once, when half of what they have now is gone: waking costs more
+  /// than they should pay for every sample. That thread passes on what waits, and tells those who wait for that. False
+  /// if there is room already.
+  bool expect_room() {
+    if (order_.had_room() && !bytes_wanted_) return true;
+    const std::uint64_t backlog = next_->backlog();
+    if (backlog == 0) return false;
+    wake_below_.store(backlog / 2 + 1);
+    return next_->backlog() >= backlog / 2 + 1;
+  }
+
+  /// Until there is news since `seen`, or room for what waits.
+  void sleep(std::unique_lock<std::mutex>& lock, std::uint64_t seen, bool still) {
+    if (!expect_room() && !still) return;
+    lock.unlock();
+    // Whoever takes the news of room acts on it, so one is enough.
+    news_.wait([&] { return room_news_.exchange(false) || stopped_.load() || news_count_.load() != seen; });
+    lock.lock();
+  }
+
+  const options options_;
+  std::mutex mutex_;
+  part_order<Source> order_;
+  bool bytes_wanted_ = false;   // a reader waits for fewer bytes to be read ahead
+  std::vector<part*> left_;     // by readers whose seat was closed
+  chunk read_by_advance_;
+
+  std::atomic<std::uint64_t> news_count_{0}, wake_below_{0};
+  std::atomic<bool> room_news_{false};
+  doorbell news_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,332 @@
+// The intake of a source without an index in epochs of so many batches: reads the rank's lanes side by side, and merges
+// them.
+//
+//   lane_intake<shards_source> in(source, {.lanes = starts, .turn = 3, .first_place = 6'400}, segment.entrance());
+//   in.start();  ...  in.stop();  in.join();
+//
+// The rule: no lane begins pass k + 1 before all lanes of this rank have ended pass k. So the rank goes through its
+// share of each pass once before it begins the next, and on one rank every pass holds every sample once.
+// A lane has every so-maniest part of each pass, in a sliding jitter (part_order.hpp). The merger takes one sample of
+// each in turn, passes over those that have ended the pass, and begins each pass with the first lane: the order depends
+// on nothing else. Lanes read ahead over the border. Each has at most 1 + 2 x threads / lanes parts open, and an equal
+// share of the bytes that may be read ahead; only the lane whose turn it is, and that has nothing to give, may
+// overdraw, so there is always progress.
+// Errors: that of a lane takes the place of its next sample; data_error after 100 passes without a sample.
+// Threads: as many as asked for, or none, then advance() reads. Reads block only these threads.
+#pragma once
+
+#include <millrace/read/lane_queue.hpp>
+#include <millrace/read/source_reading.hpp>
+#include <millrace/sync/doorbell.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// A lane, and where it is entered.
+struct lane_start {
+  plan::options order{};
+  std::uint64_t pass = 0;
+  std::size_t part = 0;        ///< of the lane's parts in that pass
+  std::uint64_t sample = 0;    ///< how many samples of the lane's pass come before that part
+  std::uint64_t place = 0;     ///< in the lane's order of that pass; samples before it are dropped
+};
+
+struct lane_intake_options {
+  unsigned threads = 4;   ///< 0: no threads, advance() reads
+  std::size_t read_ahead_bytes = std::size_t{256} << 20;
+  std::size_t window_bytes = ~std::size_t{0};   ///< most that the shuffle windows of all lanes may hold
+  std::vector<lane_start> lanes{};              ///< of this rank, in the order of their turns; those with a later pass
+                                                ///< than others have ended that of the others
+  std::size_t turn = 0;                         ///< which of them gives the next sample, if it has not ended the pass
+  std::uint64_t first_place = 0;                ///< among the samples of this rank
+};
+
+namespace detail {
+
+/// A template only so that including it costs little.
+template <class Order>
+data_error no_sample_error(std::uint64_t passes, const Order& order) {
+  return data_error("a rank's share of the parts (shards) has no sample: got none in " + std::to_string(passes) +
+                        " passes, expected one at least (lane " + std::to_string(order.lane) + " of " +
+                        std::to_string(order.lanes) + " and the others of that rank, " + std::to_string(order.parts) +
+                        " parts in all)",
+                    "Leave out the empty shards, run fewer ranks, or shuffle");
+}
+
+}  // namespace detail
+
+template <class Source>
+class lane_intake final : public source_reading<Source>, public room_listener {
+ public:
+  using item = typename Source::item;
+  using options = lane_intake_options;
+  static constexpr std::uint64_t most_empty_passes = 100;
+
+  lane_intake(const Source& source, options o, sample_sink<item>& next)
+      : source_reading<Source>(source, next, o.threads),
+        options_(std::move(o)),
+        place_(options_.first_place) {
+    std::uint64_t pass = ~std::uint64_t{0};
+    for (const lane_start& start : options_.lanes) {
+      lanes_.push_back(std::make_unique<lane>(start, options_.window_bytes / options_.lanes.size()));
+      pass = std::min(pass, start.pass);
+    }
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      if (options_.lanes[i].pass > pass) {
+        lanes_[i]->ready.end_epoch();
+        continue;
+      }
+      if (i < options_.turn) ++turn_;
+      in_pass_.push_back(i);
+    }
+    turn_ %= in_pass_.size();
+    next.set_listener(this);
+  }
+
+  void count_into(tally& counts) noexcept override {
+    for (auto& l : lanes_) l->parts.count_into(counts);
+  }
+  void start() override {
+    for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
+  }
+
+  /// Reads one sample on the caller, or passes on what waits.
+  bool advance() override {
+    std::unique_lock lock(mutex_);
+    if (pass_on()) return true;
+    if (finished_ || !next_->has_room()) return false;
+    lane& l = *lanes_[in_pass_[turn_]];
+    part* const from = idle_part_of(l);
+    if (!from) return false;
+    read_and_append(lock, l, *from, read_by_advance_, 1);
+    pass_on();
+    return true;
+  }
+
+  void room_freed() noexcept override {
+    if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
+    ring_one();
+  }
+  void open_seats(const seat_counts& open) override {
+    seats_.open(open.reads);
+    ring_one();
+  }
+  void stop() noexcept override {
+    stopped_.store(true);
+    news_.ring();
+    seats_.wake();
+  }
+  void join() noexcept override {
+    for (auto& t : threads_)
+      if (t.joinable()) t.join();
+  }
+  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : seats_.open(); }
+  std::size_t read_ahead_bytes() const noexcept override {
+    std::size_t sum = next_->held_bytes();
+    for (const auto& l : lanes_) sum += l->parts.queued_bytes();
+    return sum;
+  }
+
+ private:
+  using typename source_reading<Source>::part;
+  using typename source_reading<Source>::chunk;
+  using source_reading<Source>::next_;
+  using source_reading<Source>::stopped_;
+  using source_reading<Source>::seats_;
+
+  static constexpr std::size_t ready_samples = 8;
+
+  struct lane {
+    lane(const lane_start& start, std::size_t window_bytes)
+        : order(start.order),
+          parts(order,
+                {.epochs = ~std::uint64_t{0}, .window_bytes = window_bytes, .first_epoch = start.pass,
+                 .first_part = start.part, .first_sample = start.sample, .first_place = start.place,
+                 .may_be_empty = true},
+                ready) {}
+
+    const plan order;
+    lane_queue<item> ready{ready_samples};
+    part_order<Source> parts;
+    std::uint64_t taken = 0;   // of this pass, in this session
+  };
+
+  struct work_piece {
+    lane* of = nullptr;
+    part* from = nullptr;
+    std::size_t most = 0;   // samples
+  };
+
+  void work(std::size_t thread) {
+    detail::name_worker_thread("millrace-read");
+    chunk read;
+    std::unique_lock lock(mutex_);
+    while (!stopped_.load()) {
+      if (seats_.closed(thread)) {
+        lock.unlock();
+        ring_one();   // whatever it was woken for is another's now
+        seats_.rest(thread, stopped_);
+        lock.lock();
+        continue;
+      }
+      const std::uint64_t before = next_->backlog();
+      const bool moved = pass_on();
+      const work_piece piece = find_work();
+      if (piece.from) {
+        if (find_other_work(piece)) ring_one();
+        read_and_append(lock, *piece.of, *piece.from, read, piece.most);
+      } else if (!moved) {
+        sleep(lock, before == 0);
+      }
+    }
+  }
+
+  // ---- under mutex_ ----
+
+  bool pass_on() {
+    bool moved = false;
+    while (!finished_ && next_->has_room()) {
+      lane& l = *lanes_[in_pass_[turn_]];
+      if (l.ready.empty()) l.parts.pass_on();
+      if (!l.ready.empty()) {
+        sample<item> s = l.ready.pop();
+        ++l.taken;
+        s.place = place_++;
+        next_->put(std::move(s));
+        empty_passes_ = 0;
+        ++turn_;
+      } else if (l.ready.at_border()) {
+        in_pass_.erase(in_pass_.begin() + static_cast<std::ptrdiff_t>(turn_));
+        if (in_pass_.empty()) begin_pass();
+      } else if (l.ready.error()) {
+        finish(in_rows_of_rank(l.ready.error(), l));
+      } else {
+        break;
+      }
+      if (turn_ == in_pass_.size()) turn_ = 0;
+      moved = true;
+    }
+    next_->publish();
+    return moved;
+  }
+
+  /// What lane `of` says of its own samples, said of the rows of this rank.
+  std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const {
+    using enum late_data_error::suspect_samples;
+    try {
+      std::rethrow_exception(why);
+    } catch (late_data_error& late) {
+      if (late.suspects() != since) return why;
+      // Lanes take turns: when `of` gave its first suspect, each other lane had given as many of this pass as `of` had,
+      // or one more, or all that it has.
+      const std::uint64_t suspects = of.ready.next_row() - late.first_suspect(), row = next_->next_row();
+      const std::uint64_t before = of.taken - std::min(of.taken, suspects);
+      std::uint64_t later = 0;
+      for (const auto& l : lanes_) later += l->taken - std::min(l->taken, before);
+      if (row == place::unknown || suspects > of.taken || later > row) late.suspect(some);
+      else late.suspect(since, row - later, late.is_exact() && lanes_.size() == 1);
+    } catch (...) {
+    }
+    return why;
+  }
+
+  void begin_pass() {
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      lanes_[i]->ready.begin_pass();
+      lanes_[i]->taken = 0;
+      in_pass_.push_back(i);
+    }
+    turn_ = 0;
+    if (++empty_passes_ == most_empty_passes)
+      finish(std::make_exception_ptr(detail::no_sample_error(most_empty_passes, options_.lanes.front().order)));
+  }
+
+  void finish(std::exception_ptr error) {
+    finished_ = true;
+    next_->finish(std::move(error));
+  }
+
+  part* idle_part_of(lane& l) {
+    part* const open = l.parts.first_idle();
+    const std::size_t most_open = 1 + 2 * threads() / lanes_.size();
+    return open || l.parts.open_parts() >= most_open ? open : l.parts.open_next();
+  }
+
+  work_piece find_work() {
+    if (finished_) return {};
+    const std::size_t taken = std::min(next_->held_bytes(), options_.read_ahead_bytes);
+    const std::size_t share = (options_.read_ahead_bytes - taken) / lanes_.size();
+    const std::size_t turn = in_pass_[turn_];
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      lane& l = *lanes_[(turn + i) % lanes_.size()];
+      if (l.parts.finished()) continue;
+      const bool within = l.parts.queued_bytes() + l.ready.held_bytes() < share;
+      const bool starves = i == 0 && l.ready.empty();
+      if (!within && !starves) continue;
+      part* const from = idle_part_of(l);
+      if (!from || (!within && from != l.parts.front())) continue;
+      return {&l, from, within ? source_reading<Source>::chunk_samples : 1};
+    }
+    return {};
+  }
+  /// Whether one more thread would find something to read beside that.
+  bool find_other_work(const work_piece& mine) {
+    mine.from->in_hand = true;
+    const bool found = find_work().from != nullptr;
+    mine.from->in_hand = false;
+    return found;
+  }
+
+  void read_and_append(std::unique_lock<std::mutex>& lock, lane& of, part& from, chunk& read, std::size_t most) {
+    from.in_hand = true;
+    lock.unlock();
+    this->read_chunk(from, read, most);
+    lock.lock();
+    from.in_hand = false;
+    of.parts.append(from, read.samples);
+    if (!read.more) of.parts.end(from, std::exchange(read.error, nullptr));
+    static_cast<void>(of.parts.take_news());
+    read.samples.clear();
+    read.bytes = 0;
+    read.more = true;
+  }
+
+  /// Until there is room for what waits, or something to read. `drained`: the workers had nothing to take, so none of
+  /// them will free room.
+  void sleep(std::unique_lock<std::mutex>& lock, bool drained) {
+    if (!drained) {
+      const std::uint64_t below = next_->backlog() / 2 + 1;
+      wake_below_.store(below);
+      if (next_->backlog() < below) return;
+    }
+    lock.unlock();
+    news_.wait([&] { return stopped_.load() || news_here_.exchange(false); });
+    lock.lock();
+  }
+  void ring_one() noexcept {
+    news_here_.store(true);
+    news_.ring_one();
+  }
+
+  const options options_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<lane>> lanes_;
+  std::vector<std::size_t> in_pass_;   // the lanes that have not ended the pass, in the order of their turns
+  std::size_t turn_ = 0;               // in in_pass_: the lane of the next sample
+  std::uint64_t place_;                // of that sample, among those of this rank
+  std::uint64_t empty_passes_ = 0;     // since the last sample
+  bool finished_ = false;
+  chunk read_by_advance_;
+
+  std::atomic<std::uint64_t> wake_below_{0};
+  std::atomic<bool> news_here_{false};
+  doorbell news_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

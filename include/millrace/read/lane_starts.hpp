@@ -1,0 +1,240 @@
+// Where the lanes of a source without an index are entered: at which part, and how many samples lie before it.
+//
+//   lane_starts at = find_lane_starts(source, {.order = plan, .lanes = 48, .ranks = mine, .place = 64'000});
+//   at.lanes, at.turn;      // of this rank: what lane_intake wants
+//   at.counted;             // parts that were read through to count their samples
+//
+// `place` says how many samples this rank has behind it; how many each of its lanes has, in which pass, and which part
+// the next one lies in, only counting can say. Each part is read at most once, by several threads, and only as far as
+// the place makes necessary: nothing at the run's beginning, never more than one reading of the data set. (A source
+// whose parts differ from pass to pass, as far as it says, is read through from the beginning.)
+// Errors: those of the source, completed with the part's name; data_error if it has no samples.
+#pragma once
+
+#include <millrace/order/ranks.hpp>
+#include <millrace/read/lane_intake.hpp>
+
+#include <unordered_map>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct lane_starts {
+  std::vector<lane_start> lanes{};
+  std::size_t turn = 0;            ///< which of them gives the next sample
+  std::uint64_t counted = 0;
+};
+
+struct lane_starts_options {
+  plan::options order{};     ///< of all lanes together
+  std::size_t lanes = 1;
+  millrace::ranks ranks{};
+  std::uint64_t place = 0;   ///< among the samples of this rank
+  unsigned threads = 1;
+};
+
+namespace detail {
+
+/// Samples of parts, each counted once.
+template <class Source>
+class part_counts {
+ public:
+  explicit part_counts(const Source& source) : source_(&source) {}
+
+  std::uint64_t of(std::size_t part, std::uint64_t pass) {
+    entry* found;
+    {
+      const std::lock_guard lock(mutex_);
+      found = &entries_[number(part, pass)];
+    }
+    const std::lock_guard lock(found->mutex);
+    if (!found->known) {
+      found->samples = read_through(part, pass);
+      found->known = true;
+      counted_.fetch_add(1);
+    }
+    return found->samples;
+  }
+  /// Whether of() has the answer already.
+  bool knows(std::size_t part, std::uint64_t pass) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(number(part, pass));
+    return found != entries_.end() && found->second.known;
+  }
+  std::uint64_t counted() const noexcept { return counted_.load(); }
+
+ private:
+  static constexpr bool same_every_pass = requires { requires Source::same_every_pass; };
+
+  std::uint64_t number(std::size_t part, std::uint64_t pass) const {
+    return (same_every_pass ? 0 : pass) * source_->parts() + part;
+  }
+
+  struct entry {
+    std::mutex mutex;
+    std::atomic<bool> known{false};
+    std::uint64_t samples = 0;
+  };
+
+  std::uint64_t read_through(std::size_t part, std::uint64_t pass) const {
+    try {
+      std::uint64_t samples = 0;
+      auto reader = source_->open(part, pass);
+      while (reader.next()) ++samples;
+      return samples;
+    } catch (...) {
+      place at;
+      at.stage = "source";
+      if constexpr (requires { source_->part_name(part); }) at.shard = source_->part_name(part);
+      std::rethrow_exception(located_exception(at));
+    }
+  }
+
+  const Source* const source_;
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, entry> entries_;   // by pass and part
+  std::atomic<std::uint64_t> counted_{0};
+};
+
+/// The lanes of one rank in one pass, and the samples of their parts as far as they were counted.
+template <class Source>
+class counted_pass {
+ public:
+  struct lane {
+    std::vector<std::size_t> parts{};
+    std::vector<std::uint64_t> ends{};   // of each part that was counted: samples of the lane up to there
+
+    std::uint64_t known() const noexcept { return ends.empty() ? 0 : ends.back(); }
+    bool complete() const noexcept { return ends.size() == parts.size(); }
+  };
+
+  counted_pass(const lane_starts_options& o, std::uint64_t pass, part_counts<Source>& counts)
+      : options_(&o), pass_(pass), counts_(&counts), lanes_(o.lanes / o.ranks.world_size) {
+    const std::vector<std::size_t> order = plan(o.order).parts_of(pass);
+    for (std::size_t i = 0; i < lanes_.size(); ++i)
+      for (std::size_t at = o.ranks.rank + i * o.ranks.world_size; at < order.size(); at += o.lanes)
+        lanes_[i].parts.push_back(order[at]);
+  }
+
+  const std::vector<lane>& lanes() const noexcept { return lanes_; }
+  /// Samples of the rank in the first rounds: those in which no lane may have one that is not counted.
+  std::uint64_t given_in(std::uint64_t rounds) const noexcept {
+    std::uint64_t given = 0;
+    for (const lane& l : lanes_) given += std::min(rounds, l.known());
+    return given;
+  }
+  /// Such rounds; the greatest number if all is counted.
+  std::uint64_t certain_rounds() const noexcept {
+    std::uint64_t certain = ~std::uint64_t{0};
+    for (const lane& l : lanes_)
+      if (!l.complete()) certain = std::min(certain, l.known());
+    return certain;
+  }
+
+  /// Counts as far as it takes to find the place in the pass, or to its end if that comes before.
+  void count_to(std::uint64_t place) {
+    for (;;) {
+      const std::uint64_t certain = certain_rounds(), given = given_in(certain);
+      if (certain == ~std::uint64_t{0} || given >= place) return;
+      std::uint64_t going_on = 0;
+      for (const lane& l : lanes_) going_on += !l.complete() || l.known() > certain;
+      count_rounds(certain + (place - given + going_on - 1) / going_on);
+    }
+  }
+
+ private:
+  void count_rounds(std::uint64_t rounds) {
+    std::vector<lane*> unread;
+    for (lane& l : lanes_) {
+      while (wants(l, rounds) && counts_->knows(l.parts[l.ends.size()], pass_)) count_part(l);
+      if (wants(l, rounds)) unread.push_back(&l);
+    }
+    std::atomic<std::size_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr error;
+    const auto work = [&] {
+      for (std::size_t i; (i = next.fetch_add(1)) < unread.size();) try {
+          while (wants(*unread[i], rounds)) count_part(*unread[i]);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          error = std::current_exception();
+          next.store(unread.size());
+        }
+    };
+    std::vector<std::thread> threads;
+    for (unsigned i = 1; i < std::min<std::size_t>(options_->threads, unread.size()); ++i) threads.emplace_back(work);
+    work();
+    for (auto& t : threads) t.join();
+    if (error) std::rethrow_exception(error);
+  }
+  static bool wants(const lane& l, std::uint64_t rounds) noexcept { return !l.complete() && l.known() < rounds; }
+  void count_part(lane& l) { l.ends.push_back(l.known() + counts_->of(l.parts[l.ends.size()], pass_)); }
+
+  const lane_starts_options* const options_;
+  const std::uint64_t pass_;
+  part_counts<Source>* const counts_;
+  std::vector<lane> lanes_;
+};
+
+/// Where a lane is entered that has given so many samples of a pass.
+template <class Lane>
+void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
+  const std::uint64_t wanted = plan(at.order).first_needed_for(at.place);
+  at.pass = pass;
+  if (l.complete() && at.place == l.known()) {
+    ++at.pass;
+    at.place = 0;
+    return;
+  }
+  while (at.part < l.ends.size() && l.ends[at.part] <= wanted) at.sample = l.ends[at.part++];
+}
+
+}  // namespace detail
+
+template <class Source>
+lane_starts find_lane_starts(const Source& source, const lane_starts_options& o) {
+  lane_starts found;
+  const std::size_t count = o.lanes / o.ranks.world_size;
+  for (std::size_t i = 0; i < count; ++i) {
+    lane_start& at = found.lanes.emplace_back();
+    at.order = o.order;
+    at.order.lane = o.ranks.rank + i * o.ranks.world_size;
+    at.order.lanes = o.lanes;
+    at.order.window = std::max<std::size_t>(1, o.order.window / o.lanes);
+  }
+  if (o.place == 0) return found;
+  detail::part_counts<Source> counts(source);
+  std::uint64_t left = o.place, empty_passes = 0;
+  for (std::uint64_t pass = 0;; ++pass) {
+    detail::counted_pass<Source> counted(o, pass, counts);
+    counted.count_to(left);
+    const std::uint64_t certain = counted.certain_rounds(), given = counted.given_in(certain);
+    if (certain == ~std::uint64_t{0} && given <= left) {   // the pass is over
+      left -= given;
+      empty_passes = given == 0 ? empty_passes + 1 : 0;
+      if (empty_passes == lane_intake<Source>::most_empty_passes)
+        throw detail::no_sample_error(empty_passes, found.lanes.front().order);
+      continue;
+    }
+    std::uint64_t rounds = 0;   // that are complete
+    for (std::uint64_t above = std::min(certain, left + 1); rounds < above;) {
+      const std::uint64_t middle = rounds + (above - rounds + 1) / 2;
+      if (counted.given_in(middle) <= left) rounds = middle;
+      else above = middle - 1;
+    }
+    left -= counted.given_in(rounds);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& l = counted.lanes()[i];
+      found.lanes[i].place = std::min(l.known(), rounds);
+      if (left > 0 && l.known() > rounds) {
+        ++found.lanes[i].place;
+        found.turn = i + 1;
+        --left;
+      }
+      detail::enter_lane(found.lanes[i], l, pass);
+    }
+    found.counted = counts.counted();
+    return found;
+  }
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,228 @@
+// Sources without an index as one source: each sample is read from the one whose turn it is.
+//
+//   mix_streams<shards_source, range_source> in(rule, {.seed = 7}, shards, range);
+//   auto reader = in.open(0, epoch);
+//   while (auto item = reader.next()) use(item->number(), item->value);          // of which source, and what
+//
+// Shares and what happens when a source runs dry are those of order/mix_plan.hpp, but that nothing is known beforehand:
+// a source is dry when it has no next sample, and an epoch of cycle ends when each source was, and is as long ever
+// after. It is not filled up to whole batches. Each source is shuffled as shuffle() right behind it would: parts, then
+// samples within the window; it is read one part at a time, all of them by one thread.
+// Errors: what the sources throw, with the part's name; setup_error for a source without samples, and for windows that
+// together hold more than a quarter of the memory. Threads: as any source. Lifetime: a run begins with pass 0 of each.
+#pragma once
+
+#include <millrace/base/digest.hpp>
+#include <millrace/base/machine.hpp>
+#include <millrace/base/text_bytes.hpp>
+#include <millrace/item/position.hpp>
+#include <millrace/order/mix_pattern.hpp>
+#include <millrace/order/mix_rule.hpp>
+#include <millrace/read/data_identity.hpp>
+#include <millrace/read/mix_stream.hpp>
+
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <variant>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// What one of several sources made: value.index() says which.
+template <class... Items>
+struct mixed_item {
+  std::variant<Items...> value;
+
+  std::size_t number() const noexcept { return value.index(); }
+  template <std::size_t Source>
+  auto alone() && {
+    return std::get<Source>(std::move(value));
+  }
+  record origin() const noexcept {
+    return std::visit([](const auto& item) { return origin_of(item); }, value);
+  }
+  std::size_t held_bytes() const noexcept {
+    return std::visit([](const auto& item) { return held_bytes_of(item); }, value);
+  }
+};
+
+template <class... Sources>
+class mix_streams {
+ public:
+  using item = mixed_item<typename Sources::item...>;
+  static constexpr bool one_reader_at_a_time = true;
+  static constexpr bool begins_at_pass_0 = true;
+  static constexpr bool watched = (watchable_source<Sources> || ...);
+
+  mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
+      : state_(std::make_shared<state>(std::move(rule), seed, sources...)) {}
+
+  std::size_t parts() const noexcept { return 1; }
+  /// Says of the sources what their order depends on, but for their samples.
+  std::string part_name(std::size_t) const { return state_->name; }
+  /// Made of the times of all parts.
+  std::int64_t part_modified_ns(std::size_t) const noexcept { return static_cast<std::int64_t>(state_->times); }
+
+  /// Of all sources together; where none says when it waits for storage, turns at this one are told from outside.
+  read_meter& reads() const noexcept
+    requires watched
+  {
+    return *state_->reads;
+  }
+
+  void name_samples(const std::shared_ptr<sample_names>& names) const {
+    std::size_t i = 0;
+    std::apply([&](auto&... s) { (s->name_samples(names, state_->rule.sources[i++].name), ...); }, state_->streams);
+  }
+
+  class reader;
+  /// Epochs come one after the other, from 0.
+  reader open(std::size_t, std::uint64_t epoch) const {
+    state_->begin(epoch);
+    return reader(state_);
+  }
+
+ private:
+  struct identity {
+    std::uint64_t id = 0, pass = 0;
+    record name{};   // if its stream gave it one
+  };
+
+  struct state {
+    state(mix_rule r, std::uint64_t seed, const Sources&... sources) : rule(std::move(r)) {
+      std::vector<double> weights;
+      for (mix_rule_source& s : rule.sources) {
+        if (s.name.empty()) s.name = "source " + std::to_string(weights.size());
+        name += (weights.empty() ? "mix of " : ", ") + s.name;
+        weights.push_back(s.weight);
+      }
+      shares = mix_pattern::shares_of(weights);
+      pattern = mix_pattern(shares);
+      std::size_t i = 0;
+      std::uint64_t first_part = 0, known = static_cast<std::uint64_t>(rule.when_dry);
+      const auto options_for = [&](const auto& source) {
+        const mix_rule_source& s = rule.sources[i];
+        const mix_stream_options o{.seed = combine_keys(combine_keys(seed, i), s.seed),
+                                   .window = s.window,
+                                   .first_part = first_part,
+                                   .reads = reads,
+                                   .name = s.name};
+        known = combine_keys(combine_keys(combine_keys(known, o.seed), o.window), shares[i]);
+        if (const std::uint32_t of_source = times_of(source)) times = combine_keys(times, of_source);
+        for (std::size_t part = 0; part < source.parts(); ++part)
+          if constexpr (requires { source.part_name(part); })
+            known = digest_bytes(detail::bytes_of(source.part_name(part)), known);
+        first_part += source.parts();
+        ++i;
+        return o;
+      };
+      streams = {std::make_unique<mix_stream<Sources>>(sources, options_for(sources))...};
+      name += ", " + detail::hexadecimal_digits(known, 16);
+    }
+
+    void begin(std::uint64_t epoch) {
+      counts.emplace();
+      over = false;
+      given = 0;
+      if (rule.when_dry == dry::cycle && epoch > 0) return;
+      std::apply([&](auto&... s) { (s->begin_pass(epoch), ...); }, streams);
+      left = shares;
+      pattern = mix_pattern(left);
+      turn = 0;
+    }
+
+    std::optional<item> next(identity& who) {
+      if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
+      if (over) return std::nullopt;
+      std::optional<item> found;
+      take_from<0>(pattern.source_at(turn++), found, who);
+      return found;
+    }
+
+    template <std::size_t Index>
+    void take_from(std::size_t source, std::optional<item>& found, identity& who) {
+      if constexpr (Index + 1 < sizeof...(Sources))
+        if (source != Index) return take_from<Index + 1>(source, found, who);
+      auto& stream = *std::get<Index>(streams);
+      if (stream.dry(*counts))
+        throw setup_error(rule.sources[Index].name + " of the mix has no sample",
+                          "Leave it out, or look at what it reads");
+      auto taken = stream.take();
+      who = {taken.id, taken.epoch, std::move(taken.origin)};
+      found.emplace(item{std::variant<typename Sources::item...>(std::in_place_index<Index>, std::move(*taken.item))});
+      ++given;
+      // What is wrong with the sample after this one is no reason not to give this one.
+      try {
+        if (stream.dry(*counts)) after_last(Index, [&] { stream.begin_pass(stream.pass() + 1); });
+        if (length > 0 && given == length) over = true;
+        check_memory();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+
+    template <class BeginAnew>
+    void after_last(std::size_t source, const BeginAnew& begin_anew) {
+      left[source] = 0;
+      const bool all_dry = std::all_of(left.begin(), left.end(), [](std::uint64_t share) { return share == 0; });
+      if (rule.when_dry == dry::cycle) {
+        begin_anew();
+        if (length == 0 && all_dry) length = given;
+      } else if (rule.when_dry == dry::stop || all_dry) {
+        over = true;
+      } else {
+        pattern = mix_pattern(left);
+        turn = 0;
+      }
+    }
+
+    void check_memory() const {
+      const std::size_t held = std::apply([](const auto&... s) { return (s->held_bytes() + ...); }, streams);
+      if (held > most_held)
+        throw setup_error("the shuffle windows of the mix hold " + std::to_string(held) + " bytes, more than a quarter "
+                          "of the memory",
+                          "Use smaller windows");
+    }
+
+    mix_rule rule;
+    std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
+    std::string name;
+    std::uint64_t times = 0;   // when the sources' parts were changed, in one number
+    std::vector<std::uint64_t> shares, left;   // left: 0 for those that were dry
+    mix_pattern pattern{{1}};
+    std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
+    std::optional<tally> counts;                // of this epoch
+    const std::size_t most_held = usable_memory_bytes() / 4;
+    std::uint64_t turn = 0, given = 0;          // of the pattern; of the epoch
+    std::uint64_t length = 0;                   // of an epoch of cycle, once it is known
+    bool over = false;
+    std::exception_ptr failure;
+  };
+
+ public:
+  class reader {
+   public:
+    explicit reader(std::shared_ptr<state> from) : from_(std::move(from)) {}
+
+    std::optional<item> next() { return from_->next(last_); }
+    /// Names what next() gave last.
+    void stamp(sample<item>& s) const noexcept {
+      s.id = last_.id;
+      s.pass = last_.pass;
+      s.origin = last_.name;
+    }
+    void report(tally& to) const {
+      for (const counted& c : from_->counts->counts()) to.count(c.what, c.times);
+      if (const char* const line = from_->counts->take_line()) to.tell(line);
+    }
+
+   private:
+    std::shared_ptr<state> from_;
+    identity last_;
+  };
+
+ private:
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,157 @@
+// Several indexed data sets as one, and the rule by which they are mixed: what a planned_run over a mix reads.
+//
+//   mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}}, .when_dry = mr::dry::cycle});
+//   data.read(wanted, records, failure);      // as shard_data; parts of all sources count on, one after the other
+//   records[0].source;                        // which one it came from
+//   data.fingerprint();                       // upper half: of the data sets; lower half: of the rule
+//
+// Errors: those of shard_data; setup_error for a resume point of other sources or another rule, which says which of the
+// two. Threads: read() from any number at a time; all else does not change.
+#pragma once
+
+#include <millrace/io/index/shard_data.hpp>
+#include <millrace/order/mix_cursor.hpp>
+#include <millrace/order/mix_rule.hpp>
+#include <millrace/read/planned_run_options.hpp>
+
+#include <memory>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// A record of a mix.
+struct mixed_record : record {
+  std::size_t source = 0;   ///< which of the mixed sources it is from, counted from 0
+
+  std::size_t number() const noexcept { return source; }
+  template <std::size_t Source>
+  record alone() && noexcept {
+    return std::move(*this);
+  }
+};
+
+class mixed_data {
+ public:
+  using item = mixed_record;
+
+  /// As many data sets as the rule has sources.
+  mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)
+      : sets_(std::move(sets)), rule_(std::move(rule)) {
+    std::uint64_t of_data = sets_.size(), of_rule = static_cast<std::uint64_t>(rule_.when_dry);
+    std::vector<double> weights;
+    for (std::size_t i = 0; i < sets_.size(); ++i) {
+      if (rule_.sources[i].name.empty()) rule_.sources[i].name = "source " + std::to_string(i);
+      first_parts_.push_back(counts_.size());
+      counts_.insert(counts_.end(), sets_[i]->counts().begin(), sets_[i]->counts().end());
+      weights.push_back(rule_.sources[i].weight);
+      of_data = combine_keys(of_data, sets_[i]->fingerprint());
+      of_rule = combine_keys(combine_keys(of_rule, rule_.sources[i].seed), rule_.sources[i].window);
+    }
+    for (const std::uint64_t share : mix_pattern::shares_of(weights)) of_rule = combine_keys(of_rule, share);
+    fingerprint_ = (of_data & upper_half) | (of_rule >> 32);
+  }
+
+  const mix_rule& rule() const noexcept { return rule_; }
+  void report(tally& counts) const noexcept {
+    for (const auto& set : sets_) set->report(counts);
+  }
+  std::size_t sources() const noexcept { return sets_.size(); }
+  const shard_data& source(std::size_t i) const noexcept { return *sets_[i]; }
+  /// Of all sources' parts.
+  const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  std::uint64_t size_bytes() const noexcept {
+    std::uint64_t all = 0;
+    for (const auto& set : sets_) all += set->size_bytes();
+    return all;
+  }
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+
+  /// Source, shard, key and offset of a sample.
+  place place_of(const located_sample& s) const {
+    const std::size_t source = source_of(s.part);
+    place found = sets_[source]->place_of({s.part - first_parts_[source], s.index});
+    found.stage = rule_.sources[source].name + " of the mix";
+    return found;
+  }
+
+  /// As that of shard_data, of all sources.
+  std::string notice() const {
+    std::string all;
+    for (const auto& set : sets_)
+      if (const std::string one = set->notice(); !one.empty()) all += (all.empty() ? "" : " Also, ") + one;
+    return all;
+  }
+
+  /// Of all sources together.
+  read_meter& reads() const noexcept { return reads_; }
+
+  /// The fingerprint that a resume point has.
+  void check_same(std::uint64_t then) const {
+    const std::uint64_t difference = then ^ fingerprint_;
+    if (difference == 0) return;
+    const char* const what = (difference & upper_half) == 0 ? "the mix was another: its weights, a source's seed or "
+                                                              "shuffle window, or what happens when one runs dry"
+                                                            : "the mix was of other sources, or in another order";
+    throw setup_error("the resume point belongs to another run: " + std::string(what),
+                      "Make them equal, or start without it; ranks (of one global batch) and workers may change");
+  }
+
+  /// Returns how many at the front of `wanted` are good; `failure` is what is wrong with the next one.
+  std::size_t read(std::span<const located_sample> wanted, std::span<mixed_record> records,
+                   std::exception_ptr& failure) {
+    std::size_t good = wanted.size();
+    std::vector<located_sample> places;
+    std::vector<std::size_t> rows;
+    std::vector<record> found;
+    for (std::size_t source = 0; source < sets_.size(); ++source) {
+      places.clear();
+      rows.clear();
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        if (source_of(wanted[i].part) != source) continue;
+        places.push_back({wanted[i].part - first_parts_[source], wanted[i].index});
+        rows.push_back(i);
+      }
+      found.assign(places.size(), {});
+      std::exception_ptr wrong;
+      const std::size_t read = sets_[source]->read(places, {.records = found, .failure = wrong, .reads = reads_});
+      for (std::size_t i = 0; i < read; ++i) records[rows[i]] = {std::move(found[i]), source};
+      if (read < rows.size() && rows[read] < good) {
+        good = rows[read];
+        failure = wrong;
+      }
+    }
+    return good;
+  }
+
+ private:
+  static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;
+
+  std::size_t source_of(std::uint64_t part) const noexcept {
+    const auto after = std::upper_bound(first_parts_.begin(), first_parts_.end(), part);
+    return static_cast<std::size_t>(after - first_parts_.begin()) - 1;
+  }
+
+  std::vector<std::shared_ptr<shard_data>> sets_;
+  mix_rule rule_;
+  mutable read_meter reads_;
+  std::vector<std::uint64_t> counts_, first_parts_;
+  std::uint64_t fingerprint_ = 0;
+};
+
+/// The order of a mix: each source has a seed made of the mix's, its number and its own.
+inline mix_plan plan_of(const mixed_data& data, const planned_run_options& o) {
+  mix_plan_options made{.when_dry = data.rule().when_dry,
+                        .lanes = o.lanes,
+                        .global_batch = o.global_batch(),
+                        .drop_last = o.drop_last,
+                        .epoch_batches = o.epoch_batches};
+  for (std::size_t i = 0; i < data.sources(); ++i) {
+    const mix_rule_source& s = data.rule().sources[i];
+    made.sources.push_back({.weight = s.weight,
+                            .seed = combine_keys(combine_keys(o.seed, i), s.seed),
+                            .counts = data.source(i).counts(),
+                            .window = s.window});
+  }
+  return mix_plan(std::move(made));
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

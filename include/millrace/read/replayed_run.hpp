@@ -1,0 +1,249 @@
+// A run over a source without an index: where its batches stand, and how it goes on behind one of them.
+//
+//   replayed_run run({.order = plan, .data_set = fingerprint_of(source), .rows = 256, .resume = text, .epochs = 90});
+//   auto intake = run.read(source, options, sink);     // who reads, from where; run.borders() for the last segment
+//   run.after(batch);                                  // the resume point behind a batch, once for each, in order
+//
+// Nobody has counted the samples, so a position says nothing by itself: the resume point names a place in the source
+// where reading begins again (work/replay_log.hpp). From there on everything runs as it did, and the rows that were
+// delivered before are dropped. A flow of maps, filters and parallel expansions reads again what the shuffle window
+// spans; one whose stages hold something, the pass from its beginning; what can only be entered at the very beginning,
+// the run.
+// Epochs of a fixed number of batches are read in lanes: lane l of L has every L-th part of each pass, from the l-th
+// on, and belongs to rank l mod R of R, which divides L. Within a rank no lane begins a pass before all its lanes have
+// ended the one before (read/lane_intake.hpp). So on one rank every pass is exact. On several, pass k of all ranks
+// together holds every sample once, but ranks come to it at different times, as their shares of it differ, and another
+// number of ranks has another order. Where each sample is a row the number of batches says how far the lanes are, once
+// the samples of their parts are counted, and one resume point serves all ranks of that number. Where it is not,
+// batches hold each rank's own rows, and a resume point belongs to one rank.
+// Errors: setup_error for ranks that do not fit, for another run's resume point, and for the end of the run; data_error
+// for a text that is none.
+// Threads: after() by the trainer; the rest is immutable.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/order/ranks.hpp>
+#include <millrace/read/data_identity.hpp>
+#include <millrace/read/intake.hpp>
+#include <millrace/read/lane_starts.hpp>
+#include <millrace/work/ticket_input.hpp>
+
+#include <memory>
+#include <string>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct replayed_run_options {
+  plan::options order{};
+  std::uint64_t data_set = 0;
+  std::uint32_t times = 0;
+  std::size_t rows = 1;
+  bool drop_last = true;
+  std::string resume{};
+  std::uint64_t epochs = 1, epoch_batches = 0;
+  replay_start from = replay_start::sample;
+  bool one_row = true;            ///< for each sample
+  std::uint64_t take = ~std::uint64_t{0};   ///< samples of each pass
+  bool takes = false;             ///< there is a take, there or later
+  bool packs = false;             ///< a stage holds what one number says (stages/pack.hpp)
+  bool buckets = false;           ///< batches have as many rows as a stage says (stages/bucket.hpp)
+  millrace::ranks ranks{};
+  std::size_t most_lanes = 48;
+};
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_replayed_run {
+ public:
+  using options = replayed_run_options;
+
+  explicit basic_replayed_run(const options& o)
+      : options_(checked(o)),
+        lanes_(lanes_of(o)),
+        order_(o.order),
+        from_(lanes_ > 1 && o.from == replay_start::pass ? replay_start::run : o.from),
+        start_(start_of_run()),
+        now_(start_),
+        log_(std::make_unique<replay_log>(order_, from_, lanes_ > 1)) {}
+
+  const plan& order() const noexcept { return order_; }
+  const position& start() const noexcept { return start_; }
+  std::uint64_t first_step() const noexcept { return start_.step; }
+
+  /// Samples of the shuffle window that this rank holds its part of.
+  std::size_t window() const noexcept { return options_.order.window / options_.ranks.world_size; }
+
+  template <class Source>
+  std::unique_ptr<reading> read(const Source& source, intake_options o, sample_sink<typename Source::item>& next) {
+    const replay_point& r = start_.replay;
+    if (lanes_ > 1) {
+      const std::uint64_t place = options_.one_row ? start_.step * options_.rows : r.place;
+      lane_starts starts = find_lane_starts(
+          source, {.order = order_.settings(), .lanes = lanes_, .ranks = options_.ranks, .place = place,
+                   .threads = o.threads});
+      counted_ = starts.counted;
+      return std::make_unique<lane_intake<Source>>(
+          source, lane_intake_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
+                                      .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
+                                      .turn = starts.turn, .first_place = place}, next);
+    }
+    if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
+    o.first_epoch = r.pass;
+    o.first_part = static_cast<std::size_t>(r.part);
+    o.first_sample = r.first;
+    o.first_place = r.place;
+    o.take = options_.take;
+    if (from_ == replay_start::sample) o.log = log_.get();
+    return std::make_unique<intake<Source>>(source, order_, o, next);
+  }
+  batch_borders borders() const {
+    return {.first_step = start_.step,
+            .skipped_rows = start_.replay.rows,
+            .held = start_.replay.held,
+            .epoch_batches = options_.epoch_batches,
+            .end_step = end_step(options_),
+            .log = log_.get()};
+  }
+
+  /// The epoch of a batch, where `pass` is that of its first sample.
+  std::uint64_t epoch_of(std::uint64_t batch, std::uint64_t pass) const noexcept {
+    return options_.epoch_batches > 0 ? (start_.step + batch) / options_.epoch_batches : pass;
+  }
+  /// Of a batch that has so many on this rank; ~0: not known. Several ranks have no short batch, but buckets have.
+  std::size_t global_rows(std::size_t rows) const noexcept {
+    const std::size_t world_size = options_.ranks.world_size;
+    return options_.buckets && world_size > 1 ? ~std::size_t{0} : rows * world_size;
+  }
+  position after(const ready_batch& batch) {
+    const replay_point next = log_->take();
+    if (lanes_ == 1 || !options_.one_row) now_.replay = next;
+    ++now_.step;
+    if (options_.epoch_batches > 0) {
+      now_.epoch = now_.step / options_.epoch_batches;
+      now_.next_position = now_.step % options_.epoch_batches * now_.global_batch;
+    } else if (batch.rows < options_.rows && !options_.buckets) {
+      now_.epoch = batch.epoch + 1;   // only an epoch's last batch is short
+      now_.next_position = 0;
+    } else {
+      now_.next_position = (batch.epoch == now_.epoch ? now_.next_position : 0) + now_.global_batch;
+      now_.epoch = batch.epoch;
+    }
+    return now_;
+  }
+
+  /// What a session says at start of lanes, and of what it does first to go on.
+  std::string describe() const {
+    std::string text;
+    if (lanes_ > 1)
+      text = "; " + std::to_string(lanes_) + " lanes, " + options_.ranks.describe();
+    if (options_.ranks.world_size > 1)
+      text += ", whose passes drift apart as their shares of the samples differ (indexed_shards() has even ones)";
+    if (start_.step == 0) return text;
+    const replay_point& r = start_.replay;
+    text += "; goes on behind batch " + std::to_string(start_.step) + " of the run and, having no index, ";
+    if (from_ == replay_start::run)
+      return text + "reads again from the run's beginning, " + std::to_string(r.rows) + " rows";
+    if (lanes_ > 1) return text + "has counted the samples of " + std::to_string(counted_) + " parts to find its place";
+    if (from_ == replay_start::pass)
+      return text + "reads pass " + std::to_string(r.pass) + " again from its beginning, " + std::to_string(r.rows) +
+             " rows";
+    return text + "reads again from part " + std::to_string(r.part + 1) + " of the " +
+           std::to_string(order_.settings().parts) + " in pass " + std::to_string(r.pass) + ", " +
+           std::to_string(r.place - r.first) + " samples";
+  }
+
+  /// What to say in a line of its own; nothing if all is well.
+  std::string notice() const {
+    if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return {};
+    const auto digits = [](std::uint32_t times) { return detail::hexadecimal_digits(times, 8); };
+    return "the times of the source's files were changed: got " + digits(options_.times) + ", expected " +
+           digits(times_then_) + " (the resume point). Check that no sample was changed, which is not seen without an "
+           "index.";
+  }
+
+ private:
+  static const options& checked(const options& o) {
+    const ranks& r = o.ranks;
+    if (r.world_size == 0 || r.rank >= r.world_size)
+      throw setup_error("there is no " + r.describe(), "Ranks count from 0");
+    if (r.world_size > 1 && o.epoch_batches == 0)
+      throw setup_error("without an index nobody knows how many samples each of " + std::to_string(r.world_size) +
+                            " ranks would get from one pass",
+                        "Set session_options::epoch_batches, or use indexed_shards() of "
+                        "millrace/sources/indexed_shards.hpp, which needs plain tar shards");
+    if (r.world_size > 1 && o.takes)
+      throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
+                        "Leave out take(), or run one rank");
+    const std::size_t lanes = lanes_of(o);
+    if (lanes % r.world_size != 0)
+      throw setup_error(std::to_string(r.world_size) + " ranks do not divide the " + std::to_string(lanes) +
+                            " lanes: session_options::lanes asks for " + std::to_string(o.most_lanes) +
+                            ", and the source has " + std::to_string(o.order.parts) + " parts (shards)",
+                        "Choose a number of ranks that divides the lanes, or have more parts");
+    return o;
+  }
+
+  /// As many as were asked for; of fewer parts, the greatest divisor of that number which still leaves each lane one.
+  static std::size_t lanes_of(const options& o) {
+    const bool shared = o.epoch_batches > 0 && (o.one_row || o.ranks.world_size > 1);
+    std::size_t lanes = shared ? std::min(o.most_lanes, o.order.parts) : 1;
+    while (lanes > 1 && o.most_lanes % lanes != 0) --lanes;
+    return std::max<std::size_t>(1, lanes);
+  }
+
+  static std::uint64_t end_step(const options& o) noexcept {
+    if (o.epoch_batches == 0 || o.epochs > ~std::uint64_t{0} / o.epoch_batches) return slots::unknown;
+    return o.epochs * o.epoch_batches;
+  }
+
+  position start_of_run() {
+    const options& o = options_;
+    const auto world_size = static_cast<std::uint32_t>(o.ranks.world_size);
+    const position now{.version = o.packs ? position::packing_version : position::replay_version,
+                       .seed = o.order.seed,
+                       .lanes = static_cast<std::uint32_t>(lanes_),
+                       .window = o.order.shuffled ? o.order.window : 0,
+                       .global_batch = o.rows * o.ranks.world_size,
+                       .epoch_batches = o.epoch_batches,
+                       .drop_last = o.drop_last,
+                       .data_set = o.data_set,
+                       .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
+                       .rank = !o.one_row    ? static_cast<std::uint32_t>(o.ranks.rank)
+                               : lanes_ == 1 ? 0
+                                             : world_size,
+                       .times = o.times};
+    if (o.resume.empty()) return now;
+    position from = parse_position(o.resume);
+    check_same(from, now);
+    from.version = now.version;
+    times_then_ = std::exchange(from.times, now.times);
+    const replay_point& r = from.replay;
+    if (r.part >= o.order.parts || r.first > r.place || from.step == 0)
+      throw data_error("the resume point names a place that the source does not have",
+                       "Give the text that batch::position() gave");
+    const bool fits = from_ == replay_start::sample ||
+                      (r.place == 0 && r.part == 0 && (from_ == replay_start::pass || r.pass == 0));
+    if (!fits)
+      throw setup_error("the resume point is of a flow with other stages: this one holds back items, and has to be "
+                        "entered at the beginning of a pass",
+                        "Resume with the flow that wrote it");
+    if (o.epoch_batches > 0 ? from.step >= end_step(o) : from.epoch >= o.epochs)
+      throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(from.epoch) + " of " +
+                            std::to_string(o.epochs),
+                        "Raise session_options::epochs to go on, which counts from the first start");
+    return from;
+  }
+
+  const options options_;
+  const std::size_t lanes_;   // of all ranks together; 1: one sequence, with borders between passes
+  const plan order_;
+  const replay_start from_;
+  std::uint32_t times_then_ = 0;   // of the resume point; 0: not known
+  const position start_;
+  position now_;   // behind the last batch delivered
+  const std::unique_ptr<replay_log> log_;
+  std::uint64_t counted_ = 0;   // parts
+};
+using replayed_run = basic_replayed_run<>;
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,186 @@
+// Reading parts (shards) of a source by the chunk, and counting what was read: what intakes have in common.
+//
+//   class intake : public source_reading<shards_source> { ... };
+//   chunk read;
+//   this->read_chunk(part, read, 64);      // opens the part if need be; samples, their bytes, an error, the end
+//
+// Errors: end the chunk, completed with the part's name. Threads: read_chunk() of different parts at the same time, it
+// may block; the counters from any.
+#pragma once
+
+#include <millrace/measure/reading_figures.hpp>
+#include <millrace/measure/run_stats.hpp>
+#include <millrace/measure/trace_range.hpp>
+#include <millrace/read/part_order.hpp>
+#include <millrace/read/reader_seats.hpp>
+#include <millrace/work/pump.hpp>
+#include <millrace/work/sample_names.hpp>
+
+#include <atomic>
+#include <bit>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// What a session asks of whoever reads. Any thread.
+class reading : public component {
+ public:
+  // Of one read: so many bytes and a sample more, or so many samples, whichever is less.
+  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 64;
+
+  virtual std::uint64_t bytes_read() const noexcept = 0;
+  virtual std::uint64_t samples_read() const noexcept = 0;
+  virtual std::uint64_t busy_ns() const noexcept = 0;
+  virtual std::size_t threads() const noexcept = 0;
+  /// Held of samples that no worker has taken yet.
+  virtual std::size_t read_ahead_bytes() const noexcept = 0;
+  /// Before start(), where batches have keys.
+  virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
+
+  using component::add_to;
+  void add_to(run_stats& s) const noexcept {
+    s.samples_read = samples_read();
+    s.bytes_read = bytes_read();
+    s.read_busy_ns = busy_ns();
+    s.io_threads = threads();
+  }
+};
+
+template <class Source>
+class source_reading : public reading {
+ public:
+  using item = typename Source::item;
+
+  std::uint64_t bytes_read() const noexcept override { return bytes_read_.load(std::memory_order_relaxed); }
+  std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
+  std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
+    add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = seats_.open(),
+                    .open_ns = seats_.open_ns(now_ns), .busy_ns = busy_ns(), .samples = samples_read(),
+                    .bytes = bytes_read(), .in_turn_ns = in_turn_ns_.load(std::memory_order_relaxed),
+                    .in_turn_samples = in_turn_samples_.load(std::memory_order_relaxed),
+                    .passed_on = passed_on_.load(std::memory_order_relaxed)});
+  }
+
+  std::string waits(std::uint64_t now_ns) const override {
+    std::string text = "read: " + meter().waits(now_ns);
+    // A source that watches its own reads does not say that it waits for something else, nor always what it reads.
+    if constexpr (metered)
+      if (const std::string part = chunks_.longest(now_ns); !part.empty() && meter().longest(now_ns).empty())
+        text += "; at " + part;
+    return text + "; " + std::to_string(this->read_ahead_bytes() / 1'000'000) + " MB wait for workers";
+  }
+  void add_to(timeline& t, std::uint64_t start_ns) const override {
+    const auto lanes = meter().spans();
+    for (std::size_t i = 0; i < lanes.size(); ++i) t.add_spans("read " + std::to_string(i), "read", lanes[i], start_ns);
+  }
+  void name_samples(std::shared_ptr<sample_names> names) override {
+    if constexpr (requires { source_->name_samples(names); }) source_->name_samples(names);
+    names_ = std::move(names);
+  }
+
+ protected:
+  using part = open_part<Source>;
+
+  /// What was read, on its way into the part's queue.
+  struct chunk {
+    std::vector<sample<item>> samples{};
+    std::size_t bytes = 0;
+    std::exception_ptr error{};
+    bool more = true;   // may come
+  };
+
+  static constexpr std::uint64_t hungry_ns = 20'000;
+
+  source_reading(const Source& source, sample_sink<item>& next, std::size_t threads)
+      : source_(&source), next_(&next), seats_(threads), before_(meter().snapshot()) {}
+
+  /// For profilers: the shard without its folders.
+  std::string name_of(const part& from) const {
+    if constexpr (requires { source_->part_name(from.ordinal); }) {
+      const std::string name = source_->part_name(from.ordinal);
+      return name.substr(name.rfind('/') + 1);
+    } else {
+      return std::to_string(from.ordinal);
+    }
+  }
+
+  std::string full_name_of(const part& from) const {
+    if constexpr (requires { source_->part_name(from.ordinal); }) return source_->part_name(from.ordinal);
+    else if (source_->parts() == 1) return "the source";
+    else return "part " + std::to_string(from.ordinal) + " of the source";
+  }
+
+  /// `in_turn`: all parts that lie behind wait for this one.
+  void read_chunk(part& from, chunk& read, std::size_t most, bool in_turn = false) {
+    const std::uint64_t start = steady_now_ns();
+    std::optional<read_meter::running> all;
+    const trace_range reading([&] { return "read/" + name_of(from); });
+    try {
+      if (!from.open) from.name = full_name_of(from);
+      all.emplace(chunks_, start, from.name);
+      if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
+      while (read.samples.size() < most && read.bytes < chunk_bytes) {
+        std::optional<item> next = from.open->next();
+        if (!next) {
+          read.more = false;
+          break;
+        }
+        sample<item> s;
+        s.epoch = s.pass = from.epoch;
+        read.bytes += held_bytes_of(*next);
+        s.item = std::move(next);
+        if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
+        else s.id = sample_id(from.ordinal, from.next_index++);
+        if (names_)
+          names_->name(s, [&] {
+            const located_sample at{from.ordinal, from.next_index - 1};
+            return sample_names::name_in(*source_, at);
+          });
+        read.samples.push_back(std::move(s));
+        // Hungry workers need not wait for what takes long, busy ones get samples by the chunk. Looking after 1, 2, 4
+        // ... samples is enough: none is held back for longer than reading took so far.
+        if (std::has_single_bit(read.samples.size()) && next_->backlog() == 0 && steady_now_ns() - start > hungry_ns)
+          break;
+        if (stopped_.load(std::memory_order_relaxed)) break;
+      }
+    } catch (...) {
+      place at;
+      at.stage = "source";
+      if constexpr (requires { source_->part_name(from.ordinal); }) at.shard = source_->part_name(from.ordinal);
+      read.error = located_exception(at);
+      read.more = false;
+    }
+    const std::uint64_t end = steady_now_ns();
+    if (all) {
+      all->brought(read.bytes);
+      all->end(end);
+    }
+    bytes_read_.fetch_add(read.bytes, std::memory_order_relaxed);
+    samples_read_.fetch_add(read.samples.size(), std::memory_order_relaxed);
+    busy_ns_.fetch_add(end - start, std::memory_order_relaxed);
+    if (!in_turn) return;
+    in_turn_ns_.fetch_add(end - start, std::memory_order_relaxed);
+    in_turn_samples_.fetch_add(read.samples.size(), std::memory_order_relaxed);
+  }
+
+  const Source* const source_;
+  sample_sink<item>* const next_;
+  reader_seats seats_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> passed_on_{0};   // samples, of a source whose parts take turns
+
+ private:
+  static constexpr bool metered = requires(const Source& s) { s.reads(); };
+  read_meter& meter() const noexcept {
+    if constexpr (metered) return source_->reads();
+    else return chunks_;
+  }
+
+  std::shared_ptr<sample_names> names_;
+  mutable read_meter chunks_;   // whole turns at the source
+  const read_meter::figures before_;
+  std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,90 @@
+// lines: the lines of text files as the source of a flow: plain text, JSON Lines, one document a line.
+//
+//   mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 1})     // braces, "a.txt::b.txt", globs, folders
+//   mr::lines(std::vector<std::string>{"odd{name}.txt"})       // a list is taken literally
+//   std::vector<std::uint32_t> tokenize(std::string_view);     // then: | mr::map(tokenize)
+//
+// Makes lines (item/line.hpp). Plain files and gz, zst, bz2, xz, lz4, recognised by content. Files are to it what
+// shards are to shards(): permuted by a shuffle, dealt to lanes, counted or read again to resume. Of a folder it takes
+// what ends in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed or not.
+// Errors: what sources/line_reader.hpp says; setup_error for files that are not there. Threads: each file is read by
+// one I/O thread, several files at a time.
+#pragma once
+
+#include <millrace/flow/flow.hpp>
+#include <millrace/io/file/metered_file.hpp>
+#include <millrace/sources/line_reader.hpp>
+#include <millrace/sources/shard_list.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct lines_options {
+  std::uint64_t seed = 0;                               ///< of shuffle and of every draw in the flow
+  std::size_t max_line_bytes = std::size_t{16} << 20;   ///< a longer line is an error
+  bool skip_empty = false;                              ///< lines without a character are counted, but not delivered
+  bool check_utf8 = true;                               ///< text that is no UTF-8 is an error
+};
+
+namespace detail {
+
+inline bool names_a_text(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 5> compressions{".gz", ".zst", ".bz2", ".xz", ".lz4"};
+  constexpr std::array<std::string_view, 6> endings{".txt", ".jsonl", ".ndjson", ".json", ".csv", ".tsv"};
+  if (name.empty() || name.front() == '.') return false;
+  for (const std::string_view end : compressions)
+    if (name.ends_with(end)) {
+      name.remove_suffix(end.size());
+      break;
+    }
+  return std::any_of(endings.begin(), endings.end(), [name](std::string_view end) { return name.ends_with(end); });
+}
+inline constexpr folder_rule texts_of_a_folder{
+    names_a_text, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, then perhaps in .gz, .zst, .bz2, "
+                  ".xz or .lz4; name others with a pattern"};
+
+}  // namespace detail
+
+class lines_source {
+ public:
+  using item = line;
+  static constexpr bool same_every_pass = true;
+
+  lines_source(std::vector<std::string> names, const lines_options& o)
+      : names_(std::move(names)),
+        options_{.max_line_bytes = o.max_line_bytes, .skip_empty = o.skip_empty, .check_utf8 = o.check_utf8},
+        pool_(std::make_shared<block_pool>()),
+        reads_(std::make_shared<read_meter>()) {}
+
+  std::size_t parts() const noexcept { return names_.size(); }
+  const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
+  std::uint64_t part_bytes(std::size_t part) const noexcept { return detail::size_of_file(names_[part]); }
+  std::int64_t part_modified_ns(std::size_t part) const noexcept { return detail::time_of_file_ns(names_[part]); }
+  line_reader open(std::size_t part, std::uint64_t) const {
+    return {std::make_unique<metered_file>(names_[part], *reads_), *pool_, options_};
+  }
+  /// As those of shards_source.
+  read_meter& reads() const noexcept { return *reads_; }
+  lines_source watched_in(std::shared_ptr<read_meter> meter) const {
+    lines_source same = *this;
+    same.reads_ = std::move(meter);
+    return same;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  line_reader_options options_;
+  std::shared_ptr<block_pool> pool_;
+  std::shared_ptr<read_meter> reads_;
+};
+
+/// The files that lines() reads, in its order; `names` is one pattern, or a list.
+template <class Names>
+std::vector<std::string> list_texts(const Names& names) {
+  return detail::list_files(names, detail::texts_of_a_folder);
+}
+template <class Names>
+auto lines(const Names& names, const lines_options& options = {}) {
+  return flow<line, lines_source>{{}, lines_source(list_texts(names), options), options.seed};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

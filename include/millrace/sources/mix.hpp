@@ -1,0 +1,233 @@
+// mix: several sources by weight, in one exact order. Opt-in: not in the umbrella.
+//
+//   #include <millrace/sources/mix.hpp>
+//   auto flow = mr::mix({.seed = 7, .when_dry = mr::dry::cycle},
+//                       mr::weighted{mr::indexed_shards("photos-{000..146}.tar") | mr::shuffle({.window = 8192}), 0.7},
+//                       mr::weighted{mr::indexed_shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})
+//             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
+//
+// Each source may have one shuffle, right behind it, and maps of its own; they all end in one type of item, which is
+// the record itself (mixed_record, which knows its source) where no source has maps. Weights are taken as whole shares
+// (mix_pattern::shares_of), and every stretch of positions holds them: with two sources within one sample. What happens
+// when a source runs dry, and how long an epoch then is: order/mix_plan.hpp. Ranks and resume: as indexed_shards();
+// stats().sources counts what was delivered of each, explain() names the source.
+// Sources without an index, shards() and from(), are mixed alike, in one process: read/mix_streams.hpp. They have no
+// stats().sources and no explain(), and what ends an epoch is known when it is there.
+// Errors: those of the sources; setup_error for a weight that is none, a source without samples, a resume point of
+// other sources, weights, windows, seeds or rule. Threads: as shards().
+#pragma once
+
+#include <millrace/measure/run_stats.hpp>
+#include <millrace/read/mix_streams.hpp>
+#include <millrace/read/mixed_data.hpp>
+#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/mix_prepare.hpp>
+#include <millrace/stages/shuffle.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct mix_options {
+  std::uint64_t seed = 0;     ///< of every source's order, together with its own, and of every draw in the flow
+  dry when_dry = dry::stop;   ///< a source has no more samples: stop, cycle or renormalise
+};
+
+/// One source of a mix.
+template <class Flow>
+struct weighted {
+  Flow flow;
+  double weight = 1;    ///< beside those of the others
+  std::string name{};   ///< in messages and statistics; "source 0" and so on if empty
+};
+template <class Flow>
+weighted(Flow, double = 1, std::string = {}) -> weighted<Flow>;
+
+class mix_source {
+ public:
+  using item = mixed_record;
+  using planned = planned_run<mixed_data>;
+
+  explicit mix_source(std::shared_ptr<mixed_data> data) : data_(std::move(data)) {}
+
+  std::unique_ptr<planned> plan(const planned_run_options& o) const {
+    if (o.window > 0)
+      throw setup_error("a shuffle behind mix() would move samples out of their sources' turns",
+                        "Put shuffle behind each source: weighted{indexed_shards(...) | shuffle({...}), 0.7}");
+    return std::make_unique<planned>(data_, o);
+  }
+
+  /// What a session counts at its start.
+  void report(tally& counts) const noexcept { data_->report(counts); }
+
+  /// What a rank has of each source in the session's first `batches` batches.
+  std::vector<source_count> delivered(const planned& run, std::uint64_t batches) const {
+    std::vector<source_count> all;
+    for (const mix_rule_source& s : data_->rule().sources) all.push_back({s.name, 0});
+    if (batches == 0) return all;
+    const position from = run.start(), to = run.after(batches - 1);
+    for (std::uint64_t epoch = from.epoch; epoch <= to.epoch; ++epoch) {
+      const auto counts = run.order().counts_of(run.own_ranks(), epoch, epoch == from.epoch ? from.next_position : 0,
+                                                epoch == to.epoch ? to.next_position : run.order().positions());
+      for (std::size_t i = 0; i < all.size(); ++i) all[i].samples += counts[i];
+    }
+    return all;
+  }
+
+  /// Shares, and what an epoch is.
+  std::string describe(const planned& run) const {
+    const mix_plan& order = run.order();
+    std::string shares, ends = data_->rule().sources[order.measure()].name;
+    for (std::size_t i = 0; i < order.sources(); ++i)
+      shares += (i > 0 ? " : " : "") + std::to_string(order.shares()[i]);
+    const bool chosen = order.settings().epoch_batches != lane_plan_options::exact_pass;
+    switch (order.settings().when_dry) {
+      case dry::stop: ends += " runs dry first and ends the epoch"; break;
+      case dry::renormalise: ends = "the others go on when one runs dry, " + ends + " last"; break;
+      case dry::cycle: ends = "sources that run dry begin anew" + (chosen ? "" : ", an epoch is a pass of " + ends);
+    }
+    return "mix " + shares + " of " + std::to_string(order.sources()) + " sources: " + ends +
+           (chosen ? "" : " (" + std::to_string(order.batches()) + " batches)");
+  }
+
+  // What every source has. A session asks plan() instead, so open() is only declared.
+  std::size_t parts() const noexcept { return data_->counts().size(); }
+  typename planned::source_type::reader open(std::size_t part, std::uint64_t epoch) const;
+
+ private:
+  std::shared_ptr<mixed_data> data_;
+};
+
+namespace detail {
+
+/// A flow that may be mixed: a source that is no mix itself, a shuffle or none, maps or none.
+template <class Flow>
+struct mixable {
+  static constexpr bool good = false;
+};
+template <class Source>
+inline constexpr bool is_indexed = std::is_same_v<Source, indexed_shards_source>;
+template <class Item, class Source, class... Maps>
+struct mixable<flow<Item, Source, map_stage<Maps>...>> {
+  static constexpr bool good = is_indexed<Source> || !requires { typename Source::planned; };
+  static constexpr bool indexed = is_indexed<Source>;
+  static constexpr std::size_t maps = sizeof...(Maps);
+};
+template <class Item, class Source, class... Maps>
+struct mixable<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
+    : mixable<flow<Item, Source, map_stage<Maps>...>> {};
+
+enum class mix_mistake { none, told, not_mixable, indexed_and_others, items_differ };
+
+template <class First, class... Rest>
+constexpr mix_mistake mistake_of_mix() {
+  if constexpr ((std::is_same_v<First, broken_flow> || ... || std::is_same_v<Rest, broken_flow>))
+    return mix_mistake::told;
+  else if constexpr (!(mixable<First>::good && ... && mixable<Rest>::good)) return mix_mistake::not_mixable;
+  else if constexpr (((mixable<First>::indexed != mixable<Rest>::indexed) || ...))
+    return mix_mistake::indexed_and_others;
+  else if constexpr (!(std::is_same_v<typename First::item, typename Rest::item> && ...))
+    return mix_mistake::items_differ;
+  else return mix_mistake::none;
+}
+template <mix_mistake Mistake, class... Flows>
+concept mixed_with = sizeof...(Flows) > 0 && mistake_of_mix<Flows...>() == Mistake;
+
+template <class... Stages>
+std::size_t window_of(const std::tuple<shuffle_stage, Stages...>& stages) {
+  return std::max<std::size_t>(1, std::get<0>(stages).options.window);
+}
+template <class... Maps>
+std::size_t window_of(const std::tuple<map_stage<Maps>...>&) {
+  return 0;
+}
+template <class... Maps>
+std::tuple<map_stage<Maps>...> maps_of(std::tuple<shuffle_stage, map_stage<Maps>...> stages) {
+  return std::apply([](auto&, auto&... maps) { return std::tuple(std::move(maps)...); }, stages);
+}
+template <class... Maps>
+std::tuple<map_stage<Maps>...> maps_of(std::tuple<map_stage<Maps>...> stages) {
+  return stages;
+}
+
+/// Those that block need threads of their own, so all get them.
+template <class... Maps>
+void add_options(const std::tuple<Maps...>& maps, map_options& o) {
+  std::apply(
+      [&](const auto&... m) {
+        ((o.threads = m.options.blocking ? std::max(o.blocking ? o.threads : 1, m.options.threads) : o.threads,
+          o.blocking = o.blocking || m.options.blocking),
+         ...);
+      },
+      maps);
+}
+
+/// The source, and one stage of the maps behind each of its sources.
+template <class Source, class First, class... Rest>
+auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
+  using item = typename First::item;
+  using prepare = mix_prepare<item, decltype(maps_of(std::move(first.stages))),
+                              decltype(maps_of(std::move(rest.stages)))...>;
+  prepare maps{{maps_of(std::move(first.stages)), maps_of(std::move(rest.stages))...}};
+  map_options of_maps;
+  std::apply([&](const auto&... m) { (add_options(m, of_maps), ...); }, maps.sources);
+  return flow<item, Source, map_stage<prepare>>{
+      {}, std::move(source), seed, {map_stage<prepare>{{}, std::move(maps), of_maps}}};
+}
+
+}  // namespace detail
+
+/// The sources' order counts: it is their number, and the resume point's.
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::none, Flows...>
+auto mix(const mix_options& options, weighted<Flows>... of) {
+  mix_rule rule{.when_dry = options.when_dry};
+  (rule.sources.push_back({of.weight, of.flow.seed, detail::window_of(of.flow.stages), std::move(of.name)}), ...);
+  if constexpr (!(detail::mixable<Flows>::indexed && ...)) {
+    mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);
+    return detail::mixed_flow(std::move(source), options.seed, of.flow...);
+  } else {
+    mix_source source(std::make_shared<mixed_data>(std::vector{of.flow.source.data()...}, std::move(rule)));
+    if constexpr ((detail::mixable<Flows>::maps + ...) > 0)
+      return detail::mixed_flow(std::move(source), options.seed, of.flow...);
+    else return flow<mixed_record, mix_source>{{}, std::move(source), options.seed};
+  }
+}
+
+// What mistakes are told, and make of it.
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::told, Flows...>
+broken_flow mix(const mix_options&, weighted<Flows>...) {
+  return {};
+}
+
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
+__attribute__((unavailable("millrace: a source of mix() has other stages than a shuffle and then maps. Put those "
+                           "behind mix().")))
+broken_flow mix(const mix_options&, weighted<Flows>...) {
+  return {};
+}
+
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::indexed_and_others, Flows...>
+__attribute__((unavailable("millrace: mix() is given sources with an index (indexed_shards) and others. Give all an "
+                           "index, or none.")))
+broken_flow mix(const mix_options&, weighted<Flows>...) {
+  return {};
+}
+
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::items_differ, Flows...>
+__attribute__((unavailable("millrace: the sources of mix() end in items of different types. Give each a map() to "
+                           "the same one.")))
+broken_flow mix(const mix_options&, weighted<Flows>...) {
+  return {};
+}
+
+template <class... Things>
+__attribute__((unavailable("millrace: mix() is given a source without its weight. Pass its options, then its "
+                           "sources, each as weighted{flow, weight}.")))
+broken_flow mix(const mix_options&, const Things&...) {
+  return {};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

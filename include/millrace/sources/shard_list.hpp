@@ -1,0 +1,222 @@
+// From what the user writes to the list of shards to read.
+//
+//   mr::list_shards("train-{000..146}.tar");              // braces
+//   mr::list_shards("a/{0..3}.tar::b/*.tar::c");          // several patterns; globs; a folder: all shards in it
+//   mr::list_shards({"odd#name?.tar", "x{1}.tar"});       // a list is taken literally
+//
+// A string is split at "::", then braces are expanded, then globs (* ? [..]), whose matches are sorted by their bytes;
+// so are the shards of a folder (names that begin with a dot are left out). An existing file is taken by its name even
+// if that looks like a glob. "file:" in front is allowed; no other scheme, and no command, is ever followed.
+// Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or no regular
+// files: all are looked at before anything is read, and the message names the first ones. Threads: none shared.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/io/file/posix_files.hpp>
+#include <millrace/sources/brace_expansion.hpp>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <glob.h>
+
+namespace millrace::inline MILLRACE_ABI {
+
+namespace detail {
+
+/// Which files of a folder are taken.
+struct folder_rule {
+  bool (*takes)(std::string_view name) noexcept;
+  const char* sentence;   ///< what their names end in
+};
+
+inline bool names_a_shard(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 7> endings{".tar",     ".tar.gz", ".tgz",    ".tar.zst",
+                                                    ".tar.bz2", ".tar.xz", ".tar.lz4"};
+  return !name.empty() && name.front() != '.' &&
+         std::any_of(endings.begin(), endings.end(), [name](std::string_view end) { return name.ends_with(end); });
+}
+inline constexpr folder_rule shards_of_a_folder{
+    names_a_shard, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
+
+/// The path behind "file:"; other text as it is. setup_error for any other scheme, and for commands.
+inline std::string_view local_path(std::string_view location) {
+  if (location.starts_with("file:")) {
+    location.remove_prefix(5);
+    if (location.starts_with("//")) {
+      const std::size_t path_at = location.find('/', 2);
+      const std::string_view host = location.substr(2, path_at == std::string_view::npos ? path_at : path_at - 2);
+      if (path_at == std::string_view::npos || (!host.empty() && host != "localhost"))
+        throw setup_error("'file:" + printable(location) + "' names another machine",
+                          "Write file:///path for a path on this one");
+      location.remove_prefix(path_at);
+    }
+    return location;
+  }
+  const std::size_t scheme_end = location.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                            "0123456789+.-");
+  const std::string_view rest = scheme_end == std::string_view::npos ? "" : location.substr(scheme_end);
+  if (location.starts_with("pipe:"))
+    throw setup_error("'" + printable(location) + "' is a command, and data sets never run commands here",
+                      "Download the shards first, or mount the storage as a file system");
+  if (scheme_end != 0 && rest.starts_with("://"))
+    throw setup_error("'" + printable(location) + "' is no file: the scheme '" +
+                          printable(location.substr(0, scheme_end)) + "' is not supported",
+                      "Download the shards first, or mount the storage as a file system");
+  return location;
+}
+
+inline bool exists(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+inline bool is_folder(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+inline std::vector<std::string> glob_matches(const std::string& pattern) {
+  struct matches : ::glob_t {
+    matches() : ::glob_t() {}
+    matches(const matches&) = delete;
+    matches& operator=(const matches&) = delete;
+    ~matches() { ::globfree(this); }
+  } found;
+  const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_NOESCAPE, nullptr, &found);
+  if (result == GLOB_NOSPACE) throw std::bad_alloc();
+  if (result != 0 && result != GLOB_NOMATCH)
+    throw io_error("a folder of the pattern '" + printable(pattern) + "' cannot be read", "Check its permissions");
+  if (found.gl_pathc == 0)
+    throw setup_error("no file matches '" + printable(pattern) + "'",
+                      "Check the path; relative paths begin at the working directory of the program");
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+inline std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule) {
+  const auto close = [](DIR* opened) { ::closedir(opened); };
+  const std::unique_ptr<DIR, decltype(close)> open_folder(::opendir(folder.c_str()), close);
+  if (!open_folder)
+    throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno),
+                   "Check its permissions");
+  std::vector<std::string> paths;
+  for (;;) {
+    errno = 0;
+    const dirent* item = ::readdir(open_folder.get());
+    if (!item) break;
+    if (rule.takes(item->d_name)) paths.push_back(folder + (folder.ends_with('/') ? "" : "/") + item->d_name);
+  }
+  if (errno != 0)
+    throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno), "Check its storage");
+  if (paths.empty())
+    throw setup_error("the folder '" + printable(folder) + "' has no shards",
+                      rule.sentence);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Why `path` cannot be read; empty if it can.
+inline std::string unreadable_because(const std::string& path) {
+  struct ::stat status {};
+  if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) return reason_of(errno);
+  return S_ISREG(status.st_mode) ? "" : "not a regular file";
+}
+
+inline void check_readable(const std::vector<std::string>& paths) {
+  constexpr std::size_t most_named = 3;
+  std::string named;
+  std::size_t bad = 0;
+  for (const auto& path : paths) {
+    const std::string reason = unreadable_because(path);
+    if (reason.empty()) continue;
+    if (++bad <= most_named) named += (named.empty() ? "'" : ", '") + printable(path) + "' (" + reason + ")";
+  }
+  if (bad == 0) return;
+  throw setup_error(std::to_string(bad) + " of " + std::to_string(paths.size()) + " shards cannot be read: " + named +
+                        (bad > most_named ? ", ..." : ""),
+                    "Check the paths; relative paths begin at the working directory of the program");
+}
+
+inline std::uint64_t size_of_file(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+/// When it was last changed, since 1970; 0 if that is not known.
+inline std::int64_t time_of_file_ns(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
+}
+
+}  // namespace detail
+
+/// The shards that a list of names, taken literally, names.
+inline std::vector<std::string> list_shards(const std::vector<std::string>& names) {
+  if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
+  std::vector<std::string> paths;
+  paths.reserve(names.size());
+  for (const auto& name : names) paths.emplace_back(detail::exists(name) ? name : detail::local_path(name));
+  detail::check_readable(paths);
+  return paths;
+}
+
+/// The shards that a pattern names.
+inline std::vector<std::string> list_shards(std::string_view pattern,
+                                            const detail::folder_rule& rule = detail::shards_of_a_folder) {
+  std::vector<std::string> paths;
+  const auto append = [&paths](std::vector<std::string> more) {
+    for (auto& path : more) paths.push_back(std::move(path));
+  };
+  for (std::size_t at = 0; at <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find("::", at), pattern.size());
+    const std::string_view part = pattern.substr(at, end - at);
+    if (part.empty())
+      throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
+                        "Name at least one shard before and after each ::");
+    (void)detail::local_path(part);   // before braces are expanded: a command may hold any character
+    for (const auto& expanded : expand_braces(part)) {
+      const std::string path(detail::local_path(expanded));
+      const bool is_glob = path.find_first_of("*?[") != std::string::npos && !detail::exists(path);
+      for (auto& match : is_glob ? detail::glob_matches(path) : std::vector<std::string>{path}) {
+        if (detail::is_folder(match)) append(detail::shards_in(match, rule));
+        else paths.push_back(std::move(match));
+      }
+    }
+    at = end + 2;
+  }
+  detail::check_readable(paths);
+  return paths;
+}
+inline std::vector<std::string> list_shards(const char* pattern) { return list_shards(std::string_view(pattern)); }
+inline std::vector<std::string> list_shards(const std::string& pattern) {
+  return list_shards(std::string_view(pattern));
+}
+
+/// Any other list of names, taken literally. A template only so that including it costs little.
+template <class Name = std::string>
+std::vector<std::string> list_shards(std::span<const std::type_identity_t<Name>> names) {
+  return list_shards(std::vector<Name>(names.begin(), names.end()));
+}
+
+namespace detail {
+
+/// One pattern, or a list; of a folder, what the rule takes.
+template <class Names>
+std::vector<std::string> list_files(const Names& names, const folder_rule& rule) {
+  if constexpr (std::is_convertible_v<const Names&, std::string_view>)
+    return list_shards(std::string_view(names), rule);
+  else return list_shards(names);
+}
+
+}  // namespace detail
+
+}  // namespace millrace::inline MILLRACE_ABI

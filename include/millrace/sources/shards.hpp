@@ -1,0 +1,82 @@
+// shards: WebDataset tar shards as the source of a flow.
+//
+//   mr::shards("train-{000..146}.tar", {.seed = 7})                 // braces, "a.tar::b.tar", globs, folders
+//   mr::shards("val/", {.fields = {"jpg;png", "cls"}})              // other fields are not read into memory
+//   mr::shards(std::vector<std::string>{"odd{name}.tar"})           // a list is taken literally
+//
+// Makes records (item/record.hpp), one for each sample: members that follow each other with the same key. Plain tar and
+// gz, zst, bz2, xz, lz4, recognised by content. Every shard is looked for at once; the first missing ones are named.
+// Errors: a damaged or truncated shard is an error that names shard, offset and last good key; the samples before it
+// are delivered, never half a sample. One that ends on a member's border without an end marker is whole, counted and
+// told once, unless a file beside it counts more samples. Threads: each shard is read by one I/O thread, several shards
+// at a time.
+#pragma once
+
+#include <millrace/flow/flow.hpp>
+#include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/sources/shard_list.hpp>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct shards_options {
+  std::uint64_t seed = 0;                                    ///< of shuffle and of every draw in the flow
+  std::vector<std::string> fields{};                         ///< wanted, "jpg;png" for alternatives; empty: all
+  std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
+  bool strict = false;   ///< a shard that ends on a member's border without an end marker is an error, not told once
+};
+
+class shards_source {
+ public:
+  using item = record;
+  static constexpr bool same_every_pass = true;
+
+  shards_source(std::vector<std::string> names, const shards_options& options)
+      : names_(std::move(names)),
+        reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes,
+                        .strict = options.strict},
+        without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(names_.size())),
+        pool_(std::make_shared<block_pool>()),
+        reads_(std::make_shared<read_meter>()) {}
+
+  std::size_t parts() const noexcept { return names_.size(); }
+  const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
+  std::uint64_t part_bytes(std::size_t part) const noexcept {
+    return detail::size_of_file(names_[part]);
+  }
+  std::int64_t part_modified_ns(std::size_t part) const noexcept { return detail::time_of_file_ns(names_[part]); }
+  shard_reader open(std::size_t part, std::uint64_t) const {
+    shard_reader_options options = reader_options_;
+    options.missing_marker_told = &(*without_marker_)[part];
+    return {std::make_unique<metered_file>(names_[part], *reads_), *pool_, std::move(options)};
+  }
+  /// Of all that was opened here. What a source does not wait for storage is taken for unpacking.
+  read_meter& reads() const noexcept { return *reads_; }
+  /// The same source, whose reads are watched together with those of others.
+  shards_source watched_in(std::shared_ptr<read_meter> meter) const {
+    shards_source same = *this;
+    same.reads_ = std::move(meter);
+    return same;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  shard_reader_options reader_options_;
+  std::shared_ptr<std::vector<std::atomic<bool>>> without_marker_;   // of each shard, whether that was told
+  std::shared_ptr<block_pool> pool_;
+  std::shared_ptr<read_meter> reads_;
+};
+
+/// `names` is whatever list_shards() takes: one pattern, or a list.
+template <class Names>
+auto shards(const Names& names, const shards_options& options = {}) {
+  return flow<record, shards_source>{{}, shards_source(list_shards(names), options), options.seed};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

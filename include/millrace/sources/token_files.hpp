@@ -1,0 +1,161 @@
+// token_files: files of nothing but tokens as the source of a flow, cut into windows.
+//
+//   mr::token_files("train-{000..015}.u16", {.length = 2049, .stride = 2048, .seed = 1})     // mr::packed, ids only
+//     | mr::shuffle({.window = 65536})
+//     | mr::batch<&mr::packed::ids>({.size = 32})
+//
+// A file is an array of little-endian u16 or u32, without a header: what ends in .u32 holds the latter, else see
+// token_bytes. Window i of a file is its tokens from i x stride on; what is left behind the last whole window of a file
+// is counted and left out, or comes as a shorter item, for pack(), with keep_short. Files are mapped into memory, and
+// only what is read of them is loaded.
+// Errors: setup_error for files that are not there and for a length of 0; data_error for a file that is no whole number
+// of tokens. A file must not be cut off while it is read: the system would end the process. Threads: as lines().
+#pragma once
+
+#include <millrace/flow/flow.hpp>
+#include <millrace/item/packed.hpp>
+#include <millrace/measure/tally.hpp>
+#include <millrace/sources/shard_list.hpp>
+
+#include <bit>
+#include <cstring>
+
+#include <sys/mman.h>
+
+namespace millrace::inline MILLRACE_ABI {
+
+struct token_files_options {
+  std::size_t length = 1024;      ///< tokens in a window
+  std::size_t stride = 0;         ///< tokens from one window's beginning to the next one's; 0: the length
+  std::uint64_t seed = 0;         ///< of shuffle and of every draw in the flow
+  std::size_t token_bytes = 0;    ///< 2 or 4; 0: 4 for names that end in .u32, else 2
+  bool keep_short = false;        ///< a file's last window may have fewer tokens
+};
+
+namespace detail {
+
+/// A whole file, mapped for reading; it may be empty.
+class mapped_file {
+ public:
+  explicit mapped_file(const std::string& path) {
+    int file = -1;
+    do file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    while (file == -1 && errno == EINTR);
+    struct ::stat status {};
+    void* at = nullptr;
+    const bool opened = file != -1 && ::fstat(file, &status) == 0;
+    if (opened && status.st_size > 0)
+      at = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+    const int reason = errno;
+    if (file != -1) ::close(file);
+    if (!opened || at == MAP_FAILED)
+      throw io_error("cannot map the file: " + reason_of(reason), "Check the file, its permissions and its storage",
+                     {.stage = "tokens", .shard = path});
+    if (at) bytes_ = {static_cast<const std::byte*>(at), static_cast<std::size_t>(status.st_size)};
+    if (at) ::madvise(at, bytes_.size(), MADV_SEQUENTIAL);
+  }
+  mapped_file(mapped_file&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  mapped_file& operator=(mapped_file&&) = delete;
+  ~mapped_file() {
+    if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
+  std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace detail
+
+/// The windows of one file, in order.
+class token_reader {
+ public:
+  token_reader(const std::string& path, const token_files_options& options)
+      : options_(options), file_(path), token_bytes_(token_bytes_of(path, options)) {
+    static_assert(std::endian::native == std::endian::little);
+    const std::size_t bytes = file_.bytes().size();
+    if (bytes % token_bytes_ != 0)
+      throw data_error("the file has " + std::to_string(bytes) + " bytes (expected: a multiple of the " +
+                           std::to_string(token_bytes_) + " that a token has)",
+                       "Write it again, or set token_files_options::token_bytes", {.stage = "tokens", .shard = path});
+    tokens_ = bytes / token_bytes_;
+  }
+
+  std::optional<packed> next() {
+    const std::size_t length = options_.length, left = tokens_ - std::min(at_, tokens_);
+    const std::size_t count = left >= length ? length : options_.keep_short ? left : 0;
+    if (count == 0 || end_ == tokens_) return std::nullopt;
+    packed window;
+    window.ids.resize(count);
+    const std::byte* const from = file_.bytes().data() + at_ * token_bytes_;
+    if (token_bytes_ == 4) {
+      std::memcpy(window.ids.data(), from, count * 4);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) {
+        std::uint16_t token;
+        std::memcpy(&token, from + 2 * i, sizeof token);
+        window.ids[i] = token;
+      }
+    }
+    end_ = at_ + count;
+    at_ += options_.stride > 0 ? options_.stride : length;
+    return window;
+  }
+  void report(tally& counts) const noexcept {
+    if (end_ < tokens_) counts.count("tokens behind the last whole window of a file", tokens_ - end_);
+  }
+
+  static std::size_t token_bytes_of(const std::string& path, const token_files_options& o) {
+    return o.token_bytes > 0 ? o.token_bytes : path.ends_with(".u32") ? 4 : 2;
+  }
+
+ private:
+  token_files_options options_;
+  detail::mapped_file file_;
+  std::size_t token_bytes_;
+  std::size_t tokens_ = 0;
+  std::size_t at_ = 0, end_ = 0;   // where the next window begins, and where the last one ended
+};
+
+class token_files_source {
+ public:
+  using item = packed;
+  static constexpr bool same_every_pass = true;
+
+  token_files_source(std::vector<std::string> names, const token_files_options& options)
+      : names_(std::move(names)), options_(options) {
+    if (options.length == 0)
+      throw setup_error("token_files() was asked for windows of 0 tokens", "Set token_files_options::length");
+    if (options.token_bytes != 0 && options.token_bytes != 2 && options.token_bytes != 4)
+      throw setup_error("token_files() was asked for tokens of " + std::to_string(options.token_bytes) + " bytes",
+                        "Tokens have 2 or 4 bytes; 0 lets the file's name decide");
+  }
+
+  std::size_t parts() const noexcept { return names_.size(); }
+  const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
+  std::uint64_t part_bytes(std::size_t part) const noexcept { return detail::size_of_file(names_[part]); }
+  std::int64_t part_modified_ns(std::size_t part) const noexcept { return detail::time_of_file_ns(names_[part]); }
+  token_reader open(std::size_t part, std::uint64_t) const { return {names_[part], options_}; }
+
+ private:
+  std::vector<std::string> names_;
+  token_files_options options_;
+};
+
+namespace detail {
+
+inline bool names_tokens(std::string_view name) noexcept {
+  return !name.starts_with('.') && (name.ends_with(".u16") || name.ends_with(".u32") || name.ends_with(".bin"));
+}
+inline constexpr folder_rule tokens_of_a_folder{names_tokens, "Files of tokens end in .u16, .u32 or .bin"};
+
+}  // namespace detail
+
+/// `names` is one pattern, or a list.
+template <class Names>
+auto token_files(const Names& names, const token_files_options& options = {}) {
+  return flow<packed, token_files_source>{
+      {}, token_files_source(detail::list_files(names, detail::tokens_of_a_folder), options), options.seed};
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,269 @@
+// Looks for just enough seats: from windows of a run to moves, step by step, without a thread or a clock.
+//
+//   mr::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = {.workers = 16, .reads = 32}});
+//   if (auto d = search.look(window))  apply(d->to), tell(d->text());      // none: nothing to decide yet
+//
+// What can be reached is the least of what the step, the stages that are not tuned, all workers and reads at their knee
+// can do (tuning_window.hpp). Just enough is the least number of seats that does so at 95 % of its time. Where the
+// trainer waits for less than `data_wait` of its time seats are given back, where it waits for more they are added;
+// what was too few or gained nothing is not tried again, a number that rose after a fall does not fall again, and after
+// the third move none are given back that the step may want: so a search ends within `moves`, and turns back three
+// times at most. Where the model knows of no reason for a wait, a second window has to confirm it. A search that has
+// ended begins anew when three windows in turn wait for what more seats would give, or show a step, work or reads that
+// have changed by a quarter and more; else seats stay as they are.
+// Errors: none. Threads: a value. Source of the law: as flow_figures.hpp says; just enough rather than fastest: the
+// stage-based autotuning of tf.data.
+#pragma once
+
+#include <millrace/base/format.hpp>
+#include <millrace/tune/seat_tuner.hpp>
+#include <millrace/tune/tuning_window.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// What was decided after a window, and why.
+struct tuning_decision {
+  std::uint64_t batches = 0;   ///< delivered by then
+  std::size_t moves = 0;       ///< of this search
+  bool settled = false;        ///< the search has ended
+  seat_counts from{}, to{};
+  double data_wait = 0;        ///< of the window that it was made by
+  std::string why{};
+
+  /// "tuning after 60 batches: 2 -> 6 workers, 4 reads; data wait 37.0 %: the step wants 5.4 workers, 1.1 reads"
+  std::string text() const {
+    const auto change = [](std::size_t a, std::size_t b) {
+      return (a == b ? "" : std::to_string(a) + " -> ") + std::to_string(b);
+    };
+    return "tuning after " + std::to_string(batches) + " batches: " + change(from.workers, to.workers) + " workers, " +
+           change(from.reads, to.reads) + " reads; data wait " + detail::percent(data_wait) + ": " + why;
+  }
+};
+
+/// Where a search begins, and how far it may go.
+struct tuning_search_options {
+  seat_counts open{}, most{};
+  double data_wait = 0.02;
+  std::size_t moves = 5;
+};
+
+/// A template only so that including it costs little.
+template <class = void>
+class basic_tuning_search {
+ public:
+  using options = tuning_search_options;
+
+  explicit basic_tuning_search(options o) : options_(o), open_(o.open), cap_(o.most) {}
+
+  const seat_counts& open() const noexcept { return open_; }
+  bool settled() const noexcept { return settled_; }
+
+  std::optional<tuning_decision> look(tuning_window w) {
+    learn_contention(w);
+    waits_in_turn_ = w.data_wait >= options_.data_wait ? waits_in_turn_ + 1 : 0;
+    if (settled_ && !begins_anew(w)) return {};
+    if (took_back_what_gained_nothing(w)) return decide(w, before_.open, "more gained nothing");
+    const aim a = aim_for(w);
+    if (waits_in_turn_ == 0) return decide(w, given_back(a), "enough: " + a.text);
+    if (a.out_of_reach) return decide(w, nearer(a.least), a.text);
+    const seat_counts more = within({std::max(open_.workers, a.least.workers), std::max(open_.reads, a.least.reads)});
+    if (more != open_) return decide(w, more, a.text);
+    if (waits_in_turn_ < 2) return {};
+    return decide(w, one_more(w), "for no reason that is seen: " + a.text);
+  }
+
+ private:
+  static constexpr double busy_share = 0.95;   // of seats that are just enough
+  static constexpr double gain_of_twice = 1.05;   // twice the reads beyond the knee give less
+
+  struct aim {
+    seat_counts least{};
+    bool out_of_reach = false;   // the step would go on faster than anything here can
+    bool tight = false;          // the seats that there are have no rest
+    std::string text{};
+  };
+  struct state {
+    seat_counts open{};
+    double data_wait = 0, read_rate = 0;
+    double expected_gain = 0;   // of the move that followed
+  };
+
+  /// Of the number of one kind of seats in this search: it rises, falls, and rises once more at most.
+  struct past {
+    std::size_t too_few = 0;
+    bool fell = false, rose_again = false;
+    void move(std::size_t from, std::size_t to) noexcept {
+      if (to > from) too_few = from;
+      rose_again = rose_again || (to > from && fell);
+      fell = fell || to < from;
+    }
+  };
+  struct seen_reads {
+    std::size_t open = 0;
+    double reading_s = 0, outstanding = 1;
+  };
+
+  aim aim_for(const tuning_window& w) const {
+    const std::size_t knee = knee_of(w);
+    const double all_workers =
+        w.all_work_s > 0 ? static_cast<double>(options_.most.workers) / w.all_work_s : tuning_window::without_limit;
+    const double all_reads = w.rate_of_reads(knee);
+    aim a;
+    const double within_reach = std::min({w.fixed_rate, all_workers, all_reads});
+    const double rate = std::min(w.step_rate, within_reach);
+    a.out_of_reach = within_reach < 0.98 * w.step_rate;
+    if (!a.out_of_reach) a.text = "the step";
+    else if (within_reach == w.fixed_rate) a.text = w.fixed_name;
+    else if (within_reach == all_workers) a.text = "all " + std::to_string(options_.most.workers) + " workers";
+    else a.text = "reading";
+    const double wanted = rate / busy_share;
+    a.least = {least(options_.most.workers, wanted, [&](std::size_t n) { return w.rate_of_workers(n); }),
+               w.reads ? least(knee, wanted, [&](std::size_t n) { return w.rate_of_reads(n); }) : open_.reads};
+    a.tight = 0.97 * std::min(w.rate_of_workers(open_.workers), w.rate_of_reads(open_.reads)) < rate;
+    a.text += a.out_of_reach ? " is the limit, and wants " : " wants ";
+    a.text += detail::three_digits(rate * w.work_s) + " workers and " +
+              (w.reads ? detail::three_digits(rate * (w.reading_s + w.unpacking_s)) : "as yet no") + " reads";
+    return a;
+  }
+
+  template <class Rate>
+  static std::size_t least(std::size_t most, double wanted, const Rate& rate_of) {
+    std::size_t n = 1;
+    while (n < most && rate_of(n) < wanted) ++n;
+    return n;
+  }
+  /// Reads beyond which twice as many give little more. Where nobody knows, four times those that there are.
+  std::size_t knee_of(const tuning_window& w) const {
+    std::size_t n = 1;
+    if (!w.contention) return std::min(options_.most.reads, 4 * open_.reads);
+    while (n < options_.most.reads && w.rate_of_reads(2 * n) >= gain_of_twice * w.rate_of_reads(n)) ++n;
+    return n;
+  }
+  seat_counts within(const seat_counts& wanted) const {
+    return {std::clamp<std::size_t>(wanted.workers, 1, cap_.workers),
+            std::clamp<std::size_t>(wanted.reads, 1, cap_.reads)};
+  }
+  /// Where that is an eighth less or more, as far as it was not too few before, and unless it rose after a fall; to a
+  /// quarter at most, for a window may be wrong.
+  static std::size_t lowered(std::size_t open, std::size_t wanted, const past& p) {
+    wanted = std::max({wanted, p.too_few + 1, open / 4});
+    return !p.rose_again && wanted + std::max<std::size_t>(1, open / 8) <= open ? wanted : open;
+  }
+  seat_counts nearer(const seat_counts& wanted) const {
+    const auto one = [](std::size_t open, std::size_t to, const past& p) {
+      if (to > open) return to >= open + open / 8 ? to : open;
+      return lowered(open, to, p);
+    };
+    return within({one(open_.workers, wanted.workers, workers_), one(open_.reads, wanted.reads, reads_)});
+  }
+  /// Where they have no rest there are to be more all the same: what was read ahead gets less.
+  seat_counts given_back(const aim& a) const {
+    seat_counts to = open_;
+    if (moves_ < 3)
+      to = {lowered(open_.workers, a.least.workers, workers_), lowered(open_.reads, a.least.reads, reads_)};
+    if (a.tight && !a.out_of_reach) to = {std::max(to.workers, a.least.workers), std::max(to.reads, a.least.reads)};
+    return within(to);
+  }
+  /// Of whatever is nearer to its limit, unless that is far off.
+  seat_counts one_more(const tuning_window& w) const {
+    const double workers = w.rate_of_workers(open_.workers), reads = w.rate_of_reads(open_.reads);
+    if (std::min(workers, reads) > 1.5 * w.step_rate) return open_;
+    if (workers < reads) return within({open_.workers + 1, open_.reads});
+    return within({open_.workers, open_.reads + 1});
+  }
+
+  /// From how long reads took at two numbers outstanding, which one window may not have seen.
+  void learn_contention(tuning_window& w) {
+    if (!w.reads) return;
+    const seen_reads now{w.open.reads, w.reading_s, w.outstanding};
+    if (now.open != here_.open) before_here_ = here_;
+    here_ = now;
+    const double more = now.outstanding - before_here_.outstanding;
+    if (before_here_.open == 0 || std::abs(more) < std::max(0.5, now.outstanding / 8)) return;
+    const double slope = (now.reading_s - before_here_.reading_s) / more;
+    const double alone_s = now.reading_s - slope * (now.outstanding - 1);
+    const double found = alone_s > 0 ? std::clamp(slope / alone_s, 0.0, 1.0) : 1.0;
+    w.contention = std::max(w.contention.value_or(0), found);   // one window's is too low, if anything
+  }
+
+  bool took_back_what_gained_nothing(const tuning_window& w) {
+    const double expected = std::exchange(before_.expected_gain, 0);
+    if (waits_in_turn_ == 0 || !(expected >= 0.1)) return false;
+    const bool workers = open_.workers > before_.open.workers, reads = open_.reads > before_.open.reads;
+    // By shares of time: steps are not equally long in two windows.
+    const double gain = std::max((1 - w.data_wait) / (1 - before_.data_wait),
+                                 reads ? w.read_rate / before_.read_rate : 0) - 1;
+    if (gain > std::min(expected / 4, 0.1)) return false;
+    if (workers) cap_.workers = before_.open.workers;
+    if (reads) cap_.reads = before_.open.reads;
+    return true;
+  }
+
+  bool begins_anew(const tuning_window& w) {
+    const auto other = [](double now, double then) { return std::abs(now - then) > then / 4; };
+    const bool changed = other(w.work_s, settled_at_.work_s) || other(1 / w.step_rate, 1 / settled_at_.step_rate) ||
+                         (w.reads && other(w.reading_s + w.unpacking_s,
+                                           settled_at_.reading_s + settled_at_.unpacking_s));
+    const seat_counts wanted = aim_for(w).least;
+    const auto less = [](std::size_t open, std::size_t now) {
+      return now + std::max<std::size_t>(1, open / 4) <= open;
+    };
+    const bool matters = less(open_.workers, wanted.workers) || less(open_.reads, wanted.reads) ||
+                         (waits_in_turn_ > 0 && within(wanted) != open_);
+    changed_in_turn_ = changed && matters ? changed_in_turn_ + 1 : 0;
+    if (changed_in_turn_ >= 3) {
+      workers_ = reads_ = {};
+      cap_ = options_.most;
+    } else if (out_of_reach_ || waits_in_turn_ < 3) {
+      return false;
+    }
+    settled_ = workers_.fell = workers_.rose_again = reads_.fell = reads_.rose_again = false;
+    moves_ = 0;
+    before_ = {};
+    return true;
+  }
+
+  std::optional<tuning_decision> decide(const tuning_window& w, seat_counts to, std::string why) {
+    tuning_decision d{.moves = moves_, .from = open_, .to = to, .data_wait = w.data_wait, .why = std::move(why)};
+    if (to == open_ || moves_ == options_.moves) {
+      d.to = open_;
+      settle(w);
+    } else {
+      d.moves = ++moves_;
+      const double was = std::min({w.rate_of_workers(open_.workers), w.rate_of_reads(open_.reads), w.step_rate});
+      const double then = std::min({w.rate_of_workers(to.workers), w.rate_of_reads(to.reads), w.step_rate});
+      before_ = {open_, w.data_wait, w.read_rate, waits_in_turn_ > 0 ? then / was - 1 : 0};
+      workers_.move(open_.workers, to.workers);
+      reads_.move(open_.reads, to.reads);
+      open_ = to;
+      waits_in_turn_ = 0;
+    }
+    d.settled = settled_;
+    return d;
+  }
+  void settle(const tuning_window& w) {
+    settled_ = true;
+    settled_at_ = w;
+    out_of_reach_ = waits_in_turn_ > 0;
+    changed_in_turn_ = 0;
+    waits_in_turn_ = 0;
+  }
+
+  const options options_;
+  seat_counts open_, cap_;   // what lies above cap_ gained nothing
+  past workers_{}, reads_{};
+  std::size_t moves_ = 0, waits_in_turn_ = 0, changed_in_turn_ = 0;
+  bool settled_ = false, out_of_reach_ = false;   // the latter: it waits, and no more seats help
+  state before_{};   // of the last move
+  tuning_window settled_at_{};
+  seen_reads here_{}, before_here_{};   // at the number that there are, and at another one
+};
+using tuning_search = basic_tuning_search<>;
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,98 @@
+// What a window of a run says about the seats that its step needs, as a few numbers.
+//
+//   mr::tuning_window w = mr::tuning_window_of(now - before);
+//   w.rate_of_workers(6);   w.rate_of_reads(8);      // delivered samples a second that so many could keep up
+//
+// By the utilisation law (flow_figures.hpp): n seats whose work takes d seconds a sample can do n / d. A read that is
+// one of k outstanding takes alone x (1 + contention x (k - 1)) (measure/read_levels.hpp).
+// Errors: none; of what was not seen nothing is wanted. Threads: a value.
+#pragma once
+
+#include <millrace/measure/flow_figures.hpp>
+#include <millrace/work/segment.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Of one window; times in seconds, rates in delivered samples a second.
+struct tuning_window {
+  static constexpr double without_limit = std::numeric_limits<double>::infinity();
+
+  double data_wait = 0;                 ///< share of the trainer's time, or of its device's
+  double rate = 0;                      ///< samples a second, delivered
+  double read_rate = 0;                 ///< the same, read
+  double step_rate = without_limit;     ///< of a step that never waits
+  double fixed_rate = without_limit;    ///< of the slowest stage whose seats are not tuned
+  std::string fixed_name{};
+  double work_s = 0, all_work_s = 0;    ///< of a worker for a sample: in the dearest stage, and in all
+  bool reads = false;                   ///< enough to tell: not so where much had been read ahead
+  double reading_s = 0, unpacking_s = 0;   ///< of a reader for a sample
+  double outstanding = 1;               ///< reads, while there were any
+  std::optional<double> contention{};   ///< of reads
+  seat_counts open{};
+
+  double rate_of_workers(std::size_t n) const noexcept {
+    return work_s > 0 ? static_cast<double>(n) / work_s : without_limit;
+  }
+  double rate_of_reads(std::size_t n) const noexcept {
+    const double q = contention.value_or(0), count = static_cast<double>(n);
+    const double alone_s = reading_s / (1 + q * (outstanding - 1));
+    const double one_s = alone_s * (1 + q * (count - 1)) + unpacking_s;
+    return reads && one_s > 0 ? count / one_s : without_limit;
+  }
+};
+
+/// A template only so that including it costs little.
+template <class Figures>
+tuning_window tuning_window_of(const Figures& f) {
+  tuning_window w;
+  w.data_wait = f.data_wait_share();
+  w.rate = f.samples_per_s();
+  for (const stage_figures& s : f.stages) {
+    const double busy_s = 1e-9 * static_cast<double>(s.busy_ns), samples = s.samples();
+    const double one_s = samples > 0 ? busy_s / samples : 0;
+    const auto limit = [&](double rate) {
+      if (rate >= w.fixed_rate) return;
+      w.fixed_rate = rate;
+      w.fixed_name = s.name;
+    };
+    switch (s.kind) {
+      case stage_kind::read:
+        w.reading_s = one_s;
+        w.read_rate = f.wall_ns > 0 ? samples / f.wall_s() : 0;
+        w.reads = 4 * samples >= static_cast<double>(f.samples);
+        w.open.reads = s.seats;
+        break;
+      case stage_kind::unpack: w.unpacking_s = one_s; break;
+      case stage_kind::work:
+        if (s.on_workers) {
+          w.work_s = std::max(w.work_s, one_s);
+          w.all_work_s += one_s;
+          w.open.workers = s.seats;
+        } else if (one_s > 0) {
+          limit(static_cast<double>(s.seats) / one_s);
+        }
+        break;
+      case stage_kind::copy:
+        if (one_s > 0) limit(1 / one_s);
+        break;
+      case stage_kind::step: {
+        const double step_s = f.device_gap_ns ? f.wall_s() - 1e-9 * static_cast<double>(*f.device_gap_ns) : busy_s;
+        if (step_s > 0 && samples > 0) w.step_rate = samples / step_s;
+        break;
+      }
+    }
+  }
+  // Not levels.mean_outstanding(), whose last level counts all above it; nor do these tell much of how reads slow down.
+  const auto& top = f.reads_at_once.at(read_levels::most);
+  const stage_figures* const read = f.find(stage_kind::read);
+  if (read && f.reads_at_once.busy_ns() > 0)
+    w.outstanding = std::max(
+        1.0, static_cast<double>(read->busy_ns) / static_cast<double>(f.reads_at_once.busy_ns()));
+  if (read && 2 * top.reads < read->service_ns.count()) w.contention = f.reads_at_once.contention();
+  return w;
+}
+
+}  // namespace millrace::inline MILLRACE_ABI

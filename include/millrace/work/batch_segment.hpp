@@ -1,0 +1,264 @@
+// The last segment: runs the remaining maps and renders each sample straight into its row of a slot.
+//
+//   batch_segment<chain<record, ...>, columns<&example::pixels, &example::label>> last(chain, options);
+//   last.probe();          // runs position 0, once, and learns every shape; its item is kept and rendered later
+//   last.slots().start(...);  last.open_slots();
+//
+// Errors of a sample are kept with its batch, completed with shard, key, stage and position; the others go on.
+// Threads: run() on workers; probe() and open_slots() as documented. Allocates nothing per sample.
+#pragma once
+
+#include <millrace/item/columns.hpp>
+#include <millrace/measure/part_times.hpp>
+#include <millrace/measure/trace_range.hpp>
+#include <millrace/work/chain.hpp>
+#include <millrace/work/pump.hpp>
+#include <millrace/work/ticket_input.hpp>
+
+#include <array>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// The last segment, as the session sees it.
+class final_segment : public room_listener {
+ public:
+  virtual void probe() = 0;
+  virtual void open_slots() = 0;
+  virtual pump& tickets() noexcept = 0;
+};
+
+template <class Chain, class Columns>
+class batch_segment final : public pump_work, public component, public final_segment {
+ public:
+  using input = typename Chain::input;
+  using item = typename Columns::item;
+
+  struct options {
+    std::size_t rows = 1;
+    bool drop_last = true;
+    bool keys = false;   ///< of its rows go with each batch
+    std::size_t seats = 1;
+    executor* workers = nullptr;   ///< none: work is done by advance()
+    std::size_t ring_capacity = 64;
+    slots* batches = nullptr;
+    batch_borders borders{};
+  };
+
+  batch_segment(Chain chain, options o)
+      : chain_(std::move(chain)),
+        options_(o),
+        input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches,
+                .borders = o.borders}),
+        scratch_(o.seats),
+        parts_(o.seats),
+        pump_(std::make_shared<pump>(*this, pump::options{.seats = o.seats, .together = together, .group = o.rows})) {
+    pump_->attach(o.workers);
+    input_.connect(*pump_);
+  }
+
+  sample_sink<input>& entrance() noexcept { return input_; }
+  pump& tickets() noexcept override { return *pump_; }
+  const Columns& layout() const noexcept { return columns_; }
+
+  /// Runs the sample at position 0 and fixes all shapes. Throws its error, located. Call once it is available.
+  void probe() override {
+    current_ticket context{0};
+    first_ = input_.take(0, first_bytes_);
+    try {
+      if (first_.what == sample<input>::kind::failed) std::rethrow_exception(first_.error);
+      first_.keep_origin();
+      context.origin = first_.origin;
+      first_item_.emplace(chain_(std::move(*first_.item), {.epoch = first_.pass, .sample = first_.id}, scratch_[0],
+                                 context.map_at_work));
+      first_.item.reset();
+      context.map_at_work = rendering;
+      columns_.fix_shapes(*first_item_, options_.rows);
+    } catch (...) {
+      std::rethrow_exception(located_exception(where(context)));
+    }
+  }
+
+  /// Gives free slots to the next batches and lets workers at them.
+  void open_slots() override { pump_->set_limit(options_.batches->open_free() * options_.rows); }
+
+  void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
+    const trace_range work("decode");
+    const std::uint64_t batch = first / options_.rows;
+    group_sums sums;
+    fetch_ahead(first, count);
+    part_times* look = Chain::maps > 0 && parts_[seat].next_claim() ? &parts_[seat] : nullptr;
+    for (std::size_t done = 0; done < count; done += together, look = nullptr)
+      render_group(seat, {batch, first + done, std::min(together, count - done), look}, sums);
+    input_.freed(count, sums.bytes);
+    options_.batches->add_digest(batch, sums.digest);
+    if constexpr (Columns::ragged > 0)
+      options_.batches->rows_done(batch, count,
+                                  [this](std::byte* base, std::size_t rows) { return columns_.close(base, rows); });
+    else options_.batches->rows_done(batch, count);
+  }
+
+  void room_freed() noexcept override { open_slots(); }   // a slot came back
+
+  void count_into(tally& counts) noexcept override {
+    for (auto& s : scratch_) s.count_into(counts);
+  }
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
+    stage_figures s = pump_->figures("workers", now_ns);
+    if constexpr (Chain::maps > 0) {
+      for (const part_times& p : parts_) p.add_to(s, "map", Columns::rendering);
+      part_times::divide(s);
+    }
+    f.stages.push_back(std::move(s));
+  }
+  void add_to(timeline& t, std::uint64_t start_ns) const override { pump_->add_spans(t, "work", start_ns); }
+  std::string waits(std::uint64_t now_ns) const override { return "workers: " + pump_->waits(now_ns); }
+  void start() override {}
+  bool advance() override { return pump_->advance(); }
+  void open_seats(const seat_counts& open) override { pump_->open_seats(open.workers); }
+  void stop() noexcept override { pump_->stop(); }
+  void join() noexcept override { pump_->join(); }
+
+ private:
+  /// What was read long ago and by another core is far away: better to wait for all of it at once. (Not inlined, g++ 12
+  /// drops the call, because it has no other effect.)
+  [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
+    if constexpr (requires(const input& i) { i.prefetch_head(); }) {
+      if (count <= together) return;   // dear ones; and a first claim, whose ticket 0 probe() took
+      for (std::size_t i = 0; i < count; ++i)
+        if (const auto& item = input_.peek(first + i).item) item->prefetch_head();
+      for (std::size_t i = 0; i < count; ++i)
+        if (const auto& item = input_.peek(first + i).item) item->prefetch_fields();
+    }
+  }
+
+  static constexpr std::size_t together = Columns::together;
+  static constexpr std::size_t rendering = ~std::size_t{0};   // in place of a map's number
+
+  struct current_ticket {
+    std::uint64_t position = 0;
+    std::size_t map_at_work = 0;
+    std::size_t bytes = 0;   // that the input held
+    std::uint64_t digest = 0;
+    record origin{};
+  };
+  struct group {
+    std::uint64_t batch, first;
+    std::size_t count;
+    part_times* look;   // null: nobody looks
+  };
+  struct group_sums {
+    std::size_t bytes = 0;   // that the inputs held
+    std::uint64_t digest = 0;
+  };
+
+  static place where(const current_ticket& context) {
+    place at = context.origin.where();
+    at.stage = context.map_at_work == rendering ? "batch" : map_name(context.map_at_work);
+    at.position = context.position;
+    return at;
+  }
+
+  void fail(std::uint64_t batch, const current_ticket& context) noexcept {
+    std::exception_ptr error;
+    try {
+      error = located_exception(where(context));
+    } catch (...) {
+      error = std::current_exception();   // out of memory while composing the message
+    }
+    options_.batches->fail(batch, context.position, std::move(error));
+  }
+
+  /// Maps first, for the whole group; then the survivors are rendered together.
+  void render_group(std::size_t seat, const group& of, group_sums& sums) noexcept {
+    scratch& memory = scratch_[seat];
+    const auto [batch, first, count, look] = of;
+    const std::uint64_t start = look ? steady_now_ns() : 0;
+    std::array<std::optional<item>, together> items;
+    std::array<current_ticket, together> contexts;
+    for (std::size_t i = 0; i < count; ++i) {
+      contexts[i].position = first + i;
+      pump_->at(seat, first + i);
+      try {
+        prepare(memory, batch, contexts[i], items[i]);
+      } catch (...) {
+        fail(batch, contexts[i]);
+      }
+      sums.bytes += contexts[i].bytes;
+      sums.digest += contexts[i].digest;
+    }
+    const std::uint64_t mapped = look ? steady_now_ns() : 0;
+    std::byte* const base = options_.batches->data(batch);
+    for (std::size_t i = 0; i < count;) {
+      // A run of survivors lies in consecutive rows.
+      std::array<const item*, together> run{};
+      std::size_t n = 0;
+      while (i + n < count && items[i + n]) {
+        run[n] = &*items[i + n];
+        ++n;
+      }
+      pump_->at(seat, first + i);
+      if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
+      i += n + 1;
+    }
+    if (look) look->add(mapped - start, steady_now_ns() - mapped, count);
+  }
+
+  void prepare(scratch& memory, std::uint64_t batch, current_ticket& context, std::optional<item>& out) {
+    const bool ran_in_probe = context.position == 0;
+    sample<input> s = ran_in_probe ? std::exchange(first_, {}) : input_.take(context.position, context.bytes);
+    if (ran_in_probe) context.bytes = first_bytes_;
+    if (context.position % options_.rows == 0) options_.batches->set_epoch(batch, s.epoch);
+    if (s.what == sample<input>::kind::void_row) {
+      options_.batches->add_void_rows(batch, 1);
+      return;
+    }
+    if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.error);
+    context.digest = s.digest;
+    s.keep_origin();
+    context.origin = std::move(s.origin);
+    if (options_.keys)
+      options_.batches->keys(batch).set(static_cast<std::size_t>(context.position % options_.rows),
+                                        context.origin.key());
+    if (ran_in_probe) {
+      context.map_at_work = rendering;
+      out = std::move(first_item_);
+      first_item_.reset();
+      return;
+    }
+    out.emplace(chain_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, context.map_at_work));
+    context.map_at_work = rendering;
+    columns_.check_shapes(*out);
+  }
+
+  void render_run(scratch& memory, std::uint64_t batch, std::byte* base, std::span<const item* const> run,
+                  std::span<const current_ticket> contexts) noexcept {
+    const std::size_t row = static_cast<std::size_t>(contexts[0].position % options_.rows);
+    try {
+      columns_.render(run, base, row, memory);
+      return;
+    } catch (...) {
+      if (run.size() == 1) return fail(batch, contexts[0]);
+    }
+    // One of several failed: alone, each says whether it was it.
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      try {
+        columns_.render(run.subspan(i, 1), base, row + i, memory);
+      } catch (...) {
+        fail(batch, contexts[i]);
+      }
+    }
+  }
+
+  const Chain chain_;
+  const options options_;
+  Columns columns_;
+  ticket_input<input> input_;
+  std::vector<scratch> scratch_;
+  std::vector<part_times> parts_;   // by seat
+  std::shared_ptr<pump> pump_;
+  std::optional<item> first_item_;
+  sample<input> first_;   // position 0 after probe(), which took its item
+  std::size_t first_bytes_ = 0;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

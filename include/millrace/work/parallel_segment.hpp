@@ -1,0 +1,243 @@
+// A segment in the middle of a flow: runs maps, and an expanding stage if there is one, on many samples at once, and
+// passes the results on in order.
+//
+//   parallel_segment<chain<clip>, expand_stage<windows_of>> middle(chain, stage, options, next_segment.entrance());
+//
+// Each ticket has a place for its results, so the room is there before a stage runs and nothing in the pool waits: at
+// most `capacity` tickets are between claim and commit. Whoever completes the oldest ticket commits it and what
+// follows, into the next segment as far as that has room; the rest is committed when the next segment tells of room.
+// Errors and ends of epochs travel in order with the samples. Threads: run() on workers, one producer at the entrance.
+#pragma once
+
+#include <millrace/measure/trace_range.hpp>
+#include <millrace/stages/expand.hpp>
+#include <millrace/work/chain.hpp>
+#include <millrace/work/pump.hpp>
+#include <millrace/work/sample_names.hpp>
+#include <millrace/work/ticket_input.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Stands for "maps only".
+struct no_expanding_stage {};
+
+namespace detail {
+
+template <class Chain, class Expanding>
+struct segment_output {
+  using type = typename Expanding::template out<typename Chain::output>;
+};
+template <class Chain>
+struct segment_output<Chain, no_expanding_stage> {
+  using type = typename Chain::output;
+};
+
+/// What an expanding stage emits into: at most as many items as it promised, or as expand() was told.
+template <class Output>
+class bounded_emitter {
+ public:
+  bounded_emitter(std::vector<Output>& outputs, const output_bound& most) : outputs_(&outputs), most_(most) {
+    outputs.reserve(most.promised ? most.count : std::min<std::size_t>(most.count, 64));
+  }
+  void operator()(Output item) {
+    if (outputs_->size() == most_.count) throw_too_many();
+    outputs_->push_back(std::move(item));
+  }
+
+ private:
+  [[noreturn]] void throw_too_many() const {
+    const std::string most = std::to_string(most_.count);
+    if (most_.promised)
+      throw setup_error("an expanding stage emitted more items than the " + most +
+                            " that its max_outputs() promised for this input",
+                        "Correct max_outputs(), which reserves the room");
+    throw setup_error("an expanding stage emits too many items of this input: got more than " + most + ", expected " +
+                          most + " at most, as expand(stage, {.max_outputs = " + most + "}) says",
+                      "Raise expand_options::max_outputs");
+  }
+
+  std::vector<Output>* outputs_;
+  output_bound most_;
+};
+
+/// Stages that hand on what they get give it no new name.
+template <class Stage>
+inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_mark; };
+
+}  // namespace detail
+
+template <class Chain, class Expanding>
+class parallel_segment final : public pump_work, public component, public room_listener {
+ public:
+  using input = typename Chain::input;
+  using output = typename detail::segment_output<Chain, Expanding>::type;
+
+  struct options {
+    std::size_t seats = 1;
+    executor* workers = nullptr;
+    std::size_t capacity = 64;   ///< tickets between claim and commit
+    sample_names* names = nullptr;   ///< what gives outputs their names, if they need any
+  };
+
+  parallel_segment(Chain chain, Expanding expanding, options o, sample_sink<output>& next)
+      : chain_(std::move(chain)),
+        expanding_(std::move(expanding)),
+        next_(&next),
+        names_(o.names),
+        input_({.capacity = 2 * o.capacity}),
+        results_(o.capacity),
+        scratch_(o.seats),
+        pump_(std::make_shared<pump>(*this, pump::options{.seats = o.seats})) {
+    pump_->attach(o.workers);
+    input_.connect(*pump_);
+    next.set_listener(this);
+  }
+
+  sample_sink<input>& entrance() noexcept { return input_; }
+
+  void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
+    const trace_range work(expands ? "expand" : "map");
+    std::size_t bytes = 0;
+    for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
+      pump_->at(seat, ticket);
+      result& r = results_[ticket % results_.size()];
+      r.source = input_.take(ticket, bytes);
+      r.source.keep_origin();
+      r.outputs.clear();
+      r.names.clear();
+      std::size_t map_at_work = 0;
+      try {
+        if (r.source.what == sample<input>::kind::item) make_outputs(r, scratch_[seat], map_at_work);
+      } catch (...) {
+        r.outputs.clear();
+        r.source.what = sample<input>::kind::failed;
+        place at = r.source.origin.where();
+        at.stage = map_at_work == expanding_at_work ? "expand" : map_name(map_at_work);
+        r.source.error = located_exception(at);
+      }
+      r.done.store(true);
+    }
+    input_.freed(count, bytes);
+    commit();
+  }
+
+  void room_freed() noexcept override { commit(); }
+
+  void count_into(tally& counts) noexcept override {
+    for (auto& s : scratch_) s.count_into(counts);
+  }
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
+    stage_figures s = pump_->figures(expands ? "expand" : "map", now_ns);
+    if (const std::uint64_t out = outputs_.load(std::memory_order_relaxed); expands && out > 0)
+      s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
+    f.stages.push_back(std::move(s));
+  }
+  void add_to(timeline& t, std::uint64_t start_ns) const override {
+    pump_->add_spans(t, expands ? "expand" : "map", start_ns);
+  }
+  std::string waits(std::uint64_t now_ns) const override {
+    return (expands ? "expand: " : "map: ") + pump_->waits(now_ns);
+  }
+  void start() override { pump_->set_limit(results_.size()); }
+  bool advance() override { return pump_->advance(); }
+  void open_seats(const seat_counts& open) override { pump_->open_seats(open.workers); }
+  void stop() noexcept override { pump_->stop(); }
+  void join() noexcept override { pump_->join(); }
+
+ private:
+  static constexpr bool expands = !std::is_same_v<Expanding, no_expanding_stage>;
+  static constexpr std::size_t expanding_at_work = ~std::size_t{0};
+
+  struct result {
+    sample<input> source{};
+    std::vector<output> outputs{};
+    std::vector<record> names{};   // of the outputs, if they have any
+    std::atomic<bool> done{false};
+  };
+
+  void make_outputs(result& r, scratch& memory, std::size_t& map_at_work) {
+    auto item =
+        chain_(std::move(*r.source.item), {.epoch = r.source.pass, .sample = r.source.id}, memory, map_at_work);
+    r.source.item.reset();
+    if constexpr (expands) {
+      map_at_work = expanding_at_work;
+      detail::bounded_emitter<output> emit(r.outputs, expanding_.most_outputs(std::as_const(item)));
+      expanding_.expanding.push(std::move(item), emit);
+      if constexpr (detail::renames_outputs<decltype(expanding_.expanding)>)
+        for (std::size_t i = 0; names_ && i < r.outputs.size(); ++i)
+          r.names.push_back(names_->child(r.source.origin, i));
+    } else {
+      r.outputs.push_back(std::move(item));
+    }
+  }
+
+  /// One thread at a time commits; whoever comes meanwhile leaves a note and goes on with its own work.
+  void commit() noexcept {
+    if (requests_.fetch_add(1) != 0) return;
+    std::uint64_t seen = 1;
+    do {
+      commit_in_order();
+      const std::uint64_t answered = seen;
+      seen = requests_.fetch_sub(answered) - answered;
+    } while (seen != 0);
+  }
+
+  void commit_in_order() noexcept {
+    bool any = false;
+    while (!ended_) {
+      result& r = results_[committed_ % results_.size()];
+      if (!r.done.load() || !pass_on(r)) break;
+      r.done.store(false);
+      emitted_ = 0;
+      ++committed_;
+      any = true;
+    }
+    static_cast<void>(next_->settle());   // of an end that found no room there may be nothing behind
+    next_->publish();
+    if (any) pump_->set_limit(committed_ + results_.size());
+  }
+
+  /// False if the next segment has no room for all of it yet.
+  bool pass_on(result& r) noexcept {
+    using kind = typename sample<input>::kind;
+    for (; emitted_ < r.outputs.size(); ++emitted_) {
+      if (!next_->has_room()) return false;
+      sample<output> s;
+      s.item.emplace(std::move(r.outputs[emitted_]));
+      s.epoch = r.source.epoch;
+      s.pass = r.source.pass;
+      s.id = expands ? child_id(r.source.id, emitted_) : r.source.id;
+      s.place = r.source.place;
+      s.origin = r.names.empty() ? r.source.origin : std::move(r.names[emitted_]);
+      next_->put(std::move(s));
+      outputs_.store(outputs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+    if (r.source.what == kind::item) return true;
+    if (!next_->has_room()) return false;
+    if (r.source.what == kind::epoch_end) {
+      next_->end_epoch();
+    } else {
+      next_->finish(r.source.error);
+      ended_ = true;
+    }
+    return true;
+  }
+
+  const Chain chain_;
+  const Expanding expanding_;
+  sample_sink<output>* const next_;
+  sample_names* const names_;
+  ticket_input<input> input_;
+  std::vector<result> results_;
+  std::vector<scratch> scratch_;
+  std::shared_ptr<pump> pump_;
+
+  std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> outputs_{0};   // committed
+  // Touched by the committing thread only.
+  std::uint64_t committed_ = 0;
+  std::size_t emitted_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

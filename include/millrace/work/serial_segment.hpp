@@ -1,0 +1,209 @@
+// A segment that runs on one thread of its own, strictly in order: for stages that hold something back.
+//
+//   serial_segment<clip, shuffling<clip>> middle(stage, {.capacity = 64}, next.entrance());
+//
+// The stage is one of stateful_expanding and shuffling (work/serial_stages.hpp): push(sample, out) and end_epoch(out),
+// where `out` takes samples that wait here until the next segment has room. Errors and ends travel in order.
+//
+// To be woken for each sample would cost more processor time, here and where the sample comes from, than a cheap stage
+// does. So the thread sleeps until a quarter of its room is taken, but 2 ms at most when there is anything at all.
+#pragma once
+
+#include <millrace/measure/trace_range.hpp>
+#include <millrace/sync/doorbell.hpp>
+#include <millrace/work/pump.hpp>
+#include <millrace/work/ticket_input.hpp>
+
+#include <thread>
+
+namespace millrace::inline MILLRACE_ABI {
+
+template <class In, class Stage>
+class serial_segment final : public component, public room_listener, public ticket_gate {
+ public:
+  using input = In;
+  using output = typename Stage::output;
+
+  struct options {
+    std::size_t capacity = 64;
+    bool threaded = true;   ///< false: work is done by advance()
+  };
+
+  serial_segment(Stage stage, options o, sample_sink<output>& next)
+      : stage_(std::move(stage)), options_(o), next_(&next), input_({.capacity = o.capacity}) {
+    input_.connect(*this);
+    next.set_listener(this);
+  }
+
+  sample_sink<input>& entrance() noexcept { return input_; }
+
+  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
+    stage_figures s{.name = Stage::name, .kind = stage_kind::work};
+    // All of its thread's time but what it slept. Without a thread of its own nobody looks.
+    s.starved_ns = starved_ns_.load(std::memory_order_acquire);
+    s.blocked_ns = blocked_ns_.load(std::memory_order_acquire);
+    if (const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire); since != 0 && since < now_ns)
+      (asleep_for_room_ ? s.blocked_ns : s.starved_ns) += now_ns - since;
+    if (options_.threaded && started_ns_ != 0)
+      s.busy_ns = now_ns - started_ns_ - std::min(now_ns - started_ns_, s.starved_ns + s.blocked_ns);
+    s.items = taken_.load(std::memory_order_relaxed);
+    s.service_ns = service_ns_.snapshot();
+    if (const std::uint64_t out = outputs_.load(std::memory_order_relaxed); !Stage::one_for_one && out > 0)
+      s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
+    f.stages.push_back(std::move(s));
+  }
+  std::string waits(std::uint64_t now_ns) const override {
+    const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
+    const std::uint64_t taken = taken_.load();
+    const bool has_it = taken > 0 && (since == 0 || asleep_for_room_);   // else it waits for the next one
+    std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(taken - has_it);
+    if (since != 0)
+      text += (asleep_for_room_ ? ", waits for room since " : ", waits for input since ") +
+              detail::seconds_text(now_ns - std::min(now_ns, since));
+    return text;
+  }
+  void start() override {
+    started_ns_ = steady_now_ns();
+    if (options_.threaded) thread_ = std::thread([this] { work(); });
+  }
+
+  /// Passes on what is waiting, else takes one sample.
+  bool advance() override {
+    if (at_ < waiting_.size() || owes_) {
+      const bool moved = pass_on();
+      next_->publish();
+      return moved;
+    }
+    waiting_.clear();
+    at_ = 0;
+    if (ended_ || nothing_available()) return false;
+    const std::uint64_t ticket = taken_.load();
+    std::size_t bytes = 0;
+    sample<input> s = input_.take(ticket, bytes);
+    taken_.store(ticket + 1);
+    input_.freed(1, bytes);
+    const bool timed = ticket % 16 == 0;
+    const std::uint64_t start = timed ? steady_now_ns() : 0;
+    run_stage(std::move(s));
+    if (timed) service_ns_.record(steady_now_ns() - start);
+    outputs_.store(outputs_.load(std::memory_order_relaxed) + waiting_.size(), std::memory_order_relaxed);
+    return true;
+  }
+
+  void set_available(std::uint64_t tickets) override {
+    available_.store(tickets);
+    if (tickets >= wake_at_.load()) bell_.ring();
+  }
+  std::uint64_t available() const noexcept override { return available_.load(); }
+
+  void room_freed() noexcept override { bell_.ring(); }
+  void stop() noexcept override {
+    stopped_.store(true);
+    bell_.ring();
+  }
+  void join() noexcept override {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  bool nothing_available() const noexcept { return taken_.load() >= available_.load(); }
+
+  void run_stage(sample<input> s) noexcept {
+    using kind = typename sample<input>::kind;
+    try {
+      if (s.what == kind::item) {
+        s.keep_origin();
+        const record origin = s.origin;
+        try {
+          stage_.push(std::move(s), waiting_);
+        } catch (...) {
+          place at = origin.where();
+          at.stage = Stage::name;
+          std::rethrow_exception(located_exception(at));
+        }
+      } else if (s.what == kind::epoch_end) {
+        stage_.end_epoch(waiting_);
+        waiting_.emplace_back().what = sample<output>::kind::epoch_end;
+      } else {
+        auto& end = waiting_.emplace_back();
+        end.what = sample<output>::kind::failed;
+        end.error = s.error;
+        ended_ = true;
+      }
+    } catch (...) {
+      auto& end = waiting_.emplace_back();
+      end.what = sample<output>::kind::failed;
+      end.error = std::current_exception();
+      ended_ = true;
+    }
+  }
+
+  bool pass_on() {
+    bool moved = false;
+    for (; at_ < waiting_.size() && next_->has_room(); ++at_, moved = true) {
+      sample<output>& s = waiting_[at_];
+      using kind = typename sample<output>::kind;
+      if (s.what == kind::item) next_->put(std::move(s));
+      else if (s.what == kind::batch_end) next_->end_batch();
+      else if (s.what == kind::epoch_end) next_->end_epoch();
+      else next_->finish(s.error);
+      owes_ = s.what != kind::item;
+    }
+    if (at_ == waiting_.size() && owes_ && next_->settle()) {
+      owes_ = false;
+      moved = true;
+    }
+    return moved;
+  }
+
+  bool has_room() { return at_ < waiting_.size() ? next_->has_room() : next_->settle(); }
+
+  void work() {
+    detail::name_worker_thread("millrace-serial");
+    while (!stopped_.load()) {
+      if (advance()) continue;
+      const bool for_room = at_ < waiting_.size() || owes_;
+      const std::uint64_t since = steady_now_ns();
+      asleep_for_room_ = for_room;
+      asleep_since_ns_.store(since, std::memory_order_release);
+      if (for_room) bell_.wait([&] { return stopped_.load() || has_room(); });
+      else wait_for_input();
+      asleep_since_ns_.store(0, std::memory_order_release);
+      auto& slept = for_room ? blocked_ns_ : starved_ns_;
+      slept.store(slept.load(std::memory_order_relaxed) + steady_now_ns() - since, std::memory_order_release);
+    }
+  }
+
+  void wait_for_input() {
+    const auto woken = [&] { return stopped_.load() || (!ended_ && available_.load() >= wake_at_.load()); };
+    wake_at_.store(taken_.load() + std::max<std::size_t>(1, options_.capacity / 4));
+    bell_.wait_at_most(gather_ns, woken);
+    if (!ended_ && !nothing_available()) return;
+    wake_at_.store(taken_.load() + 1);
+    bell_.wait(woken);
+  }
+
+  static constexpr std::uint64_t gather_ns = 2'000'000;
+
+  Stage stage_;
+  const options options_;
+  sample_sink<output>* const next_;
+  ticket_input<input> input_;
+  std::atomic<std::uint64_t> available_{0}, taken_{0};
+  std::atomic<std::uint64_t> wake_at_{0};   // tickets that its thread sleeps for
+  doorbell bell_;
+  std::atomic<bool> stopped_{false};
+  std::uint64_t started_ns_ = 0;
+  std::atomic<std::uint64_t> asleep_since_ns_{0}, starved_ns_{0}, blocked_ns_{0}, outputs_{0};
+  std::atomic<bool> asleep_for_room_{false};
+  own_histogram service_ns_;
+  std::thread thread_;
+
+  // Of the stage's thread only.
+  std::vector<sample<output>> waiting_;
+  std::size_t at_ = 0;
+  bool owes_ = false;   // the next segment may still have to write what an end needs
+  bool ended_ = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,110 @@
+// The stages that run on one thread, in the shape that serial_segment wants: push(sample, out), end_epoch(out).
+//
+//   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with state: a non-const push, or a finish
+//   shuffling<window>                       shuffle anywhere but right after the source: a buffer with the plan's rule
+//
+// Threads: one at a time. `out` is a vector that the segment empties.
+#pragma once
+
+#include <millrace/order/plan.hpp>
+#include <millrace/work/parallel_segment.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// An expanding stage with state, or with items to give at the end.
+template <class In, class Stage>
+class stateful_expanding {
+  using C = decltype(Stage::expanding);
+
+ public:
+  using output = typename C::output;
+  static constexpr const char* name = "expand";
+  static constexpr bool one_for_one = false;
+
+  /// `names`: what gives outputs their names, if they need any.
+  explicit stateful_expanding(Stage stage, sample_names* names = nullptr) : stage_(std::move(stage)), names_(names) {}
+
+  void push(sample<In> s, std::vector<sample<output>>& out) {
+    std::uint64_t held = s.held;
+    if constexpr (detail::holds_a_number<C>)
+      held = !begun_ || s.place != last_.place || s.epoch != last_.epoch ? stage_.expanding.held() : last_.held;
+    begun_ = true;
+    last_ = sample<In>{
+        .epoch = s.epoch, .pass = s.pass, .id = s.id, .place = s.place, .held = held, .origin = s.origin};
+    children_ = 0;
+    outputs_.clear();
+    detail::bounded_emitter<output> emit(outputs_, stage_.most_outputs(std::as_const(*s.item)));
+    stage_.expanding.push(std::move(*s.item), emit);
+    hand_over(out);
+  }
+
+  void end_epoch(std::vector<sample<output>>& out) {
+    if constexpr (detail::finishes<C>) {
+      outputs_.clear();
+      unbounded emit{&outputs_};
+      stage_.expanding.finish(emit);
+      hand_over(out);
+    }
+  }
+
+ private:
+  /// What finish() gives out was held by the stage itself, so it needs no promise.
+  struct unbounded {
+    std::vector<output>* outputs;
+    void operator()(output item) { outputs->push_back(std::move(item)); }
+  };
+
+  void hand_over(std::vector<sample<output>>& out) {
+    for (output& item : outputs_) {
+      auto& s = out.emplace_back();
+      s.item.emplace(std::move(item));
+      s.epoch = last_.epoch;
+      s.pass = last_.pass;
+      s.place = last_.place;
+      s.held = last_.held;
+      s.origin = names_ && detail::renames_outputs<C> ? names_->child(last_.origin, children_) : last_.origin;
+      s.id = child_id(last_.id, children_++);
+    }
+  }
+
+  Stage stage_;
+  sample_names* names_;
+  sample<In> last_;   // where the outputs come from; its item is gone
+  bool begun_ = false;
+  std::uint64_t children_ = 0;
+  std::vector<output> outputs_;
+};
+
+/// A shuffle behind other stages: a buffer of so many items.
+template <class T>
+class shuffling {
+ public:
+  using output = T;
+  static constexpr const char* name = "shuffle";
+  static constexpr bool one_for_one = true;
+
+  explicit shuffling(const plan& order, std::size_t most_bytes)
+      : plan_(std::make_unique<plan>(order)), order_(*plan_), most_bytes_(most_bytes) {}
+
+  void push(sample<T> s, std::vector<sample<T>>& out) {
+    order_.push(std::move(s));
+    if (order_.held_bytes() > most_bytes_)
+      throw setup_error("the shuffle buffer holds " + std::to_string(order_.held_bytes()) + " bytes in " +
+                            std::to_string(order_.size()) + " items, more than the budget of " +
+                            std::to_string(most_bytes_) + " bytes",
+                        "Choose a smaller window, or a larger session_options::memory_bytes");
+    while (order_.ready()) out.push_back(order_.pop());
+  }
+  void end_epoch(std::vector<sample<T>>& out) {
+    order_.end_epoch();
+    while (order_.ready()) out.push_back(order_.pop());
+    order_.begin_epoch();
+  }
+
+ private:
+  std::unique_ptr<plan> plan_;   // the order refers to it, and this object moves
+  jitter_order<T> order_;
+  std::size_t most_bytes_;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI

@@ -1,0 +1,222 @@
+// The entrance of a segment: samples from one producer, in order, become tickets that the segment's workers claim.
+//
+//   ticket_input<record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &slots});
+//   in.connect(*pump);                                        // or any ticket_gate
+//   if (in.has_room()) in.put(std::move(s));   in.publish();      // producer
+//   auto s = in.take(ticket, bytes);           in.freed(1, bytes);  // segment, after a claim
+//
+// With a group (the batch size) tickets are rows: an epoch's last batch is filled up with void rows, or dropped before
+// anybody could claim it, so that no sample that is not delivered is ever decoded. Without one, the end of an epoch and
+// the end of the run are entries of their own and travel on in order. An epoch may also be a fixed number of batches:
+// then the ends of the source's passes are no borders.
+// Threads: one producer at a time; take() and freed() from workers.
+#pragma once
+
+#include <millrace/sync/item_ring.hpp>
+#include <millrace/sync/slots.hpp>
+#include <millrace/work/replay_log.hpp>
+#include <millrace/work/segment.hpp>
+
+namespace millrace::inline MILLRACE_ABI {
+
+/// Where a run stands when its session starts, and where epochs end. Of the last segment only.
+struct batch_borders {
+  std::uint64_t first_step = 0;        ///< batches of the run before the session's first
+  std::uint64_t skipped_rows = 0;      ///< rows before that, which a replay makes again
+  std::uint64_t held = 0;              ///< by a packing stage in front of the sample that a replay begins with
+  std::uint64_t epoch_batches = 0;     ///< 0: an epoch is a pass through the source
+  std::uint64_t end_step = slots::unknown;   ///< the run ends in front of that batch
+  replay_log* log = nullptr;           ///< told of each batch
+};
+
+template <class T>
+class ticket_input final : public sample_sink<T> {
+ public:
+  struct options {
+    std::size_t capacity = 64;
+    std::size_t group = 1;       ///< rows of a batch, if tickets are rows
+    bool drop_partial = false;   ///< a batch that an epoch's end leaves short is not published
+    slots* batches = nullptr;    ///< told of the ends, if tickets are rows
+    batch_borders borders{};
+  };
+
+  explicit ticket_input(options o) : options_(o), ring_(o.capacity) {}
+
+  void connect(ticket_gate& gate) noexcept { gate_ = &gate; }
+  void set_listener(room_listener* producer) override { listener_ = producer; }
+
+  /// Also after an error, to swallow what is left; not after the last of a fixed number of batches, for then the source
+  /// would be read for ever.
+  bool has_room() override { return settle() && !complete_ && ring_.has_room(next_); }
+
+  void put(sample<T>&& s) override {
+    if (options_.batches && !count_row(s)) return;
+    put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(*s.item), std::memory_order_relaxed);
+    ring_.put(next_++, std::move(s));
+    if (options_.batches && next_ % options_.group == 0) count_batch(false);
+  }
+
+  void end_batch() override {
+    const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
+    if (partial == 0) return;   // it is full, or was delivered before the run went on
+    pads_ = options_.group - partial;
+    count_batch(false);
+    settle();
+  }
+
+  void end_epoch() override {
+    if (!options_.batches) {
+      add_entry(sample<T>::kind::epoch_end, nullptr);
+      return;
+    }
+    const bool empty = std::exchange(row_.rows_of_pass, 0) == 0;
+    if (options_.borders.epoch_batches > 0) {
+      if (empty) finish(nothing_left_error(0));
+      return;
+    }
+    const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
+    if (options_.drop_partial)
+      for (std::size_t i = 0; i < partial; ++i) drop(--next_);
+    else pads_ = partial > 0 ? options_.group - partial : 0;
+    if (pads_ > 0) count_batch(true);
+    if (next_ + pads_ == epoch_start_) {
+      // Gone on with at an epoch's end there is nothing left of it, and nothing wrong.
+      if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial));
+      return;
+    }
+    epoch_start_ = next_ + pads_;
+    options_.batches->mark_epoch_start(epoch_start_ / options_.group);
+    settle();
+  }
+
+  void finish(std::exception_ptr error) override {
+    if (finished_) return;
+    finished_ = true;
+    if (options_.batches && !error && next_ + pads_ == 0) error = run_is_over_error();
+    if (!options_.batches || error) {
+      const std::uint64_t entry = next_;
+      add_entry(sample<T>::kind::failed, std::move(error));
+      if (options_.batches) pads_ = static_cast<std::size_t>(options_.group - 1 - entry % options_.group);
+    }
+    const std::uint64_t end = next_ + (pending_ ? 1 : 0) + pads_;
+    if (options_.batches) options_.batches->set_end(end / options_.group);
+    settle();
+  }
+
+  bool settle() override {
+    bool wrote = false;
+    while ((pending_ || pads_ > 0) && ring_.has_room(next_)) {
+      if (pending_) {
+        ring_.put(next_++, {.what = pending_->what, .error = std::move(pending_->error)});
+        pending_.reset();
+      } else {
+        ring_.put(next_++, {.what = sample<T>::kind::void_row});
+        --pads_;
+      }
+      wrote = true;
+    }
+    if (wrote) publish();
+    return !pending_ && pads_ == 0;
+  }
+
+  void publish() override {
+    const bool hold_back = options_.drop_partial && !finished_;
+    const std::uint64_t visible = hold_back ? next_ / options_.group * options_.group : next_;
+    if (visible > gate_->available()) gate_->set_available(visible);
+  }
+
+  std::uint64_t next_row() const noexcept override {
+    return options_.batches && row_.rows_of_run >= options_.borders.skipped_rows ? next_ + pads_ : place::unknown;
+  }
+  std::uint64_t backlog() const noexcept override { return gate_->available() - taken_.load(); }
+  std::size_t held_bytes() const noexcept override {
+    const std::size_t taken = taken_bytes_.load(std::memory_order_relaxed);
+    const std::size_t put = put_bytes_.load(std::memory_order_relaxed);
+    return put > taken ? put - taken : 0;
+  }
+
+  /// Of a ticket that was claimed and not taken yet.
+  const sample<T>& peek(std::uint64_t ticket) const noexcept { return ring_.peek(ticket); }
+  /// Adds the bytes of the item to `bytes`.
+  sample<T> take(std::uint64_t ticket, std::size_t& bytes) {
+    sample<T> s = ring_.take(ticket);
+    if (s.item) bytes += held_bytes_of(*s.item);
+    return s;
+  }
+  /// To be called after taking `count` tickets of `bytes` together: the producer may go on.
+  void freed(std::uint64_t count, std::size_t bytes) noexcept {
+    taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    taken_.fetch_add(count);
+    if (listener_) listener_->room_freed();
+  }
+
+ private:
+  void drop(std::uint64_t ticket) {
+    std::size_t bytes = 0;
+    static_cast<void>(take(ticket, bytes));
+    taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  /// False for a row that the run delivered before it went on.
+  bool count_row(const sample<T>& s) noexcept {
+    if (s.place != row_.place || s.epoch != row_.pass) row_.rows_of_place = 0;
+    row_.place = s.place;
+    row_.pass = s.epoch;
+    row_.held = s.held;
+    ++row_.rows_of_place;
+    ++row_.rows_of_pass;
+    return ++row_.rows_of_run > options_.borders.skipped_rows;
+  }
+
+  void count_batch(bool ends_pass) {
+    const batch_borders& b = options_.borders;
+    row_.ends_pass = ends_pass;
+    if (b.log) b.log->batch_ends(row_);
+    if (b.epoch_batches == 0) return;
+    const std::uint64_t batch = (next_ + pads_) / options_.group, step = b.first_step + batch;
+    if (step % b.epoch_batches == 0) options_.batches->mark_epoch_start(batch);
+    if (step < b.end_step) return;
+    complete_ = true;
+    finish(nullptr);
+  }
+
+  std::exception_ptr run_is_over_error() const {
+    return std::make_exception_ptr(setup_error("the run is over: its resume point is the end of its last epoch",
+                                               "Raise session_options::epochs to go on, which counts from the first "
+                                               "start"));
+  }
+
+  std::exception_ptr nothing_left_error(std::size_t rows) const {
+    return std::make_exception_ptr(
+        setup_error("an epoch has only " + std::to_string(rows) + " samples, fewer than the batch size of " +
+                        std::to_string(options_.group) + (rows > 0 ? ", and drop_last drops them" : ""),
+                    "Use a smaller batch, more data, or batch({.drop_last = false})"));
+  }
+
+  void add_entry(typename sample<T>::kind what, std::exception_ptr error) {
+    pending_ = end_entry{what, std::move(error)};
+    settle();
+  }
+
+  struct end_entry {
+    typename sample<T>::kind what;
+    std::exception_ptr error;
+  };
+
+  const options options_;
+  item_ring<sample<T>> ring_;
+  ticket_gate* gate_ = nullptr;
+  room_listener* listener_ = nullptr;
+  // Of the workers, and of the producer: on lines of their own, or each would wait for the other's cache.
+  alignas(64) std::atomic<std::uint64_t> taken_{0};
+  std::atomic<std::size_t> taken_bytes_{0};
+  alignas(64) std::atomic<std::size_t> put_bytes_{0};   // of all items ever put
+  std::uint64_t next_ = 0;             // the ticket of the next put
+  std::optional<end_entry> pending_;   // an end that found no room
+  std::size_t pads_ = 0;               // void rows still to be written
+  std::uint64_t epoch_start_ = 0;
+  replay_log::batch_end row_{};        // the last one put
+  bool finished_ = false, complete_ = false;
+};
+
+}  // namespace millrace::inline MILLRACE_ABI
