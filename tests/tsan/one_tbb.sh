@@ -54,10 +54,19 @@ export APT_CONFIG="$work/apt.conf"
 # A foreign source without source packages may fail here; what counts is whether oneTBB's can be had.
 apt-get -q update >&2 </dev/null || true
 cd "$work"
-apt-get -q source --download-only "onetbb=$version" >&2 </dev/null ||
+# Some mirrors lack the description (.dsc) of a point release. The archives suffice: apt compares them with its lists.
+apt-get -q source --download-only "onetbb=$version" >&2 </dev/null || true
+[ -f onetbb_*.orig.tar.* ] && [ -f onetbb_*.debian.tar.* ] ||
   fail "apt could not fetch the source of oneTBB $version; is the package mirror within reach?"
 {
-  dpkg-source --no-check -x onetbb_*.dsc source &&
+  mkdir source &&
+    tar -C source --strip-components=1 -xf onetbb_*.orig.tar.* &&
+    tar -C source -xf onetbb_*.debian.tar.* &&
+    if [ -f source/debian/patches/series ]; then
+      sed 's/#.*//' source/debian/patches/series | while read -r name _; do
+        [ -z "$name" ] || patch -d source -p1 -i "debian/patches/$name" || exit 1
+      done
+    fi &&
     cmake -G Ninja -S source -B build -DCMAKE_BUILD_TYPE=RelWithDebInfo \
       -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
       -DTBB_SANITIZE=thread -DTBB_STRICT=OFF -DTBBMALLOC_BUILD=OFF -DTBB_TEST=OFF -DTBB_EXAMPLES=OFF &&
