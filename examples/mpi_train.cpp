@@ -18,7 +18,7 @@
 #include "shape_shards.hpp"
 
 #include <millrace/millrace.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/shards.hpp>
 
 #include <mpi.h>
 

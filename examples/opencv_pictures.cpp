@@ -8,8 +8,8 @@
 #include "shapes.hpp"
 
 #include <millrace/adapt/opencv.hpp>
+#include <millrace/metrics.hpp>
 #include <millrace/millrace.hpp>
-#include <millrace/train/picture_grid.hpp>
 
 #include <opencv2/imgcodecs.hpp>
 

@@ -19,9 +19,9 @@
 #include "shape_shards.hpp"
 
 #include <millrace/device/copying.hpp>
+#include <millrace/metrics.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/report.hpp>
-#include <millrace/train/picture_grid.hpp>
 
 #include <cmath>
 #include <csignal>

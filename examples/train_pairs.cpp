@@ -15,7 +15,7 @@
 #include <millrace/device/copying.hpp>
 #include <millrace/item/ragged.hpp>
 #include <millrace/millrace.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/shards.hpp>
 
 #include <cstdlib>
 #include <numeric>

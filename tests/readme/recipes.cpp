@@ -1,7 +1,7 @@
 // The recipes of examples/README.md, each in a namespace of its own: compiled, not run. What a recipe includes has been
 // included before it, so that nothing of that gets into its namespace.
 #include <millrace/millrace.hpp>
-#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/shards.hpp>
 #include <millrace/text.hpp>
 
 #include <csignal>

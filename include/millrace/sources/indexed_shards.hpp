@@ -1,6 +1,6 @@
 // indexed_shards: plain tar shards in an exact order, for ranks and resume. Opt-in: not in the umbrella.
 //
-//   #include <millrace/sources/indexed_shards.hpp>
+//   #include <millrace/shards.hpp>
 //   auto flow = mr::indexed_shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //   mr::session run{std::move(flow), {.epochs = 90, .ranks = mr::ranks_from_launcher(), .resume = text}};

@@ -1,6 +1,6 @@
 // mix: several sources by weight, in one exact order. Opt-in: not in the umbrella.
 //
-//   #include <millrace/sources/mix.hpp>
+//   #include <millrace/mix.hpp>
 //   auto flow = mr::mix({.seed = 7, .when_dry = mr::dry::cycle},
 //                       mr::weighted{mr::indexed_shards("photos-{000..146}.tar") | mr::shuffle({.window = 8192}), 0.7},
 //                       mr::weighted{mr::indexed_shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})

@@ -1,6 +1,6 @@
 // Moves the seats of workers and readers to just enough for the step, while the session runs.
 //
-//   #include <millrace/tune/tuning.hpp>
+//   #include <millrace/tuning.hpp>
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
 //   mr::tuning({.tell = [&](const mr::tuning_decision& d) { log.message(d.text()); }})      // else to stderr
 //

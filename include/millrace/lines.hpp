@@ -1,0 +1,9 @@
+// Lines of text files, plain and compressed. An umbrella: includes only. The whole of text is text.hpp.
+//
+//   #include <millrace/lines.hpp>
+//   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 7}) | mr::shuffle({.window = 65'536});
+#pragma once
+
+#include <millrace/item/line.hpp>
+#include <millrace/sources/lines.hpp>
+#include <millrace/stages/shuffle.hpp>

@@ -1,0 +1,15 @@
+// Metrics that never stall the step, the log and its sinks, and grids of what the network sees. An umbrella: includes
+// only.
+//
+//   #include <millrace/metrics.hpp>
+//   mr::log out(mr::status_line{}, mr::json_lines("run.jsonl"), mr::tensorboard("runs/first"));
+//   mr::metrics m({.every = 50});
+//   auto loss = m.mean("loss");
+#pragma once
+
+#include <millrace/train/json_lines.hpp>
+#include <millrace/train/log.hpp>
+#include <millrace/train/metrics.hpp>
+#include <millrace/train/picture_grid.hpp>
+#include <millrace/train/status_line.hpp>
+#include <millrace/train/tensorboard.hpp>

@@ -1,0 +1,14 @@
+// Everything about tar shards: reading them with and without an index, and writing them. An umbrella: includes only.
+//
+//   #include <millrace/shards.hpp>
+//   auto flow = mr::indexed_shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192});
+//   mr::shard_writer out({.pattern = "out/train-%06d.tar", .max_samples = 10'000});
+#pragma once
+
+#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/item/array.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shard_list.hpp>
+#include <millrace/sources/shards.hpp>
+#include <millrace/stages/shuffle.hpp>
