@@ -33,7 +33,8 @@ def as_doxygen(comment):
 def filtered(path, text):
     head, mark, body = text.partition("#pragma once")
     comment = as_doxygen([line for line in head.splitlines() if line.startswith("//")])
-    body = body.replace("::inline MILLRACE_ABI", "")
+    body = body.replace(" inline namespace MILLRACE_ABI {", "")
+    body = re.sub(r"^\}(\}+  // namespace millrace)", r"\1", body, flags=re.MULTILINE)
     body = re.sub(r"template <[^\n]*>\ninline constexpr bool std::ranges::[^;]*;", "", body)
     body = re.sub(r'__attribute__\(\(unavailable\((?:"[^"\n]*"\s*)+\)\)\)', "", body)
     types = rf"(?:basic_)?{path.stem}(?:_source|_stage|_of)?"

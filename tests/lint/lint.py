@@ -210,6 +210,15 @@ def macros(tree):
                 yield path, number, "__has_include: the build says what is there; only an #error may ask"
 
 
+def namespaces(tree):
+    """`namespace millrace { inline namespace MILLRACE_ABI {`: tools that index names do not read the shorter way."""
+    for path, number, line in numbered(tree.bare_headers):
+        if re.search(r"\bnamespace\s+\w+(::\w+)*::inline\b", line):
+            yield path, number, "an inline namespace that ctags and IDEs do not see"
+        if re.match(r"namespace millrace\b(?! \{ inline namespace MILLRACE_ABI \{)", line):
+            yield path, number, "a name outside of the inline namespace MILLRACE_ABI"
+
+
 def assigned_braces(tree):
     """An assignment names its type, `x = point{.y = 1}`: in a template nvcc 13.0 gives `x = {.y = 1}` to the host's
     compiler as `x = {1}`, so that values go to the wrong members without an error."""
@@ -282,8 +291,8 @@ def version(tree):
 
 
 RULES = {rule.__name__: rule for rule in (
-    floors, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros, assigned_braces,
-    mutable_state, unfinished, blanks, columns, version)}
+    floors, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros, namespaces,
+    assigned_braces,     mutable_state, unfinished, blanks, columns, version)}
 
 
 def main(root):

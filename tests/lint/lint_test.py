@@ -20,11 +20,11 @@ CLEAN = {
     "include/millrace/millrace.hpp": HEADER + "#include <millrace/work/pump.hpp>\n",
     "include/millrace/base/version.hpp": VERSION,
     "include/millrace/base/error.hpp": HEADER + "#include <millrace/base/version.hpp>\n#include <string>\n"
-    "namespace millrace::inline MILLRACE_ABI {\nstruct place {\n  static constexpr int unknown = 1;\n"
+    "namespace millrace { inline namespace MILLRACE_ABI {\nstruct place {\n  static constexpr int unknown = 1;\n"
     "  static place make(int n) { return place{}; }\n  int n = 0;\n};\ninline constexpr int limit = 3;\n"
     "inline const char* const name = \"static int x = 0;\";  // thread_local int y;\n"
     "inline point origin() {\n  point at = {.row = 1};\n  at = point{.row = 2};\n  return {.row = 1};\n}\n"
-    "inline int twice(int n) { static const int two = 2; return two * n; }\nstruct later;\n}\n",
+    "inline int twice(int n) { static const int two = 2; return two * n; }\nstruct later;\n}}\n",
     "include/millrace/sync/stats.hpp": HEADER + "#include <chrono>\n#include <sys/stat.h>\n",
     "include/millrace/measure/trace_range.hpp": HEADER + "#include <nvtx3/nvToolsExt.h>\n",
     "include/millrace/stages/map.hpp": HEADER + "#include <millrace/base/error.hpp>\n",
@@ -76,6 +76,8 @@ PLANTS = {
                under("base/m.hpp", "#undef LATE\n#define LATE"),
                under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif"),
                under("base/m.hpp", "#if !__has_include(<cuda.h>)\nstruct other;\n#endif")],
+    "namespaces": [under("base/n.hpp", "namespace millrace::inline MILLRACE_ABI {"),
+                   under("base/n.hpp", "namespace millrace {"), under("base/n.hpp", "namespace millrace::detail {")],
     "assigned_braces": [under("run/b.hpp", line) for line in (
         "    at = {.row = 1};", "  if (first) at[i] = {.row = 1};", "  else p->at = {.row = 1};")],
     "mutable_state": [under("base/s.hpp", line) for line in (

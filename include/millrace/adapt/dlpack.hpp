@@ -34,7 +34,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Calls a tensor's own deleter.
 struct dlpack_delete {
@@ -160,4 +160,4 @@ auto to_dlpack(batch_of<Members...>&& b, const consumer_options& consumer = {}) 
       detail::tensors_of(*kept));
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -39,7 +39,7 @@
 #endif
 #include <simdjson.h>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Of json_field<tensor<T, N>>.
 template <std::size_t N>
@@ -281,4 +281,4 @@ class json_field {
   options options_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Where tensors of a batch are worked on.
 struct consumer_options {
@@ -42,4 +42,4 @@ auto tensors_of(const batch_of<Members...>& b) {
 
 }  // namespace detail
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

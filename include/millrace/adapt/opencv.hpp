@@ -25,7 +25,7 @@
 #endif
 #include <opencv2/core.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -82,4 +82,4 @@ cv::Mat to_mat(const tensor_view<T, 3>& picture) {
   return made;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

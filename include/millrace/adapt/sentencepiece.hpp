@@ -22,7 +22,7 @@
 #endif
 #include <sentencepiece_processor.h>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class sentencepiece {
  public:
@@ -56,4 +56,4 @@ class sentencepiece {
   std::shared_ptr<const ::sentencepiece::SentencePieceProcessor> model_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -34,7 +34,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -73,4 +73,4 @@ auto to_torch(batch_of<Members...>&& b, const consumer_options& consumer = {}) {
       detail::tensors_of(*kept));
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

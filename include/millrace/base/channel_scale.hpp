@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct channel_scale {
   float scale = 1, bias = 0;
@@ -29,4 +29,4 @@ inline channel_scale channel_scale_of(double mean, double deviation, std::size_t
   return made;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <time.h>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
   timespec t{};
@@ -22,4 +22,4 @@ inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
 /// Of the clock that nobody sets.
 inline std::uint64_t steady_now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <span>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -132,4 +132,4 @@ inline std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t befor
   return ~detail::crc32c_by_tables(data, ~before);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <span>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Digest of a run of bytes; the length counts.
 inline std::uint64_t digest_bytes(std::span<const std::byte> data, std::uint64_t seed = 0) noexcept {
@@ -47,4 +47,4 @@ class stream_digest {
   std::uint64_t sum_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Where something went wrong. Empty strings and `unknown` numbers are not printed.
 struct place {
@@ -219,4 +219,4 @@ inline std::exception_ptr located_exception(const place& where) {
   }
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

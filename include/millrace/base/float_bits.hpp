@@ -16,7 +16,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // The built-in instead of std::bit_cast: the standard's functions are the host's alone.
 MILLRACE_BOTH_SIDES constexpr bool is_nan(float value) noexcept {
@@ -27,6 +27,6 @@ MILLRACE_BOTH_SIDES constexpr bool is_finite(double value) noexcept {
   return (__builtin_bit_cast(std::uint64_t, value) & 0x7ff0000000000000U) != 0x7ff0000000000000U;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #undef MILLRACE_BOTH_SIDES

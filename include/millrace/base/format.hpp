@@ -15,7 +15,7 @@
 #include <limits>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline std::string fixed(double value, int digits) {
   char text[400];
@@ -60,4 +60,4 @@ inline std::string bytes_text(double bytes) {
   return in_units<5>(bytes, {"B", "kB", "MB", "GB", "TB"}, 1000);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

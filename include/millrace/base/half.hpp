@@ -19,7 +19,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// IEEE binary16, as bits.
 struct f16 {
@@ -86,6 +86,6 @@ concept training_element = std::is_same_v<T, float> || std::is_same_v<T, f16> ||
 
 }  // namespace detail
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace
 
 #undef MILLRACE_BOTH_SIDES

@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Length of the UTF-8 character that `text` begins with; 0 if it begins with none.
 constexpr std::size_t utf8_length(std::string_view text) noexcept {
@@ -78,4 +78,4 @@ void append_json_number(std::string& out, T value) {
   out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -13,7 +13,7 @@
 
 #include <cstdlib>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Names of variables.
 struct launcher {
@@ -46,4 +46,4 @@ inline int local_rank() noexcept {
   return 0;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

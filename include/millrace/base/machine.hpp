@@ -24,7 +24,7 @@
 #include <unistd.h>
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -125,4 +125,4 @@ inline std::size_t usable_memory_bytes() {
   return bytes;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

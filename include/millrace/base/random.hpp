@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A bijection of 64 bits in which every input bit moves every output bit.
 constexpr std::uint64_t mix_bits(std::uint64_t x) noexcept {
@@ -80,4 +80,4 @@ class draw {
   std::uint64_t state_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

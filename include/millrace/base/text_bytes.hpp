@@ -12,10 +12,10 @@
 #include <span>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Bytes of the sequence that begins in the lowest byte of `word` (later bytes lie above it); 0: it is none.
 constexpr std::size_t utf8_sequence_bytes(std::uint32_t word) noexcept {
@@ -81,4 +81,4 @@ inline void clean_utf8(std::string& text) {
   text = std::move(clean);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

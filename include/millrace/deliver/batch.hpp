@@ -16,7 +16,7 @@
 
 #include <array>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <auto... Members>
 class batch_of {
@@ -153,4 +153,4 @@ class batch_of {
   std::size_t stream_count_ = 1;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

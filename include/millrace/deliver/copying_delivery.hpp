@@ -25,7 +25,7 @@
 #include <optional>
 #include <thread>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little: a session on such a device makes it.
 template <class = void>
@@ -390,4 +390,4 @@ std::shared_ptr<delivery> new_delivery(const to_device_options& o, bool threaded
                                                     .fixed_slots = o.fixed_slots});
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class delivery : public component {
  public:
@@ -134,4 +134,4 @@ class basic_host_delivery final : public delivery {
 };
 using host_delivery = basic_host_delivery<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -20,7 +20,7 @@
 #include <optional>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -90,4 +90,4 @@ class basic_device_gaps {
 };
 using device_gaps = basic_device_gaps<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

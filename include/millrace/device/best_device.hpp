@@ -15,7 +15,7 @@
 #include <millrace/device/cuda.hpp>
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 inline device best_device() {
 #ifdef MILLRACE_CUDA
@@ -24,4 +24,4 @@ inline device best_device() {
   return host_device();
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 #include <mutex>
 #include <thread>   // and the clock that its sleep_until takes
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct copying_device_options {
   double bytes_per_second = 0;    ///< 0: unlimited
@@ -123,4 +123,4 @@ inline device copying_device(copying_device_options options = {}) {
   return device(std::make_shared<detail::copying_backend>(options));
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

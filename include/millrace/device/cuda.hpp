@@ -23,7 +23,7 @@
 #include <optional>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// GPUs that this process may use; 0 where there is no driver. Where there is one that gives none, a line says why.
 inline int cuda_device_count() noexcept {
@@ -226,4 +226,4 @@ class cuda_backend final : public device_backend {
 
 inline device cuda_device(int ordinal) { return device(std::make_shared<detail::cuda_backend>(ordinal)); }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -15,7 +15,7 @@
 #endif
 #include <cuda_runtime_api.h>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline std::string cuda_hint(cudaError_t code) {
   switch (code) {
@@ -105,4 +105,4 @@ class capture_tolerant {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A mark in a stream. Recorded again, it stands for the new place; never recorded, it reads as reached.
 struct device_event {
@@ -84,4 +84,4 @@ class device {
   std::shared_ptr<device_backend> backend_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -41,4 +41,4 @@ class host_backend : public device_backend {
 
 inline device host_device() { return device(std::make_shared<detail::host_backend>()); }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

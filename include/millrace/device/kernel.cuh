@@ -36,7 +36,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Values that are loaded or stored at once; their address is a multiple of their size.
 template <class T, std::size_t N>
@@ -208,6 +208,6 @@ void launch(const Body& body, const launch_options& how) {
 
 #endif
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #undef MILLRACE_BOTH_SIDES

@@ -25,7 +25,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -227,6 +227,6 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
   }
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace
 
 #undef MILLRACE_BOTH_SIDES

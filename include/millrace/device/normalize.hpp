@@ -23,7 +23,7 @@
 #include <immintrin.h>
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -223,4 +223,4 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
   detail::table_normalizer::run(job);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -24,7 +24,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 enum class image_layout : std::uint8_t { nhwc, nchw };
 
@@ -80,6 +80,6 @@ normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels
 
 }  // namespace detail
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace
 
 #undef MILLRACE_BOTH_SIDES

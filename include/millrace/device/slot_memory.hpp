@@ -18,7 +18,7 @@
 
 #include <sys/mman.h>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::size_t slot_alignment_bytes = 4096;
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;   // x86-64, and aarch64 with pages of 4 KiB
@@ -36,4 +36,4 @@ inline void* allocate_slot(std::size_t bytes) {
 
 inline void free_slot(void* memory) noexcept { std::free(memory); }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -10,7 +10,7 @@
 
 struct CUstream_st;   // what a cudaStream_t points to; named here so that no CUDA header is needed
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A stream that belongs to somebody else.
 struct stream_view {
@@ -26,4 +26,4 @@ struct stream_view {
   constexpr operator CUstream_st*() const noexcept { return handle; }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -12,7 +12,7 @@
 #include <nvtx3/nvToolsExtCudaRt.h>
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline void name_stream([[maybe_unused]] stream_view stream, [[maybe_unused]] const char* name) noexcept {
 #ifdef MILLRACE_NVTX
@@ -20,4 +20,4 @@ inline void name_stream([[maybe_unused]] stream_view stream, [[maybe_unused]] co
 #endif
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

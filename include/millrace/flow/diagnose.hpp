@@ -11,7 +11,7 @@
 
 #include <millrace/flow/stage.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace diagnose {
 
@@ -130,4 +130,4 @@ struct broken_flow : flow_tag {
 /// The same of a stage.
 struct broken_stage : stage_tag {};
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -12,7 +12,7 @@
 
 #include <tuple>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -57,4 +57,4 @@ constexpr broken_flow operator|(broken_flow broken, const Thing&) {
   return broken;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

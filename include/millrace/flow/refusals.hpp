@@ -9,7 +9,7 @@
 
 #include <millrace/flow/diagnose.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -170,4 +170,4 @@ struct refusals : flow_tag {
 
 }  // namespace diagnose
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

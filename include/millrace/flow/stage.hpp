@@ -56,7 +56,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class draw;
 class scratch;
@@ -127,4 +127,4 @@ concept bounds_outputs = requires(const C& c, const In& in) {
 
 }  // namespace detail
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

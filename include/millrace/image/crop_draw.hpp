@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// In whole pixels.
 struct crop_box {
@@ -165,4 +165,4 @@ crop_box draw_crop(picture_size size, draw& random, const random_crop_options& o
   return {.left = (width - w) / 2, .top = (height - h) / 2, .width = w, .height = h};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

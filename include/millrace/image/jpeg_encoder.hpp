@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How many luma samples share a chroma sample.
 enum class chroma_sampling : std::uint8_t { yuv444, yuv422, yuv440, yuv420, yuv411 };
@@ -93,4 +93,4 @@ std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_option
   return detail::jpeg_compressor().encode(pixels, options);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct jpeg_header {
   std::size_t width = 0;     ///< in pixels, as stored (before any orientation)
@@ -179,4 +179,4 @@ jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damage
   detail::throw_bad_jpeg("the JPEG ends after " + std::to_string(data.size()) + " bytes, inside its headers", damaged);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 enum class picture_quality : std::uint8_t {
   exact,   ///< within one level of decoding everything, and cropping and resizing that
@@ -39,4 +39,4 @@ struct jpeg_options {
   std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< that libjpeg may take for one picture
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -24,7 +24,7 @@
 #include <span>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct jpeg_transcode_options {
   unsigned restarts_per_row = 0;
@@ -106,4 +106,4 @@ inline std::vector<std::byte> transcode_jpeg(std::span<const std::byte> data,
   return file;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What each channel is normalised by: (pixel / 255 - mean) / std.
 struct pixel_normalization {
@@ -73,4 +73,4 @@ class normalized_picture {
   std::array<detail::channel_scale, 3> channels_{};
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

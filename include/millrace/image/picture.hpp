@@ -34,7 +34,7 @@
 #include <string>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// mr::picture; a template only so that including it costs little.
 template <class = void>
@@ -255,4 +255,4 @@ picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std:
 template <class = void>
 jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_renderer>().counts(); }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -31,7 +31,7 @@
 #include <span>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One picture; all that it points to outlives the call.
 struct picture_job {
@@ -181,4 +181,4 @@ class basic_picture_renderer {
 };
 using picture_renderer = basic_picture_renderer<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -125,4 +125,4 @@ std::vector<std::byte> encode_png(const image& pixels) {
   return detail::basic_png_writer<>().write(pixels);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

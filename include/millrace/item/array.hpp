@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// An array whose number of dimensions is known at run time only; row-major.
 template <tensor_element T>
@@ -242,4 +242,4 @@ tensor<T, N> array(const bytes& field) {
   return {shape, detail::elements_of<T>(layout)};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

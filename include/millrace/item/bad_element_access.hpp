@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <exception>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class bad_element_access : public std::exception {
  public:
@@ -69,4 +69,4 @@ constexpr void check_index([[maybe_unused]] const char* column, [[maybe_unused]]
 
 }  // namespace detail
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct batch_extent {
   static constexpr std::size_t most_ragged = 8;   ///< ragged columns of a batch
@@ -21,4 +21,4 @@ struct batch_extent {
   std::size_t used_bytes = ~std::size_t{0};             ///< of its slot, from the front; all of it unless said
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

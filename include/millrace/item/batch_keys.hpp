@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class batch_keys {
  public:
@@ -38,4 +38,4 @@ class batch_keys {
   std::vector<std::string_view> texts_;   // of them
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -34,7 +34,7 @@
 #endif
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class block_pool;
 
@@ -226,4 +226,4 @@ class block_pool {
   std::shared_ptr<detail::pool_state> state_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -180,4 +180,4 @@ concept column_type = requires {
   typename detail::column_traits<T>::element;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -24,7 +24,7 @@
 #include <string>
 #include <tuple>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The columns of a batch, named by member pointers. Computes where each lies in a slot and writes rows into it.
 template <auto... Members>
@@ -304,4 +304,4 @@ class columns {
   std::size_t ragged_at_bytes_ = 0;   // behind the columns of one shape
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

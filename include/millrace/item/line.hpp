@@ -13,7 +13,7 @@
 #include <charconv>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class line {
  public:
@@ -53,4 +53,4 @@ class line {
   std::string_view text_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// `segments` and `positions` are empty unless they were asked for, else as long as `ids`.
 struct packed {
@@ -26,4 +26,4 @@ struct packed {
   }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -9,7 +9,7 @@
 
 #include <millrace/item/tensor_view.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class T, std::size_t N>
 struct padded_view {
@@ -29,4 +29,4 @@ struct padded_view {
   std::span<T> span() const;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -32,7 +32,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What a run without an index reads again, to go on behind a batch.
 struct replay_point {
@@ -279,4 +279,4 @@ inline void check_same(const position& from, const position& current) {
                       "global batch");
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class T>
 struct ragged_options {
@@ -111,4 +111,4 @@ ragged(std::vector<T>, ragged_options<T>) -> ragged<T, 1>;
 template <class T, std::size_t N>
 ragged(tensor<T, N>, ragged_options<T>) -> ragged<T, N>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -175,4 +175,4 @@ inline place place_of(const bytes& field) {
   }
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Builds one record after the other.
 /// A template only so that including it costs little.
@@ -119,4 +119,4 @@ class basic_record_builder {
 };
 using record_builder = basic_record_builder<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -9,7 +9,7 @@
 
 #include <cstddef>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A forward iterator over views of like shape that lie behind each other.
 template <class Row>
@@ -44,4 +44,4 @@ class row_iterator {
   std::size_t at_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

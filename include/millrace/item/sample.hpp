@@ -16,7 +16,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Identity of the `index`-th sample of a part (shard); `part` counts in the list as the user gave it.
 constexpr std::uint64_t sample_id(std::uint64_t part, std::uint64_t index) noexcept {
@@ -84,4 +84,4 @@ std::size_t held_bytes_of(const T& item) noexcept {
   else return sizeof(T);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -182,4 +182,4 @@ inline std::string text(const bytes& field) {
   return std::string(field.text());
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -17,7 +17,7 @@
 #include <memory>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class scratch {
  public:
@@ -47,4 +47,4 @@ class scratch {
   tally* counts_ = nullptr;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

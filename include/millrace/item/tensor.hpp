@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Shapes as people write them: "[224, 224, 3]".
 template <std::size_t N>
@@ -108,7 +108,7 @@ class tensor {
 /// Pixels in memory: [height, width, channels] u8.
 using image = tensor<std::uint8_t, 3>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace
 
 template <class T, std::size_t N>
 inline constexpr bool std::ranges::disable_sized_range<millrace::tensor<T, N>> = N > 1;   // size() counts elements

@@ -26,7 +26,7 @@
 #include <span>
 #include <type_traits>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Which processor can read a piece of memory.
 enum class memory_kind : std::uint8_t { host, device };
@@ -122,7 +122,7 @@ struct tensor_view {
   }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace
 
 // A view is no more than a pointer with a shape. Of its rows it knows the number, but size() counts elements.
 template <class T, std::size_t N>

@@ -15,7 +15,7 @@
 
 #include <array>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -83,4 +83,4 @@ class basic_copy_times {
 };
 using copy_times = basic_copy_times<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class distribution {
  public:
@@ -95,4 +95,4 @@ class distribution {
   std::uint64_t sum_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 enum class stage_kind : std::uint8_t {
   read,     ///< waits for storage, on the I/O threads
@@ -190,4 +190,4 @@ Figures operator-(Figures now, const Figures& before) {
   return now;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -15,7 +15,7 @@
 
 #include <atomic>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -53,4 +53,4 @@ using histogram = detail::basic_histogram<true>;
 /// Recorded by one thread at a time.
 using own_histogram = detail::basic_histogram<false>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -7,7 +7,7 @@
 
 #include <millrace/base/version.hpp>
 
-namespace millrace::inline MILLRACE_ABI::detail::jpeg_count_names {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace jpeg_count_names {
 
 inline constexpr char own_together[] = "JPEGs by the own decoder, several at once";
 inline constexpr char own_alone[] = "JPEGs by the own decoder, alone";
@@ -19,4 +19,4 @@ inline constexpr char warnings[] = "warnings of libjpeg";
 inline constexpr char bytes[] = "bytes of JPEGs";
 inline constexpr char pixels[] = "pixels of JPEGs";          // as stored, whatever became of them
 
-}  // namespace millrace::inline MILLRACE_ABI::detail::jpeg_count_names
+}}}}  // namespace millrace::detail::jpeg_count_names

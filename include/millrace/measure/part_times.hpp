@@ -11,7 +11,7 @@
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/measure/histogram.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -47,4 +47,4 @@ class alignas(64) basic_part_times {
 };
 using part_times = basic_part_times<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

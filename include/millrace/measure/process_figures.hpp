@@ -18,7 +18,7 @@
 #include <fcntl.h>
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct process_figures {
   std::uint64_t throttled_ns = 0;   ///< of the cgroup, or the one above it that was held back most
@@ -108,4 +108,4 @@ process_figures process_figures::now() {
   return f;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

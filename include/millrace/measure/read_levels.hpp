@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class read_levels {
  public:
@@ -117,4 +117,4 @@ class read_levels {
   std::array<level, most + 1> levels_{};
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -171,4 +171,4 @@ class basic_read_meter {
 };
 using read_meter = basic_read_meter<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -14,7 +14,7 @@
 
 #include <mutex>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What only all stages together say. A template only so that including it costs little.
 template <class = void>
@@ -64,4 +64,4 @@ class warm_up_figures {
   std::vector<flow_figures> all_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Of one source of a mix.
 struct source_count {
@@ -41,4 +41,4 @@ struct run_stats {
   }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -19,7 +19,7 @@
 
 #include <pthread.h>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -139,4 +139,4 @@ class basic_seat_times {
 };
 using seat_times = basic_seat_times<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -62,4 +62,4 @@ class basic_span_ring {
 };
 using span_ring = basic_span_ring<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

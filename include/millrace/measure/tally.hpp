@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// One text and how often it was counted.
 struct counted {
@@ -74,4 +74,4 @@ class tally {
   std::array<char, 500> line_{};
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Something that took from one moment to another.
 struct timeline_span {
@@ -68,4 +68,4 @@ struct basic_timeline {
 };
 using timeline = basic_timeline<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

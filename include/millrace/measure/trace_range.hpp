@@ -25,7 +25,7 @@
 #include <unistd.h>
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 #ifdef MILLRACE_NVTX
 
@@ -157,4 +157,4 @@ inline void name_worker_thread(const char* name) noexcept { name_this_thread(nam
 
 #endif
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -18,7 +18,7 @@
 
 #include <mutex>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -171,4 +171,4 @@ class basic_trainer_times {
 };
 using trainer_times = basic_trainer_times<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 
 #include <optional>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct lane_cursor_options {
   millrace::ranks ranks{};
@@ -90,4 +90,4 @@ class lane_cursor {
   std::vector<open_lane> lanes_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class lane_jitter {
  public:
@@ -122,4 +122,4 @@ class lane_walk {
   std::uint64_t place_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

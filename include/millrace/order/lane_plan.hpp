@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct lane_plan_options {
   static constexpr std::uint64_t exact_pass = 0;
@@ -195,4 +195,4 @@ class lane_plan {
   std::uint64_t lane_window_ = 0;   // in 1/65536 of a place
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

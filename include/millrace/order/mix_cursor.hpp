@@ -12,7 +12,7 @@
 #include <millrace/order/lane_cursor.hpp>
 #include <millrace/order/mix_plan.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class mix_cursor {
  public:
@@ -77,4 +77,4 @@ class mix_cursor {
   std::uint64_t in_period_ = 0, phase_left_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class mix_pattern {
  public:
@@ -156,4 +156,4 @@ class mix_pattern {
   std::vector<std::uint16_t> sources_;   // of one period
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

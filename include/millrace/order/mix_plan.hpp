@@ -25,7 +25,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// One source of a mix, as its plan sees it.
 struct mix_plan_source {
@@ -267,4 +267,4 @@ class mix_plan {
   std::uint64_t positions_ = 0, dropped_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

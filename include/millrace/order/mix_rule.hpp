@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What becomes of a mix when one of its sources has no more samples.
 enum class dry : std::uint8_t { stop, cycle, renormalise };
@@ -29,4 +29,4 @@ struct mix_rule {
   dry when_dry = dry::stop;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

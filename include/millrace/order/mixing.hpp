@@ -19,7 +19,7 @@
 #include <bit>
 #include <unordered_map>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How well the shuffle mixes, against a shuffle of everything.
 struct mixing_figures {
@@ -99,4 +99,4 @@ class mixing {
   mixing_figures figures_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

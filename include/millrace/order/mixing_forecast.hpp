@@ -24,7 +24,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -202,4 +202,4 @@ class mixing_forecast {
   std::size_t rows_ = 1, rounds_ = 1;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class pass_layout {
  public:
@@ -76,4 +76,4 @@ class pass_layout {
   std::uint64_t dropped_ = 0, dropped_at_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

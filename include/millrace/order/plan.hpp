@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class plan {
  public:
@@ -147,4 +147,4 @@ class jitter_order {
   bool ended_ = false;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

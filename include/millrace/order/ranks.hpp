@@ -25,7 +25,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct ranks {
   std::size_t rank = 0;
@@ -146,4 +146,4 @@ inline ranks ranks_from_launcher() {
   return detail::launcher_reader(look).read();
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Of the names and sizes of the parts, as far as the source says them, and of their number.
 template <class Source>
@@ -40,4 +40,4 @@ std::uint32_t times_of(const Source& source) {
   return static_cast<std::uint32_t>(sum >> 32);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct delivery_account_options {
   std::uint64_t epoch = 0, batch = 0;   ///< that come first: the batch counts in its epoch
@@ -76,4 +76,4 @@ class delivery_account {
   std::atomic<std::uint64_t> digest_, dropped_{0};
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct intake_options {
   unsigned threads = 4;   ///< 0: no threads, advance() reads
@@ -251,4 +251,4 @@ class intake final : public source_reading<Source>, public room_listener {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

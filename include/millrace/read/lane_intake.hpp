@@ -25,7 +25,7 @@
 #include <thread>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A lane, and where it is entered.
 struct lane_start {
@@ -329,4 +329,4 @@ class lane_intake final : public source_reading<Source>, public room_listener {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

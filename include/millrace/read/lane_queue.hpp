@@ -13,7 +13,7 @@
 
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class T>
 class lane_queue final : public sample_sink<T> {
@@ -56,4 +56,4 @@ class lane_queue final : public sample_sink<T> {
   std::exception_ptr error_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

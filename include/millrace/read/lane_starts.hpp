@@ -16,7 +16,7 @@
 
 #include <unordered_map>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct lane_starts {
   std::vector<lane_start> lanes{};
@@ -237,4 +237,4 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
   }
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -17,7 +17,7 @@
 #include <memory>
 #include <optional>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct mix_stream_options {
   std::uint64_t seed = 0;
@@ -154,4 +154,4 @@ class mix_stream {
   std::string part_;   // the one that is open
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -26,7 +26,7 @@
 #include <tuple>
 #include <variant>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What one of several sources made: value.index() says which.
 template <class... Items>
@@ -225,4 +225,4 @@ class mix_streams {
   std::shared_ptr<state> state_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

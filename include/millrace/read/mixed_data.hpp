@@ -16,7 +16,7 @@
 
 #include <memory>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A record of a mix.
 struct mixed_record : record {
@@ -154,4 +154,4 @@ inline mix_plan plan_of(const mixed_data& data, const planned_run_options& o) {
   return mix_plan(std::move(made));
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A part that is being read, and its samples whose turn has not come.
 template <class Source>
@@ -309,4 +309,4 @@ class part_order {
   bool room_ = true;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -24,7 +24,7 @@
 #include <mutex>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The order of a data set. One that is ordered otherwise has an overload beside it.
 template <class Data>
@@ -210,4 +210,4 @@ class planned_run {
   std::size_t held_bytes_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct planned_run_options {
   std::uint64_t seed = 0;
@@ -29,4 +29,4 @@ struct planned_run_options {
   std::size_t global_batch() const noexcept { return rows * (ranks.world_size > 0 ? ranks.world_size : 1); }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

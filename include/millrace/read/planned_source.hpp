@@ -22,7 +22,7 @@
 #include <memory>
 #include <mutex>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct planned_source_options {
   millrace::ranks ranks{};
@@ -178,4 +178,4 @@ class planned_source {
   std::shared_ptr<shared> shared_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

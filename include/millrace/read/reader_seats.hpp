@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -55,4 +55,4 @@ class basic_reader_seats {
 };
 using reader_seats = basic_reader_seats<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -31,7 +31,7 @@
 #include <memory>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct replayed_run_options {
   plan::options order{};
@@ -246,4 +246,4 @@ class basic_replayed_run {
 };
 using replayed_run = basic_replayed_run<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

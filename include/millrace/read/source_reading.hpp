@@ -20,7 +20,7 @@
 #include <bit>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What a session asks of whoever reads. Any thread.
 class reading : public component {
@@ -183,4 +183,4 @@ class source_reading : public reading {
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -18,7 +18,7 @@
 #include <span>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Calls `use` with the first and one past the last of each group of deliveries that becomes one point.
 template <class Use>
@@ -221,4 +221,4 @@ inline std::string gantt_chart(const run_report& r) {
   return p.take();
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -12,7 +12,7 @@
 
 #include <map>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -111,4 +111,4 @@ inline std::string chrome_trace(const timeline& t) {
   return out.take();
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -10,7 +10,7 @@
 #include <millrace/report/charts.hpp>
 #include <millrace/report/text_report.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -228,4 +228,4 @@ inline std::string html_report(const run_report& r) {
   return page + "</body></html>\n";
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

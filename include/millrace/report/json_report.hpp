@@ -12,7 +12,7 @@
 
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -237,4 +237,4 @@ inline std::string json_report(const run_report& r) {
   return out.take() + "\n";
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

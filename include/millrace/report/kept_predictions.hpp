@@ -18,7 +18,7 @@
 #include <limits>
 #include <sstream>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -92,4 +92,4 @@ void compare_with(const std::string& earlier, run_report& r) {
   }
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

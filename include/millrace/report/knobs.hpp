@@ -13,7 +13,7 @@
 #include <millrace/report/verdict.hpp>
 #include <millrace/report/what_if_change.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 enum class knob { workers, io_threads, prefetch, batch, storage_speed, step, work };
 
@@ -107,4 +107,4 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
   return gains;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

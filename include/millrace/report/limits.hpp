@@ -23,7 +23,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Factors on how a run was set up; 1 is as it was.
 struct flow_change {
@@ -143,4 +143,4 @@ inline flow_limits limits_of(const flow_figures& f, const flow_change& c = {}) {
   return found;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct picture_figures {
   struct reason {
@@ -69,4 +69,4 @@ struct picture_figures {
   }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

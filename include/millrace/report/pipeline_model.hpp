@@ -15,7 +15,7 @@
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/report/replayed.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct pipeline_model {
   std::size_t io_threads = 4, workers = 4, host_slots = 4, device_slots = 0;
@@ -89,4 +89,4 @@ inline pipeline_model model_of(const flow_figures& f) {
   return m;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class replayed {
  public:
@@ -70,4 +70,4 @@ class replayed {
   double mean_ = 0, scale_ = 1;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -20,7 +20,7 @@
 #include <sys/utsname.h>
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct run_origin {
   std::string program{};   ///< without its folder
@@ -110,4 +110,4 @@ run_origin run_origin::now() {
   return o;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

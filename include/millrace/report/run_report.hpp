@@ -14,7 +14,7 @@
 
 #include <map>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct run_report {
   struct point {
@@ -79,4 +79,4 @@ inline void add_counts(run_report& r, const std::vector<counted>& counts) {
                                     "as long: examples/repack makes them baseline");
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

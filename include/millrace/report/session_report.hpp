@@ -10,7 +10,7 @@
 #include <millrace/report/run_report.hpp>
 #include <millrace/run/session.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class Flow>
 run_report report_of(const session<Flow>& run) {
@@ -25,4 +25,4 @@ run_report report_of(const session<Flow>& run) {
   return r;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -18,7 +18,7 @@
 #include <deque>
 #include <queue>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What simulate() gives.
 struct simulated {
@@ -310,4 +310,4 @@ class flow_simulation {
 
 inline simulated simulate(const pipeline_model& m) { return detail::flow_simulation(m).run(); }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

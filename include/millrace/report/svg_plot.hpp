@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Text as HTML and SVG take it, in elements and in attributes.
 inline std::string escaped(std::string_view text) {
@@ -163,4 +163,4 @@ class svg_plot {
   std::string out_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

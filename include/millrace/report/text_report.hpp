@@ -13,7 +13,7 @@
 #include <map>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -190,4 +190,4 @@ inline std::string text_report(const run_report& r) {
   return out;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

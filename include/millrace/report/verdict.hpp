@@ -23,7 +23,7 @@
 #include <millrace/base/format.hpp>
 #include <millrace/report/limits.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -322,4 +322,4 @@ inline verdict judge(const flow_figures& f) {
   return v;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

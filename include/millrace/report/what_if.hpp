@@ -13,7 +13,7 @@
 #include <millrace/report/knobs.hpp>
 #include <millrace/report/simulation.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What a change is predicted to do.
 struct prediction {
@@ -59,4 +59,4 @@ inline std::vector<knob_gain> replayed_gains(const flow_figures& recorded) {
   return gains;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <optional>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct what_if_change {
   std::optional<std::size_t> workers{}, io_threads{}, batch{};
@@ -20,4 +20,4 @@ struct what_if_change {
   double fixed_step_ns = 0;                ///< of each step, whatever the batch
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

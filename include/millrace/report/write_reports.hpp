@@ -16,7 +16,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 inline void write_reports(const run_report& r, const std::string& path_without_ending) {
   const auto write = [&](const char* ending, const std::string& text) {
@@ -36,4 +36,4 @@ inline void write_reports(const run_report& r, const std::string& path_without_e
   write(".predictions", predictions_text(r));
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -17,7 +17,7 @@
 #include <millrace/work/serial_segment.hpp>
 #include <millrace/work/serial_stages.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -263,4 +263,4 @@ class assembly {
   const Columns* layout_ = nullptr;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

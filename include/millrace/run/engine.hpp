@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class Flow>
 class session<Flow>::engine {
@@ -397,4 +397,4 @@ class session<Flow>::engine {
   const process_figures at_start_ = process_figures::now();
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

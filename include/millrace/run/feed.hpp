@@ -10,7 +10,7 @@
 
 #include <millrace/run/session.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -44,4 +44,4 @@ run_stats feed(diagnose::flow_without_batch, session_options, Step&&) {
   return {};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// "38.5 MB", powers of ten, as disks and networks count.
 template <class = void>
@@ -91,4 +91,4 @@ struct basic_memory_budget {
 };
 using memory_budget = basic_memory_budget<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -25,7 +25,7 @@
 #include <iterator>
 #include <optional>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -186,6 +186,6 @@ class session<Flow> : public broken_session {
   session(Flow, session_options = {});
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace
 
 #include <millrace/run/engine.hpp>

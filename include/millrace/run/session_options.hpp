@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Leaves the number of workers to the machine: usable cores (affinity, cgroup quota) less one for the trainer.
 inline constexpr int automatic = -1;
@@ -47,4 +47,4 @@ struct session_options {
   diagnose::option_is_threads num_workers{}, workers{};   ///< say how they are called
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

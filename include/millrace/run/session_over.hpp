@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Refuses options that leave nothing to do.
 template <class = void>
@@ -63,4 +63,4 @@ struct run_end {
   bool thrown_ = false;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

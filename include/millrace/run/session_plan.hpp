@@ -14,7 +14,7 @@
 
 #include <cstdio>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A source that knows its samples beforehand.
 template <class Source>
@@ -178,4 +178,4 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
   }
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

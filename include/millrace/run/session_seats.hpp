@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -57,4 +57,4 @@ class basic_session_seats {
 };
 using session_seats = basic_session_seats<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <thread>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -80,4 +80,4 @@ class basic_stall_watcher {
 };
 using stall_watcher = basic_stall_watcher<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -191,4 +191,4 @@ inline std::vector<std::string> expand_braces(std::string_view pattern, std::siz
   return detail::brace_expander(pattern, most_results).expand(pattern);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct foreign_counts_options {
   std::string wids_file{};   ///< empty: none
@@ -253,4 +253,4 @@ inline std::vector<std::optional<std::uint64_t>> foreign_counts(std::span<const 
   return counts;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -13,7 +13,7 @@
 #include <iterator>
 #include <memory>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct source_options {
   std::uint64_t seed = 0;   ///< of shuffle and of every draw in the flow
@@ -104,4 +104,4 @@ constexpr auto from(Source&& source, source_options options = {}) {
 /// What anything else is told.
 broken_flow from(diagnose::no_source, source_options = {});
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

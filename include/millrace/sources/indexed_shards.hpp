@@ -25,7 +25,7 @@
 
 #include <unistd.h>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct indexed_shards_options {
   std::uint64_t seed = 0;                                    ///< of shuffle and of every draw in the flow
@@ -70,4 +70,4 @@ auto indexed_shards(const Names& names, const indexed_shards_options& options = 
   return flow<record, indexed_shards_source>{{}, indexed_shards_source(list_shards(names), options), options.seed};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

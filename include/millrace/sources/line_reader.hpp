@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct line_reader_options {
   std::size_t max_line_bytes = std::size_t{16} << 20;   ///< a longer line is an error
@@ -231,4 +231,4 @@ class basic_line_reader {
 
 using line_reader = basic_line_reader<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 #include <millrace/sources/line_reader.hpp>
 #include <millrace/sources/shard_list.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct lines_options {
   std::uint64_t seed = 0;                               ///< of shuffle and of every draw in the flow
@@ -87,4 +87,4 @@ auto lines(const Names& names, const lines_options& options = {}) {
   return flow<line, lines_source>{{}, lines_source(list_texts(names), options), options.seed};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

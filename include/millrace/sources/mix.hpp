@@ -24,7 +24,7 @@
 #include <millrace/sources/mix_prepare.hpp>
 #include <millrace/stages/shuffle.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct mix_options {
   std::uint64_t seed = 0;     ///< of every source's order, together with its own, and of every draw in the flow
@@ -230,4 +230,4 @@ broken_flow mix(const mix_options&, const Things&...) {
   return {};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

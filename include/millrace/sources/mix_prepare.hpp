@@ -15,7 +15,7 @@
 
 #include <tuple>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class Item, class... MapsOfSources>
 struct mix_prepare {
@@ -44,4 +44,4 @@ struct mix_prepare {
   }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -29,7 +29,7 @@
 #include <dirent.h>
 #include <glob.h>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -219,4 +219,4 @@ std::vector<std::string> list_files(const Names& names, const folder_rule& rule)
 
 }  // namespace detail
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

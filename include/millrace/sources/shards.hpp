@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct shards_options {
   std::uint64_t seed = 0;                                    ///< of shuffle and of every draw in the flow
@@ -79,4 +79,4 @@ auto shards(const Names& names, const shards_options& options = {}) {
   return flow<record, shards_source>{{}, shards_source(list_shards(names), options), options.seed};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -22,7 +22,7 @@
 
 #include <sys/mman.h>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct token_files_options {
   std::size_t length = 1024;      ///< tokens in a window
@@ -158,4 +158,4 @@ auto token_files(const Names& names, const token_files_options& options = {}) {
       {}, token_files_source(detail::list_files(names, detail::tokens_of_a_folder), options), options.seed};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -12,7 +12,7 @@
 #include <millrace/flow/flow.hpp>
 #include <millrace/item/columns.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
@@ -112,4 +112,4 @@ constexpr prefetch_stage prefetch(prefetch_options options) { return {{}, option
 /// What prefetch(4) is told.
 broken_stage prefetch(diagnose::prefetch_of_a_number);
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct bucket_options {
   std::vector<std::size_t> boundaries{};   ///< greatest lengths, ascending
@@ -172,4 +172,4 @@ auto bucket(bucket_options options) {
   return bucket_stage<Column>{{}, std::move(options)};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -15,7 +15,7 @@
 
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -153,4 +153,4 @@ constexpr auto filter(Keep keep) {
   return filter_stage<Keep>{{}, std::move(keep)};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct map_options {
   bool blocking = false;   ///< the callable waits for something: run it on own threads
@@ -70,4 +70,4 @@ constexpr auto map(F callable, map_options options = {}) {
   return map_stage<F>{{}, std::move(callable), options};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct pack_options {
   std::size_t length = 1024;                   ///< tokens in a row
@@ -221,4 +221,4 @@ inline pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_op
   return {{{}, detail::best_fit_packing(options)}};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -10,7 +10,7 @@
 
 #include <millrace/flow/diagnose.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct shuffle_options {
   std::size_t window = 8192;   ///< in samples; 1 permutes the shards only
@@ -30,4 +30,4 @@ constexpr shuffle_stage shuffle(shuffle_options options = {}) { return {{}, opti
 /// What shuffle(1000) is told.
 broken_stage shuffle(diagnose::shuffle_of_a_number);
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -12,7 +12,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/stages/expand.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -53,4 +53,4 @@ inline take_stage take(std::uint64_t count) {
   return {{}, count};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

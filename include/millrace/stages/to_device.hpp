@@ -13,7 +13,7 @@
 #include <millrace/device/best_device.hpp>
 #include <millrace/flow/flow.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct to_device_options {
   millrace::device device = best_device();
@@ -35,4 +35,4 @@ struct to_device_stage : stage_tag {
 
 inline to_device_stage to_device(to_device_options options = {}) { return {{}, std::move(options)}; }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class doorbell {
  public:
@@ -56,4 +56,4 @@ class doorbell {
   std::condition_variable rung_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

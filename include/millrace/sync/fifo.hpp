@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class T>
 class fifo {
@@ -49,4 +49,4 @@ class fifo {
   std::size_t first_ = 0, count_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class T>
 class item_ring {
@@ -67,4 +67,4 @@ class item_ring {
   const std::uint64_t mask_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -28,7 +28,7 @@
 #include <mutex>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A batch that is ready, or the error that stands in its place.
 struct ready_batch {
@@ -266,4 +266,4 @@ class basic_slots {
 };
 using slots = basic_slots<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The element of values and logits.
 enum class number_kind : std::uint8_t { f32, f16, bf16 };
@@ -76,4 +76,4 @@ class device_sums {
   bool claimed_ = false;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

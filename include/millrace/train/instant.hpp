@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct instant {
   std::int64_t steady_ns = 0;   ///< never jumps; from an arbitrary zero
@@ -32,4 +32,4 @@ constexpr double to_seconds(std::int64_t ns) noexcept {
 
 using time_source = std::function<instant()>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

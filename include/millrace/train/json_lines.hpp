@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -107,4 +107,4 @@ class json_lines final : public sink {
   std::string line_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

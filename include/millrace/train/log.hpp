@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct log_options {
   std::size_t queue_rows = 1024;                     ///< most rows that wait
@@ -280,4 +280,4 @@ class basic_log {
 };
 using log = basic_log<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -21,7 +21,7 @@
 #include <string>
 #include <type_traits>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct add_options {
   double weight = 1;                   ///< of each value
@@ -134,4 +134,4 @@ class accuracy_metric {
   detail::named_metric* metric_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

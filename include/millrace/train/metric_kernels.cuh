@@ -22,7 +22,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// f(element, its index) for one thread's share of an array.
 template <class T, class F>
@@ -128,6 +128,6 @@ struct hand_over_totals {
   }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #undef MILLRACE_BOTH_SIDES

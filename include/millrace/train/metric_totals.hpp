@@ -18,7 +18,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct metric_totals {
   double sum = 0, weight = 0;                 ///< of values, each times its weight
@@ -50,6 +50,6 @@ struct metric_totals {
   bool empty() const noexcept { return !(weight > 0) && count == 0 && nonfinite == 0 && bad_labels == 0; }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace
 
 #undef MILLRACE_BOTH_SIDES

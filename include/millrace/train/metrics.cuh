@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct cuda_metric_sums_options {
   int device = 0;
@@ -277,4 +277,4 @@ inline std::shared_ptr<device_sums> cuda_metric_sums(const cuda_metric_sums_opti
   return std::make_shared<detail::cuda_device_sums>(options);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

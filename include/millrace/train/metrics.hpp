@@ -36,7 +36,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct metrics_options {
   std::uint64_t every = 50;            ///< steps between rows
@@ -312,4 +312,4 @@ class basic_metrics {
 };
 using metrics = basic_metrics<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

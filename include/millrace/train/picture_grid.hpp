@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Which pictures of a batch are shown, and how.
 struct grid_options {
@@ -144,4 +144,4 @@ encoded_image encode_grid(const Pictures& pictures, std::string name, const grid
           .height = grid.shape()[0]};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How a number is meant: only its printing depends on it.
 enum class quantity_unit : std::uint8_t {
@@ -71,4 +71,4 @@ struct row {
   }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

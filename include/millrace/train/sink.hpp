@@ -13,7 +13,7 @@
 #include <millrace/train/instant.hpp>
 #include <millrace/train/row.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class sink {
  public:
@@ -28,4 +28,4 @@ class sink {
   virtual void close() {}         ///< after the last row
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -24,7 +24,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct status_line_options {
   enum class output { detect, terminal, plain };
@@ -174,4 +174,4 @@ class status_line final : public sink {
   std::string line_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -21,7 +21,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 inline constexpr std::size_t unranked = ~std::size_t{0};
 
@@ -64,6 +64,6 @@ constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t labe
   return detail::target_rank(logits, label);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace
 
 #undef MILLRACE_BOTH_SIDES

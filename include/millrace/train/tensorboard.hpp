@@ -25,7 +25,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -165,4 +165,4 @@ class tensorboard final : public sink {
   std::int64_t sync_ns_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -13,7 +13,7 @@
 
 #include <memory>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Of one session, while it runs.
 class seat_tuner {
@@ -38,4 +38,4 @@ class tuning_rule {
   virtual std::unique_ptr<seat_tuner> start(const seat_limits& of_session) const = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

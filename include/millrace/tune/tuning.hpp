@@ -22,7 +22,7 @@
 #include <functional>
 #include <optional>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What tuning() may be told.
 struct tuning_options {
@@ -117,4 +117,4 @@ std::shared_ptr<const tuning_rule> tuning(tuning_options o = {}) {
   return std::make_shared<basic_window_tuning<>>(std::move(o));
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -25,7 +25,7 @@
 #include <string>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What was decided after a window, and why.
 struct tuning_decision {
@@ -266,4 +266,4 @@ class basic_tuning_search {
 };
 using tuning_search = basic_tuning_search<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

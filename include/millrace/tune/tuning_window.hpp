@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Of one window; times in seconds, rates in delivered samples a second.
 struct tuning_window {
@@ -95,4 +95,4 @@ tuning_window tuning_window_of(const Figures& f) {
   return w;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -17,7 +17,7 @@
 
 #include <array>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The last segment, as the session sees it.
 class final_segment : public room_listener {
@@ -261,4 +261,4 @@ class batch_segment final : public pump_work, public component, public final_seg
   std::size_t first_bytes_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -14,7 +14,7 @@
 #include <string>
 #include <tuple>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Where in the flow a chain stands.
 struct chain_place {
@@ -75,4 +75,4 @@ inline std::string map_name(std::size_t map_at_work) {
   return map_at_work == 0 ? std::string("source") : "map " + std::to_string(map_at_work);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -45,7 +45,7 @@
 #include <thread>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Something to run once on some worker.
 class worker_task {
@@ -144,4 +144,4 @@ class basic_thread_executor final : public executor {
 };
 using thread_executor = basic_thread_executor<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 #include <millrace/work/sample_names.hpp>
 #include <millrace/work/ticket_input.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Stands for "maps only".
 struct no_expanding_stage {};
@@ -240,4 +240,4 @@ class parallel_segment final : public pump_work, public component, public room_l
   bool ended_ = false;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

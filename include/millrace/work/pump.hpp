@@ -32,7 +32,7 @@
 #include <mutex>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What a pump runs on its tickets.
 class pump_work {
@@ -303,4 +303,4 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
 };
 using pump = basic_pump<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

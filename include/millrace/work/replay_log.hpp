@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Where a flow can be entered: what its stages hold is empty there.
 enum class replay_start { sample, pass, run };
@@ -85,4 +85,4 @@ class basic_replay_log {
 };
 using replay_log = basic_replay_log<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -18,7 +18,7 @@
 #include <string>
 #include <type_traits>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -72,4 +72,4 @@ class basic_sample_names {
 };
 using sample_names = basic_sample_names<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

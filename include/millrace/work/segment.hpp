@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How many may be at work at the same time: in each stage that the workers run, and reading.
 struct seat_counts {
@@ -88,4 +88,4 @@ class component {
   virtual void join() noexcept = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

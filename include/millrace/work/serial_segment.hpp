@@ -16,7 +16,7 @@
 
 #include <thread>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class In, class Stage>
 class serial_segment final : public component, public room_listener, public ticket_gate {
@@ -206,4 +206,4 @@ class serial_segment final : public component, public room_listener, public tick
   bool ended_ = false;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -9,7 +9,7 @@
 #include <millrace/order/plan.hpp>
 #include <millrace/work/parallel_segment.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// An expanding stage with state, or with items to give at the end.
 template <class In, class Stage>
@@ -107,4 +107,4 @@ class shuffling {
   std::size_t most_bytes_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

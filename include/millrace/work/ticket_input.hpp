@@ -17,7 +17,7 @@
 #include <millrace/work/replay_log.hpp>
 #include <millrace/work/segment.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Where a run stands when its session starts, and where epochs end. Of the last segment only.
 struct batch_borders {
@@ -219,4 +219,4 @@ class ticket_input final : public sample_sink<T> {
   bool finished_ = false, complete_ = false;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -10,7 +10,7 @@
 
 #include <millrace/image/baseline/block_stream.hpp>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -80,4 +80,4 @@ class basic_block_loops {
 };
 using block_loops = basic_block_loops<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

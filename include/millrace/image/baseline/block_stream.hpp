@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Two blocks side by side: row i of the left one at 16 * i, of the right one at 16 * i + 8, then room for what is
 /// stored in vain.
@@ -311,4 +311,4 @@ template <class Steps, bool store_a, bool store_b>
   } while (stuck->goes_on());
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

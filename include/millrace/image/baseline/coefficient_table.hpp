@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// `advance` of an entry that has to be decoded by huffman_code, and what it has in common with any advance that leads
 /// beyond a block's end: bit 6 of the sum. Bit 7 says that the block has ended.
@@ -177,4 +177,4 @@ void build_dc_table(coefficient_table& table, const huffman_code& dc, const seco
   write.finish(table.data() + table.size());
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -19,7 +19,7 @@
 #include <memory>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr unsigned difference_index_bits = 9;
 
@@ -108,4 +108,4 @@ class basic_component_table_store {
 };
 using component_table_store = basic_component_table_store<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -17,7 +17,7 @@
 
 #ifdef __x86_64__
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// What the inputs x and y of a sum are multiplied by.
 enum class dct_pair : std::size_t {
@@ -81,6 +81,6 @@ struct vnni_sums {
 
 #undef MILLRACE_AVX2
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #endif

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum : int { most_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, least_sample = -512, most_sample = 511 };
 
@@ -112,4 +112,4 @@ inline bool inverse_dct_pair(std::int16_t* pair, const dequantiser& q, sample_ta
   return tame;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -16,7 +16,7 @@
 
 #ifdef __x86_64__
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -156,6 +156,6 @@ class basic_avx2_inverse_dct {
 };
 using avx2_inverse_dct = basic_avx2_inverse_dct<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #endif

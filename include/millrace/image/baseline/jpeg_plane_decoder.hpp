@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <span>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -109,4 +109,4 @@ std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, co
   return s.get<jpeg_plane_decoder>().decode(a, b);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// One component's samples, row by row.
 struct plane_view {
@@ -32,4 +32,4 @@ struct jpeg_planes {
   bool repeats_chroma = false;                           ///< upsampling repeats samples, as libjpeg's does at 1/8
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -16,7 +16,7 @@
 #include <limits>
 #include <span>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// Of a picture's side, at so many eighths of the size: rounded up, as libjpeg does.
@@ -43,4 +43,4 @@ struct jpeg_planes_result {
   explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

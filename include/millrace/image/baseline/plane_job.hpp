@@ -25,7 +25,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// What the processor has; all choices give the same planes. A template only so that including it costs little.
 template <class = void>
@@ -235,4 +235,4 @@ class basic_plane_job {
 };
 using plane_job = basic_plane_job<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Samples on a side of a component's blocks: 1, 2, 4 or 8.
 inline int block_side(const scan_header& h, std::size_t component, int eighths) noexcept {
@@ -90,4 +90,4 @@ jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, int e
   return p;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

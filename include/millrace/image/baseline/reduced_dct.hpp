@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// sqrt(2) times the products of cosines, in 13 bits of fraction; without those that are plain powers of two.
 struct reduced_factors {
@@ -117,4 +117,4 @@ class basic_reduced_dct {
 };
 using reduced_dct = basic_reduced_dct<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

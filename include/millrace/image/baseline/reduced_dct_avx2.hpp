@@ -17,7 +17,7 @@
 
 #ifdef __x86_64__
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -154,6 +154,6 @@ class basic_avx2_reduced_dct {
 };
 using avx2_reduced_dct = basic_avx2_reduced_dct<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #endif

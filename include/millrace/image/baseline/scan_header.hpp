@@ -20,7 +20,7 @@
 #include <span>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Why the own decoder does not decode a picture. The first ones are of pictures that it is not given, the next of
 /// files that are nothing it knows; the last are found while decoding, and mean that libjpeg has to decide between
@@ -268,4 +268,4 @@ jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
   return detail::read_scan_header(file, header);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

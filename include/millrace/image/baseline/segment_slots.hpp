@@ -18,7 +18,7 @@
 #include <memory>
 #include <span>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, most_mcu_blocks = 6;
 /// A block takes 27 bits of DC and 63 times 26 of AC at most.
@@ -127,4 +127,4 @@ class basic_segment_slots {
 };
 using segment_slots = basic_segment_slots<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

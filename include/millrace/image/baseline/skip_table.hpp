@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct skip_entry {
   std::uint8_t bits, advance;
@@ -107,4 +107,4 @@ void build_dc_skip_table(skip_table& table, const huffman_code& dc, const skippa
   std::transform(words.begin(), words.end(), table.begin(), unpacked_skip);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -23,7 +23,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Memory that grows, and is written before it is read. A template only so that including it costs little.
 template <class = void>
@@ -154,4 +154,4 @@ class basic_unstuffer {
 };
 using unstuffer = basic_unstuffer<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -20,7 +20,7 @@
 #include <span>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class jpeg_coefficients : private jpeg_input {
  public:
@@ -118,4 +118,4 @@ class jpeg_coefficients : private jpeg_input {
   std::vector<std::span<const std::byte>> markers_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <span>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Rows [top, bottom) and columns [left, right) of the decoded (perhaps scaled) picture.
 struct decode_region {
@@ -129,4 +129,4 @@ class basic_jpeg_decoder : private detail::jpeg_input {
 };
 using jpeg_decoder = basic_jpeg_decoder<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

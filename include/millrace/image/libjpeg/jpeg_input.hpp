@@ -26,7 +26,7 @@
 #include <span>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What a decoder will spend on one picture.
 struct jpeg_limits {
@@ -172,4 +172,4 @@ class basic_jpeg_input {
 using jpeg_input = basic_jpeg_input<>;
 
 }  // namespace detail
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

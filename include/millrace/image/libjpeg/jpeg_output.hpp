@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -107,4 +107,4 @@ class basic_jpeg_output {
 };
 using jpeg_output = basic_jpeg_output<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

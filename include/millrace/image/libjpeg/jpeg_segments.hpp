@@ -16,7 +16,7 @@
 #include <cstring>
 #include <span>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Use>
 void for_each_jpeg_segment(std::span<const std::byte> file, const Use& use) {
@@ -44,4 +44,4 @@ constexpr bool describes_the_picture(unsigned marker) noexcept {
   return (marker >= 0xe0 && marker <= 0xef) || marker == 0xfe;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -26,7 +26,7 @@
 #endif
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -105,7 +105,7 @@ struct avx2_plane_kernels {
   using numbers = avx2_numbers;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #ifdef __clang__
 #pragma clang attribute pop

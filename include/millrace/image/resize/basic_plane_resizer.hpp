@@ -20,7 +20,7 @@
 #include <cstring>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One picture to be made.
 struct plane_resize {
@@ -239,4 +239,4 @@ struct portable_plane_kernels {
   using numbers = portable_numbers;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// `extent` counts the chroma samples of the whole axis. A template only so that including it costs little.
 template <class = void>
@@ -43,4 +43,4 @@ void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) 
   }
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

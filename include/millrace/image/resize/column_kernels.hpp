@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct column_plan {
   const tap_table& taps;
@@ -105,4 +105,4 @@ class basic_portable_columns {
 };
 using portable_columns = basic_portable_columns<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

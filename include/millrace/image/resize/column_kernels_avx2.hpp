@@ -34,7 +34,7 @@
 #endif
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -355,7 +355,7 @@ class basic_avx2_columns {
 };
 using avx2_columns = basic_avx2_columns<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #ifdef __clang__
 #pragma clang attribute pop

@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One row of pixels to be made of luma and chroma.
 template <class Chroma>
@@ -80,4 +80,4 @@ struct basic_portable_upsampling {
 };
 using portable_upsampling = basic_portable_upsampling<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -24,7 +24,7 @@
 #endif
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -138,7 +138,7 @@ struct basic_avx2_upsampling {
 };
 using avx2_upsampling = basic_avx2_upsampling<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #ifdef __clang__
 #pragma clang attribute pop

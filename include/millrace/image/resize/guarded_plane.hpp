@@ -15,7 +15,7 @@
 #include <cstring>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -57,4 +57,4 @@ class basic_guarded_plane {
 };
 using guarded_plane = basic_guarded_plane<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class pixel_type : std::uint8_t { u8, f32, f16, bf16 };
 
@@ -52,4 +52,4 @@ struct basic_portable_numbers {
 };
 using portable_numbers = basic_portable_numbers<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -18,7 +18,7 @@
 #include <numeric>
 #include <string>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct plan_axis {
   /// What a JPEG can hold, and the most outputs that may be asked for.
@@ -85,4 +85,4 @@ struct plan_axis {
   }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct resample_options {
   const tap_table& rows;
@@ -146,4 +146,4 @@ class basic_plane_resampler {
   std::vector<std::int32_t> sums_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

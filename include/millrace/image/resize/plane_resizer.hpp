@@ -17,7 +17,7 @@
 #include <millrace/image/resize/basic_plane_resizer.hpp>
 #include <millrace/image/simd/cpu_features.hpp>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 #ifdef __x86_64__
 
@@ -50,4 +50,4 @@ using plane_resizer = basic_plane_resizer<portable_plane_kernels>;
 
 #endif
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

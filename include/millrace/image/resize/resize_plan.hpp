@@ -8,7 +8,7 @@
 
 #include <millrace/image/resize/plan_axis.hpp>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Both axes of the source, and whether its rows become the columns of the result.
 struct resize_plan {
@@ -17,4 +17,4 @@ struct resize_plan {
   bool transposed = false;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

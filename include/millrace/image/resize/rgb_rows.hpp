@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Kernels>
 class basic_rgb_rows {
@@ -173,4 +173,4 @@ class basic_rgb_rows {
   std::vector<std::int16_t> sums_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::size_t max_row_taps = 10;
 
@@ -109,4 +109,4 @@ struct basic_portable_rows {
 };
 using portable_rows = basic_portable_rows<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -22,7 +22,7 @@
 #endif
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Pixel p of channel c belongs to byte (3 p + c) mod 16 of some block of 16: one shuffle for each channel, then
 /// blends by masks of period 3.
@@ -255,7 +255,7 @@ struct basic_avx2_rows {
 };
 using avx2_rows = basic_avx2_rows<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #ifdef __clang__
 #pragma clang attribute pop

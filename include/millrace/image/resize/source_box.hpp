@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// [begin, end).
 struct source_span {
@@ -51,4 +51,4 @@ constexpr plane_box source_box(const resize_plan& plan, const plane_size& image)
           .right = std::min(across.end + 1, image.width), .bottom = std::min(down.end + 1, image.height)};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

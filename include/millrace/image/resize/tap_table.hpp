@@ -21,7 +21,7 @@
 #include <cstring>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// The triangle of one output: source pixel i lies at (2 i + 1) * step, the first one, `start`, at `at`.
@@ -157,4 +157,4 @@ class basic_tap_table {
 using tap_table = basic_tap_table<>;
 
 }  // namespace detail
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

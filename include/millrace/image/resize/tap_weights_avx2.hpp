@@ -25,7 +25,7 @@
 #endif
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -193,7 +193,7 @@ class basic_avx2_taps {
 };
 using avx2_taps = basic_avx2_taps<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
 
 #ifdef __clang__
 #pragma clang attribute pop

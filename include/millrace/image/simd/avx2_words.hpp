@@ -14,7 +14,7 @@
 
 #ifdef __x86_64__
 
-namespace millrace::inline MILLRACE_ABI::detail::avx2 {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
 using words [[gnu::vector_size(32)]] = std::int16_t;
 using quads [[gnu::vector_size(32)]] = std::int32_t;
@@ -123,6 +123,6 @@ MILLRACE_AVX2 void store_high(std::uint8_t* to, octs v) noexcept {
 
 #undef MILLRACE_AVX2
 
-}  // namespace millrace::inline MILLRACE_ABI::detail::avx2
+}}}}  // namespace millrace::detail::avx2
 
 #endif

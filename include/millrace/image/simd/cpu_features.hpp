@@ -12,7 +12,7 @@
 #include <cpuid.h>
 #endif
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline bool cpu_has_avx2() noexcept {
 #ifdef __x86_64__
@@ -35,4 +35,4 @@ inline bool cpu_has_three_way_logic() noexcept {
 #endif
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

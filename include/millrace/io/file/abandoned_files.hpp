@@ -17,7 +17,7 @@
 
 #include <dirent.h>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Twelve hexadecimal digits of the running kernel's boot id; empty where the system has none.
 template <class Files = posix_files>
@@ -71,4 +71,4 @@ void remove_abandoned_files(const std::string& folder, const Files& files, const
       remove_if_abandoned(folder + item->d_name, files);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

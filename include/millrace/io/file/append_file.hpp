@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// `failure` is an errno.
 [[noreturn]] inline void throw_file_error(const std::string& what, const std::string& path, int failure) {
@@ -128,4 +128,4 @@ class append_file {
   std::int64_t synced_ns_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

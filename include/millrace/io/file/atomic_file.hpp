@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Files = posix_files>
 class atomic_file {
@@ -135,4 +135,4 @@ class atomic_file {
   std::uint64_t size_bytes_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Bytes that can be read from any offset.
 class byte_source {
@@ -131,4 +131,4 @@ class basic_file_source final : public byte_source {
 
 using file_source = basic_file_source<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

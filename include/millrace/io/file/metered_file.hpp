@@ -9,7 +9,7 @@
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/measure/read_meter.hpp>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 class metered_file final : public byte_source {
  public:
@@ -33,4 +33,4 @@ class metered_file final : public byte_source {
   file_source file_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

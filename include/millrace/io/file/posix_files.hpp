@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The reason of a failed call, in words and without the shared buffer of strerror().
 inline std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
@@ -67,4 +67,4 @@ struct posix_files {
   }
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -38,7 +38,7 @@
 
 #include <unistd.h>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct index_build_options {
   index_file_options files{};
@@ -252,4 +252,4 @@ inline std::shared_ptr<shard_index> index_of(const std::string& shard, const ind
                    "Write new shards under another name, and start again", {.stage = "index", .shard = shard});
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

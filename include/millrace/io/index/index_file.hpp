@@ -30,7 +30,7 @@
 #include <tuple>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct index_file_options {
   /// Where indexes are kept; empty: each beside its shard. Made if it is not there (its parent has to be).
@@ -236,4 +236,4 @@ inline kept_index keep_index(const std::string& path, shard_index& index) {
   }
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

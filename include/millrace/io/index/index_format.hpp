@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct index_head {
   static constexpr std::array<char, 8> right_mark{'M', 'R', '-', 'I', 'N', 'D', 'E', 'X'};
@@ -136,4 +136,4 @@ inline std::string unsound(const index_head& head, const index_columns& columns)
   return sound ? "" : "it tells of a sample outside of the shard";
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct indexed_reader_options {
   std::vector<std::string> fields{};                         ///< as in shard_reader_options
@@ -352,4 +352,4 @@ class indexed_reader {
   indexed_reader_counters counters_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -28,7 +28,7 @@
 #include <optional>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct shard_data_options {
   indexed_reader_options reader{};
@@ -345,4 +345,4 @@ class shard_data {
   bool told_not_kept_ = false;   // of who makes and destroys it
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

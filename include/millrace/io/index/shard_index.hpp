@@ -29,7 +29,7 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What has to be the same for an index to be that of a file.
 struct shard_identity {
@@ -219,4 +219,4 @@ class shard_index {
   detail::index_columns columns_{};
 };
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

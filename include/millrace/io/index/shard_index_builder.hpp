@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class shard_index_builder {
  public:
@@ -161,4 +161,4 @@ class shard_index_builder {
   bool last_is_payload_ = false;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The `number`-th stretch of a part.
 struct stretch_name {
@@ -136,4 +136,4 @@ class stretch_cache {
   std::uint64_t asked_ = 0;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -16,7 +16,7 @@
 #include <memory>
 #include <optional>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
@@ -65,4 +65,4 @@ inline shard_index scan_shard(byte_source& source, block_pool& pool) {
   return index ? std::move(*index) : detail::scan_any_shard(source, pool);
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -21,7 +21,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct archive_read_closer {
   void operator()(struct ::archive* handle) const noexcept { ::archive_read_free(handle); }
@@ -41,4 +41,4 @@ inline std::string archive_text(struct ::archive* handle) {
   return text ? text : "";
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

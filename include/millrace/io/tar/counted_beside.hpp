@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct samples_told {
   std::uint64_t samples = 0;   ///< 0: no file says anything
@@ -80,4 +80,4 @@ data_error fewer_than_counted(const samples_told& told, std::uint64_t found, pla
           "It was cut: write, copy or download it again. If it is right, remove that file", std::move(where)};
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

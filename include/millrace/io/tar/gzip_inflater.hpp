@@ -31,7 +31,7 @@
 #include <zlib.h>
 #pragma pop_macro("FAR")
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// What a call of inflate() came to.
 struct gzip_step {
@@ -181,4 +181,4 @@ class basic_gzip_inflater {
 };
 using gzip_inflater = basic_gzip_inflater<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

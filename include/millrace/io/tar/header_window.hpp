@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <span>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct monotonic_clock {
   std::int64_t operator()() const noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
@@ -81,4 +81,4 @@ class basic_header_window {
 
 using header_window = basic_header_window<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -11,7 +11,7 @@
 
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct member_name {
   enum class kind_of_name {
@@ -45,4 +45,4 @@ inline bool begins_other_sample(std::string_view name, std::string_view key) noe
   return split.kind == member_name::kind_of_name::sample && split.key != key;
 }
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class plain_tar {
  public:
@@ -169,4 +169,4 @@ class plain_tar {
   bool ended_ = false;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

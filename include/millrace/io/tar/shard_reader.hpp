@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 struct shard_reader_options {
   /// The fields to read, each a name or alternatives such as "jpg;png"; empty for all. Others are not read into memory.
@@ -232,4 +232,4 @@ class basic_shard_reader {
 };
 using shard_reader = basic_shard_reader<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

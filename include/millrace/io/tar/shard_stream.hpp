@@ -30,7 +30,7 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -301,4 +301,4 @@ class basic_shard_stream {
 };
 using shard_stream = basic_shard_stream<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

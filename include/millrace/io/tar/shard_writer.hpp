@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A field to be written; both views are used during the call only.
 struct named_bytes {
@@ -233,4 +233,4 @@ class basic_shard_writer {
 
 using shard_writer = basic_shard_writer<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

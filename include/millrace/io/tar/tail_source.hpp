@@ -21,7 +21,7 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A template only so that including it costs little.
 template <class = void>
@@ -61,4 +61,4 @@ class borrowed_source final : public byte_source {
   byte_source* source_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

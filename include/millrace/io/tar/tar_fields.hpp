@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr std::uint64_t tar_most_payload_bytes = std::uint64_t{1} << 40;
 
@@ -153,4 +153,4 @@ class basic_tar_header_chain {
 };
 using tar_header_chain = basic_tar_header_chain<>;
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

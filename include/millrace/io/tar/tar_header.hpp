@@ -19,7 +19,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr std::size_t tar_block_bytes = 512;
 constexpr std::size_t tar_end_marker_bytes = 2 * tar_block_bytes;
@@ -95,4 +95,4 @@ inline void append_tar_header(std::string& out, std::string_view name, std::uint
   append_ustar_block(out, prefix, base, size_fits ? size_bytes : 0, '0');
 }
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail

@@ -38,7 +38,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace::inline MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What the header of a member says.
 struct tar_member {
@@ -299,4 +299,4 @@ class basic_tar_reader {
 };
 using tar_reader = basic_tar_reader<>;
 
-}  // namespace millrace::inline MILLRACE_ABI
+}}  // namespace millrace

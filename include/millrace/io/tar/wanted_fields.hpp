@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace::inline MILLRACE_ABI::detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class wanted_fields {
  public:
@@ -40,4 +40,4 @@ class wanted_fields {
   std::vector<std::string> names_;
 };
 
-}  // namespace millrace::inline MILLRACE_ABI::detail
+}}}  // namespace millrace::detail
