@@ -41,7 +41,7 @@ std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_t most)
       if (tasks.size() == most) return tasks;
       crop_task t{(*record)["jpg"], {}, {}};
       const auto header = mr::read_jpeg_header(t.file);
-      mr::draw random({.seed = 3, .sample = tasks.size()});
+      mr::rng random({.seed = 3, .sample = tasks.size()});
       const auto box = mr::draw_crop({.width = header.width, .height = header.height}, random);
       t.box = box;
       constexpr std::size_t margin = 2;

@@ -35,9 +35,9 @@ struct numbers {
       return at < end ? std::optional(at++) : std::nullopt;
     }
   };
-  std::size_t parts() const { return files; }
-  reader open(std::size_t part, std::uint64_t) const {
-    const auto first = static_cast<std::int64_t>(part) * count;
+  std::size_t shards() const { return files; }
+  reader open(std::size_t shard, std::uint64_t) const {
+    const auto first = static_cast<std::int64_t>(shard) * count;
     return {first, first + count, read_time};
   }
 };
@@ -221,7 +221,7 @@ void measure_leaving(bench::harness& run) {
                               {"copying", 0.1}, {"shuffling", 0.1}, {"expanding", 1.1}};
   delay_watch watch(getpid());
   for (int i = 0; i < trials; ++i) {
-    mr::draw random({.seed = 1, .sample = static_cast<std::uint64_t>(i)});
+    mr::rng random({.seed = 1, .sample = static_cast<std::uint64_t>(i)});
     const auto after = std::chrono::microseconds(random.between(0, 30'000));
     const auto which = static_cast<std::size_t>(i) % states.size();
     leaving& state = states[which];

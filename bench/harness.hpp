@@ -11,7 +11,7 @@
 // Variants are interleaved by the benchmark, so that a change of the machine's load hits all of them alike.
 #pragma once
 
-#include <millrace/base/json_text.hpp>
+#include <millrace/base/json_writer.hpp>
 #include <millrace/base/machine.hpp>
 
 #include <algorithm>

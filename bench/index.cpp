@@ -102,7 +102,7 @@ void measure_reading(bench::harness& run, const bench::tar_set& set, std::size_t
       mr::indexed_reader reader(source, index, pool, {.checksums = checksums});
       std::vector<std::uint32_t> numbers(index.samples());
       for (std::uint32_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
-      mr::draw random({.seed = 2});
+      mr::rng random({.seed = 2});
       constexpr std::size_t window = 8192;
       if (how.shuffled)
         for (std::size_t i = numbers.size(); i-- > 1;)

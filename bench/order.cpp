@@ -19,14 +19,14 @@ namespace mr = millrace;
 namespace {
 
 /// 1.28 million samples in 1,281 parts.
-mr::lane_plan image_net_sized(std::size_t window, std::uint64_t seed) {
-  return mr::lane_plan(
+mr::exact_order image_net_sized(std::size_t window, std::uint64_t seed) {
+  return mr::exact_order(
       {.seed = seed, .counts = std::vector<std::uint64_t>(1'281, 1'000), .window = window, .global_batch = 192});
 }
 
 /// As many samples in four sources of 7 : 5 : 3 : 1, each with the whole window.
 mr::mix_plan mix_of_four(std::size_t window) {
-  mr::mix_plan_options o{.when_dry = mr::dry::renormalise, .global_batch = 192};
+  mr::mix_plan_options o{.on_exhausted = mr::exhausted::reweight, .global_batch = 192};
   for (const std::size_t share : {7, 5, 3, 1})
     o.sources.push_back({.weight = static_cast<double>(share),
                          .seed = share,
@@ -37,11 +37,11 @@ mr::mix_plan mix_of_four(std::size_t window) {
 
 template <class Plan>
 double ns_per_sample(const Plan& plan, std::size_t world_size, std::uint64_t epoch) {
-  typename Plan::cursor cursor(plan, {.ranks = {.rank = world_size / 2, .world_size = world_size}, .epoch = epoch});
+  typename Plan::cursor cursor(plan, {.world = {.rank = world_size / 2, .size = world_size}, .epoch = epoch});
   std::uint64_t samples = 0, sum = 0;
   const bench::clocks before = bench::now();
   while (const auto s = cursor.next()) {
-    sum += s->sample.index ^ s->sample.part;
+    sum += s->sample.index ^ s->sample.shard;
     ++samples;
   }
   const bench::clocks spent = bench::now() - before;
@@ -75,7 +75,7 @@ void measure_mix(bench::harness& run) {
   std::printf("\na walk through one epoch of a mix of four sources, 1.28 million samples (CPU ns per sample of one\n"
               "rank, which passes by those of the others), and of a lane_plan of as many\n");
   const mr::mix_plan mixed = mix_of_four(window);
-  const mr::lane_plan alone = image_net_sized(window, 7);
+  const mr::exact_order alone = image_net_sized(window, 7);
   std::vector<double> one, eight, lanes;
   for (std::uint64_t round = 0; round < (run.quick() ? 3U : 9U); ++round) {
     one.push_back(ns_per_sample(mixed, 1, round));
@@ -107,7 +107,7 @@ void measure_resume(bench::harness& run) {
     std::vector<double> first, batch;
     for (std::uint64_t round = 0; round < (run.quick() ? 20U : 200U); ++round) {
       const bench::clocks before = bench::now();
-      const mr::lane_plan plan = image_net_sized(window, round);
+      const mr::exact_order plan = image_net_sized(window, round);
       mr::lane_cursor cursor(plan, {.epoch = round, .position = 640'000 / 192 * 192});
       std::uint64_t sum = cursor.next()->sample.index;
       first.push_back((bench::now() - before).cpu_s * 1e3);

@@ -91,7 +91,7 @@ inline std::size_t widest_window(const photo& p, const photo_set_recipe& recipe)
 
 /// A window of two fifths to all of the largest one.
 inline mr::crop_box window_of(const photo& p, const photo_set_recipe& recipe, std::size_t sample) {
-  mr::draw random({.seed = 1, .sample = sample});
+  mr::rng random({.seed = 1, .sample = sample});
   const std::size_t widest = widest_window(p, recipe), least = std::max(widest * 2 / 5, recipe.width);
   const auto width = static_cast<std::size_t>(random.between(static_cast<std::int64_t>(least),
                                                              static_cast<std::int64_t>(widest)));

@@ -24,7 +24,7 @@ struct example {
   std::int32_t label;
 };
 
-example prepare(const mr::record& r, mr::draw& random) {
+example prepare(const mr::record& r, mr::rng& random) {
   return {mr::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random),
           mr::integer<std::int32_t>(r["cls"])};
 }
@@ -135,7 +135,7 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
     if (row == t.batch) add_rows();
   };
   while (auto record = reader.next()) {
-    mr::draw random({.seed = seed, .epoch = epoch, .sample = mr::sample_id(shard, index++), .stage = 0});
+    mr::rng random({.seed = seed, .epoch = epoch, .sample = mr::sample_id(shard, index++), .stage = 0});
     items[in_group].emplace(prepare(*record, random));
     if (!seat.rows) {
       seat.layout.fix_shapes(*items[in_group], t.batch);
@@ -217,13 +217,13 @@ void compare(bench::harness& run, const char* name, const task& t, int rounds) {
 class indexed_source {
  public:
   using item = mr::record;
-  using planned = mr::planned_run<mr::shard_data>;
+  using planned = mr::indexed_run<mr::shard_data>;
 
   indexed_source(const bench::photo_set& set, bool checksums)
       : data_(std::make_shared<mr::shard_data>(set.names,
                                                mr::shard_data_options{.reader = {.checksums = checksums}})) {}
 
-  std::unique_ptr<planned> plan(const mr::planned_run_options& o) const {
+  std::unique_ptr<planned> plan(const mr::indexed_run_options& o) const {
     return std::make_unique<planned>(data_, o);
   }
   std::size_t parts() const noexcept { return data_->counts().size(); }

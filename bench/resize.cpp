@@ -112,7 +112,7 @@ void measure(bench::harness& run, const char* name, const std::vector<source>& s
     std::vector<double> sum(measured, 0.0);
     for (std::size_t i = 0; i < sources.size(); ++i) {
       const source& s = sources[i];
-      mr::draw random({.seed = 5, .sample = i});
+      mr::rng random({.seed = 5, .sample = i});
       const auto box = mr::draw_crop({.width = s.width, .height = s.height}, random, {});
       if (round == 0) pixels.push_back(static_cast<double>(box.width * box.height));
       const auto planes = s.stored->region({.width = s.width, .height = s.height});

@@ -107,7 +107,7 @@ std::vector<std::unique_ptr<mr::file_source>> files_of(const bench::tar_set& set
 
 /// An epoch of the plan.
 std::vector<mr::located_sample> order_of(const std::vector<mr::shard_index>& indexes) {
-  const mr::lane_plan plan({.seed = seed, .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
+  const mr::exact_order plan({.seed = seed, .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
                             .window = window, .global_batch = batch_rows});
   std::vector<mr::located_sample> order;
   for (mr::lane_cursor cursor(plan); const auto next = cursor.next();) order.push_back(next->sample);
@@ -123,11 +123,11 @@ double floor_by_samples(const task& t, const std::vector<mr::shard_index>& index
   const bench::clocks before = bench::now();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
     for (const auto& s : order) {
-      const mr::shard_index& index = indexes[s.part];
+      const mr::shard_index& index = indexes[s.shard];
       const auto sample = index.sample(static_cast<std::uint32_t>(s.index));
       const auto first = index.member(sample.first_member), last = index.member(sample.end_member - 1);
       const std::size_t size = last.offset_bytes + last.size_bytes - first.offset_bytes;
-      read_fully(*files[s.part], first.offset_bytes, {room.data(), size});
+      read_fully(*files[s.shard], first.offset_bytes, {room.data(), size});
       std::memcpy(rows.data() + row * payload_bytes, room.data(), payload_bytes);
       row = (row + 1) % (4 * batch_rows);
     }
@@ -178,11 +178,11 @@ double floor_by_window(const task& t, const std::vector<mr::shard_index>& indexe
   const bench::clocks before = bench::now();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
     for (const auto& s : order) {
-      const mr::shard_index& index = indexes[s.part];
+      const mr::shard_index& index = indexes[s.shard];
       const auto number = static_cast<std::uint32_t>(s.index);
       const auto bin_of = [&](std::uint32_t sample) { return index.member(index.sample(sample).first_member); };
       const std::uint32_t first = number / stretch_samples * stretch_samples;
-      stretch& from = held[s.part][number / stretch_samples];
+      stretch& from = held[s.shard][number / stretch_samples];
       if (from.left == 0) {
         const std::uint32_t end = std::min(first + stretch_samples, index.samples());
         if (spare.empty()) spare.push_back(std::make_unique<std::byte[]>(room_bytes));
@@ -190,7 +190,7 @@ double floor_by_window(const task& t, const std::vector<mr::shard_index>& indexe
         spare.pop_back();
         const auto last = index.member(index.sample(end - 1).end_member - 1);
         const std::size_t size = last.offset_bytes + last.size_bytes - from.begin;
-        read_fully(*files[s.part], from.begin, {from.room.get(), size});
+        read_fully(*files[s.shard], from.begin, {from.room.get(), size});
         for (std::uint32_t i = first; i < end; ++i)
           checksums ^= mr::crc32c({from.room.get() + (bin_of(i).offset_bytes - from.begin), payload_bytes});
       }

@@ -36,7 +36,7 @@ namespace detail {
 inline void write_tar_set(const tar_set_recipe& recipe, const std::string& folder) {
   millrace::shard_writer writer(
       {.pattern = folder + "/s-%06d.tar", .max_samples = recipe.samples, .max_bytes = std::uint64_t{1} << 40});
-  millrace::draw random({.seed = 1});
+  millrace::rng random({.seed = 1});
   std::string payload(recipe.payload_bytes, '\0');
   for (char& c : payload) c = static_cast<char>(random.below(256));
   for (std::size_t i = 0; i < recipe.shards * recipe.samples; ++i) {

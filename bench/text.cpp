@@ -47,7 +47,7 @@ corpus make_corpus() {
   if (!std::filesystem::exists(c.model)) {
     std::filesystem::create_directories(folder);
     const auto words = words_of_licences();
-    mr::draw random({.seed = 1});
+    mr::rng random({.seed = 1});
     for (const std::string& name : c.plain) {
       std::ofstream file(name);
       for (std::size_t i = 0; i < file_lines; ++i) {

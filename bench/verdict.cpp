@@ -35,7 +35,7 @@ constexpr const char* names[] = {"latency", "bandwidth", "unpack", "work", "tran
 constexpr const char* name_of(planted p) { return names[static_cast<std::size_t>(p)]; }
 
 bench::sleeping_settings plant(planted where, double ratio, std::uint64_t seed) {
-  mr::draw random({.seed = seed, .stage = static_cast<std::uint64_t>(where)});
+  mr::rng random({.seed = seed, .stage = static_cast<std::uint64_t>(where)});
   const std::size_t slowest = where <= planted::unpack ? 0 : static_cast<std::size_t>(where) - 2;
   const std::size_t runner_up = (slowest + 1 + random.below(3)) % 4;
   std::array<double, 4> ns{};   // of a sample: reading, work, copy, step
@@ -99,7 +99,7 @@ bool turn_knob(planted where, bench::sleeping_settings& s, mr::what_if_change& c
 
 /// The gain that the run's report names for that change; nothing where it is said to be a bound.
 std::optional<double> predicted_gain(const mr::flow_figures& f, const mr::verdict& v, const mr::what_if_change& c) {
-  for (const mr::knob_gain& k : v.saturation < 0.95 ? mr::replayed_gains(f) : mr::gains_of(f)) {
+  for (const mr::knob_gain& k : v.saturation < 0.95 ? mr::simulated_gains(f) : mr::gains_of(f)) {
     const mr::what_if_change& s = k.settings;
     if (s.workers != c.workers || s.io_threads != c.io_threads || s.storage_speed != c.storage_speed ||
         s.step_time != c.step_time || s.batch || s.prefetch || s.work_time != 1)

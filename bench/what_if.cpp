@@ -41,15 +41,15 @@ std::string text_of(const char* what, double from, double to) {
 
 /// Never the same number, and at least 1.
 template <class Number>
-Number other(Number now, mr::draw& random) {
+Number other(Number now, mr::rng& random) {
   const auto up = static_cast<Number>(now + 1 + random.below(4));
   return now > 2 && random.chance(0.3) ? static_cast<Number>(now - 1) : up;
 }
-double factor(mr::draw& random) { return random.chance(0.5) ? random.uniform(0.3, 0.7) : random.uniform(1.5, 3); }
+double factor(mr::rng& random) { return random.chance(0.5) ? random.uniform(0.3, 0.7) : random.uniform(1.5, 3); }
 
 /// `s` and `asked` become what the change makes of them; storage and step are told by factors.
 template <class Settings>
-std::string turn(Settings& s, change what, mr::draw& random, mr::what_if_change& asked) {
+std::string turn(Settings& s, change what, mr::rng& random, mr::what_if_change& asked) {
   const Settings was = s;
   switch (what) {
     case change::workers:
@@ -78,7 +78,7 @@ std::string turn(Settings& s, change what, mr::draw& random, mr::what_if_change&
 }
 
 /// Stages that sleep: the one that the change is about limits, one of the others by 1.1 to 2.5 times less.
-setting asleep(change what, mr::draw& random, double seconds) {
+setting asleep(change what, mr::rng& random, double seconds) {
   bench::sleeping_settings s;
   s.io_threads = 1 + random.below(5);
   s.workers = 1 + random.below(6);
@@ -86,7 +86,7 @@ setting asleep(change what, mr::draw& random, double seconds) {
   s.device_slots = random.chance(0.5) ? 2 : 0;
   s.batch = 8U << random.below(3);
   s.samples_per_read = 1 + random.below(3);
-  s.reads_per_part = 4U << random.below(3);
+  s.reads_per_shard = 4U << random.below(3);
   s.one_pipe = random.chance(0.4);
   s.spread = what == change::prefetch ? 0.9 : random.uniform(0.1, 0.6);
   std::size_t slowest = random.below(4);
@@ -130,7 +130,7 @@ setting asleep(change what, mr::draw& random, double seconds) {
 }
 
 /// Pictures that are decoded, from a storage that is slow in one of two ways, or not.
-setting pictures(change what, mr::draw& random, const bench::bound_settings& common) {
+setting pictures(change what, mr::rng& random, const bench::bound_settings& common) {
   bench::bound_settings s = common;
   s.workers = 1 + static_cast<unsigned>(random.below(2));
   s.io_threads = 1 + static_cast<unsigned>(random.below(4));
@@ -194,7 +194,7 @@ int measure(int argc, char** argv) {
   bench::bound_settings of_pictures;
   of_pictures.seconds = quick ? 1 : 2.5;
   std::vector<setting> all;
-  mr::draw random({.seed = seed});
+  mr::rng random({.seed = seed});
   for (int i = 0; i < 20; ++i) {
     const change what = all_changes[i % 6];
     const bool sleeps = i < 12;

@@ -24,7 +24,7 @@ struct map_sizes {
 };
 
 /// Where an index lies in a tensor of so many channels and that side.
-struct place {
+struct error_location {
   std::size_t row, y, x, c;
 
   __host__ __device__ place(std::size_t i, std::size_t side, std::size_t channels)
@@ -49,7 +49,7 @@ struct convolve {
   float* out;
 
   __host__ __device__ void operator()(std::size_t i) const {
-    const place at(i, n.side, n.outputs);
+    const error_location at(i, n.side, n.outputs);
     float sum = bias[at.c];
     for (std::size_t ky = 0; ky < 3; ++ky)
       for (std::size_t kx = 0; kx < 3; ++kx) {
@@ -166,7 +166,7 @@ struct unpool {
   const float* pooled_grad;
   float* grad;
   __host__ __device__ void operator()(std::size_t i) const {
-    const place at(i, n.side / 2, n.outputs);
+    const error_location at(i, n.side / 2, n.outputs);
     const std::size_t best = largest_of_four(n, active, at);
     for (std::size_t four = 0; four < 4; ++four) {
       const std::size_t to = n.out(at.row, 2 * at.y + four / 2, 2 * at.x + four % 2, at.c);
@@ -203,7 +203,7 @@ struct convolution_input_gradient {
   const float* grad;
   float* to;
   __host__ __device__ void operator()(std::size_t i) const {
-    const place at(i, n.side, n.inputs);
+    const error_location at(i, n.side, n.inputs);
     float sum = 0;
     for (std::size_t ky = 0; ky < 3; ++ky)
       for (std::size_t kx = 0; kx < 3; ++kx) {

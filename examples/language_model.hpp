@@ -57,7 +57,7 @@ class language_model {
 
     parameters(std::size_t count, float spread, std::uint64_t seed)
         : value(count), slope(count), squares(count, 1e-6F) {
-      millrace::draw random({.seed = seed, .epoch = 0, .sample = 0, .stage = 0});
+      millrace::rng random({.seed = seed, .epoch = 0, .sample = 0, .stage = 0});
       for (float& v : value) v = spread * static_cast<float>(2 * random.uniform() - 1);
     }
     void step(float rate, float scale) {

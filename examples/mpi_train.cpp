@@ -34,8 +34,8 @@ struct example {
   std::int32_t label;
 };
 
-example prepare(const mr::record& r, mr::draw& random) {
-  return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, random, {.scale_min = 0.5}).random_flip(random),
+example prepare(const mr::record& r, mr::rng& rng) {
+  return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, rng, {.scale_min = 0.5}).random_flip(rng),
           mr::integer<std::int32_t>(r["cls"])};
 }
 
@@ -44,29 +44,29 @@ struct settings {
   std::size_t batch = 48, classes = 10;   // batch: of all ranks together
   std::uint64_t epochs = 4, seed = 1, save_every = 20;
   int threads = 1;
-  mr::ranks ranks{};
+  mr::world world{};
 };
 
 /// What MPI and its launcher say has to be the same.
-mr::ranks find_ranks(const command_line& args) {
+mr::world find_ranks(const command_line& args) {
   int rank = 0, world_size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-  const mr::ranks found = mr::ranks_from_launcher();
-  if (found.rank != static_cast<std::size_t>(rank) || found.world_size != static_cast<std::size_t>(world_size))
+  const mr::world found = mr::world_from_launcher();
+  if (found.rank != static_cast<std::size_t>(rank) || found.size != static_cast<std::size_t>(world_size))
     args.refuse("the environment says " + found.describe() + ", and MPI rank " + std::to_string(rank) + " of " +
                 std::to_string(world_size) + ": start it by the mpirun of the MPI that it was built with");
-  if (blocks % found.world_size != 0)
+  if (blocks % found.size != 0)
     args.refuse("the " + std::to_string(blocks) + " blocks of a batch cannot be shared by " +
-                std::to_string(found.world_size) + " ranks");
+                std::to_string(found.size) + " ranks");
   return found;
 }
 
 /// Gradients of the blocks that a rank has: of every `count`-th row each.
 class block_gradients {
  public:
-  explicit block_gradients(const mr::ranks& r)
-      : world_size_(r.world_size), count_(blocks / r.world_size) {}
+  explicit block_gradients(const mr::world& r)
+      : world_size_(r.size), count_(blocks / r.size) {}
 
   void compute(network& net, const mr::tensor_view<std::uint8_t, 4>& pixels,
                const mr::tensor_view<std::int32_t, 1>& labels) {
@@ -120,13 +120,13 @@ settings read_settings(command_line& args) {
   s.seed = args.number("--seed", s.seed);
   s.save_every = args.number("--save-every", s.save_every);
   s.threads = args.number("--threads", s.threads);
-  s.ranks = find_ranks(args);
+  s.world = find_ranks(args);
   if (!args.rest().empty()) args.refuse("all arguments have a name");
   if (s.model.empty()) args.refuse("--model names no file");
   if (s.batch == 0 || s.batch % blocks != 0 || s.save_every == 0)
     args.refuse("--batch is a multiple of " + std::to_string(blocks) + ", and --save-every at least 1");
   if (s.data.empty()) {
-    if (s.ranks.rank == 0) make_shape_shards({.folder = s.work});
+    if (s.world.rank == 0) make_shape_shards({.folder = s.work});
     MPI_Barrier(MPI_COMM_WORLD);
     s.data = make_shape_shards({.folder = s.work}).train;   // they are there
   }
@@ -135,7 +135,7 @@ settings read_settings(command_line& args) {
 
 void train(command_line& args) {
   const settings s = read_settings(args);
-  const bool first_rank = s.ranks.rank == 0;
+  const bool first_rank = s.world.rank == 0;
   network net({.side = side, .classes = s.classes, .seed = s.seed});
   const std::string resume = std::filesystem::exists(s.model) ? net.load(s.model) : "";
   if (!resume.empty() && mr::parse_position(resume).epoch >= s.epochs) {
@@ -147,10 +147,10 @@ void train(command_line& args) {
   mr::session run{mr::indexed_shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
                     | mr::shuffle({.window = 2048})
                     | mr::map(prepare)
-                    | mr::batch<&example::pixels, &example::label>({.size = s.batch / s.ranks.world_size}),
-                  {.epochs = s.epochs, .threads = s.threads, .announce = first_rank, .ranks = s.ranks,
+                    | mr::batch<&example::pixels, &example::label>({.size = s.batch / s.world.size}),
+                  {.epochs = s.epochs, .threads = s.threads, .announce = first_rank, .world = s.world,
                    .resume = resume}};
-  block_gradients gradients(s.ranks);
+  block_gradients gradients(s.world);
   for (auto& b : run) {
     const double rate = 2e-3 * std::min(1.0, static_cast<double>(b.step() + 1) / 20);
     gradients.compute(net, b.get<&example::pixels>(), b.get<&example::label>());
@@ -163,7 +163,7 @@ void train(command_line& args) {
     MPI_Allreduce(MPI_IN_PLACE, &behind.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
     if (first_rank) net.save(s.model, mr::to_text(behind));
   }
-  if (first_rank) std::printf("model: %s, by %zu ranks\n", s.model.c_str(), s.ranks.world_size);
+  if (first_rank) std::printf("model: %s, by %zu ranks\n", s.model.c_str(), s.world.size);
 }
 
 }  // namespace

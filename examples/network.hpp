@@ -81,9 +81,9 @@ class basic_network {
     dense_bias_at_ = at + features_ * options.classes;
     const std::size_t total = dense_bias_at_ + options.classes;
     learned_ = adam<Real>(total);
-    millrace::draw random({.seed = options.seed});
-    for (const auto& b : shape_) fill(random, b.weights_at, 9 * b.inputs * b.outputs, 9 * b.inputs);
-    fill(random, dense_at_, features_ * options.classes, features_);
+    millrace::rng rng({.seed = options.seed});
+    for (const auto& b : shape_) fill(rng, b.weights_at, 9 * b.inputs * b.outputs, 9 * b.inputs);
+    fill(rng, dense_at_, features_ * options.classes, features_);
   }
 
   /// Forward and backward; the gradients are added to those that wait for the next update().
@@ -159,11 +159,11 @@ class basic_network {
   static std::size_t chunks_of(std::size_t samples) { return (samples + chunk_samples - 1) / chunk_samples; }
 
   /// He's initialisation (ICCV 2015): normal numbers with variance 2 / fan_in, by Box and Muller.
-  void fill(millrace::draw& random, std::size_t at, std::size_t count, std::size_t fan_in) {
+  void fill(millrace::rng& rng, std::size_t at, std::size_t count, std::size_t fan_in) {
     const double deviation = std::sqrt(2.0 / static_cast<double>(fan_in));
     for (std::size_t i = 0; i < count; ++i) {
-      const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
-      const double angle = 2 * std::numbers::pi * random.uniform();
+      const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
+      const double angle = 2 * std::numbers::pi * rng.uniform();
       learned_.weights[at + i] = static_cast<Real>(deviation * radius * std::cos(angle));
     }
   }

@@ -102,7 +102,7 @@ void pack(command_line& args) {
 
   const auto classes = class_folders(names[0]);
   auto files = list_files(names[0], classes);
-  mr::draw random({.seed = seed});
+  mr::rng random({.seed = seed});
   for (std::size_t i = files.size(); i > 1; --i) std::swap(files[i - 1], files[random.below(i)]);
 
   const fs::path out = fs::path(options.pattern).parent_path();

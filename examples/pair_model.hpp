@@ -57,7 +57,7 @@ class pair_model {
         outer_at_(bias_at_ + o.width),
         outer_bias_at_(outer_at_ + o.width * o.answers),
         learned_(outer_bias_at_ + o.answers) {
-    millrace::draw random({.seed = o.seed});
+    millrace::rng random({.seed = o.seed});
     const auto fill = [&](std::size_t from, std::size_t to, double reach) {
       for (std::size_t i = from; i < to; ++i) learned_.weights[i] = static_cast<float>(random.uniform(-reach, reach));
     };

@@ -56,7 +56,7 @@ inline asked_picture make_pair(std::uint64_t seed, std::uint64_t index) {
   constexpr std::array<std::string_view, 2> for_corner{"where is ", "in which corner is "};
   constexpr std::array<std::string_view, 4> things{"it", "the thing", "the bright thing", "the only thing there"};
 
-  millrace::draw random({.seed = seed, .epoch = 0, .sample = index, .stage = 0});
+  millrace::rng random({.seed = seed, .epoch = 0, .sample = index, .stage = 0});
   const std::size_t colour = random.below(4), corner = random.below(4);
   const double y = 8 + 16 * static_cast<double>(corner / 2) + random.uniform(-2, 2);
   const double x = 8 + 16 * static_cast<double>(corner % 2) + random.uniform(-2, 2);

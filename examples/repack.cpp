@@ -89,7 +89,7 @@ class reader {
     return made;
   }
 
-  const mr::tally& passed_over() const { return passed_over_; }
+  const mr::event_counts& passed_over() const { return passed_over_; }
 
  private:
   bool take(job& made) {
@@ -109,7 +109,7 @@ class reader {
   mr::block_pool pool_;
   std::optional<mr::shard_reader> shard_;
   std::size_t at_ = 0;
-  mr::tally passed_over_;
+  mr::event_counts passed_over_;
   bool failed_ = false;
 };
 

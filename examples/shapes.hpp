@@ -2,7 +2,7 @@
 //
 //   labelled_shape s = make_shape({.seed = 1, .index = 42});    // the same everywhere
 //   s.jpeg; s.label; shape_names[s.label];                      // bytes, 0..9, "star"
-//   mr::image pixels = draw_shape(s.label, random);             // [height, width, 3] u8, before JPEG
+//   mr::image pixels = draw_shape(s.label, rng);             // [height, width, 3] u8, before JPEG
 //
 // Sizes are 80 to 200 pixels, landscape and portrait; colour, size, place, rotation, ground, noise, JPEG quality and
 // chroma sampling are drawn. Ten samples in a row hold each class once, in a drawn order. Coordinates of a shape: its
@@ -57,8 +57,8 @@ namespace shape_detail {
 
 using color = std::array<double, 3>;
 
-inline color draw_color(millrace::draw& random) {
-  return {random.uniform(0, 255), random.uniform(0, 255), random.uniform(0, 255)};
+inline color draw_color(millrace::rng& rng) {
+  return {rng.uniform(0, 255), rng.uniform(0, 255), rng.uniform(0, 255)};
 }
 
 inline double distance(const color& a, const color& b) { return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
@@ -68,15 +68,15 @@ struct ground {
   color from, to;
   double slope_x, slope_y, wave_x, wave_y, phase, contrast;
 
-  explicit ground(millrace::draw& random) : from(draw_color(random)), to(from) {
-    for (double& c : to) c = std::clamp(c + random.uniform(-60, 60), 0.0, 255.0);
-    const double direction = random.uniform(0, 2 * std::numbers::pi), length = random.uniform(4, 30);
-    slope_x = random.uniform(-0.5, 0.5);
-    slope_y = random.uniform(-0.5, 0.5);
+  explicit ground(millrace::rng& rng) : from(draw_color(rng)), to(from) {
+    for (double& c : to) c = std::clamp(c + rng.uniform(-60, 60), 0.0, 255.0);
+    const double direction = rng.uniform(0, 2 * std::numbers::pi), length = rng.uniform(4, 30);
+    slope_x = rng.uniform(-0.5, 0.5);
+    slope_y = rng.uniform(-0.5, 0.5);
     wave_x = std::cos(direction) * 2 * std::numbers::pi / length;
     wave_y = std::sin(direction) * 2 * std::numbers::pi / length;
-    phase = random.uniform(0, 2 * std::numbers::pi);
-    contrast = random.uniform(0, 18);
+    phase = rng.uniform(0, 2 * std::numbers::pi);
+    contrast = rng.uniform(0, 18);
   }
   color at(double x, double y, double side) const {
     const double mix = std::clamp(0.5 + (slope_x * x + slope_y * y) / side, 0.0, 1.0);
@@ -90,21 +90,21 @@ struct ground {
 }  // namespace shape_detail
 
 /// The pixels of one sample.
-inline millrace::image draw_shape(std::int32_t label, millrace::draw& random) {
+inline millrace::image draw_shape(std::int32_t label, millrace::rng& rng) {
   using namespace shape_detail;
-  const auto width = static_cast<std::size_t>(random.between(80, 200));
+  const auto width = static_cast<std::size_t>(rng.between(80, 200));
   const auto height = static_cast<std::size_t>(std::clamp<std::int64_t>(
-      std::llround(static_cast<double>(width) * random.uniform(0.7, 1.4)), 80, 200));
+      std::llround(static_cast<double>(width) * rng.uniform(0.7, 1.4)), 80, 200));
   const double side = static_cast<double>(std::min(width, height));
-  const ground back(random);
-  color paint = draw_color(random);
-  while (distance(paint, back.from) < 130 || distance(paint, back.to) < 130) paint = draw_color(random);
-  const double reach = side * random.uniform(0.28, 0.42);
-  const double center_x = static_cast<double>(width) * 0.5 + side * random.uniform(-0.08, 0.08);
-  const double center_y = static_cast<double>(height) * 0.5 + side * random.uniform(-0.08, 0.08);
-  const double angle = random.uniform(-0.35, 0.35);   // 20 degrees either way: no class turns into another
+  const ground back(rng);
+  color paint = draw_color(rng);
+  while (distance(paint, back.from) < 130 || distance(paint, back.to) < 130) paint = draw_color(rng);
+  const double reach = side * rng.uniform(0.28, 0.42);
+  const double center_x = static_cast<double>(width) * 0.5 + side * rng.uniform(-0.08, 0.08);
+  const double center_y = static_cast<double>(height) * 0.5 + side * rng.uniform(-0.08, 0.08);
+  const double angle = rng.uniform(-0.35, 0.35);   // 20 degrees either way: no class turns into another
   const double turn_x = std::cos(angle) / reach, turn_y = std::sin(angle) / reach;
-  const double noise = random.uniform(0, 12);
+  const double noise = rng.uniform(0, 12);
 
   millrace::image pixels({height, width, 3});
   for (std::size_t row = 0; row < height; ++row)
@@ -117,7 +117,7 @@ inline millrace::image draw_shape(std::int32_t label, millrace::draw& random) {
           cover += inside_shape(label, px * turn_x + py * turn_y, py * turn_x - px * turn_y) ? 0.25 : 0;
         }
       const color behind = back.at(x, y, side);
-      const std::uint64_t bits = random.bits();
+      const std::uint64_t bits = rng.bits();
       for (std::size_t c = 0; c < 3; ++c) {
         const double grain = (static_cast<double>(bits >> (16 * c) & 0xffff) / 32'768 - 1) * noise;
         const double value = behind[c] + (paint[c] - behind[c]) * cover + grain;
@@ -134,9 +134,9 @@ struct shape_key {
 
 /// Ten in a row hold each class once.
 inline std::int32_t shape_label(shape_key key) {
-  millrace::draw random({.seed = key.seed, .sample = key.index / 10, .stage = 1});
+  millrace::rng rng({.seed = key.seed, .sample = key.index / 10, .stage = 1});
   std::array<std::int32_t, 10> order{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-  for (std::size_t i = 9; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
+  for (std::size_t i = 9; i > 0; --i) std::swap(order[i], order[rng.below(i + 1)]);
   return order[key.index % 10];
 }
 
@@ -147,13 +147,13 @@ struct labelled_shape {
 
 inline labelled_shape make_shape(shape_key key) {
   using millrace::chroma_sampling;
-  millrace::draw random({.seed = key.seed, .sample = key.index});
+  millrace::rng rng({.seed = key.seed, .sample = key.index});
   const std::int32_t label = shape_label(key);
-  const millrace::image pixels = draw_shape(label, random);
+  const millrace::image pixels = draw_shape(label, rng);
   constexpr chroma_sampling samplings[] = {chroma_sampling::yuv420, chroma_sampling::yuv420, chroma_sampling::yuv422,
                                            chroma_sampling::yuv444};
-  const auto quality = static_cast<int>(random.between(80, 95));
-  const chroma_sampling sampling = samplings[random.below(4)];
-  return {millrace::encode_jpeg(pixels, {.quality = quality, .sampling = sampling, .progressive = random.chance(0.1)}),
+  const auto quality = static_cast<int>(rng.between(80, 95));
+  const chroma_sampling sampling = samplings[rng.below(4)];
+  return {millrace::encode_jpeg(pixels, {.quality = quality, .sampling = sampling, .progressive = rng.chance(0.1)}),
           label};
 }

@@ -38,8 +38,8 @@ struct example {
   std::int32_t label;
 };
 
-example for_training(const mr::record& r, mr::draw& random) {
-  return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, random, {.scale_min = 0.5}).random_flip(random),
+example for_training(const mr::record& r, mr::rng& rng) {
+  return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, rng, {.scale_min = 0.5}).random_flip(rng),
           mr::integer<std::int32_t>(r["cls"])};
 }
 

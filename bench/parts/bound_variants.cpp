@@ -73,7 +73,7 @@ class bound_runs::flows {
   auto decoding(Source source, const run_set_up& u) {
     using example = labelled<millrace::picture>;
     return finished(std::move(source) | millrace::map([side = s_.side](const millrace::record& r,
-                                                                       millrace::draw& random) {
+                                                                       millrace::rng& random) {
                       return example{millrace::jpeg(r["jpg;jpeg"]).random_resized_crop(side, random)
                                          .random_flip(random), label_of(r)};
                     }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}), u);

@@ -40,13 +40,13 @@ inline ablation_verdict judge_ablations(const ablated_rates& r) {
     const char* name;
     bound_by what;
   };
-  std::array<part, 4> parts{{{r.step, "step", bound_by::consumer},
+  std::array<part, 4> phases{{{r.step, "step", bound_by::consumer},
                              {r.transfer, "copy", bound_by::transfer},
                              {r.cpu, "decode", bound_by::cpu},
                              {r.io, unpacks ? "unpack" : "read", unpacks ? bound_by::cpu : bound_by::io}}};
-  std::sort(parts.begin(), parts.end(), [](const part& a, const part& b) { return a.rate < b.rate; });
-  ablation_verdict v{parts[0].what, parts[0].name, parts[1].name, parts[1].rate / parts[0].rate,
-                     {parts[0].what, parts[1].what}};
+  std::sort(phases.begin(), phases.end(), [](const part& a, const part& b) { return a.rate < b.rate; });
+  ablation_verdict v{phases[0].what, phases[0].name, phases[1].name, phases[1].rate / phases[0].rate,
+                     {phases[0].what, phases[1].what}};
   if (v.margin < 1.10) v.what = bound_by::balanced;
   return v;
 }

@@ -67,7 +67,7 @@ struct endless_numbers {
     std::int64_t at;
     std::optional<item> next() { return at++; }
   };
-  static std::size_t parts() { return 1; }
+  static std::size_t shards() { return 1; }
   static reader open(std::size_t, std::uint64_t) { return {0}; }
 };
 

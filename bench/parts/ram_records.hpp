@@ -41,7 +41,7 @@ class ram_records_source {
   static constexpr bool same_every_pass = true;
 
   explicit ram_records_source(record_list records) : records_(std::move(records)) {}
-  std::size_t parts() const noexcept { return 1; }
+  std::size_t shards() const noexcept { return 1; }
 
   struct reader {
     record_list records;

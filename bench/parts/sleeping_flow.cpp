@@ -40,7 +40,7 @@ class sleeper {
 
 /// Drawn anew in every session, by what it is for: the same times for the same read, sample or step.
 double drawn_ns(const sleeping_settings& s, double mean_ns, std::uint64_t stage, std::uint64_t number) {
-  millrace::draw random({.seed = s.seed, .sample = number, .stage = stage});
+  millrace::rng random({.seed = s.seed, .sample = number, .stage = stage});
   return mean_ns * (1 + s.spread * (2 * random.uniform() - 1));
 }
 
@@ -63,14 +63,14 @@ class sleeping_source {
 
   sleeping_source(const sleeping_settings& s, std::shared_ptr<sleepers> all) : s_(s), all_(std::move(all)) {}
 
-  std::size_t parts() const noexcept { return 64; }
+  std::size_t shards() const noexcept { return 64; }
   millrace::read_meter& reads() const noexcept { return all_->reads; }
 
   class reader {
    public:
-    reader(const sleeping_settings& s, std::shared_ptr<sleepers> all, std::uint64_t part)
-        : s_(s), all_(std::move(all)), next_(part * s.reads_per_part * s.samples_per_read),
-          end_(next_ + s.reads_per_part * s.samples_per_read) {}
+    reader(const sleeping_settings& s, std::shared_ptr<sleepers> all, std::uint64_t shard)
+        : s_(s), all_(std::move(all)), next_(shard * s.reads_per_shard * s.samples_per_read),
+          end_(next_ + s.reads_per_shard * s.samples_per_read) {}
     std::optional<item> next() {
       if (next_ == end_) return std::nullopt;
       if (next_ % s_.samples_per_read == 0) read(next_ / s_.samples_per_read);
@@ -93,7 +93,7 @@ class sleeping_source {
     std::shared_ptr<sleepers> all_;
     std::uint64_t next_, end_;
   };
-  reader open(std::size_t part, std::uint64_t epoch) const { return {s_, all_, epoch * parts() + part}; }
+  reader open(std::size_t shard, std::uint64_t epoch) const { return {s_, all_, epoch * shards() + shard}; }
 
  private:
   sleeping_settings s_;

@@ -19,7 +19,7 @@ namespace bench {
 struct sleeping_settings {
   std::size_t io_threads = 4, workers = 4, prefetch = 4, batch = 16;
   std::size_t device_slots = 0;         ///< 0: the step uses the host's slots, and nothing is copied
-  std::size_t samples_per_read = 1, reads_per_part = 16;
+  std::size_t samples_per_read = 1, reads_per_shard = 16;
   std::size_t read_ahead_bytes = std::size_t{64} << 20;   ///< of samples of 100 kB
   bool one_pipe = false;                ///< reads are served one after the other
   double read_ns = 1e6, unpack_ns = 0, work_ns = 1e6, copy_ns = 0, step_ns = 1e6;

@@ -20,11 +20,11 @@
 namespace bench {
 
 struct statistics_cost {
-  double claim_ns = 0, stay_ns = 0, parts_ns = 0, read_ns = 0, batch_ns = 0, figures_ns = 0;   // of one
+  double claim_ns = 0, stay_ns = 0, phases_ns = 0, read_ns = 0, batch_ns = 0, figures_ns = 0;   // of one
   double claims = 0, reads = 0, batches = 0, samples = 0, cpu_ns = 0;                          // of the run
 
   double share() const {
-    return (claims * (claim_ns + stay_ns + parts_ns / 8) + reads * read_ns + batches * batch_ns) / cpu_ns;
+    return (claims * (claim_ns + stay_ns + phases_ns / 8) + reads * read_ns + batches * batch_ns) / cpu_ns;
   }
   double asking_share() const { return batches / 20 * figures_ns / cpu_ns; }
   std::string text() const {
@@ -33,7 +33,7 @@ struct statistics_cost {
                   "  a claim %.0f ns, a stay %.0f, parts of a claim (one in 8) %.0f, a read %.0f, a batch %.0f, "
                   "figures() %.0f\n  %.0f samples in %.0f claims, %.0f reads, %.0f batches; %.1f us of processor time "
                   "a sample\n",
-                  claim_ns, stay_ns, parts_ns, read_ns, batch_ns, figures_ns, samples, claims, reads, batches,
+                  claim_ns, stay_ns, phases_ns, read_ns, batch_ns, figures_ns, samples, claims, reads, batches,
                   1e-3 * cpu_ns / samples);
     return line;
   }
@@ -57,20 +57,20 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   };
   statistics_cost c;
   constexpr std::uint64_t many = 200'000;
-  mr::seat_times seat(mr::steady_now_ns());
+  mr::worker_times seat(mr::steady_now_ns());
   c.stay_ns = cost_of(many, [&](std::uint64_t) {
     seat.begin(mr::steady_now_ns());
-    seat.leave(mr::steady_now_ns(), mr::seat_times::waits_for::input);
+    seat.leave(mr::steady_now_ns(), mr::worker_times::waits_for::input);
   });
   seat.begin(mr::steady_now_ns());
   c.claim_ns = cost_of(many, [&](std::uint64_t n) {
     seat.at(n);
     seat.worked(mr::steady_now_ns(), 4, n);
   });
-  mr::part_times parts;
-  c.parts_ns = cost_of(many, [&](std::uint64_t) {
+  mr::phase_times phases;
+  c.phases_ns = cost_of(many, [&](std::uint64_t) {
     const std::uint64_t start = mr::steady_now_ns(), mapped = mr::steady_now_ns();
-    parts.add(mapped - start, mr::steady_now_ns() - mapped, 4);
+    phases.add(mapped - start, mr::steady_now_ns() - mapped, 4);
   });
   mr::read_meter meter;
   c.read_ns = cost_of(many, [&](std::uint64_t) { mr::read_meter::running one(meter); });
@@ -84,7 +84,7 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   std::vector<file> files;
   for (std::size_t i = 0; i < 512; ++i)
     files.push_back({std::make_shared<const std::vector<std::byte>>(make_shape({.seed = 1, .index = i}).jpeg)});
-  const auto prepare = [](const file& f, mr::draw& random) {
+  const auto prepare = [](const file& f, mr::rng& random) {
     return example{mr::jpeg(mr::bytes::borrowed(*f.jpeg)).random_resized_crop(224, random).random_flip(random)};
   };
   mr::session run{mr::from(files) | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64}),

@@ -48,7 +48,7 @@ class shared_pipe {
                     static_cast<std::int64_t>(1e9 * static_cast<double>(bytes) / settings_.bytes_per_second);
       until = free_at_ns_;
     }
-    mr::draw random({.seed = 1, .sample = reads_.fetch_add(1)});
+    mr::rng random({.seed = 1, .sample = reads_.fetch_add(1)});
     until += static_cast<std::int64_t>(static_cast<double>(settings_.latency_ns) *
                                        (1 + settings_.jitter * (2 * random.uniform() - 1)));
     if (settings_.bytes_per_second > 0 || settings_.latency_ns > 0)
@@ -97,11 +97,11 @@ class throttled_shards_source {
   throttled_shards_source(std::vector<std::string> names, const throttle& t)
       : names_(std::move(names)), shared_(std::make_shared<shared>(t)) {}
 
-  std::size_t parts() const noexcept { return names_.size(); }
-  const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
-  mr::shard_reader open(std::size_t part, std::uint64_t) const {
-    if (shared_->pipe.settings().cold) drop_from_page_cache(names_[part]);
-    return {std::make_unique<throttled_file>(names_[part], shared_->pipe, shared_->reads), shared_->pool};
+  std::size_t shards() const noexcept { return names_.size(); }
+  const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
+  mr::shard_reader open(std::size_t shard, std::uint64_t) const {
+    if (shared_->pipe.settings().cold) drop_from_page_cache(names_[shard]);
+    return {std::make_unique<throttled_file>(names_[shard], shared_->pipe, shared_->reads), shared_->pool};
   }
   mr::read_meter& reads() const noexcept { return shared_->reads; }
 

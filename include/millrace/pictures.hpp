@@ -1,7 +1,7 @@
 // Everything about pictures: plans, crops, the encoder. An umbrella: includes only.
 //
 //   #include <millrace/pictures.hpp>
-//   mr::picture p = mr::jpeg(record["jpg"]).random_resized_crop(224, random).random_flip(random);
+//   mr::picture p = mr::jpeg(record["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 #pragma once
 
 #include <millrace/image/crop_draw.hpp>

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   std::FILE* const to = argc > 1 ? std::fopen(argv[1], "wb") : nullptr;
   if (!to) return 2;
   const unsigned long count = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 1'000;
-  foreign::mr::draw d({.seed = 9});
+  foreign::mr::rng d({.seed = 9});
   foreign::case_runner run;
   for (unsigned long i = 0; i < count; ++i) {
     const slow::drawn_file f = slow::draw_file(d, i % 10 == 0 ? 300 : 70);

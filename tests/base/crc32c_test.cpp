@@ -39,7 +39,7 @@ TEST_CASE("crc32c gives the published check values") {
 }
 
 TEST_CASE("tables and instruction agree with the definition for every length, start and cut") {
-  mr::draw random({.seed = 5});
+  mr::rng random({.seed = 5});
   std::vector<std::byte> data(200);
   for (auto& b : data) b = std::byte(random.below(256));
   for (std::size_t start = 0; start < 9; ++start)
@@ -54,7 +54,7 @@ TEST_CASE("tables and instruction agree with the definition for every length, st
 }
 
 TEST_CASE("long runs, which go by three lanes, agree with the definition") {
-  mr::draw random({.seed = 6});
+  mr::rng random({.seed = 6});
   std::vector<std::byte> data(100'000);
   for (auto& b : data) b = std::byte(random.below(256));
   for (const std::size_t lanes : {std::size_t{3 * 64}, std::size_t{3 * 256}, std::size_t{3 * 4096}})

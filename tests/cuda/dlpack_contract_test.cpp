@@ -2,7 +2,7 @@
 #include "contract.hpp"
 
 #include <millrace/adapt/dlpack.hpp>
-#include <millrace/deliver/copying_delivery.hpp>
+#include <millrace/deliver/device_batch_output.hpp>
 #include <millrace/device/best_device.hpp>
 #include <millrace/item/ragged.hpp>
 
@@ -25,32 +25,32 @@ constexpr std::size_t rows = 4;
 /// Batches as a session makes them, one at a time and on this thread.
 class maker {
  public:
-  maker(std::shared_ptr<mr::delivery> delivery, mr::stream_view stream)
-      : delivery_(std::move(delivery)), stream_(stream) {
+  maker(std::shared_ptr<mr::batch_output> delivery, mr::stream_view stream)
+      : output_(std::move(delivery)), stream_(stream) {
     columns_.fix_shapes(made(0), rows);
-    delivery_->allocate({.host_slots = 2, .rows = rows, .batch_bytes = columns_.batch_bytes()});
+    output_->allocate({.host_slots = 2, .rows = rows, .batch_bytes = columns_.batch_bytes()});
   }
   batch next() {
-    delivery_->host_slots().open_free();
+    output_->host_slots().open_free();
     mr::scratch memory;
     for (std::size_t i = 0; i < rows; ++i) {
       const item one = made(number_ * rows + i);
       const std::array<const item*, 1> items = {&one};
-      columns_.render(items, delivery_->host_slots().data(number_), i, memory);
+      columns_.render(items, output_->host_slots().data(number_), i, memory);
     }
-    delivery_->host_slots().rows_done(number_, rows,
+    output_->host_slots().rows_done(number_, rows,
                                       [this](std::byte* base, std::size_t n) { return columns_.close(base, n); });
-    delivery_->advance();   // starts the copy where there is one
-    const auto got = delivery_->take(number_, false);
-    REQUIRE(got.what == mr::slots::outcome::ready);
-    return {delivery_, got.batch, columns_, stream_, {.first_step = 0, .global_rows = rows, .next = {}}};
+    output_->advance();   // starts the copy where there is one
+    const auto got = output_->take(number_, false);
+    REQUIRE(got.what == mr::batch_ring::outcome::ready);
+    return {output_, got.batch, columns_, stream_, {.first_step = 0, .global_rows = rows, .next = {}}};
   }
   /// The copy is through: the host slot is free.
   void finish() {
-    delivery_->advance();
+    output_->advance();
     ++number_;
   }
-  std::size_t leased() const { return delivery_->leased(); }
+  std::size_t leased() const { return output_->leased(); }
 
  private:
   /// Its words are as many as its number leaves over by 4, and all that number.
@@ -62,19 +62,19 @@ class maker {
             .label = static_cast<std::int64_t>(number)};
   }
 
-  std::shared_ptr<mr::delivery> delivery_;
+  std::shared_ptr<mr::batch_output> output_;
   const mr::stream_view stream_;
   layout columns_;
   std::uint64_t number_ = 0;
 };
 
 maker on_host() {
-  return {std::make_shared<mr::host_delivery>(mr::host_device().backend(), false), mr::stream_view()};
+  return {std::make_shared<mr::host_batch_output>(mr::host_device().backend(), false), mr::stream_view()};
 }
 maker on_gpu(mr::stream_view stream) {
-  return {std::make_shared<mr::copying_delivery>(
+  return {std::make_shared<mr::device_batch_output>(
               mr::cuda_device(0).backend(),
-              mr::copying_delivery::options{.device_slots = 1, .stream = stream, .threaded = false}),
+              mr::device_batch_output::options{.device_slots = 1, .stream = stream, .threaded = false}),
           stream};
 }
 

@@ -46,7 +46,7 @@ class guarded {
 };
 
 template <class T>
-void normalises(std::array<std::size_t, 4> shape, bool planar, std::size_t shift, mr::draw& d) {
+void normalises(std::array<std::size_t, 4> shape, bool planar, std::size_t shift, mr::rng& d) {
   const std::size_t count = shape[0] * shape[1] * shape[2] * shape[3];
   std::vector<std::uint8_t> in(count);
   for (auto& v : in) v = static_cast<std::uint8_t>(d.below(256));
@@ -96,7 +96,7 @@ class kept_rows final : public mr::sink {
 TEST_CASE_TEMPLATE("kernels: normalize gives the bits of the host's loop and touches nothing else", T, float, mr::f16,
                    mr::bf16) {
   contract::start();
-  mr::draw d({.seed = 1});
+  mr::rng d({.seed = 1});
   for (const bool planar : {false, true}) {
     for (std::size_t channels = 1; channels <= 4; ++channels)
       for (const std::size_t width : {1, 7, 16, 31, 40})
@@ -108,7 +108,7 @@ TEST_CASE_TEMPLATE("kernels: normalize gives the bits of the host's loop and tou
 
 TEST_CASE_TEMPLATE("kernels: ranks and means are those of the host", T, float, mr::f16, mr::bf16) {
   contract::start();
-  mr::draw d({.seed = 2});
+  mr::rng d({.seed = 2});
   const contract::stream s;
   for (const std::size_t classes : {2, 10, 333, 1'000})
     for (const std::size_t shift : {0, 3}) {

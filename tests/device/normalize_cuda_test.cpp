@@ -43,7 +43,7 @@ struct example {
     std::size_t in_shift = 0, out_shift = 0;
   };
 
-  example(const form& f, mr::draw& d) {
+  example(const form& f, mr::rng& d) {
     const std::size_t count = f.shape[0] * f.shape[1] * f.shape[2] * f.shape[3];
     in.resize(f.in_shift + count);
     for (auto& v : in) v = static_cast<std::uint8_t>(d.below(256));
@@ -71,7 +71,7 @@ struct example {
 TEST_CASE_TEMPLATE("the kernel gives the bits of the host's loop and touches nothing else", T, float, mr::f16,
                    mr::bf16) {
   const own_stream stream;
-  mr::draw d({.seed = 5});
+  mr::rng d({.seed = 5});
   for (std::size_t channels = 1; channels <= 4; ++channels)
     for (const bool planar : {false, true})
       for (std::size_t width = 0; width < 34; ++width)
@@ -92,7 +92,7 @@ TEST_CASE_TEMPLATE("the kernel gives the bits of the host's loop and touches not
 
 TEST_CASE_TEMPLATE("so it does over many blocks", T, float, mr::f16, mr::bf16) {
   const own_stream stream;
-  mr::draw d({.seed = 6});
+  mr::rng d({.seed = 6});
   for (const bool planar : {false, true})
     for (const std::size_t height : {64, 61}) {   // planes that are aligned, and not
       example<T> e({.shape = {5, height, 61, 3}, .planar = planar, .in_shift = 0, .out_shift = 0}, d);
@@ -104,7 +104,7 @@ TEST_CASE_TEMPLATE("so it does over many blocks", T, float, mr::f16, mr::bf16) {
 
 TEST_CASE("the kernel reads nothing beside the pixels") {   // seen by AddressSanitizer: the block ends where they end
   const own_stream stream;
-  mr::draw d({.seed = 7});
+  mr::rng d({.seed = 7});
   for (const bool planar : {false, true})
     for (std::size_t width = 1; width < 40; ++width) {
       example<float> e({.shape = {1, 1, width, 3}, .planar = planar, .in_shift = 0, .out_shift = 0}, d);
@@ -119,7 +119,7 @@ TEST_CASE("the kernel reads nothing beside the pixels") {   // seen by AddressSa
 
 TEST_CASE("memory of the host, shapes that differ and a std of zero are refused") {
   const own_stream stream;
-  mr::draw d({.seed = 8});
+  mr::rng d({.seed = 8});
   example<float> e({.shape = {1, 2, 2, 3}, .planar = false, .in_shift = 0, .out_shift = 0}, d);
   auto on_host = e.pixels;
   on_host.memory = mr::memory_kind::host;
@@ -137,7 +137,7 @@ TEST_CASE("parts of a block are added up in the order of the GPU's threads") {
     void merge(const sum& other) noexcept { value += other.value; }
   };
   constexpr unsigned threads = 128;
-  mr::draw d({.seed = 9});
+  mr::rng d({.seed = 9});
   std::vector<double> values(threads);
   for (auto& v : values) v = d.uniform(-1, 1) * std::pow(10.0, static_cast<double>(d.between(-12, 12)));
   const mr::detail::block_team<threads> team(0, 1);

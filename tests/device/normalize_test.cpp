@@ -35,7 +35,7 @@ struct example {
   mr::normalize_options options;
 
   /// Misaligned by `shift` elements; a guard of 64 elements behind.
-  example(std::array<std::size_t, 4> shape, bool planar, std::size_t shift, mr::draw& d) {
+  example(std::array<std::size_t, 4> shape, bool planar, std::size_t shift, mr::rng& d) {
     const std::size_t count = shape[0] * shape[1] * shape[2] * shape[3];
     in.resize(count + shift);
     for (auto& v : in) v = static_cast<std::uint8_t>(d.below(256));
@@ -56,7 +56,7 @@ struct example {
 
 TEST_CASE_TEMPLATE("every path gives the same bits, for all sizes, channels and alignments", T, float, mr::f16,
                    mr::bf16) {
-  mr::draw d({.seed = 1});
+  mr::rng d({.seed = 1});
   for (std::size_t channels = 1; channels <= 4; ++channels)
     for (const bool planar : {false, true})
       for (std::size_t width = 0; width < 70; ++width)
@@ -72,7 +72,7 @@ TEST_CASE_TEMPLATE("every path gives the same bits, for all sizes, channels and 
 }
 
 TEST_CASE_TEMPLATE("large results, which bypass the cache, have the same bits too", T, float, mr::f16, mr::bf16) {
-  mr::draw d({.seed = 2});
+  mr::rng d({.seed = 2});
   for (const bool planar : {false, true})
     for (const std::size_t width : {1'200, 1'203}) {
       example<T> e({2, 600, width, 3}, planar, 1, d);
@@ -85,7 +85,7 @@ TEST_CASE_TEMPLATE("large results, which bypass the cache, have the same bits to
 }
 
 TEST_CASE_TEMPLATE("results are within a unit in the last place of real numbers", T, float, mr::f16, mr::bf16) {
-  mr::draw d({.seed = 3});
+  mr::rng d({.seed = 3});
   for (const bool planar : {false, true}) {
     example<T> e({2, 16, 24, 3}, planar, 0, d);
     mr::normalize(e.pixels, e.numbers, e.options);
@@ -105,7 +105,7 @@ TEST_CASE_TEMPLATE("results are within a unit in the last place of real numbers"
 }
 
 TEST_CASE("rounding to f16 and bf16 is to nearest even over the whole range") {
-  mr::draw d({.seed = 4});
+  mr::rng d({.seed = 4});
   for (int i = 0; i < 200'000; ++i) {
     const auto bits = static_cast<std::uint32_t>(d.bits());
     const float value = std::bit_cast<float>(bits & (i % 2 ? 0xfffff000 : 0xffffffff));   // halves are frequent

@@ -1,4 +1,4 @@
-// error: the callable in map\(\) takes its arguments in another order: expected \(item, draw&, scratch&\)
+// error: the callable in map\(\) takes its arguments in another order: expected \(item, rng&, scratch&\)
 #include <millrace/base/random.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
@@ -9,9 +9,9 @@ struct example {
   int number;
 };
 #if MISTAKE
-example prepare(mr::draw& random, int n) { return {n + static_cast<int>(random.below(3))}; }
+example prepare(mr::rng& random, int n) { return {n + static_cast<int>(random.below(3))}; }
 #else
-example prepare(int n, mr::draw& random) { return {n + static_cast<int>(random.below(3))}; }
+example prepare(int n, mr::rng& random) { return {n + static_cast<int>(random.below(3))}; }
 #endif
 const std::vector<int> numbers(100);
 

@@ -33,7 +33,7 @@ struct example {
   double drawn;
 };
 
-example prepare(const mr::record& r, mr::draw& random) {
+example prepare(const mr::record& r, mr::rng& random) {
   return {mr::integer<std::int32_t>(r["n"]), random.uniform()};
 }
 

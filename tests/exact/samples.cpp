@@ -53,7 +53,7 @@ void read(const std::string& how, const std::vector<std::string>& shards) {
   else print_samples(mr::indexed_shards(shards));
 }
 
-std::string random_text(mr::draw& random, std::size_t most, std::string_view letters) {
+std::string random_text(mr::rng& random, std::size_t most, std::string_view letters) {
   std::string text;
   for (std::size_t left = 1 + random.below(most); left > 0; --left) text += letters[random.below(letters.size())];
   return text;
@@ -61,7 +61,7 @@ std::string random_text(mr::draw& random, std::size_t most, std::string_view let
 
 /// What shard_writer takes: short and long keys, folders, letters beyond ASCII, empty and large payloads.
 void write_own(const std::string& folder, std::uint64_t seed) {
-  mr::draw random({.seed = seed});
+  mr::rng random({.seed = seed});
   mr::shard_writer shards({.pattern = folder + "/own-%d.tar", .max_samples = 40, .max_bytes = 1 << 20});
   for (int i = 0; i < 200; ++i) {
     std::string key = std::to_string(i);

@@ -15,7 +15,7 @@ struct labelled_noise {
 
   labelled_noise(std::size_t samples, std::size_t side_of, std::uint64_t seed)
       : pixels(samples * side_of * side_of * 3), side(side_of) {
-    millrace::draw random({.seed = seed});
+    millrace::rng random({.seed = seed});
     for (auto& p : pixels) p = static_cast<std::uint8_t>(random.below(256));
     for (std::size_t i = 0; i < samples; ++i) labels.push_back(static_cast<std::int32_t>(random.below(10)));
   }

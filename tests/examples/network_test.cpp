@@ -27,7 +27,7 @@ std::vector<float> weights_after(int threads, std::size_t steps) {
 }  // namespace
 
 TEST_CASE("the kernel is a product of matrices, for every number of rows, and overlapping and transposed operands") {
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   for (std::size_t rows = 1; rows < 10; ++rows)
     for (const std::size_t columns : {16U, 32U})
       for (const bool transposed : {false, true}) {
@@ -60,7 +60,7 @@ TEST_CASE("every layer's gradient is the slope of the loss") {
   net.backward(b.x(), b.y());
   const std::vector<double> gradient = net.gradient();
   const auto loss = [&] { return net.evaluate(b.x(), b.y()).loss_sum; };
-  mr::draw random({.seed = 4});
+  mr::rng random({.seed = 4});
   const double step = 1e-6;
   const std::size_t count = gradient.size();
   for (int i = 0; i < 120; ++i) {

@@ -37,7 +37,7 @@ TEST_CASE("a sample depends on its seed and index alone") {
 TEST_CASE("pictures come in many sizes, landscape and portrait, and are JPEGs of that size") {
   std::size_t landscape = 0, portrait = 0;
   for (std::uint64_t i = 0; i < 60; ++i) {
-    mr::draw random({.seed = i});
+    mr::rng random({.seed = i});
     const auto pixels = draw_shape(static_cast<std::int32_t>(i % 10), random);
     for (const std::size_t d : {0U, 1U}) {
       CHECK(pixels.shape()[d] >= 80);

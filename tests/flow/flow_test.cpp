@@ -52,7 +52,7 @@ TEST_CASE("a flow is a value: it can be kept, copied, continued in two ways and 
 
 TEST_CASE("what is a source, a stage and a flow is told apart") {
   struct no_source {
-    std::size_t parts() const { return 1; }
+    std::size_t shards() const { return 1; }
   };
   using numbers_flow = decltype(mr::from(std::vector<int>{}));
   using stage = decltype(mr::batch<&row::n>({.size = 2}));

@@ -58,7 +58,7 @@ inline std::vector<code_word> words_of(const std::vector<std::uint8_t>& code) {
 }
 
 /// Nothing where a block could not end: the code has no word for it.
-inline std::optional<std::vector<std::byte>> coded_file(const file_codes& codes, millrace::draw& d) {
+inline std::optional<std::vector<std::byte>> coded_file(const file_codes& codes, millrace::rng& d) {
   const auto dc = words_of(codes.dc), ac = words_of(codes.ac);
   const auto end = std::find_if(ac.begin(), ac.end(), [](const code_word& w) { return w.symbol == 0; });
   if (dc.empty() || end == ac.end()) return std::nullopt;

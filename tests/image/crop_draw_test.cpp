@@ -7,7 +7,7 @@
 namespace mr = millrace;
 
 TEST_CASE("fixed-point powers, logarithms and roots agree with real ones") {
-  mr::draw d({.seed = 1});
+  mr::rng d({.seed = 1});
   for (int i = 0; i < 2'000; ++i) {
     const std::int64_t x = d.between(-(std::int64_t{10} << 32), std::int64_t{10} << 32);
     const double expected = std::exp2(static_cast<double>(x) * 0x1p-32) * 0x1p32;
@@ -37,7 +37,7 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
        {std::pair{500, 375}, std::pair{375, 500}, std::pair{64, 64}, std::pair{800, 100}}) {
     const double w0 = width, h0 = height;
     totals ours, real;
-    mr::draw d({.seed = 2}), e({.seed = 3});
+    mr::rng d({.seed = 2}), e({.seed = 3});
     for (int i = 0; i < rounds; ++i) {
       const auto box =
           mr::draw_crop({.width = static_cast<std::size_t>(width), .height = static_cast<std::size_t>(height)}, d);
@@ -80,7 +80,7 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
 }
 
 TEST_CASE("where no box fits, the largest central one of an allowed ratio is taken") {
-  mr::draw d({.seed = 4});
+  mr::rng d({.seed = 4});
   CHECK(mr::draw_crop({.width = 1000, .height = 10}, d, {.scale_min = 1}) ==
         mr::crop_box{.left = 493, .top = 0, .width = 13, .height = 10});
   CHECK(mr::draw_crop({.width = 10, .height = 1000}, d, {.scale_min = 1}) ==
@@ -101,7 +101,7 @@ TEST_CASE("the crops of a key are fixed for ever, on every compiler and flag") {
   std::size_t i = 0;
   for (const auto& size : sizes)
     for (std::uint64_t sample = 0; sample < 3; ++sample) {
-      mr::draw d({.seed = 9, .sample = sample});
+      mr::rng d({.seed = 9, .sample = sample});
       const auto box = mr::draw_crop(size, d);
       CAPTURE(i);
       CHECK(box == expected[i++]);
@@ -109,7 +109,7 @@ TEST_CASE("the crops of a key are fixed for ever, on every compiler and flag") {
 }
 
 TEST_CASE("impossible options are refused") {
-  mr::draw d({.seed = 5});
+  mr::rng d({.seed = 5});
   for (const mr::random_crop_options& o : {mr::random_crop_options{.scale_min = 0},
                                            {.scale_min = 0.9, .scale_max = 0.5},
                                            {.scale_max = 1.5},

@@ -15,7 +15,7 @@ struct drawn_file {
   std::vector<std::byte> bytes;
 };
 
-inline drawn_file draw_file(mr::draw& d, std::size_t largest) {
+inline drawn_file draw_file(mr::rng& d, std::size_t largest) {
   drawn_file f;
   f.height = d.below(largest) + 1;
   f.width = d.below(largest) + 1;
@@ -47,7 +47,7 @@ inline std::string describe(const drawn_file& f) {
 }
 
 /// Bits flipped, a cut, a splice, bytes put in or taken out, or nothing but noise.
-inline std::vector<std::byte> damaged(std::vector<std::byte> file, mr::draw& d) {
+inline std::vector<std::byte> damaged(std::vector<std::byte> file, mr::rng& d) {
   const auto at = [&] { return static_cast<std::ptrdiff_t>(d.below(file.size())); };
   const auto noise = [&] { return static_cast<std::byte>(d.chance(0.3) ? 0xff : d.below(256)); };
   switch (d.below(6)) {

@@ -89,7 +89,7 @@ TEST_CASE("a file cut at any length is an error, or pixels where damage is accep
 
 TEST_CASE("flipped bits never do more than give an error or other pixels") {
   mr::scratch s;
-  mr::draw d({.seed = 2});
+  mr::rng d({.seed = 2});
   const mr::jpeg_encode_options kinds[] = {{.quality = 50},
                                            {.quality = 50, .progressive = true},
                                            {.quality = 50, .arithmetic = true},
@@ -153,7 +153,7 @@ TEST_CASE("decoding stops below the crop") {
 }
 
 TEST_CASE("results do not depend on what a scratch was used for before") {
-  mr::draw d({.seed = 8});
+  mr::rng d({.seed = 8});
   mr::scratch used;
   for (int i = 0; i < 30; ++i) {
     const auto file = mr::encode_jpeg(slow::photo(d.below(90) + 1, d.below(90) + 1, d.chance(0.3) ? 1 : 3, d.bits()),

@@ -118,7 +118,7 @@ TEST_CASE("the orientation is read in both byte orders and never beyond the segm
         const std::vector<std::byte> part(segment.begin(), segment.begin() + static_cast<std::ptrdiff_t>(n));
         CHECK(mr::detail::exif_orientation(part) == 0);
       }
-      mr::draw random({.seed = 3});
+      mr::rng random({.seed = 3});
       for (int round = 0; round < 200; ++round) {
         auto broken = segment;
         broken[random.below(broken.size())] = static_cast<std::byte>(random.below(256));

@@ -28,7 +28,7 @@ struct exact_request {
   }
 };
 
-mr::jpeg_planes_request draw_crop(mr::draw& d, std::size_t width, std::size_t height) {
+mr::jpeg_planes_request draw_crop(mr::rng& d, std::size_t width, std::size_t height) {
   mr::jpeg_planes_request ask;
   ask.eighths = d.chance(0.5) ? 8 : 1 << d.below(3);
   if (d.chance(0.3)) return ask;
@@ -41,7 +41,7 @@ mr::jpeg_planes_request draw_crop(mr::draw& d, std::size_t width, std::size_t he
   ask.bottom = ask.top + 1 + d.below(height - ask.top);
   return ask;
 }
-mr::jpeg_planes_request draw_crop(mr::draw& d, const drawn_file& f) { return draw_crop(d, f.width, f.height); }
+mr::jpeg_planes_request draw_crop(mr::rng& d, const drawn_file& f) { return draw_crop(d, f.width, f.height); }
 
 /// What a run has met, each kind once.
 struct kinds_seen {
@@ -80,7 +80,7 @@ void compare(const drawn_file& f, const mr::jpeg_planes_request& ask, const mr::
 }  // namespace
 
 TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's code") {
-  mr::draw d({.seed = seed_of_run(), .sample = 1});
+  mr::rng d({.seed = seed_of_run(), .sample = 1});
   mr::jpeg_plane_decoder best, portable(mr::jpeg_plane_decoder::code::portable);
   const std::size_t pairs = count_of("MILLRACE_TEST_PICTURES", 1'500) / 2;
   kinds_seen seen;
@@ -106,7 +106,7 @@ TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's
 }
 
 TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one before") {
-  mr::draw d({.seed = seed_of_run(), .sample = 4});
+  mr::rng d({.seed = seed_of_run(), .sample = 4});
   mr::jpeg_plane_decoder best, portable(mr::jpeg_plane_decoder::code::portable);
   std::vector<std::byte> partner = slow::make_file(slow::photo(40, 50, 3, 1), {});
   std::size_t taken = 0, left = 0;
@@ -141,7 +141,7 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one 
 }
 
 TEST_CASE("damaged files are refused, or have the planes that libjpeg gives without a warning") {
-  mr::draw d({.seed = seed_of_run(), .sample = 2});
+  mr::rng d({.seed = seed_of_run(), .sample = 2});
   mr::jpeg_plane_decoder best, portable(mr::jpeg_plane_decoder::code::portable);
   const std::size_t files = count_of("MILLRACE_TEST_DAMAGED", 1'500);
   std::size_t refused = 0, taken = 0, warned = 0;
@@ -179,7 +179,7 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives with
 }
 
 TEST_CASE("whatever the Huffman codes, what libjpeg has an error for is not taken, and the rest has its planes") {
-  mr::draw d({.seed = seed_of_run(), .sample = 3});
+  mr::rng d({.seed = seed_of_run(), .sample = 3});
   mr::jpeg_plane_decoder best, portable(mr::jpeg_plane_decoder::code::portable);
   std::size_t taken = 0, impossible = 0;
   const auto drawn_code = [&](bool ac) { return d.chance(0.3) ? slow::full_code(d, ac) : slow::random_code(d, ac); };
@@ -227,7 +227,7 @@ TEST_CASE("a file that ends in fill bytes is left to libjpeg, which warns of it"
 }
 
 TEST_CASE("a longer list is decoded two at a time, each as by itself") {
-  mr::draw d({.seed = seed_of_run(), .sample = 3});
+  mr::rng d({.seed = seed_of_run(), .sample = 3});
   std::vector<drawn_file> files;
   std::vector<mr::jpeg_planes_request> asked;
   for (int i = 0; i < 40; ++i) {
@@ -252,7 +252,7 @@ TEST_CASE("a longer list is decoded two at a time, each as by itself") {
 }
 
 TEST_CASE("pictures that were left in the midst, refused or not, change nothing in the next ones") {
-  mr::draw d({.seed = seed_of_run(), .sample = 5});
+  mr::rng d({.seed = seed_of_run(), .sample = 5});
   mr::jpeg_plane_decoder decoders[] = {mr::jpeg_plane_decoder(),
                                        mr::jpeg_plane_decoder(mr::jpeg_plane_decoder::code::portable)};
   const auto fill = slow::photo(200, 200, 3, 9);

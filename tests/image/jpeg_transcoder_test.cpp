@@ -33,7 +33,7 @@ const std::vector<layout> layouts{
     {JCS_YCCK, {{{2, 2}, one, one, {2, 2}}}, false},
 };
 
-mr::image pixels(const layout& l, mr::draw& random) {
+mr::image pixels(const layout& l, mr::rng& random) {
   return slow::photo(1 + random.below(70), 1 + random.below(70), slow::channels_of(l.stored), random.bits());
 }
 
@@ -61,7 +61,7 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 }  // namespace
 
 TEST_CASE("every kind of file becomes a baseline file with the same coefficients, pixels and markers") {
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   mr::jpeg_plane_decoder own;
   for (const auto& l : layouts)
     for (const bool progressive : {false, true})
@@ -92,7 +92,7 @@ TEST_CASE("every kind of file becomes a baseline file with the same coefficients
 }
 
 TEST_CASE("a baseline file gets smaller, or stays as it is") {
-  mr::draw random({.seed = 2});
+  mr::rng random({.seed = 2});
   for (const auto& l : layouts)
     for (int i = 0; i < 8; ++i) {
       slow::jpeg_recipe recipe{.stored = l.stored, .sampling = l.sampling,
@@ -195,7 +195,7 @@ TEST_CASE("what is cut short is refused wherever it is cut, and never made up") 
 }
 
 TEST_CASE("flipped bits are refused, or keep their coefficients") {
-  mr::draw random({.seed = 8});
+  mr::rng random({.seed = 8});
   const auto whole = slow::make_jpeg(slow::photo(40, 40, 3, 8), {.progressive = true});
   int refused = 0, taken = 0;
   for (int i = 0; i < 400; ++i) {

@@ -35,7 +35,7 @@ bool equal(const mr::tensor<T, 4>& expected, const std::vector<T>& row) {
 
 template <class T>
 void check_against_normalize(std::uint64_t seed) {
-  mr::draw d({.seed = seed});
+  mr::rng d({.seed = seed});
   mr::scratch s;
   constexpr std::size_t together = mr::normalized_picture<T>::together;
   for (int round = 0; round < 25; ++round) {
@@ -49,7 +49,7 @@ void check_against_normalize(std::uint64_t seed) {
     std::vector<const mr::normalized_picture<T>*> items;
     std::vector<std::span<T>> places;
     for (std::size_t i = 0; i < together; ++i) {
-      const mr::draw plan({.seed = seed, .sample = d.bits()});
+      const mr::rng plan({.seed = seed, .sample = d.bits()});
       pictures.emplace_back(slow::planned(mr::jpeg(slow::view(files[i]), options), plan), imagenet);
       const auto shape = pictures.back().shape();
       rows.emplace_back(shape[0] * shape[1] * shape[2]);
@@ -86,7 +86,7 @@ TEST_CASE("a normalized picture is the normalised u8 picture, alone and with oth
 }
 
 TEST_CASE("normalized pictures are a column of a batch") {
-  mr::draw d({.seed = 44});
+  mr::rng d({.seed = 44});
   std::vector<std::vector<std::byte>> files;
   for (int i = 0; i < 5; ++i) files.push_back(slow::draw_file(d, 60).bytes);
   const auto plan_of = [&](int i) { return mr::jpeg(slow::view(files[static_cast<std::size_t>(i)])).resize(24, 32); };
@@ -110,7 +110,7 @@ TEST_CASE("normalized pictures are a column of a batch") {
 }
 
 TEST_CASE("what cannot be normalised by is refused, and a row of another size") {
-  mr::draw d({.seed = 45});
+  mr::rng d({.seed = 45});
   const auto file = slow::draw_file(d, 30).bytes;
   const auto plan = mr::jpeg(slow::view(file)).resize(4, 6);
   CHECK_THROWS_WITH_AS(mr::normalized_picture<float>(plan, {.std = {1, 0, 1}}),

@@ -25,7 +25,7 @@ std::vector<std::byte> with_orientation(std::vector<std::byte> file, int orienta
 }
 
 /// Files of narrow last MCUs as well: there libjpeg chooses another upsampling for a crop than for the whole.
-slow::drawn_file draw_any_file(mr::draw& d, std::size_t largest) {
+slow::drawn_file draw_any_file(mr::rng& d, std::size_t largest) {
   auto f = slow::draw_file(d, largest);
   if (d.chance(0.7)) return f;
   f.width = 16 * (d.below(3) + 1) + d.below(4);
@@ -37,7 +37,7 @@ slow::drawn_file draw_any_file(mr::draw& d, std::size_t largest) {
 }  // namespace
 
 TEST_CASE("the own decoder and libjpeg make the same exact pictures, bit for bit") {
-  mr::draw d({.seed = slow::seed_of_run(), .sample = 11});
+  mr::rng d({.seed = slow::seed_of_run(), .sample = 11});
   mr::scratch s;
   const std::size_t files = slow::count_of("MILLRACE_TEST_PICTURES", 1'500) / 3;
   for (std::size_t i = 0; i < files; ++i) {
@@ -49,7 +49,7 @@ TEST_CASE("the own decoder and libjpeg make the same exact pictures, bit for bit
     mr::jpeg_options either = own;
     either.decoder = picture_decoder::automatic;
     for (std::uint64_t k = 0; k < 8; ++k) {
-      const mr::draw plan({.seed = i, .sample = k});
+      const mr::rng plan({.seed = i, .sample = k});
       const auto expected = planned(mr::jpeg(slow::view(file), turbo), plan).pixels(s);
       CAPTURE(i);
       CAPTURE(k);
@@ -61,12 +61,12 @@ TEST_CASE("the own decoder and libjpeg make the same exact pictures, bit for bit
 }
 
 TEST_CASE("both decoders make the same exact pictures of photographs") {
-  mr::draw d({.seed = slow::seed_of_run(), .sample = 16});
+  mr::rng d({.seed = slow::seed_of_run(), .sample = 16});
   mr::scratch s;
   slow::for_each_photograph([&](const std::string& name, const std::vector<std::byte>& file) {
     CAPTURE(name);
     for (int k = 0; k < 3; ++k) {
-      const mr::draw plan({.seed = d.bits()});
+      const mr::rng plan({.seed = d.bits()});
       const auto by = [&](picture_decoder decoder) {
         auto random = plan;
         const auto p = mr::jpeg(slow::view(file), {.decoder = decoder});
@@ -78,9 +78,9 @@ TEST_CASE("both decoders make the same exact pictures of photographs") {
 }
 
 TEST_CASE("the own decoder and libjpeg make the same fast pictures where these are decoded smaller, bit for bit") {
-  mr::draw d({.seed = slow::seed_of_run(), .sample = 15});
+  mr::rng d({.seed = slow::seed_of_run(), .sample = 15});
   mr::scratch s;
-  mr::tally counts;
+  mr::event_counts counts;
   s.count_into(counts);
   const std::size_t files = slow::count_of("MILLRACE_TEST_PICTURES", 1'500) / 3;
   std::uint64_t pictures = 0;
@@ -88,7 +88,7 @@ TEST_CASE("the own decoder and libjpeg make the same fast pictures where these a
     const auto f = draw_any_file(d, d.chance(0.1) ? 300 : 80);
     if (f.width < 2 || f.height < 2) continue;
     for (std::uint64_t k = 0; k < 8; ++k, ++pictures) {
-      const mr::draw plan({.seed = i, .sample = k});
+      const mr::rng plan({.seed = i, .sample = k});
       const auto by = [&](picture_decoder which) {
         return shrunk(mr::jpeg(slow::view(f.bytes), {.quality = mr::picture_quality::fast, .decoder = which}), plan);
       };
@@ -104,14 +104,14 @@ TEST_CASE("the own decoder and libjpeg make the same fast pictures where these a
 }
 
 TEST_CASE("of a damaged file nobody can tell whether the own decoder saw it first") {
-  mr::draw d({.seed = slow::seed_of_run(), .sample = 12});
+  mr::rng d({.seed = slow::seed_of_run(), .sample = 12});
   mr::scratch s;
   std::size_t errors = 0, pictures = 0, accepted = 0;
   const std::size_t files = slow::count_of("MILLRACE_TEST_DAMAGED", 1'500);
   for (std::size_t i = 0; i < files; ++i) {
     const auto good = draw_any_file(d, 80);
     const auto file = slow::damaged(good.bytes, d);
-    const mr::draw plan({.seed = i});
+    const mr::rng plan({.seed = i});
     const auto quality = d.chance(0.7) ? mr::picture_quality::exact : mr::picture_quality::fast;
     for (const bool accepts : {false, true}) {
       const mr::jpeg_options either{.quality = quality, .accept_damaged = accepts, .max_pixels = 100'000};
@@ -140,7 +140,7 @@ struct mixed_pictures {
   std::vector<std::vector<std::byte>> files{};
   std::vector<mr::picture> pictures{};
 
-  mixed_pictures(mr::draw& d, std::size_t count, const mr::jpeg_options& options = {}) {
+  mixed_pictures(mr::rng& d, std::size_t count, const mr::jpeg_options& options = {}) {
     for (std::size_t i = 0; i < count; ++i) {
       auto f = draw_any_file(d, 90);
       if (d.chance(0.2)) {
@@ -150,7 +150,7 @@ struct mixed_pictures {
       files.push_back(std::move(f.bytes));
     }
     for (std::size_t i = 0; i < count; ++i)
-      pictures.push_back(planned(mr::jpeg(slow::view(files[i]), options), mr::draw({.sample = i})));
+      pictures.push_back(planned(mr::jpeg(slow::view(files[i]), options), mr::rng({.sample = i})));
   }
 };
 
@@ -168,7 +168,7 @@ std::vector<mr::image> render_together(const std::vector<mr::picture>& all, std:
   return made;
 }
 
-std::map<std::string, std::uint64_t> counts_of(const mr::tally& t) {
+std::map<std::string, std::uint64_t> counts_of(const mr::event_counts& t) {
   std::map<std::string, std::uint64_t> all;
   for (const auto& c : t.counts()) all[c.what] = c.times;
   return all;
@@ -177,7 +177,7 @@ std::map<std::string, std::uint64_t> counts_of(const mr::tally& t) {
 }  // namespace
 
 TEST_CASE("pictures rendered together are what they are alone, whoever the partners") {
-  mr::draw d({.seed = 13});
+  mr::rng d({.seed = 13});
   for (const auto quality : {mr::picture_quality::exact, mr::picture_quality::fast}) {
     const mixed_pictures all(d, 200, {.quality = quality});
     mr::scratch s, alone;
@@ -191,13 +191,13 @@ TEST_CASE("pictures rendered together are what they are alone, whoever the partn
 }
 
 TEST_CASE("together, the error is that of the picture that has one, and nothing of the group is counted") {
-  mr::draw d({.seed = 14});
+  mr::rng d({.seed = 14});
   mixed_pictures all(d, 2);
   auto cut = slow::make_file(slow::photo(60, 60, 3, 1), {});
   cut.resize(cut.size() / 2);
   const auto& bad = all.pictures.emplace_back(mr::jpeg(slow::view(cut)));
   mr::scratch s;
-  mr::tally counts;
+  mr::event_counts counts;
   s.count_into(counts);
   std::string alone;
   try {
@@ -225,7 +225,7 @@ TEST_CASE("a JPEG whose first marker is damaged is decoded where damage is accep
   CHECK_THROWS_WITH_AS(static_cast<void>(mr::jpeg(slow::view(damaged))),
                        doctest::Contains("the JPEG's first marker is damaged: got ff d8 7f e0"), mr::data_error);
   mr::scratch s;
-  mr::tally counts;
+  mr::event_counts counts;
   s.count_into(counts);
   CHECK(same(mr::jpeg(slow::view(damaged), {.accept_damaged = true}).pixels(s), mr::jpeg(slow::view(file)).pixels(s)));
   CHECK(counts_of(counts)["damaged JPEGs accepted"] == 1);
@@ -241,7 +241,7 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   const mr::picture p = mr::jpeg(slow::view(plain), {.quality = mr::picture_quality::fast});
   const std::vector<mr::picture> all{p, p, p, mr::jpeg(slow::view(progressive))};
   mr::scratch s;
-  mr::tally counts;
+  mr::event_counts counts;
   s.count_into(counts);
   (void)render_together(all, 0, 4, s);
   (void)render_together(all, 2, 2, s);

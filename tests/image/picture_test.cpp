@@ -20,7 +20,7 @@ struct any_file {
   mr::image pixels;   // the whole picture, decoded plainly
 };
 
-any_file random_file(mr::draw& d, std::size_t height, std::size_t width) {
+any_file random_file(mr::rng& d, std::size_t height, std::size_t width) {
   const bool gray = d.chance(0.1);
   mr::jpeg_encode_options o{.quality = static_cast<int>(d.between(30, 100))};
   o.sampling = samplings[d.below(samplings.size())];
@@ -37,7 +37,7 @@ bool same(const mr::image& a, const mr::image& b) {
   return a.shape() == b.shape() && std::equal(a.span().begin(), a.span().end(), b.span().begin());
 }
 
-mr::crop_box random_box(mr::draw& d, std::size_t height, std::size_t width) {
+mr::crop_box random_box(mr::rng& d, std::size_t height, std::size_t width) {
   mr::crop_box box;
   box.width = d.chance(0.1) ? 1 : static_cast<std::size_t>(d.between(1, static_cast<std::int64_t>(width)));
   box.height = d.chance(0.1) ? 1 : static_cast<std::size_t>(d.between(1, static_cast<std::int64_t>(height)));
@@ -49,7 +49,7 @@ mr::crop_box random_box(mr::draw& d, std::size_t height, std::size_t width) {
 }  // namespace
 
 TEST_CASE("a crop has the full decode's pixels bit for bit") {
-  mr::draw d({.seed = 1});
+  mr::rng d({.seed = 1});
   mr::scratch s;
   for (int i = 0; i < 60; ++i) {
     const auto height = static_cast<std::size_t>(d.between(1, 130)),
@@ -78,7 +78,7 @@ TEST_CASE("libjpeg's crop of the first or the last two columns has the full deco
 }
 
 TEST_CASE("crop, resize and flip are within one level of the same steps in real numbers") {
-  mr::draw d({.seed = 2});
+  mr::rng d({.seed = 2});
   mr::scratch s;
   double mean = 0;
   constexpr int files = 50, plans = 10;
@@ -110,7 +110,7 @@ TEST_CASE("crop and resize are within one level of Pillow's way, which rounds to
     for (auto& v : image.span()) v = std::floor(v + 0.5);
     return image;
   };
-  mr::draw d({.seed = 12});
+  mr::rng d({.seed = 12});
   for (int i = 0; i < 60; ++i) {
     const auto height = static_cast<std::size_t>(d.between(1, 120));
     const auto width = static_cast<std::size_t>(d.between(1, 120));
@@ -125,7 +125,7 @@ TEST_CASE("crop and resize are within one level of Pillow's way, which rounds to
 }
 
 TEST_CASE("a crop after a resize is within one level of resizing everything and cropping then") {
-  mr::draw d({.seed = 3});
+  mr::rng d({.seed = 3});
   mr::scratch s;
   for (int i = 0; i < 40; ++i) {
     const auto height = static_cast<std::size_t>(d.between(20, 150)),
@@ -156,7 +156,7 @@ TEST_CASE("a crop after a resize is within one level of resizing everything and 
 }
 
 TEST_CASE("a crop of a crop is a crop, and a resize of a resize is one resize") {
-  mr::draw d({.seed = 4});
+  mr::rng d({.seed = 4});
   const auto file = random_file(d, 90, 80);
   const auto p = mr::jpeg(slow::view(file.data));
   CHECK(same(p.crop({.left = 10, .top = 20, .width = 50, .height = 60})
@@ -199,7 +199,7 @@ TEST_CASE("the eight orientations are seen upright, with crop, resize and flip o
       default: return p;
     }
   };
-  mr::draw d({.seed = 5});
+  mr::rng d({.seed = 5});
   for (int orientation = 1; orientation <= 8; ++orientation) {
     auto file = random_file(d, 40, 60);
     const auto exif = {0xff, 0xe1, 0, 34, 0x45, 0x78, 0x69, 0x66, 0, 0, 0x4d, 0x4d, 0, 42, 0, 0, 0, 8,
@@ -226,7 +226,7 @@ TEST_CASE("the fast quality decodes smaller only while that covers the target, a
       for (std::size_t c = 0; c < 3; ++c)
         smooth(y, x, c) = static_cast<std::uint8_t>(128 + 60 * std::sin(0.05 * static_cast<double>(x + c * 7)) +
                                                     50 * std::cos(0.04 * static_cast<double>(y)));
-  mr::draw d({.seed = 6});
+  mr::rng d({.seed = 6});
   for (const auto sampling : samplings) {
     const auto file = mr::encode_jpeg(smooth, {.quality = 95, .sampling = sampling});
     const auto exact = mr::jpeg(slow::view(file)),
@@ -302,7 +302,7 @@ TEST_CASE("CMYK and YCCK files become RGB as Pillow makes it") {
 }
 
 TEST_CASE("what a picture says of itself is what it renders, and wrong sizes are refused") {
-  mr::draw d({.seed = 8});
+  mr::rng d({.seed = 8});
   const auto file = random_file(d, 30, 40);
   const auto p = mr::jpeg(slow::view(file.data));
   CHECK(p.shape() == std::array<std::size_t, 3>{30, 40, 3});
@@ -321,12 +321,12 @@ TEST_CASE("what a picture says of itself is what it renders, and wrong sizes are
 }
 
 TEST_CASE("a random flip is the draw's coin, and random crops are those of draw_crop") {
-  mr::draw d({.seed = 9});
+  mr::rng d({.seed = 9});
   const auto file = random_file(d, 30, 40);
   const auto p = mr::jpeg(slow::view(file.data));
   int flips = 0;
   for (std::uint64_t i = 0; i < 400; ++i) {
-    mr::draw one({.sample = i}), two({.sample = i});
+    mr::rng one({.sample = i}), two({.sample = i});
     const auto q = p.random_resized_crop(8, one).random_flip(one, 0.3);
     const auto box = mr::draw_crop({.width = 40, .height = 30}, two);
     const bool flipped = two.chance(0.3);
@@ -340,7 +340,7 @@ TEST_CASE("a random flip is the draw's coin, and random crops are those of draw_
 }
 
 TEST_CASE("a picture outlives its record, and its errors name shard and key") {
-  mr::draw d({.seed = 10});
+  mr::rng d({.seed = 10});
   const auto file = random_file(d, 20, 20);
   mr::block_pool pool;
   mr::record_builder build(pool);

@@ -34,7 +34,7 @@ void run(Resizer& r, const mr::detail::resize_plan& plan, const mr::image& sourc
   }
 }
 
-mr::detail::resize_plan random_plan(mr::draw& d, std::size_t height, std::size_t width, bool& large) {
+mr::detail::resize_plan random_plan(mr::rng& d, std::size_t height, std::size_t width, bool& large) {
   mr::detail::resize_plan plan{.rows = mr::plan_axis(static_cast<std::int64_t>(height)),
                                .columns = mr::plan_axis(static_cast<std::int64_t>(width))};
   for (mr::plan_axis* a : {&plan.rows, &plan.columns}) {
@@ -56,7 +56,7 @@ mr::detail::resize_plan random_plan(mr::draw& d, std::size_t height, std::size_t
 /// Rows and columns of synthetic pixels, so that no decoder is involved.
 std::uint64_t digest_of_fixed_pictures() {
   mr::stream_digest sum;
-  mr::draw d({.seed = 77});
+  mr::rng d({.seed = 77});
   mr::detail::plane_resizer r;
   for (std::uint64_t i = 0; i < 60; ++i) {
     mr::image source({static_cast<std::size_t>(d.between(1, 150)), static_cast<std::size_t>(d.between(1, 150)), 3});
@@ -74,7 +74,7 @@ std::uint64_t digest_of_fixed_pictures() {
 }  // namespace
 
 TEST_CASE("a resize is within one level of real numbers") {
-  mr::draw d({.seed = 1});
+  mr::rng d({.seed = 1});
   mr::detail::plane_resizer r;
   double mean = 0;
   constexpr int rounds = 150;
@@ -122,7 +122,7 @@ TEST_CASE("no resize leaves every pixel as it is") {
 #ifdef __x86_64__
 TEST_CASE("weights are the same from every processor's code") {
   if (!mr::detail::cpu_has_avx2()) return;
-  mr::draw d({.seed = 12});
+  mr::rng d({.seed = 12});
   mr::detail::tap_table slow, fast;
   int few = 0;
   for (int i = 0; i < 3'000; ++i) {
@@ -151,7 +151,7 @@ TEST_CASE("weights are the same from every processor's code") {
 #endif
 
 TEST_CASE("weights of every output sum to one, are never negative and stay inside the clip; their span is foreseen") {
-  mr::draw d({.seed = 2});
+  mr::rng d({.seed = 2});
   mr::detail::tap_table t;
   for (int i = 0; i < 400; ++i) {
     mr::plan_axis a(d.between(1, 70'000 >> d.below(16)));
@@ -222,7 +222,7 @@ long sum_of_columns(const mr::detail::column_plan& plan, const void* row) {
 TEST_CASE("a row has the same bytes whether it is stored or streamed, and with three-way logic") {
   if (!mr::detail::cpu_has_avx2()) return;
   constexpr std::size_t columns = 224;
-  mr::draw d({.seed = 6});
+  mr::rng d({.seed = 6});
   std::vector<std::int16_t> rows(3 * columns * mr::detail::max_row_taps);
   for (auto& v : rows) v = static_cast<std::int16_t>(d.below(255 * 128 + 1));
   alignas(32) std::array<std::uint8_t, 3 * columns> stored{}, streamed{};
@@ -248,7 +248,7 @@ TEST_CASE("a row has the same bytes whether it is stored or streamed, and with t
 TEST_CASE("vector kernels read no further than the slack behind a row, however much it is shrunk") {
   if (!mr::detail::cpu_has_avx2()) return;
   const guarded_pages pages;
-  mr::draw d({.seed = 4});
+  mr::rng d({.seed = 4});
   for (int i = 0; i < 2000; ++i) {
     const auto width = static_cast<std::int64_t>(d.between(1, 3000));
     const auto target = static_cast<std::int64_t>(d.between(1, 60));
@@ -267,7 +267,7 @@ TEST_CASE("vector kernels read no further than the slack behind a row, however m
 #endif
 
 TEST_CASE("plain and vector kernels give the same bits") {
-  mr::draw d({.seed = 3});
+  mr::rng d({.seed = 3});
   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> plain;
   mr::detail::plane_resizer native;
   for (int i = 0; i < 300; ++i) {

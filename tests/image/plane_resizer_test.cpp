@@ -163,7 +163,7 @@ TEST_CASE("a resizer that has made other pictures makes the same bits") {
 }
 
 TEST_CASE("composed chroma weights are those of upsampling and then resizing, and stay inside the picture") {
-  mr::draw d({.seed = 4});
+  mr::rng d({.seed = 4});
   mr::detail::tap_table luma, chroma;
   for (int i = 0; i < 300; ++i) {
     const auto length = d.between(1, i % 3 == 0 ? 5 : 3'000);

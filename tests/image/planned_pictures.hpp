@@ -16,7 +16,7 @@ inline bool same(const mr::image& a, const mr::image& b) {
 }
 
 /// A plan that depends on the draw alone, so that several pictures can have the same.
-inline mr::picture planned(mr::picture p, mr::draw d) {
+inline mr::picture planned(mr::picture p, mr::rng d) {
   const auto crop_somewhere = [&] {
     const std::size_t width = d.below(p.width()) + 1, height = d.below(p.height()) + 1;
     // At the edges the decoders differ most in what they read.
@@ -33,7 +33,7 @@ inline mr::picture planned(mr::picture p, mr::draw d) {
 }
 
 /// A plan that `fast` decodes smaller: never more than half as large as what it was cropped to.
-inline mr::picture shrunk(mr::picture p, mr::draw d) {
+inline mr::picture shrunk(mr::picture p, mr::rng d) {
   if (p.width() < 2 || p.height() < 2) throw mr::data_error("too small to be shrunk", "Draw another one");
   if (d.chance(0.7)) {
     const std::size_t width = d.below(p.width() - 1) + 2, height = d.below(p.height() - 1) + 2;
@@ -59,14 +59,14 @@ struct outcome {
   }
 };
 
-using planner = mr::picture (*)(mr::picture, mr::draw);
+using planner = mr::picture (*)(mr::picture, mr::rng);
 
 /// Plans of which both decoders make the same bits.
 inline planner planner_for(const mr::jpeg_options& options) {
   return options.quality == mr::picture_quality::exact ? planned : shrunk;
 }
 
-inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::draw& plan,
+inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::rng& plan,
                           mr::scratch& s, planner how) {
   // A copy of exact size on the heap, so that AddressSanitizer sees one byte read too many.
   const std::vector<std::byte> exact(file.begin(), file.end());
@@ -82,7 +82,7 @@ inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_option
   return made;
 }
 
-inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::draw& plan,
+inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::rng& plan,
                           mr::scratch& s) {
   return outcome_of(file, options, plan, s, planner_for(options));
 }

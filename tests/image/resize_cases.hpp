@@ -36,7 +36,7 @@ struct resize_case {
 
 /// Case i of a series: all samplings and gray, noise, sharp edges, single pixels, strong scales in both directions.
 inline resize_case random_case(std::uint64_t i) {
-  mr::draw d({.seed = 21, .sample = i});
+  mr::rng d({.seed = 21, .sample = i});
   const auto below = [&](std::int64_t n) { return static_cast<std::size_t>(d.between(1, n)); };
   resize_case c;
   c.height = below(i % 7 == 0 ? 400 : i % 5 == 0 ? 6 : 150);

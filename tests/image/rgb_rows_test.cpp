@@ -9,7 +9,7 @@ namespace mr = millrace;
 
 namespace {
 
-mr::crop_box random_box(mr::draw& d, std::size_t height, std::size_t width) {
+mr::crop_box random_box(mr::rng& d, std::size_t height, std::size_t width) {
   const auto of = [&](std::size_t n) { return static_cast<std::size_t>(d.between(1, static_cast<std::int64_t>(n))); };
   mr::crop_box box{.width = of(width), .height = of(height)};
   box.left = of(width - box.width + 1) - 1;
@@ -35,7 +35,7 @@ std::size_t wrong_samples(mr::detail::basic_rgb_rows<Kernels>& rows, const mr::j
 
 template <class Kernels>
 void check_against_libjpeg() {
-  mr::draw d({.seed = 11});
+  mr::rng d({.seed = 11});
   mr::detail::basic_rgb_rows<Kernels> rows;
   for (const auto sampling : slow::samplings)
     for (int i = 0; i < 120; ++i) {

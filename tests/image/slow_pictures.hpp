@@ -21,7 +21,7 @@ using real_image = mr::tensor<double, 3>;
 /// Smooth shapes, edges and noise.
 inline mr::image photo(std::size_t height, std::size_t width, std::size_t channels, std::uint64_t seed) {
   mr::image made({height, width, channels});
-  mr::draw random({.seed = seed});
+  mr::rng random({.seed = seed});
   const double fx = random.uniform(0.02, 0.4), fy = random.uniform(0.02, 0.4);
   const std::int64_t noise = random.between(0, 40), edge = random.between(2, 40);
   for (std::size_t y = 0; y < height; ++y)

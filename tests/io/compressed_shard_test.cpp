@@ -17,7 +17,7 @@ namespace {
 
 /// 40 samples whose payloads compress, but not to nothing; more than one block of any format's output.
 std::string wordy_shard() {
-  mr::draw random({.seed = 17});
+  mr::rng random({.seed = 17});
   std::string tar;
   for (int i = 0; i < 40; ++i) {
     std::string text;
@@ -54,7 +54,7 @@ TEST_CASE("one flipped bit in a compressed shard: the same samples, or an error 
   const contents whole = contents_of(tar);
   REQUIRE(whole.error.empty());
   REQUIRE(whole.samples.size() == 40);
-  mr::draw random({.seed = 18});
+  mr::rng random({.seed = 18});
   for (const std::string tool : {"gzip", "bzip2", "xz", "zstd", "lz4"}) {
     CAPTURE(tool);
     if (!have(tool)) {
@@ -134,7 +134,7 @@ TEST_CASE("a gzip stream of any parts and header fields is read; its CRC-32, len
 }
 
 TEST_CASE("a gzip stream's CRC-32 is the same by zlib, by products, and in parts") {
-  mr::draw random({.seed = 3});
+  mr::rng random({.seed = 3});
   std::vector<std::byte> data(3'000);
   for (auto& b : data) b = std::byte(random.below(256));
   for (std::size_t size = 0; size < 700; ++size) {

@@ -127,7 +127,7 @@ TEST_CASE("every cut and every flipped bit of an index file is seen") {
 TEST_CASE("an index that an enemy wrote, checksums and all, leads to no byte outside of it or of its shard") {
   shard_on_disk s;
   const std::string whole = text_of(s.index);
-  mr::draw random({.seed = 4});
+  mr::rng random({.seed = 4});
   std::size_t taken = 0, refused = 0;
   save(s.index_name(), whole);
   for (int i = 0; i < 20'000; ++i) {
@@ -307,7 +307,7 @@ TEST_CASE("a process that is killed while it writes leaves a good index or none"
   std::string tar;
   for (std::uint32_t i = 0; i < 2'000; ++i) tar += file("k" + std::to_string(i) + ".txt", "x");
   shard_on_disk s(tar + end_marker());
-  mr::draw random({.seed = 8});
+  mr::rng random({.seed = 8});
   for (int round = 0; round < 30; ++round) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);

@@ -270,7 +270,7 @@ TEST_CASE("random damage of any kind ends in samples or in a data_error, in boun
                                   small_shard(gnu_long_name).bytes()};
   for (const std::string tool : {"gzip", "zstd", "xz", "lz4", "bzip2"})
     if (have(tool)) shards.push_back(through(tool + " -c", shards[1]));
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   std::size_t refused = 0;
   for (int i = 0; i < 2'000; ++i) {
     std::string tar = shards[random.below(shards.size())];

@@ -39,7 +39,7 @@ std::vector<std::vector<mr::located_sample>> shuffled() {
   std::vector<mr::located_sample> all;
   for (std::size_t i = 0; i < shards * samples_per_shard; ++i)
     all.push_back({i / samples_per_shard, i % samples_per_shard});
-  mr::draw random({.seed = 3});
+  mr::rng random({.seed = 3});
   for (std::size_t i = all.size(); i-- > 1;) std::swap(all[i], all[i - std::min<std::size_t>(i, random.below(300))]);
   std::vector<std::vector<mr::located_sample>> lists;
   for (std::size_t at = 0; at < all.size(); at += 100) {
@@ -60,7 +60,7 @@ std::string read_all(mr::shard_data& data) {
     std::exception_ptr failure;
     const std::size_t good = data.read(wanted, records, failure);
     for (std::size_t i = 0; i < good; ++i) {
-      const std::size_t number = wanted[i].part * samples_per_shard + wanted[i].index;
+      const std::size_t number = wanted[i].shard * samples_per_shard + wanted[i].index;
       CHECK(records[i].key() == "k" + std::to_string(number));
       CHECK(records[i]["cls"].text() == std::to_string(number));
       CHECK(records[i]["txt"].size() == number % 900);
@@ -222,7 +222,7 @@ TEST_CASE("shards without an end marker are counted and one is told, or are erro
   for (int round = 0; round < 2; ++round) {   // indexes made, and heads read
     mr::shard_data data(names);
     CHECK(data.counts() == std::vector<std::uint64_t>{3, 3, 3});
-    mr::tally counts;
+    mr::event_counts counts;
     data.report(counts);
     REQUIRE(counts.counts().size() == 1);
     CHECK(std::string(counts.counts()[0].what) == "shards that ended without a marker");

@@ -106,7 +106,7 @@ TEST_CASE("usual archives are indexed without libarchive, unusual ones are not")
 }
 
 TEST_CASE("a shard of which one byte in a header is anything else gives what shard_reader gives") {
-  mr::draw random({.seed = 9});
+  mr::rng random({.seed = 9});
   const std::vector<std::string> shards{small_shard().bytes(), small_shard(pax_file).bytes(),
                                         small_shard(gnu_long_name).bytes()};
   std::size_t plain = 0;
@@ -201,7 +201,7 @@ TEST_CASE("samples come in any order, some twice, in few reads, and are those of
   mr::shard_index index = mr::scan_shard(source, shared_pool());
   REQUIRE(index.samples() == 200);
   const outcome whole = read_tar(tar), wanted = read_tar(tar, {.fields = {"bin", "json;none"}});
-  mr::draw random({.seed = 3});
+  mr::rng random({.seed = 3});
   for (const bool some : {false, true}) {
     for (const std::size_t bytes_per_read : {std::size_t{1}, std::size_t{10'000}, std::size_t{1} << 20}) {
       mr::indexed_reader reader(source, index, shared_pool(),

@@ -1,5 +1,5 @@
 // Stretches of small samples: each sample once, in any order, from any thread, within the limit.
-#include <millrace/io/index/stretch_cache.hpp>
+#include <millrace/io/index/block_cache.hpp>
 #include <millrace/item/record_builder.hpp>
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 namespace mr = millrace;
-using mr::detail::stretch_cache;
+using mr::detail::block_cache;
 
 namespace {
 
@@ -30,7 +30,7 @@ std::string key_of(std::uint32_t stretch, std::uint32_t offset) {
 /// A cache and what is read for it.
 struct world {
   mr::block_pool pool;
-  stretch_cache cache;
+  block_cache cache;
   std::atomic<int> reads{0};
 
   explicit world(std::size_t limit_bytes) : cache({.limit_bytes = limit_bytes}) {}
@@ -39,7 +39,7 @@ struct world {
     std::vector<mr::record> taken(offsets.size());
     std::vector<mr::record*> places;
     for (auto& r : taken) places.push_back(&r);
-    cache.take({.part = 0, .number = stretch}, offsets, places, [&](std::vector<mr::record>& records) {
+    cache.take({.shard = 0, .number = stretch}, offsets, places, [&](std::vector<mr::record>& records) {
       ++reads;
       for (std::uint32_t i = 0; i < length; ++i) records.push_back(made(pool, key_of(stretch, i)));
     });
@@ -98,7 +98,7 @@ TEST_CASE("beyond the limit the stretch that was not asked for for longest goes"
 
 TEST_CASE("what could not be read is given out empty, and what reading throws comes through") {
   mr::block_pool pool;
-  stretch_cache cache({.limit_bytes = plenty});
+  block_cache cache({.limit_bytes = plenty});
   std::vector<mr::record> taken(2);
   const std::vector<mr::record*> places{&taken[0], &taken[1]};
   const std::vector<std::uint32_t> offsets{0, 1};

@@ -156,7 +156,7 @@ struct outcome {
   std::vector<std::uint64_t> offsets;
   std::string error;                  // "data", "io" or empty
   std::string message;
-  mr::place where;
+  mr::error_location where;
   mr::shard_counters counters;
 
   bool operator==(const outcome& o) const {

@@ -10,7 +10,7 @@ namespace {
 
 using windows = std::vector<std::vector<std::uint32_t>>;
 
-windows read_all(const std::string& path, const mr::token_files_options& options, mr::tally* counts = nullptr) {
+windows read_all(const std::string& path, const mr::token_files_options& options, mr::event_counts* counts = nullptr) {
   mr::token_reader reader(path, options);
   windows all;
   while (auto one = reader.next()) all.push_back(one->ids);
@@ -31,7 +31,7 @@ TEST_CASE("windows of tokens of two bytes and of four") {
   tar_test::save(folder / "none.u16", "");
   tar_test::save(folder / "odd.u16", "123");
 
-  mr::tally counts;
+  mr::event_counts counts;
   CHECK(read_all(folder / "a.u16", {.length = 3}, &counts) == windows{{1, 2, 65'535}, {4, 5, 6}});
   REQUIRE(counts.counts().size() == 1);
   CHECK(counts.counts()[0].times == 1);
@@ -50,6 +50,6 @@ TEST_CASE("windows of tokens of two bytes and of four") {
   CHECK_THROWS_AS(read_all(folder / "not there.u16", {}), mr::io_error);
   CHECK_THROWS_AS(mr::token_files(folder / "a.u16", {.length = 0}), mr::setup_error);
   CHECK_THROWS_AS(mr::token_files(folder / "a.u16", {.token_bytes = 3}), mr::setup_error);
-  CHECK(mr::token_files(folder.path()).source.parts() == 5);
-  CHECK(mr::token_files(folder / "{a,none}.u16").source.parts() == 2);
+  CHECK(mr::token_files(folder.path()).source.shards() == 5);
+  CHECK(mr::token_files(folder / "{a,none}.u16").source.shards() == 2);
 }

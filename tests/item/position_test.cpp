@@ -28,7 +28,7 @@ const mr::position without_index{.version = mr::position::replay_version,
                                  .global_batch = 1'024,
                                  .data_set = 0x0123456789abcdef,
                                  .step = 112'500,
-                                 .replay = {.pass = 89, .place = 1'279'999, .rows = 1, .part = 1'280,
+                                 .replay = {.pass = 89, .place = 1'279'999, .rows = 1, .shard = 1'280,
                                             .first = 1'279'000},
                                  .times = 0x00c0ffee};
 
@@ -72,7 +72,7 @@ TEST_CASE("the text is pinned, and read back as what was written") {
         "drop_last=1 data=0123456789abcdef digest=fedcba9876543210 crc32c=1e92c257");
   CHECK(mr::parse_position(mr::to_text(some)) == some);
   CHECK(mr::parse_position(mr::to_text(some) + "\n") == some);
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   const auto number = [&] { return random.bits() >> random.below(64); };
   for (int i = 0; i < 5'000; ++i) {
     const mr::position p{.seed = number(),

@@ -17,7 +17,7 @@ VERSION = HEADER + ("#define MILLRACE_VERSION_MAJOR 1\n#define MILLRACE_VERSION_
 CLEAN = {
     "meson.build": "project('millrace', 'cpp',\n  version: '1.2.3')\n",
     "CHANGELOG.md": "# Changes\n\n## 1.2.3 (unreleased)\n",
-    "include/millrace/millrace.hpp": HEADER + "#include <millrace/work/pump.hpp>\n",
+    "include/millrace/millrace.hpp": HEADER + "#include <millrace/work/dispatcher.hpp>\n",
     "include/millrace/base/version.hpp": VERSION,
     "include/millrace/base/error.hpp": HEADER + "#include <millrace/base/version.hpp>\n#include <string>\n"
     "namespace millrace { inline namespace MILLRACE_ABI {\nstruct place {\n  static constexpr int unknown = 1;\n"
@@ -31,7 +31,8 @@ CLEAN = {
     "include/millrace/device/view.hpp": HEADER + "#include <cuda_runtime_api.h>\n#define LENT 1\n#undef LENT\n",
     "include/millrace/io/tar/tar.hpp": HEADER + "#include <archive.h>\n#include <millrace/base/error.hpp>\n",
     "include/millrace/image/libjpeg/jpeg.hpp": HEADER + "#include <jpeglib.h>\n",
-    "include/millrace/work/pump.hpp": HEADER + "#include <tbb/task_arena.h>\n#include <millrace/io/tar/tar.hpp>\n",
+    "include/millrace/work/dispatcher.hpp":
+        HEADER + "#include <tbb/task_arena.h>\n#include <millrace/io/tar/tar.hpp>\n",
     "include/millrace/io/index/names.hpp": HEADER + "#include <millrace/io/tar/tar.hpp>\n",
     "include/millrace/train/log.hpp": HEADER + "struct log;\n",
     "tests/run.sh": "#!/bin/sh\n# Runs.\n",
@@ -45,7 +46,7 @@ def under(path, line, header=HEADER):
 
 
 PLANTS = {
-    "floors": [under("base/up.hpp", "#include <millrace/work/pump.hpp>"),
+    "floors": [under("base/up.hpp", "#include <millrace/work/dispatcher.hpp>"),
                under("io/tar/side.hpp", "#include <millrace/image/libjpeg/jpeg.hpp>"),
                under("run/side.hpp", "#include <millrace/train/log.hpp>"),
                under("device/side.hpp", "#include <millrace/io/tar/tar.hpp>"),

@@ -34,7 +34,7 @@ def bug(name, program, *edits, red=(CHECK,)):
     return Bug(name, program, edits, red)
 
 
-stager = functools.partial(Edit, "deliver/copying_delivery.hpp")
+stager = functools.partial(Edit, "deliver/device_batch_output.hpp")
 lease = functools.partial(Edit, "deliver/batch.hpp")
 cuda = functools.partial(Edit, "device/cuda.hpp")
 errors = functools.partial(Edit, "device/cuda_error.hpp")

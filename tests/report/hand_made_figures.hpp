@@ -31,7 +31,7 @@ inline millrace::flow_figures figures_of(const busy_seconds& busy) {
   f.stages.back().bytes = 500'000'000;
   if (busy.unpack_s > 0) stage("unpack", mr::stage_kind::unpack, 2, busy.unpack_s);
   stage("workers", mr::stage_kind::work, 4, busy.work_s);
-  f.stages.back().parts = {{"decode", in_ns(0.7 * busy.work_s), {}}, {"resize", in_ns(0.3 * busy.work_s), {}}};
+  f.stages.back().phases = {{"decode", in_ns(0.7 * busy.work_s), {}}, {"resize", in_ns(0.3 * busy.work_s), {}}};
   stage("copy", mr::stage_kind::copy, 1, busy.copy_s);
   f.stages.back().bytes = 10'000'000'000;
   stage("step", mr::stage_kind::step, 1, busy.step_s);

@@ -280,7 +280,7 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the own decode
 
 TEST_CASE("names from outside stay text in the page and in the JSON") {
   mr::flow_figures f = figures_of({.work_s = 40});
-  f.stages[1].parts[0].name = "<b>\"&";
+  f.stages[1].phases[0].name = "<b>\"&";
   mr::run_report r = mr::report_of(f);
   r.title = "</title><script>";
   r.facts.push_back({"<i>", "a & b"});

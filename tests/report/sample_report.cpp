@@ -6,12 +6,13 @@ namespace mr = millrace;
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
+  using times = mr::empirical_distribution;
   mr::pipeline_model m{.io_threads = 4, .workers = 7, .host_slots = 5, .device_slots = 3, .batch_samples = 64,
                        .read_ahead_bytes = 32'000'000, .samples_per_read = 2, .sample_bytes = 110'000,
-                       .batch_bytes = 9'633'792, .contention = 0.3, .read_ns = mr::replayed::around(1.1e6, 0.6),
-                       .unpack_ns = mr::replayed::around(2e5, 0.3), .work_ns = mr::replayed::around(2.4e6, 0.5),
-                       .copy_ns = mr::replayed::around(9e5, 0.1), .step_ns = mr::replayed::around(14.2e6, 0.05),
-                       .parts = {{"decode", 0.78}, {"resize", 0.13}, {"map", 0.09}}, .batches = 300,
+                       .batch_bytes = 9'633'792, .contention = 0.3, .read_ns = times::around(1.1e6, 0.6),
+                       .unpack_ns = times::around(2e5, 0.3), .work_ns = times::around(2.4e6, 0.5),
+                       .copy_ns = times::around(9e5, 0.1), .step_ns = times::around(14.2e6, 0.05),
+                       .phases = {{"decode", 0.78}, {"resize", 0.13}, {"map", 0.09}}, .batches = 300,
                        .with_timeline = true};
   mr::simulated s = mr::simulate(m);
   s.figures.usable_cores = 16;

@@ -5,12 +5,14 @@
 #include <cmath>
 
 namespace mr = millrace;
-using mr::replayed;
+using mr::empirical_distribution;
 
 namespace {
 
-double drawn(const replayed& times, std::uint64_t seed, std::uint64_t number, std::uint64_t stage) {
-  mr::draw random({.seed = seed, .sample = number, .stage = stage});
+using times = mr::empirical_distribution;
+
+double drawn(const empirical_distribution& times, std::uint64_t seed, std::uint64_t number, std::uint64_t stage) {
+  mr::rng random({.seed = seed, .sample = number, .stage = stage});
   return times.at(random);
 }
 
@@ -45,10 +47,10 @@ std::vector<double> slow_step_ends(const mr::pipeline_model& m, std::size_t batc
   return step_end;
 }
 
-mr::pipeline_model any_model(mr::draw& random) {
+mr::pipeline_model any_model(mr::rng& random) {
   const auto about = [&](double ns) {
     const double mean_ns = ns * random.uniform(0.5, 2);   // drawn first, with every compiler
-    return replayed::around(mean_ns, random.uniform(0, 0.9));
+    return times::around(mean_ns, random.uniform(0, 0.9));
   };
   mr::pipeline_model m;
   m.io_threads = 1 + random.below(5);
@@ -70,7 +72,7 @@ mr::pipeline_model any_model(mr::draw& random) {
 }  // namespace
 
 TEST_CASE("the simulation delivers each batch when the flow's recurrences say so") {
-  mr::draw random({.seed = 5});
+  mr::rng random({.seed = 5});
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
     mr::pipeline_model m = any_model(random);
@@ -88,7 +90,7 @@ TEST_CASE("the simulation delivers each batch when the flow's recurrences say so
 }
 
 TEST_CASE("times add up: each stage's seats are busy, starved or blocked all the time") {
-  mr::draw random({.seed = 6});
+  mr::rng random({.seed = 6});
   for (int i = 0; i < 30; ++i) {
     const mr::pipeline_model m = any_model(random);
     const mr::flow_figures f = mr::simulate(m).figures;
@@ -107,9 +109,9 @@ TEST_CASE("times add up: each stage's seats are busy, starved or blocked all the
 }
 
 TEST_CASE("the same seed gives the same run, another one another") {
-  mr::draw random({.seed = 7});
+  mr::rng random({.seed = 7});
   mr::pipeline_model m = any_model(random);
-  m.work_ns = replayed::around(5e6, 0.5);
+  m.work_ns = times::around(5e6, 0.5);
   const mr::flow_figures once = mr::simulate(m).figures, again = mr::simulate(m).figures;
   CHECK(once.wall_ns == again.wall_ns);
   CHECK(once.wait_ns == again.wait_ns);
@@ -123,8 +125,8 @@ TEST_CASE("reads share the storage as their contention says") {
       CAPTURE(contention);
       CAPTURE(threads);
       mr::pipeline_model m{.io_threads = threads, .batch_samples = 16, .contention = contention,
-                           .read_ns = replayed::around(1e7, 0.5), .work_ns = replayed::fixed(1e3),
-                           .step_ns = replayed::fixed(1e3)};
+                           .read_ns = times::around(1e7, 0.5), .work_ns = times::fixed(1e3),
+                           .step_ns = times::fixed(1e3)};
       const mr::flow_figures f = mr::simulate(m).figures;
       const double expected = 100 * mr::read_levels::speed(static_cast<double>(threads), contention);
       CHECK(f.samples_per_s() == doctest::Approx(expected).epsilon(0.03));
@@ -136,9 +138,9 @@ TEST_CASE("contention is found again from a run in which the number of reads var
   for (const double contention : {0.0, 0.25, 0.6, 1.0}) {
     CAPTURE(contention);
     mr::pipeline_model m{.io_threads = 6, .workers = 4, .batch_samples = 16, .read_ahead_bytes = 2'000'000,
-                         .contention = contention, .read_ns = replayed::around(1e6, 0.5),
-                         .work_ns = replayed::around(4e6 * (1.3 + 3 * contention), 0.9),
-                         .step_ns = replayed::fixed(1e3), .batches = 400};
+                         .contention = contention, .read_ns = times::around(1e6, 0.5),
+                         .work_ns = times::around(4e6 * (1.3 + 3 * contention), 0.9),
+                         .step_ns = times::fixed(1e3), .batches = 400};
     const auto found = mr::simulate(m).figures.reads_at_once.contention();
     REQUIRE(found);
     CHECK(*found < contention + 0.1);
@@ -149,8 +151,8 @@ TEST_CASE("contention is found again from a run in which the number of reads var
 TEST_CASE("what is read ahead stays within its bound, and a bound below one read lets single ones through") {
   for (const std::size_t bound : {1UL, 300'000UL, 1'000'000UL}) {
     CAPTURE(bound);
-    mr::pipeline_model m{.read_ahead_bytes = bound, .samples_per_read = 3, .read_ns = replayed::around(1e6, 0.5),
-                         .work_ns = replayed::around(1e6, 0.5), .step_ns = replayed::fixed(1e8), .batches = 50};
+    mr::pipeline_model m{.read_ahead_bytes = bound, .samples_per_read = 3, .read_ns = times::around(1e6, 0.5),
+                         .work_ns = times::around(1e6, 0.5), .step_ns = times::fixed(1e8), .batches = 50};
     const mr::simulated s = mr::simulate(m);
     const std::size_t most = std::max<std::size_t>(bound, 300'000);
     for (const auto& d : s.events.deliveries) CHECK(d.read_ahead_bytes <= most);
@@ -159,7 +161,7 @@ TEST_CASE("what is read ahead stays within its bound, and a bound below one read
 }
 
 TEST_CASE("a recorded run's model is the run's") {
-  mr::draw random({.seed = 8});
+  mr::rng random({.seed = 8});
   for (int i = 0; i < 20; ++i) {
     CAPTURE(i);
     mr::pipeline_model m = any_model(random);
@@ -179,7 +181,7 @@ TEST_CASE("a recorded run's model is the run's") {
 }
 
 TEST_CASE("what would be is predicted from the recorded run alone") {
-  mr::draw random({.seed = 9});
+  mr::rng random({.seed = 9});
   std::vector<double> errors;
   for (int i = 0; i < 40; ++i) {
     mr::pipeline_model m = any_model(random);
@@ -206,10 +208,10 @@ TEST_CASE("what would be is predicted from the recorded run alone") {
 }
 
 TEST_CASE("drawn times are the recorded ones: their mean exactly, their quantiles within a bucket") {
-  mr::draw random({.seed = 10});
+  mr::rng random({.seed = 10});
   mr::distribution recorded;
   for (int i = 0; i < 2'000; ++i) recorded.add(static_cast<std::uint64_t>(std::exp2(10 + 10 * random.uniform())));
-  const replayed times(recorded);
+  const empirical_distribution times(recorded);
   CHECK(times.mean() == doctest::Approx(recorded.mean()));
   mr::distribution again;
   for (int i = 0; i < 200'000; ++i) again.add(static_cast<std::uint64_t>(times.at(random)));
@@ -217,8 +219,8 @@ TEST_CASE("drawn times are the recorded ones: their mean exactly, their quantile
   for (const double share : {0.1, 0.5, 0.9, 0.99})
     CHECK(again.quantile(share) == doctest::Approx(recorded.quantile(share)).epsilon(0.07));
   CHECK(times.scaled(3).with_mean(5).mean() == doctest::Approx(5));
-  CHECK(replayed().at(random) == 0);
-  CHECK(replayed(mr::distribution()).with_mean(7).at(random) == 7);
+  CHECK(empirical_distribution().at(random) == 0);
+  CHECK(empirical_distribution(mr::distribution()).with_mean(7).at(random) == 7);
 }
 
 TEST_CASE("a model that could never deliver is refused") {

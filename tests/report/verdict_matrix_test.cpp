@@ -35,7 +35,7 @@ enum class rings { usual, shallow };
 /// The capacity of each stage as nanoseconds of a sample: the bottleneck `ratio` times the runner-up, which is one of
 /// the others, these being up to three times faster still.
 mr::pipeline_model plant(planted where, double ratio, std::uint64_t seed, rings how = rings::usual) {
-  mr::draw random({.seed = seed, .stage = static_cast<std::uint64_t>(where)});
+  mr::rng random({.seed = seed, .stage = static_cast<std::uint64_t>(where)});
   const double slowest_ns = 1e6;
   const bool unpacks = where == planted::unpack;
   std::array<double, 4> ns{};   // reading, work, copy, step
@@ -55,13 +55,15 @@ mr::pipeline_model plant(planted where, double ratio, std::uint64_t seed, rings 
   m.read_ahead_bytes = 20'000'000;
   const auto per_sample = static_cast<double>(m.samples_per_read), threads = static_cast<double>(m.io_threads);
   const auto rows = static_cast<double>(m.batch_samples);
-  const auto spread = [&](double mean_ns) { return mr::replayed::around(mean_ns, how == rings::shallow ? 0.95 : 0.5); };
+  const auto spread = [&](double mean_ns) {
+    return mr::empirical_distribution::around(mean_ns, how == rings::shallow ? 0.95 : 0.5);
+  };
   if (where == planted::bandwidth) m.contention = 1;
   const double of_a_read = ns[0] * per_sample * mr::read_levels::speed(threads, m.contention);
   m.read_ns = spread(unpacks ? 0.2 * of_a_read : of_a_read);
   if (unpacks) m.unpack_ns = spread(0.8 * of_a_read);
   m.work_ns = spread(ns[1] * static_cast<double>(m.workers));
-  m.parts = {{"decode", 0.75}, {"resize", 0.25}};
+  m.phases = {{"decode", 0.75}, {"resize", 0.25}};
   m.copy_ns = spread(ns[2] * rows);
   m.step_ns = spread(ns[3] * rows);
   m.batches = 40 + random.below(160);
@@ -157,7 +159,7 @@ TEST_CASE("replay predicts what shallow rings would do with other settings, wher
     for (std::uint64_t seed = 1; seed <= 12; seed += stride(3)) {
       const mr::pipeline_model m = plant(p, seed % 2 ? 1.25 : 2, seed, rings::shallow);
       const mr::flow_figures f = mr::simulate(m).figures;
-      const auto limits = mr::gains_of(f), replay = mr::replayed_gains(f);
+      const auto limits = mr::gains_of(f), replay = mr::simulated_gains(f);
       REQUIRE(limits.size() == replay.size());
       for (std::size_t i = 0; i < limits.size(); ++i) {
         if (limits[i].at_most && limits[i].what != mr::knob::prefetch) continue;

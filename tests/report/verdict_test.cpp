@@ -47,7 +47,7 @@ TEST_CASE("the busiest stage is the verdict, with the margin to the next") {
 
 TEST_CASE("the costliest part of a fused stage is named") {
   mr::flow_figures f = figures_of({.work_s = 40});
-  std::swap(stage_of(f, mr::stage_kind::work).parts[0].busy_ns, stage_of(f, mr::stage_kind::work).parts[1].busy_ns);
+  std::swap(stage_of(f, mr::stage_kind::work).phases[0].busy_ns, stage_of(f, mr::stage_kind::work).phases[1].busy_ns);
   CHECK(mr::judge(f).where == "resize");
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("a disk that serves one read after the other is a full pipe, one that 
   for (const bool one_pipe : {false, true}) {
     CAPTURE(one_pipe);
     const int answer = one_pipe ? 2 : transfer_or_answer, transfer = one_pipe ? transfer_or_answer : 2;
-    mr::draw random({.seed = 11});
+    mr::rng random({.seed = 11});
     struct reader {
       int pause = 0, answer = 0, transfer = 0, took = 0, beside = 0;
     };
@@ -337,15 +337,15 @@ TEST_CASE("a window is what came between two times, the settings being the later
   CHECK(window.warm_up_batches == 100);
   CHECK(window.host_slots == 6);
   CHECK(window.find(mr::stage_kind::work)->busy_ns == in_ns(36));
-  CHECK(window.find(mr::stage_kind::work)->parts[0].busy_ns == in_ns(28) - in_ns(2.8));
+  CHECK(window.find(mr::stage_kind::work)->phases[0].busy_ns == in_ns(28) - in_ns(2.8));
   CHECK(window.stages[0].service_ns.count() == 4);
   CHECK(window.reads_at_once.busy_ns() == 0);
   // A part whose share shrank: the others are not larger than the whole.
-  before.stages[1].parts = {{"decode", in_ns(1), {}}, {"resize", in_ns(3), {}}};
-  now.stages[1].parts = {{"decode", in_ns(38), {}}, {"resize", in_ns(2), {}}};
-  const std::vector<mr::part_figures> parts = (now - before).stages[1].parts;
-  CHECK(static_cast<double>(parts[0].busy_ns) == doctest::Approx(36e9));
-  CHECK(parts[1].busy_ns == 0);
+  before.stages[1].phases = {{"decode", in_ns(1), {}}, {"resize", in_ns(3), {}}};
+  now.stages[1].phases = {{"decode", in_ns(38), {}}, {"resize", in_ns(2), {}}};
+  const std::vector<mr::phase_figures> phases = (now - before).stages[1].phases;
+  CHECK(static_cast<double>(phases[0].busy_ns) == doctest::Approx(36e9));
+  CHECK(phases[1].busy_ns == 0);
 }
 
 TEST_CASE("figures read well") {

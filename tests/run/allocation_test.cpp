@@ -152,7 +152,7 @@ struct example {
   std::int32_t label;
 };
 
-example prepare(const mr::record& r, mr::draw& random) {
+example prepare(const mr::record& r, mr::rng& random) {
   const auto quality = random.chance(0.5) ? mr::picture_quality::exact : mr::picture_quality::fast;
   return {mr::jpeg(r["jpg"], {.quality = quality}).random_resized_crop(16, random).random_flip(random),
           mr::integer<std::int32_t>(r["cls"])};
@@ -284,7 +284,7 @@ TEST_CASE("one string per sample would be found") {
   if (!find_objects()) return;
   const temporary_folder folder;
   const std::string shard = write_shard(folder, static_cast<int>(shard_batches * batch_rows));
-  const auto wasteful = [](const mr::record& r, mr::draw& random) {
+  const auto wasteful = [](const mr::record& r, mr::rng& random) {
     const std::string copy(r["jpg"].text());
     return prepare(r, random);
   };

@@ -27,7 +27,7 @@ struct sentence {
 };
 
 std::vector<std::uint32_t> words_of(std::int64_t number) {
-  mr::draw random({.seed = 3, .epoch = 0, .sample = static_cast<std::uint64_t>(number), .stage = 0});
+  mr::rng random({.seed = 3, .epoch = 0, .sample = static_cast<std::uint64_t>(number), .stage = 0});
   const std::size_t count = random.below(random.chance(0.8) ? 12 : 65);
   std::vector<std::uint32_t> words(number == too_long && !mended ? 65 : count);
   for (auto& w : words) w = static_cast<std::uint32_t>(random.bits());
@@ -40,13 +40,13 @@ sentence prepare(int number) {
 }
 
 struct settings {
-  std::vector<int> parts{};
+  std::vector<int> shards{};
   mr::bucket_options buckets{.boundaries = {4, 12, 64}, .tokens = 130, .flush_every = 60};
   std::size_t size = 16;
   mr::device device = mr::host_device();
 };
 auto flow_of(const settings& s) {
-  return mr::from(numbers_in_parts{s.parts}, {.seed = 4}) | mr::shuffle({.window = 7}) | mr::map(prepare) |
+  return mr::from(numbers_in_shards{s.shards}, {.seed = 4}) | mr::shuffle({.window = 7}) | mr::map(prepare) |
          mr::bucket<&sentence::words>(s.buckets) |
          mr::batch<&sentence::words, &sentence::number, &sentence::sound>({.size = s.size, .keys = true}) |
          mr::prefetch({.batches = 2}) | mr::to_device({.device = s.device});
@@ -67,9 +67,9 @@ std::uint64_t digest_of(const View& view) {
 
 /// What keys call a number: its part, and where it is in that.
 std::string name_of(const settings& s, std::int64_t number) {
-  std::size_t part = 0;
-  while (number >= s.parts[part]) number -= s.parts[part++];
-  return (s.parts.size() > 1 ? std::to_string(part) + ":" : "") + std::to_string(number);
+  std::size_t shard = 0;
+  while (number >= s.shards[shard]) number -= s.shards[shard++];
+  return (s.shards.size() > 1 ? std::to_string(shard) + ":" : "") + std::to_string(number);
 }
 
 /// Looks at every element of every batch, and keeps the numbers of the samples.
@@ -107,7 +107,7 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
     REQUIRE(t.positions.back().size() < 300);
     t.epochs.push_back(b.epoch());
     t.steps.push_back(b.step());
-    if (options.ranks.world_size == 1) CHECK(b.global_size() == b.size());
+    if (options.world.size == 1) CHECK(b.global_size() == b.size());
     else CHECK_THROWS_WITH_AS(b.global_size(), doctest::Contains("Add up size() over the ranks"), mr::setup_error);
     if (t.batches.size() == most) break;
   }
@@ -127,10 +127,10 @@ void check_rest(const trace& rest, const trace& whole, std::size_t cut) {
   REQUIRE(rest.steps == behind(whole.steps));
 }
 
-settings random_parts(unsigned seed, std::size_t parts) {
+settings random_shards(unsigned seed, std::size_t shards) {
   settings s;
-  mr::draw random({.seed = seed});
-  for (std::size_t i = 0; i < parts; ++i) s.parts.push_back(static_cast<int>(random.below(60)));
+  mr::rng random({.seed = seed});
+  for (std::size_t i = 0; i < shards; ++i) s.shards.push_back(static_cast<int>(random.below(60)));
   return s;
 }
 
@@ -138,9 +138,9 @@ settings random_parts(unsigned seed, std::size_t parts) {
 
 TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed behind every batch") {
   for (const unsigned seed : {1U, 2U}) {
-    settings s = random_parts(seed, 9);
+    settings s = random_shards(seed, 9);
     if (seed == 2) s.buckets = {.boundaries = {64}, .tokens = 1000, .flush_every = 25};
-    const std::int64_t count = std::accumulate(s.parts.begin(), s.parts.end(), 0);
+    const std::int64_t count = std::accumulate(s.shards.begin(), s.shards.end(), 0);
     const trace whole = run(s, quiet(0, 2));
     std::vector<std::map<std::int64_t, int>> seen(2);
     for (std::size_t i = 0; i < whole.batches.size(); ++i)
@@ -167,7 +167,7 @@ TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed 
       options.resume = whole.positions[cut];
       s.device = cut % 2 ? mr::copying_device() : mr::host_device();
       const mr::replay_point from = mr::parse_position(whole.positions[cut]).replay;
-      later += from.place > 0 && from.part > 0;
+      later += from.place > 0 && from.shard > 0;
       if (cut + 1 < whole.batches.size()) check_rest(run(s, options), whole, cut);
       else CHECK_THROWS_WITH_AS(run(s, options), doctest::Contains("the run is over"), mr::setup_error);
     }
@@ -176,12 +176,12 @@ TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed 
 }
 
 TEST_CASE("ranks and fixed epochs: as many batches on each, every sample once in a pass, resumed behind every batch") {
-  settings s = random_parts(3, 12);
+  settings s = random_shards(3, 12);
   for (const std::size_t world_size : {1U, 2U, 3U}) {
     std::map<std::int64_t, int> seen;
     for (std::size_t rank = 0; rank < world_size; ++rank) {
       mr::session_options options = quiet(2, 3);
-      options.ranks = {.rank = rank, .world_size = world_size};
+      options.world = {.rank = rank, .size = world_size};
       options.epoch_batches = 7;
       options.lanes = 6;
       const trace whole = run(s, options);
@@ -250,7 +250,7 @@ TEST_CASE("each bucket is a batch when it is full, and what is left over goes to
 }
 
 TEST_CASE("what the buckets hold when a sample fails comes once the data are mended, as it would have") {
-  const settings s{.parts = {1600}};
+  const settings s{.shards = {1600}};
   mended = true;
   const trace whole = run(s, quiet(2));
   mended = false;
@@ -274,7 +274,7 @@ TEST_CASE("what the buckets hold when a sample fails comes once the data are men
 }
 
 TEST_CASE("errors name the sample, come behind all batches before them, and no run stands still for them") {
-  settings s{.parts = {1600}, .buckets = {.boundaries = {64}, .tokens = 6400, .flush_every = 1'000'000}, .size = 100};
+  settings s{.shards = {1600}, .buckets = {.boundaries = {64}, .tokens = 6400, .flush_every = 1'000'000}, .size = 100};
   for (const int threads : {0, 2}) {
     const stall_watchdog watchdog;
     mr::session session{flow_of(s), quiet(threads)};

@@ -28,11 +28,11 @@ class losing_data : public mr::shard_data {
 
 struct losing_source {
   using item = mr::record;
-  using planned = mr::planned_run<losing_data>;
+  using planned = mr::indexed_run<losing_data>;
 
-  std::unique_ptr<planned> plan(const mr::planned_run_options& o) const { return std::make_unique<planned>(data, o); }
-  std::size_t parts() const { return data->counts().size(); }
-  typename planned::source_type::reader open(std::size_t part, std::uint64_t epoch) const;
+  std::unique_ptr<planned> plan(const mr::indexed_run_options& o) const { return std::make_unique<planned>(data, o); }
+  std::size_t shards() const { return data->counts().size(); }
+  typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
   std::shared_ptr<losing_data> data;
 };
@@ -43,7 +43,7 @@ std::string loss_of(const std::string& shards, std::uint64_t lost_reading, run_o
   mr::flow<mr::record, losing_source> source{{}, {std::move(data)}, o.seed};
   auto options = quiet(o.threads, o.epochs);
   options.epoch_batches = o.epoch_batches;
-  options.ranks = o.ranks;
+  options.world = o.world;
   options.memory_bytes = 24 * 1'600 * 128;   // for parts of about 24 samples
   mr::session session{flow_of(std::move(source), o), options};
   batches = 0;
@@ -73,7 +73,7 @@ TEST_CASE("a source that loses a sample is found out at the end of that epoch, w
     CHECK(short_last.starts_with("epoch 0 delivered 210 samples in 9 batches, and drops 0: 210 together (expected: 211 "
                                  "in 9 and 0: 211"));
     const std::string other_rank = loss_of(
-        shards, 1, {.ranks = {.rank = 1, .world_size = 2}, .threads = threads, .drop_last = false}, batches);
+        shards, 1, {.world = {.rank = 1, .size = 2}, .threads = threads, .drop_last = false}, batches);
     CHECK(other_rank.starts_with("epoch 0 delivered 104 samples in 9 batches, and drops 0: 104 together (expected: "
                                  "105 in 9"));
     const std::string at_the_end = loss_of(shards, 2, {.epochs = 1, .epoch_batches = 9, .threads = threads}, batches);
@@ -88,7 +88,7 @@ TEST_CASE("over all ranks, what is planned, delivered and dropped adds up to the
   for (const std::size_t ranks : {1U, 2U, 3U, 4U, 6U, 8U, 12U, 24U}) {
     std::uint64_t delivered = 0, dropped = 0;
     for (std::size_t r = 0; r < ranks; ++r) {
-      const auto d = run(shards, {.epochs = 2, .ranks = {.rank = r, .world_size = ranks}, .threads = 0});
+      const auto d = run(shards, {.epochs = 2, .world = {.rank = r, .size = ranks}, .threads = 0});
       delivered += d.stats.samples;
       dropped += d.stats.dropped_last;
     }

@@ -82,7 +82,7 @@ TEST_CASE("whatever the order of the device's work, every step reads its own bat
   for (const std::uint64_t seed : seeds()) {
     CAPTURE(seed);
     using fake_cuda::order;
-    mr::draw random({.seed = seed});
+    mr::rng random({.seed = seed});
     const order when = std::array{order::late, order::early, order::shuffled, order::shuffled}[random.below(4)];
     fake_cuda::reset({.seed = seed, .when = when, .background_threads = static_cast<int>(random.below(3))});
     const int threads = static_cast<int>(random.below(4));

@@ -30,7 +30,7 @@ void write_pictures(const std::string& folder) {
   using mr::chroma_sampling;
   const chroma_sampling samplings[] = {chroma_sampling::yuv444, chroma_sampling::yuv422, chroma_sampling::yuv420};
   for (std::uint64_t i = 0; i < 150; ++i) {
-    mr::draw random({.seed = 99, .sample = i});
+    mr::rng random({.seed = 99, .sample = i});
     mr::image picture({48 + random.below(40), 48 + random.below(40), 3});
     const std::uint64_t phase = random.below(64);
     for (std::size_t y = 0; y < picture.shape()[0]; ++y)
@@ -55,10 +55,10 @@ struct variation {
 std::uint64_t digest_of(const std::string& pattern, const variation& v) {
   const auto delay = [&v](std::uint64_t sample) {
     if (v.delay_seed == 0) return;
-    mr::draw random({.seed = v.delay_seed, .sample = sample});
+    mr::rng random({.seed = v.delay_seed, .sample = sample});
     if (random.chance(0.1)) std::this_thread::sleep_for(std::chrono::microseconds(random.below(1'500)));
   };
-  const auto prepare = [&delay](const mr::record& r, mr::draw& random) {
+  const auto prepare = [&delay](const mr::record& r, mr::rng& random) {
     const std::uint64_t key = mr::digest_bytes(std::as_bytes(std::span(r.key())));
     delay(key);
     return example{mr::jpeg(r["jpg"]).random_resized_crop(32, random).random_flip(random),

@@ -89,16 +89,18 @@ TEST_CASE("seats that are opened and closed after each batch change neither orde
 
 TEST_CASE("what a tuning rule throws comes out of next(), and no batch is lost") {
   struct rule final : mr::tuning_rule {
-    struct tuner final : mr::seat_tuner {
+    struct tuner final : mr::autotuner {
       bool due(std::uint64_t batches) const noexcept override { return batches % 5 == 0 && batches > last; }
-      mr::seat_counts look(const mr::flow_figures& f) override {
+      mr::concurrency_counts look(const mr::flow_figures& f) override {
         last = f.batches;
         throw std::runtime_error("no seats");
       }
       std::uint64_t last = 0;
     };
-    mr::seat_counts most(const mr::seat_counts& asked) const override { return asked; }
-    std::unique_ptr<mr::seat_tuner> start(const mr::seat_limits&) const override { return std::make_unique<tuner>(); }
+    mr::concurrency_counts most(const mr::concurrency_counts& asked) const override { return asked; }
+    std::unique_ptr<mr::autotuner> start(const mr::concurrency_limits&) const override {
+      return std::make_unique<tuner>();
+    }
   };
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
@@ -248,10 +250,10 @@ TEST_CASE("the digest is that of what explain() and the shards say lies at each 
   mr::stream_digest expected;
   for (std::size_t b = 0; b < d.batches.size(); ++b) {
     for (std::uint64_t p = b % 8 * 24; p < (b % 8 + 1) * 24; ++p) {
-      const mr::place found = session.explain(b / 8, p);
+      const mr::error_location found = session.locate(b / 8, p);
       const std::string text = found.key.substr(1);   // the payload
-      const auto part = static_cast<std::uint64_t>(std::find(names.begin(), names.end(), found.shard) - names.begin());
-      const std::uint64_t id = mr::sample_id(part, std::stoull(text) - first_label[found.key]);
+      const auto shard = static_cast<std::uint64_t>(std::find(names.begin(), names.end(), found.shard) - names.begin());
+      const std::uint64_t id = mr::sample_id(shard, std::stoull(text) - first_label[found.key]);
       const std::uint32_t crc = mr::crc32c(std::as_bytes(std::span(text)));
       expected.add(mr::combine_keys(mr::combine_keys(0, b / 8), p), mr::combine_keys(id, mr::combine_keys(0, crc)));
     }

@@ -27,7 +27,7 @@ using microseconds = std::chrono::microseconds;
 struct slow_numbers {
   using item = std::int32_t;
   microseconds read_time{0};
-  std::int32_t part_size = 200;
+  std::int32_t shard_size = 200;
   bool burns = false;
 
   struct reader {
@@ -43,24 +43,24 @@ struct slow_numbers {
       return at < end ? std::optional(at++) : std::nullopt;
     }
   };
-  std::size_t parts() const { return 4; }
-  reader open(std::size_t part, std::uint64_t) const {
-    const auto first = part_size * static_cast<std::int32_t>(part);
-    return {first, first + part_size, read_time, burns};
+  std::size_t shards() const { return 4; }
+  reader open(std::size_t shard, std::uint64_t) const {
+    const auto first = shard_size * static_cast<std::int32_t>(shard);
+    return {first, first + shard_size, read_time, burns};
   }
 };
 
 struct slow {
   microseconds read{0}, work{0}, step{0};
   std::uint64_t epochs = 1;
-  std::int32_t part_size = 200;
+  std::int32_t shard_size = 200;
   unsigned io_threads = 2;
   bool readers_burn = false;
 };
 
 /// 800 samples in batches of 16, with two workers and two I/O threads.
 auto slow_session(const slow& s, const mr::device& device = mr::host_device(), mr::session_options options = {}) {
-  auto flow = mr::from(slow_numbers{s.read, s.part_size, s.readers_burn}) | mr::map([work = s.work](std::int32_t n) {
+  auto flow = mr::from(slow_numbers{s.read, s.shard_size, s.readers_burn}) | mr::map([work = s.work](std::int32_t n) {
                 if (work.count() > 0) std::this_thread::sleep_for(work);
                 return row{n};
               }) |
@@ -129,7 +129,7 @@ TEST_CASE("a real run's figures name the stage that sleeps longest") {
 TEST_CASE("one long part, read by one of four readers, is what limits: not the four, and more of them bring nothing") {
   // Four readers would have a batch every 4 ms, about as often as the step wants one; the one that reads what is next
   // has one every 16 ms, while the others read what comes long after.
-  mr::flow_figures f = figures_of({.read = microseconds(1'000), .step = microseconds(3'800), .part_size = 4'000,
+  mr::flow_figures f = figures_of({.read = microseconds(1'000), .step = microseconds(3'800), .shard_size = 4'000,
                                    .io_threads = 4}, 36);
   const mr::verdict v = mr::judge(f);
   CAPTURE(v.sentence());
@@ -140,13 +140,13 @@ TEST_CASE("one long part, read by one of four readers, is what limits: not the f
   for (const mr::knob_gain& k : mr::report_of(f).gains)
     if (k.what == mr::knob::io_threads) CHECK(k.gain < 0.01);
   // Parts that are read in no time beside each other: then all four are its speed.
-  f = figures_of({.read = microseconds(1'000), .epochs = 6, .part_size = 20, .io_threads = 4});
+  f = figures_of({.read = microseconds(1'000), .epochs = 6, .shard_size = 20, .io_threads = 4});
   CHECK(mr::judge(f).cause != mr::bound_cause::one_shard);
 }
 
 TEST_CASE("a worker that waits is not starved because readers that burn are") {
   // Long, for on a crowded machine who has slept waits some milliseconds for a core, too.
-  const slow s{.read = microseconds(300), .work = microseconds(20'000), .part_size = 20'000,
+  const slow s{.read = microseconds(300), .work = microseconds(20'000), .shard_size = 20'000,
                .io_threads = 4, .readers_burn = true};
   mr::flow_figures f = figures_of(s, 7, {.threads = 1});
   const mr::stage_figures& work = *f.find(mr::stage_kind::work);
@@ -333,7 +333,7 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
   const temporary_folder folder;
   mr::shard_writer shards({.pattern = folder / "s-%d.tar", .max_samples = 6});
   std::string payload(std::size_t{300} << 10, '\0');
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   for (int i = 0; i < 24; ++i) {
     for (char& c : payload) c = static_cast<char>('a' + random.below(20));
     shards.write("k" + std::to_string(i), {{"txt", payload}, {"cls", std::to_string(i)}});

@@ -120,7 +120,7 @@ struct frozen_data {
 
 inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
   using namespace frozen;
-  const auto number = [](const mr::record& r, mr::draw& random) {
+  const auto number = [](const mr::record& r, mr::rng& random) {
     return numbered{mr::integer<std::int32_t>(r["n"]), random.uniform()};
   };
   const auto batch = mr::batch<&numbered::number, &numbered::drawn>({.size = 24});
@@ -165,7 +165,7 @@ inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
                resume, both);
   }});
   flows.push_back({"list", [=](const std::string& resume) {
-    const auto pair = [](int n, mr::draw& random) { return numbered{n, random.uniform()}; };
+    const auto pair = [](int n, mr::rng& random) { return numbered{n, random.uniform()}; };
     return run(mr::from(numbers(150), {.seed = 3}) | mr::shuffle({.window = 20}) | mr::map(pair) | short_batch,
                options(2), resume, both);
   }});
@@ -183,7 +183,7 @@ inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
   }});
   if (!data.pictures.empty())
     flows.push_back({"pictures", [=, shard = data.pictures](const std::string& resume) {
-      const auto crop = [](const mr::record& r, mr::draw& random) {
+      const auto crop = [](const mr::record& r, mr::rng& random) {
         return view_of{mr::jpeg(r["jpg"]).random_resized_crop(32, random).random_flip(random),
                        mr::integer<std::int32_t>(r["cls"])};
       };

@@ -26,7 +26,7 @@ struct example {
   double drawn;
 };
 
-inline example prepare(const millrace::record& r, millrace::draw& random) {
+inline example prepare(const millrace::record& r, millrace::rng& random) {
   return {millrace::integer<std::int32_t>(r["cls"]), random.uniform()};
 }
 
@@ -46,7 +46,7 @@ inline std::string write_shards(const temporary_folder& folder) {
 
 struct run_options {
   std::uint64_t seed = 7, epochs = 3, epoch_batches = 0;
-  millrace::ranks ranks{};
+  millrace::world world{};
   int threads = 2;
   std::string resume{};
   std::size_t window = 60;
@@ -78,7 +78,7 @@ template <class Source>
 auto flow_of(Source source, const run_options& o) {
   return std::move(source) | millrace::shuffle({.window = o.window}) | millrace::map(prepare) |
          millrace::batch<&example::label, &example::drawn>(
-             {.size = o.global_batch / o.ranks.world_size, .drop_last = o.drop_last, .keys = o.keys}) |
+             {.size = o.global_batch / o.world.size, .drop_last = o.drop_last, .keys = o.keys}) |
          millrace::to_device({.device = o.copying ? millrace::copying_device() : millrace::host_device()});
 }
 inline auto flow(const std::string& pattern, const run_options& o) {
@@ -88,7 +88,7 @@ inline auto flow(const std::string& pattern, const run_options& o) {
 inline delivered run(const std::string& pattern, const run_options& o) {
   auto options = quiet(o.threads, o.epochs);
   options.epoch_batches = o.epoch_batches;
-  options.ranks = o.ranks;
+  options.world = o.world;
   options.resume = o.resume;
   options.tuning = o.tuning;
   millrace::session session{flow(pattern, o), options};
@@ -117,7 +117,7 @@ inline delivered run_all_ranks(const std::string& pattern, run_options o, std::s
   delivered all;
   std::vector<millrace::position> sums;
   for (std::size_t r = 0; r < world_size; ++r) {
-    o.ranks = {.rank = r, .world_size = world_size};
+    o.world = {.rank = r, .size = world_size};
     const delivered d = run(pattern, o);
     if (r == 0) {
       all = d;

@@ -13,10 +13,10 @@ inline constexpr std::size_t global_batch = 24;
 using rows = std::vector<std::pair<std::int64_t, double>>;
 
 /// 26 parts; by 48 lanes as asked for, 24 are used.
-inline const numbers_in_parts many_parts{
+inline const numbers_in_shards many_shards{
     {9, 4, 13, 0, 7, 7, 1, 20, 3, 8, 8, 5, 6, 2, 11, 9, 4, 4, 0, 16, 3, 7, 12, 5, 6, 10}};
 /// 3,000 samples in 8 parts as uneven as can be.
-inline const numbers_in_parts uneven_parts{{900, 20, 350, 610, 5, 540, 175, 400}};
+inline const numbers_in_shards uneven_shards{{900, 20, 350, 610, 5, 540, 175, 400}};
 
 /// 0 to 3 rows of each number.
 struct copies_of {
@@ -47,7 +47,7 @@ std::pair<std::vector<rows>, std::string> run_all_ranks(const Source& source, mi
   std::vector<rows> all;
   std::string text;
   for (std::size_t r = 0; r < world_size; ++r) {
-    options.ranks = {.rank = r, .world_size = world_size};
+    options.world = {.rank = r, .size = world_size};
     const replay_trace t = run_flow(flow(source, world_size, window), options, most_batches);
     all.resize(t.batches.size(), rows(global_batch));
     for (std::size_t b = 0; b < t.batches.size(); ++b)
@@ -62,22 +62,22 @@ inline constexpr std::size_t worlds[] = {1, 2, 3, 4, 6, 8, 12, 24};
 
 /// What one rank is given, pass by pass, by sorting: each lane's samples by their keys; then one of each lane in turn,
 /// as long as it has any.
-inline std::vector<rows> reference_passes(const numbers_in_parts& source, millrace::ranks mine, std::size_t lanes,
+inline std::vector<rows> reference_passes(const numbers_in_shards& source, millrace::world mine, std::size_t lanes,
                                           std::size_t window, std::size_t passes) {
   using keyed = std::tuple<std::uint64_t, std::uint64_t, std::pair<std::int64_t, double>>;
   std::vector<rows> all(passes);
   for (std::uint64_t pass = 0; pass < passes; ++pass) {
     std::vector<std::vector<keyed>> sorted;
     std::size_t longest = 0;
-    for (std::size_t l = mine.rank; l < lanes; l += mine.world_size) {
+    for (std::size_t l = mine.rank; l < lanes; l += mine.size) {
       auto& lane = sorted.emplace_back();
-      const millrace::plan plan({.seed = 7, .parts = source.parts(), .shuffled = true,
+      const millrace::shard_order plan({.seed = 7, .shards = source.shards(), .shuffled = true,
                                  .window = std::max<std::size_t>(1, window / lanes), .lane = l, .lanes = lanes});
-      for (const std::size_t part : plan.parts_of(pass)) {
-        auto reader = source.open(part, pass);
+      for (const std::size_t shard : plan.shards_of(pass)) {
+        auto reader = source.open(shard, pass);
         std::uint64_t index = 0;
         while (const auto n = reader.next()) {
-          millrace::draw random({.seed = 7, .epoch = pass, .sample = millrace::sample_id(part, index++), .stage = 0});
+          millrace::rng random({.seed = 7, .epoch = pass, .sample = millrace::sample_id(shard, index++), .stage = 0});
           const std::uint64_t place = lane.size();
           lane.push_back({plan.jitters() ? plan.jitter_key(pass, place) : place << 16, place, {*n, random.uniform()}});
         }
@@ -94,11 +94,11 @@ inline std::vector<rows> reference_passes(const numbers_in_parts& source, millra
 
 /// The batches of all ranks.
 inline std::vector<rows> reference(std::size_t world_size, std::size_t window, std::size_t batches,
-                                   const numbers_in_parts& source = many_parts, std::size_t lanes = 24) {
+                                   const numbers_in_shards& source = many_shards, std::size_t lanes = 24) {
   std::vector<rows> all(batches, rows(global_batch));
   for (std::size_t r = 0; r < world_size; ++r) {
     rows of_rank;
-    for (const rows& pass : reference_passes(source, {.rank = r, .world_size = world_size}, lanes, window, 60))
+    for (const rows& pass : reference_passes(source, {.rank = r, .size = world_size}, lanes, window, 60))
       of_rank.insert(of_rank.end(), pass.begin(), pass.end());
     for (std::size_t i = 0; i < batches * global_batch / world_size; ++i)
       all[i * world_size / global_batch][i * world_size % global_batch + r] = of_rank.at(i);

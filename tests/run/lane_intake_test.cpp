@@ -17,12 +17,12 @@ using namespace lane_flows;
 namespace {
 
 /// Counts how often a part is opened.
-struct counting : numbers_in_parts {
+struct counting : numbers_in_shards {
   static constexpr bool same_every_pass = true;
   std::shared_ptr<std::atomic<int>> opened = std::make_shared<std::atomic<int>>(0);
-  reader open(std::size_t part, std::uint64_t pass) const {
+  reader open(std::size_t shard, std::uint64_t pass) const {
     ++*opened;
-    return numbers_in_parts::open(part, pass);
+    return numbers_in_shards::open(shard, pass);
   }
 };
 
@@ -48,14 +48,14 @@ TEST_CASE("order and draws are those of the lanes, for every number of workers, 
       CAPTURE(ranks);
       auto options = in_epochs(static_cast<int>(ranks % 5), 3, 10);
       options.io_threads = 1 + static_cast<unsigned>(ranks % 4);
-      CHECK(run_all_ranks(many_parts, options, ranks, window).first == reference(ranks, window, 30));
+      CHECK(run_all_ranks(many_shards, options, ranks, window).first == reference(ranks, window, 30));
     }
     const auto expected = reference(1, window, 30);
     for (const int threads : {0, 1, 2, 4})
       for (const std::size_t read_ahead : {std::size_t{1}, std::size_t{400}, std::size_t{0}}) {
         auto options = in_epochs(threads, 3, 10);
         options.read_ahead_bytes = read_ahead;
-        CHECK(run_all_ranks(many_parts, options, 1, window).first == expected);
+        CHECK(run_all_ranks(many_shards, options, 1, window).first == expected);
       }
   }
 }
@@ -63,7 +63,7 @@ TEST_CASE("order and draws are those of the lanes, for every number of workers, 
 TEST_CASE("one rank: every pass holds every sample once, and no batch one twice but where a pass ends in it") {
   for (const std::size_t window : {1, 60, 5'000}) {
     auto options = in_epochs(2, 3, 248);   // of 12: 24 samples less than three passes
-    const auto batches = run_flow(mr::from(uneven_parts, {.seed = 7}) | mr::shuffle({.window = window}) |
+    const auto batches = run_flow(mr::from(uneven_shards, {.seed = 7}) | mr::shuffle({.window = window}) |
                                       mr::map(with_draw) |
                                       mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 12}),
                                   options).batches;
@@ -88,11 +88,11 @@ TEST_CASE("several ranks: pass k of all of them holds every sample once, and how
     std::vector<std::size_t> counts(200);
     for (std::size_t r = 0; r < world_size; ++r) {
       auto options = in_epochs(2, 1, batches);
-      options.ranks = {.rank = r, .world_size = world_size};
-      mr::session session{flow(uneven_parts, world_size), options};
-      CHECK(session.description().find("8 lanes, " + options.ranks.describe() + ", whose passes drift apart") !=
+      options.world = {.rank = r, .size = world_size};
+      mr::session session{flow(uneven_shards, world_size), options};
+      CHECK(session.description().find("8 lanes, " + options.world.describe() + ", whose passes drift apart") !=
             std::string::npos);
-      const auto mine = reference_passes(uneven_parts, options.ranks, 8, 60, 200);
+      const auto mine = reference_passes(uneven_shards, options.world, 8, 60, 200);
       std::size_t in_pass = 0;
       for (auto& b : session)
         for (const std::int64_t number : b.get<&numbered_row::number>().host()) {
@@ -120,24 +120,24 @@ TEST_CASE("several ranks: pass k of all of them holds every sample once, and how
 }
 
 TEST_CASE("shards of one size, as many as the lanes or twice: the order of all ranks together is that of one") {
-  const numbers_in_parts even{std::vector<int>(24, 9)};
+  const numbers_in_shards even{std::vector<int>(24, 9)};
   const auto whole = run_all_ranks(even, in_epochs(1, 3, 10), 1).first;
   for (const std::size_t ranks : worlds) CHECK(run_all_ranks(even, in_epochs(1, 3, 10), ranks).first == whole);
 }
 
 TEST_CASE("resumed behind any batch, every number of ranks goes on as it would have") {
   for (const std::size_t world_size : worlds) {
-    const auto whole = run_all_ranks(many_parts, in_epochs(0, 3, 10), world_size).first;
+    const auto whole = run_all_ranks(many_shards, in_epochs(0, 3, 10), world_size).first;
     for (std::size_t cut = 1 + world_size % 3; cut < whole.size(); cut += stride(5)) {
       CAPTURE(world_size);
       CAPTURE(cut);
       auto options = in_epochs(static_cast<int>(cut % 3), 3, 10);
-      options.resume = run_all_ranks(many_parts, options, world_size, 60, cut).second;
+      options.resume = run_all_ranks(many_shards, options, world_size, 60, cut).second;
       CHECK(options.resume.size() < 300);
-      const auto rest = run_all_ranks(many_parts, options, world_size).first;
+      const auto rest = run_all_ranks(many_shards, options, world_size).first;
       REQUIRE(rest == std::vector<rows>(whole.begin() + static_cast<std::ptrdiff_t>(cut), whole.end()));
       if (world_size == 24) continue;
-      CHECK_THROWS_WITH_AS(run_all_ranks(many_parts, options, 24),
+      CHECK_THROWS_WITH_AS(run_all_ranks(many_shards, options, 24),
                            doctest::Contains(("the rank, which counts without an index, was any of " +
                                               std::to_string(world_size) + " and is any of 24").c_str()),
                            mr::setup_error);
@@ -147,7 +147,7 @@ TEST_CASE("resumed behind any batch, every number of ranks goes on as it would h
 
 TEST_CASE("uneven parts, resumed anywhere in four passes, at their borders too, with and without a window") {
   for (const std::size_t window : {1, 60}) {
-    const auto uneven = [&] { return flow(uneven_parts, 1, window); };
+    const auto uneven = [&] { return flow(uneven_shards, 1, window); };
     auto options = in_epochs(0, 1, 500);
     const replay_trace whole = run_flow(uneven(), options);
     for (std::size_t cut = 0; cut < 499; cut += 3 * stride(5)) {
@@ -166,17 +166,17 @@ TEST_CASE("uneven parts, resumed anywhere in four passes, at their borders too, 
 
 TEST_CASE("resumed again and again, with other workers each time") {
   for (const std::size_t world_size : {1, 4, 12}) {
-    const auto whole = run_all_ranks(many_parts, in_epochs(0, 3, 10), world_size).first;
+    const auto whole = run_all_ranks(many_shards, in_epochs(0, 3, 10), world_size).first;
     std::vector<rows> pieced;
     auto options = in_epochs(0, 3, 10);
     for (std::size_t turn = 0; pieced.size() < whole.size(); ++turn) {
       options.threads = static_cast<int>(turn % 4);
-      const auto [some, text] = run_all_ranks(many_parts, options, world_size, 60, 1 + turn % 5);
+      const auto [some, text] = run_all_ranks(many_shards, options, world_size, 60, 1 + turn % 5);
       pieced.insert(pieced.end(), some.begin(), some.end());
       options.resume = text;
     }
     CHECK(pieced == whole);
-    CHECK_THROWS_WITH_AS(run_all_ranks(many_parts, options, world_size), doctest::Contains("the run is over"),
+    CHECK_THROWS_WITH_AS(run_all_ranks(many_shards, options, world_size), doctest::Contains("the run is over"),
                          mr::setup_error);
   }
 }
@@ -188,25 +188,25 @@ TEST_CASE("a resume point of version 2 is refused where it is of several lanes, 
     return mr::to_text(p);
   };
   auto options = in_epochs(1, 3, 10);
-  options.resume = older(run_flow(flow(many_parts, 1), options, 5).positions.back());
-  CHECK_THROWS_WITH_AS(run_flow(flow(many_parts, 1), options),
+  options.resume = older(run_flow(flow(many_shards, 1), options, 5).positions.back());
+  CHECK_THROWS_WITH_AS(run_flow(flow(many_shards, 1), options),
                        doctest::Contains("this resume point is of version 2, whose order of lanes is not made any "
                                          "more: got 24 lanes"),
                        mr::setup_error);
   for (const std::uint64_t epoch_batches : {0, 10}) {
     auto of_one_lane = in_epochs(1, 3, epoch_batches);
     of_one_lane.lanes = 1;
-    const replay_trace whole = run_flow(flow(many_parts, 1), of_one_lane);
+    const replay_trace whole = run_flow(flow(many_shards, 1), of_one_lane);
     of_one_lane.resume = older(whole.positions[4]);
     CHECK(of_one_lane.resume.starts_with("millrace version=2 "));
-    const replay_trace rest = run_flow(flow(many_parts, 1), of_one_lane);
+    const replay_trace rest = run_flow(flow(many_shards, 1), of_one_lane);
     CHECK(rest.batches == decltype(rest.batches)(whole.batches.begin() + 5, whole.batches.end()));
     CHECK(rest.positions == decltype(rest.positions)(whole.positions.begin() + 5, whole.positions.end()));
   }
 }
 
 TEST_CASE("of a source that says it is the same in every pass, each part is counted once at most") {
-  const counting source{many_parts};
+  const counting source{many_shards};
   auto options = in_epochs(1, 1, 1'000);
   const auto whole = run_flow(flow(source, 1), options);
   options.resume = whole.positions[899];   // 117 passes later
@@ -221,72 +221,72 @@ TEST_CASE("of a source that says it is the same in every pass, each part is coun
 
 TEST_CASE("an expanding flow: each rank has rows of its own, and its resume points are its own") {
   const auto expanding = [] {
-    return mr::from(many_parts, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::expand(copies_of{}) |
+    return mr::from(many_shards, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::expand(copies_of{}) |
            mr::map(with_draw) | mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 7});
   };
   auto options = in_epochs(0, 3, 8);
   for (const std::size_t rank : {0, 2}) {
-    options.ranks = {.rank = rank, .world_size = 3};
+    options.world = {.rank = rank, .size = 3};
     check_chain(expanding, options, check_every_cut(expanding, options));
   }
   options.resume = run_flow(expanding(), options, 3).positions.back();
-  options.ranks.rank = 1;
+  options.world.rank = 1;
   CHECK_THROWS_WITH_AS(run_flow(expanding(), options), doctest::Contains("was rank 2 of 3 and is rank 1 of 3"),
                        mr::setup_error);
-  options.ranks = {.rank = 2, .world_size = 4};
+  options.world = {.rank = 2, .size = 4};
   CHECK_THROWS_WITH_AS(run_flow(expanding(), options), doctest::Contains("was rank 2 of 3 and is rank 2 of 4"),
                        mr::setup_error);
 }
 
 TEST_CASE("a shuffle behind a map, on two ranks: from the run's beginning") {
   const auto buffered = [] {
-    return mr::from(numbers_in_parts{{9, 14, 3, 20}}) | mr::map(with_draw) | mr::shuffle({.window = 20}) |
+    return mr::from(numbers_in_shards{{9, 14, 3, 20}}) | mr::map(with_draw) | mr::shuffle({.window = 20}) |
            mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = 12});
   };
   auto options = in_epochs(0, 2, 9);
-  options.ranks = {.rank = 1, .world_size = 2};
+  options.world = {.rank = 1, .size = 2};
   check_chain(buffered, options, check_every_cut(buffered, options));
 }
 
 TEST_CASE("what does not go together is refused at the start, by name") {
   const auto refused = [](std::vector<int> lengths, mr::session_options options, const char* why) {
-    CHECK_THROWS_WITH_AS(run_flow(flow(numbers_in_parts{std::move(lengths)}, 1), options), doctest::Contains(why),
+    CHECK_THROWS_WITH_AS(run_flow(flow(numbers_in_shards{std::move(lengths)}, 1), options), doctest::Contains(why),
                          mr::setup_error);
   };
   auto options = in_epochs(1, 1, 0);
-  options.ranks = {.rank = 0, .world_size = 2};
+  options.world = {.rank = 0, .size = 2};
   refused({50, 50}, options, "Set session_options::epoch_batches, or use indexed_shards()");
   options.epoch_batches = 5;
-  options.ranks = {.rank = 0, .world_size = 4};
+  options.world = {.rank = 0, .size = 4};
   refused({50, 50, 50}, options, "4 ranks do not divide the 3 lanes: session_options::lanes asks for 48, and the "
-                                 "source has 3 parts (shards)");
-  options.ranks = {.rank = 2, .world_size = 2};
+                                 "source has 3 shards");
+  options.world = {.rank = 2, .size = 2};
   refused({50, 50}, options, "there is no rank 2 of 2");
-  options.ranks = {.rank = 0, .world_size = 2};
-  options.resume = run_flow(flow(numbers_in_parts{{50, 50}}, 2), options, 1).positions.back();
+  options.world = {.rank = 0, .size = 2};
+  options.resume = run_flow(flow(numbers_in_shards{{50, 50}}, 2), options, 1).positions.back();
   options.lanes = 1;
-  options.ranks = {};
+  options.world = {};
   refused({50, 50}, options, "the number of lanes was 2 and is 1");
 }
 
 TEST_CASE("an error of a part surfaces at its batch, after all before it") {
-  struct breaking : numbers_in_parts {
+  struct breaking : numbers_in_shards {
     struct reader {
-      numbers_in_parts::reader good;
+      numbers_in_shards::reader good;
       int left;
       std::optional<int> next() {
         if (left-- == 0) throw mr::data_error("broken", "Mend it");
         return good.next();
       }
     };
-    reader open(std::size_t part, std::uint64_t pass) const {
-      return {numbers_in_parts::open(part, pass), part == 7 && pass == 1 ? 10 : 1'000};
+    reader open(std::size_t shard, std::uint64_t pass) const {
+      return {numbers_in_shards::open(shard, pass), shard == 7 && pass == 1 ? 10 : 1'000};
     }
   };
-  const auto expected = run_all_ranks(many_parts, in_epochs(0, 1, 30), 1, 1).first;
+  const auto expected = run_all_ranks(many_shards, in_epochs(0, 1, 30), 1, 1).first;
   std::size_t delivered = 0;
   for (const int threads : {0, 1, 3}) {
-    mr::session session{flow(breaking{many_parts}, 1, 1), in_epochs(threads, 1, 30)};
+    mr::session session{flow(breaking{many_shards}, 1, 1), in_epochs(threads, 1, 30)};
     std::size_t batches = 0;
     const auto read = [&] {
       for (auto& b : session) {
@@ -302,7 +302,7 @@ TEST_CASE("an error of a part surfaces at its batch, after all before it") {
 }
 
 TEST_CASE("a lane without samples is passed over; a rank without any is an error") {
-  const numbers_in_parts half_empty{{5, 0}};
+  const numbers_in_shards half_empty{{5, 0}};
   const auto in_order = [&](std::size_t size) {
     return mr::from(half_empty) | mr::map(with_draw) |
            mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = size});
@@ -315,9 +315,9 @@ TEST_CASE("a lane without samples is passed over; a rank without any is an error
     options.resume = whole.positions[2];
     CHECK(run_flow(in_order(5), options).batches.front() == whole.batches[3]);
     options.resume.clear();
-    options.ranks = {.rank = 1, .world_size = 2};
+    options.world = {.rank = 1, .size = 2};
     CHECK_THROWS_WITH_AS(run_flow(in_order(4), options),
-                         doctest::Contains("a rank's share of the parts (shards) has no sample: got none in 100 "
+                         doctest::Contains("a rank's share of the shards has no sample: got none in 100 "
                                            "passes, expected one at least (lane 1 of 2"),
                          mr::data_error);
   }

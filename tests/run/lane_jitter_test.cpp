@@ -22,7 +22,7 @@ std::vector<std::uint64_t> sorted_by_key(const mr::lane_jitter& order) {
 }  // namespace
 
 TEST_CASE("entered at any place, with any window, a lane goes on as its sorted keys do") {
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   std::size_t moved = 0;
   for (int round = 0; round < 300; ++round) {
     const mr::lane_jitter order({.seed = random.bits(),

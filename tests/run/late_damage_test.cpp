@@ -37,7 +37,7 @@ TEST_CASE("damage that a part's end betrays: since which position its samples ma
     }
     return o;
   };
-  numbers_in_parts source = many_parts;
+  numbers_in_shards source = many_shards;
   source.damaged = 7;
   REQUIRE(source.open(7, 0).at == 41);
   REQUIRE(source.open(7, 0).end == 61);
@@ -61,7 +61,7 @@ TEST_CASE("damage that a part's end betrays: since which position its samples ma
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         CAPTURE(rank);
         auto options = in_epochs(threads, 1, 200);
-        options.ranks = {.rank = rank, .world_size = ranks};
+        options.world = {.rank = rank, .size = ranks};
         if (rank != 7 % ranks) continue;   // lane 7 of 24 may hold another part in a later pass, which nobody reaches
         const outcome o = run_into_damage(flow(source, ranks, 1), options);
         CHECK(o.suspects == since);

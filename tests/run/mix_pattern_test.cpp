@@ -9,7 +9,7 @@ namespace mr = millrace;
 
 namespace {
 
-std::vector<std::uint64_t> random_shares(mr::draw& random, std::size_t sources, std::uint64_t most) {
+std::vector<std::uint64_t> random_shares(mr::rng& random, std::size_t sources, std::uint64_t most) {
   std::vector<std::uint64_t> shares;
   for (std::size_t i = 0; i < sources; ++i) shares.push_back(1 + random.below(most));
   return shares;
@@ -67,7 +67,7 @@ std::size_t longest_within_one(const std::vector<std::int64_t>& shares, std::siz
 }  // namespace
 
 TEST_CASE("every stretch of positions holds the shares, as closely as they can be held") {
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   for (int round = 0; round < 300; ++round) {
     const std::size_t sources = 1 + random.below(round % 3 == 0 ? 12 : 4);
     const mr::mix_pattern pattern(random_shares(random, sources, round % 2 == 0 ? 10 : 300));
@@ -96,7 +96,7 @@ TEST_CASE("a source of share 0 is never met, and shares are divided by what they
 }
 
 TEST_CASE("counts and positions are what walking gives") {
-  mr::draw random({.seed = 2});
+  mr::rng random({.seed = 2});
   for (int round = 0; round < 200; ++round) {
     const mr::mix_pattern pattern(random_shares(random, 1 + random.below(5), 20));
     std::vector<std::uint64_t> counts(pattern.shares().size(), 0);
@@ -130,7 +130,7 @@ TEST_CASE("weights become the smallest whole shares that are exact") {
 }
 
 TEST_CASE("rounded shares are less than one from their weights") {
-  mr::draw random({.seed = 3});
+  mr::rng random({.seed = 3});
   for (int round = 0; round < 20; ++round) {
     std::vector<double> weights;
     for (std::size_t i = 2 + random.below(6); i > 0; --i) weights.push_back(0.01 + random.uniform());

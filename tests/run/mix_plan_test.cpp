@@ -27,16 +27,16 @@ std::uint64_t samples_of(const mr::mix_plan_source& s) {
 /// The n-th sample of a source in all the run, as the plan of that source alone says.
 named alone(const options& o, std::size_t source, std::uint64_t number) {
   const mr::mix_plan_source& s = o.sources[source];
-  const mr::lane_plan plan({.seed = s.seed,
+  const mr::exact_order plan({.seed = s.seed,
                             .counts = s.counts,
                             .shuffled = s.window > 0,
                             .window = s.window,
                             .lanes = o.lanes,
-                            .epoch_batches = mr::lane_plan_options::endless});
+                            .epoch_batches = mr::exact_order_options::endless});
   const mr::planned_sample found = plan.sample_at(0, number);
-  std::uint64_t first_part = 0;
-  for (std::size_t i = 0; i < source; ++i) first_part += o.sources[i].counts.size();
-  return {{first_part + found.sample.part, found.sample.index}, found.pass};
+  std::uint64_t first_shard = 0;
+  for (std::size_t i = 0; i < source; ++i) first_shard += o.sources[i].counts.size();
+  return {{first_shard + found.sample.shard, found.sample.index}, found.pass};
 }
 
 /// All epochs up to `epochs`, the slow way: whose turn it is, one after the other, and what that one gives next.
@@ -55,7 +55,7 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
       now.push_back(alone(o, source, given[source]++));
       return source;
     };
-    if (o.when_dry == mr::dry::cycle) {
+    if (o.on_exhausted == mr::exhausted::repeat) {
       std::uint64_t length = o.epoch_batches * o.global_batch;
       if (length == 0) {
         // Until each source gave its last sample once.
@@ -83,7 +83,7 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
       std::size_t source = take();
       while (given[source] < (epoch + 1) * samples[source]) source = take();
       left[source] = 0;
-      if (o.when_dry == mr::dry::stop) break;
+      if (o.on_exhausted == mr::exhausted::stop) break;
     }
     if (o.drop_last) now.resize(now.size() / o.global_batch * o.global_batch);
   }
@@ -94,7 +94,7 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
 order walked(const mr::mix_plan& plan, std::uint64_t epoch, std::uint64_t position, std::size_t world_size) {
   std::map<std::uint64_t, named> by_position;
   for (std::size_t rank = 0; rank < world_size; ++rank) {
-    mr::mix_cursor cursor(plan, {.ranks = {.rank = rank, .world_size = world_size},
+    mr::mix_cursor cursor(plan, {.world = {.rank = rank, .size = world_size},
                                  .epoch = epoch,
                                  .position = position});
     while (const auto s = cursor.next()) {
@@ -111,38 +111,38 @@ order walked(const mr::mix_plan& plan, std::uint64_t epoch, std::uint64_t positi
   return out;
 }
 
-options random_settings(mr::draw& random) {
+options random_settings(mr::rng& random) {
   options o;
   const std::size_t sources = 1 + random.below(4);
   for (std::size_t i = 0; i < sources; ++i) {
     mr::mix_plan_source s{.weight = static_cast<double>(1 + random.below(9)), .seed = random.bits()};
-    for (std::uint64_t parts = 1 + random.below(5); parts > 0; --parts)
+    for (std::uint64_t shards = 1 + random.below(5); shards > 0; --shards)
       s.counts.push_back(random.chance(0.2) ? 0 : random.below(30));
     s.counts.push_back(4);
     s.window = random.chance(0.2) ? 0 : 1 + random.below(80);
     o.sources.push_back(std::move(s));
   }
-  const mr::dry rules[] = {mr::dry::stop, mr::dry::cycle, mr::dry::renormalise};
-  o.when_dry = rules[random.below(3)];
+  const mr::exhausted rules[] = {mr::exhausted::stop, mr::exhausted::repeat, mr::exhausted::reweight};
+  o.on_exhausted = rules[random.below(3)];
   const std::size_t lanes[] = {1, 2, 12};
   o.lanes = lanes[random.below(3)];
   o.global_batch = random.chance(0.5) ? 1 : 4;
   o.drop_last = random.chance(0.5);
-  if (o.when_dry == mr::dry::cycle && random.chance(0.5)) o.epoch_batches = 1 + random.below(20);
+  if (o.on_exhausted == mr::exhausted::repeat && random.chance(0.5)) o.epoch_batches = 1 + random.below(20);
   return o;
 }
 
 }  // namespace
 
 TEST_CASE("the plan of a mix is what giving each source its turn gives, of each source's own order") {
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   for (int round = 0; round < 150; ++round) {
     const options o = random_settings(random);
     const auto expected = slow_epochs(o, 3);
     const mr::mix_plan plan(o);
     mr::mix_cursor cursor(plan);
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
-      CAPTURE(static_cast<int>(o.when_dry));
+      CAPTURE(static_cast<int>(o.on_exhausted));
       REQUIRE(plan.positions() == expected[epoch].size());
       cursor.move_to(epoch, 0);
       for (std::uint64_t p = 0; p < expected[epoch].size(); ++p) {
@@ -157,7 +157,7 @@ TEST_CASE("the plan of a mix is what giving each source its turn gives, of each 
 }
 
 TEST_CASE("from every position on, and for every number of ranks, the order of a mix is the same") {
-  mr::draw random({.seed = 2});
+  mr::rng random({.seed = 2});
   for (int round = 0; round < 25; ++round) {
     options o = random_settings(random);
     o.drop_last = true;
@@ -178,7 +178,7 @@ TEST_CASE("from every position on, and for every number of ranks, the order of a
 }
 
 TEST_CASE("what a rank has of each source is what its walk meets") {
-  mr::draw random({.seed = 3});
+  mr::rng random({.seed = 3});
   for (int round = 0; round < 60; ++round) {
     options o = random_settings(random);
     o.global_batch = 12;
@@ -186,22 +186,22 @@ TEST_CASE("what a rank has of each source is what its walk meets") {
     o.drop_last = true;
     const mr::mix_plan plan(o);
     const std::size_t worlds[] = {1, 2, 3, 4, 6, 12};
-    mr::ranks mine{.world_size = worlds[random.below(6)]};
-    mine.rank = random.below(mine.world_size);
+    mr::world mine{.size = worlds[random.below(6)]};
+    mine.rank = random.below(mine.size);
     const std::uint64_t epoch = random.below(3), begin = random.below(plan.positions() + 1),
                         end = begin + random.below(plan.positions() + 1 - begin);
     std::vector<std::uint64_t> met(o.sources.size(), 0);
     for (std::uint64_t p = begin; p < end; ++p)
-      if (p % mine.world_size == mine.rank) ++met[plan.spot_of(epoch, p).source];
+      if (p % mine.size == mine.rank) ++met[plan.spot_of(epoch, p).source];
     REQUIRE(plan.counts_of(mine, epoch, begin, end) == met);
   }
 }
 
 TEST_CASE("how an epoch of a mix ends") {
-  const auto of = [](mr::dry rule) {
-    return options{.sources = {{.weight = 3, .counts = {30}}, {.weight = 1, .counts = {4, 4}}}, .when_dry = rule};
+  const auto of = [](mr::exhausted rule) {
+    return options{.sources = {{.weight = 3, .counts = {30}}, {.weight = 1, .counts = {4, 4}}}, .on_exhausted = rule};
   };
-  const mr::mix_plan stop(of(mr::dry::stop)), cycle(of(mr::dry::cycle)), all(of(mr::dry::renormalise));
+  const mr::mix_plan stop(of(mr::exhausted::stop)), cycle(of(mr::exhausted::repeat)), all(of(mr::exhausted::reweight));
   CHECK(stop.measure() == 1);   // 8 of every fourth
   CHECK(stop.counts_before(0, stop.positions())[1] == 8);
   CHECK(stop.counts_before(0, stop.positions())[0] < 30);
@@ -210,13 +210,13 @@ TEST_CASE("how an epoch of a mix ends") {
   CHECK(cycle.counts_before(0, cycle.positions())[1] > 8);
   CHECK(all.positions() == 38);
   CHECK(all.measure() == 0);
-  CHECK(all.sample_at(0, 37).sample.part == 0);
+  CHECK(all.sample_at(0, 37).sample.shard == 0);
 }
 
 TEST_CASE("an endless epoch of a mix goes on and on") {
   const mr::mix_plan plan({.sources = {{.weight = 1, .counts = {5}}, {.weight = 1, .counts = {3}}},
-                           .when_dry = mr::dry::cycle,
-                           .epoch_batches = mr::lane_plan_options::endless});
+                           .on_exhausted = mr::exhausted::repeat,
+                           .epoch_batches = mr::exact_order_options::endless});
   mr::mix_cursor from_far(plan, {.position = 1'000'000'000'000});
   CHECK(from_far.next()->pass == 500'000'000'000 / 5);
   CHECK_THROWS_WITH_AS(from_far.move_to(1, 0), doctest::Contains("there is no epoch 1"), mr::setup_error);
@@ -234,7 +234,7 @@ TEST_CASE("mixes that make no epochs are refused, by the source's number") {
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .epoch_batches = 5})(), doctest::Contains("begin anew"),
                        mr::setup_error);
   const mr::mix_plan plan({.sources = {{.counts = {40}}}, .global_batch = 12});
-  CHECK_THROWS_WITH_AS(plan.check({.rank = 0, .world_size = 5}), doctest::Contains("do not divide the global batch"),
+  CHECK_THROWS_WITH_AS(plan.check({.rank = 0, .size = 5}), doctest::Contains("do not divide the global batch"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(plan.sample_at(0, 36), doctest::Contains("an epoch has 36 positions, and 36 is none"),
                        mr::setup_error);

@@ -53,16 +53,16 @@ std::vector<int> numbers_from(int first, int count) {
   return v;
 }
 
-constexpr mr::dry all_rules[] = {mr::dry::stop, mr::dry::cycle, mr::dry::renormalise};
+constexpr mr::exhausted all_rules[] = {mr::exhausted::stop, mr::exhausted::repeat, mr::exhausted::reweight};
 
 }  // namespace
 
 TEST_CASE("without an index a mix is what it is with one, where neither is shuffled") {
   const temporary_folder a, b, c;
   const std::string paths[] = {write_shards(a, 0, 50), write_shards(b, 1'000, 23), write_shards(c, 2'000, 6)};
-  for (const mr::dry rule : all_rules) {
+  for (const mr::exhausted rule : all_rules) {
     const auto mixed = [&](auto make) {
-      return mr::mix({.seed = 7, .when_dry = rule}, mr::weighted{make(paths[0]), 0.6},
+      return mr::mix({.seed = 7, .on_exhausted = rule}, mr::weighted{make(paths[0]), 0.6},
                      mr::weighted{make(paths[1]), 0.3}, mr::weighted{make(paths[2]), 0.1}) |
              mr::map(prepare) | mr::batch<&example::label>({.size = 1});
     };
@@ -78,7 +78,7 @@ TEST_CASE("shuffled, each source still gives each sample once a pass, and the sh
   const temporary_folder a, b;
   const std::string first = write_shards(a, 0, 70), second = write_shards(b, 1'000, 30);
   const auto mixed = [&](std::uint64_t seed) {
-    return mr::mix({.seed = seed, .when_dry = mr::dry::renormalise},
+    return mr::mix({.seed = seed, .on_exhausted = mr::exhausted::reweight},
                    mr::weighted{mr::shards(first) | mr::shuffle({.window = 20}), 0.6},
                    mr::weighted{mr::shards(second) | mr::shuffle({.window = 5}), 0.4}) |
            mr::map(prepare) | mr::batch<&example::label>({.size = 10});
@@ -103,7 +103,7 @@ TEST_CASE("sources of different kinds are mixed, each through its own maps") {
   const std::vector<int> range = numbers_from(1'000, 30);
   int next = 2'000;
   const auto generate = [&]() -> std::optional<int> { return next++; };
-  mr::session run{mr::mix({.when_dry = mr::dry::stop}, mr::weighted{mr::shards(path) | mr::map(prepare)},
+  mr::session run{mr::mix({.on_exhausted = mr::exhausted::stop}, mr::weighted{mr::shards(path) | mr::map(prepare)},
                           mr::weighted{mr::from(range) | mr::shuffle({.window = 4}) | mr::map(from_int)},
                           mr::weighted{mr::from(generate) | mr::map(from_int), 1, "made up"}) |
                       mr::batch<&example::label>({.size = 2, .keys = true}),
@@ -121,16 +121,16 @@ TEST_CASE("sources of different kinds are mixed, each through its own maps") {
 
 TEST_CASE("a mix without an index refuses ranks, and says so when a source is empty") {
   const std::vector<int> some = numbers(20), none;
-  const auto mixed = [](const std::vector<int>& a, const std::vector<int>& b, mr::dry rule) {
-    return mr::mix({.when_dry = rule}, mr::weighted{mr::from(a) | mr::map(from_int)},
+  const auto mixed = [](const std::vector<int>& a, const std::vector<int>& b, mr::exhausted rule) {
+    return mr::mix({.on_exhausted = rule}, mr::weighted{mr::from(a) | mr::map(from_int)},
                    mr::weighted{mr::from(b) | mr::map(from_int), 1, "empty"}) |
            mr::batch<&example::label>({.size = 2});
   };
   mr::session_options two = quiet(1);
-  two.ranks = {.rank = 0, .world_size = 2};
-  CHECK_THROWS_WITH_AS((mr::session{mixed(some, some, mr::dry::stop), two}), doctest::Contains("indexed_shards()"),
-                       mr::setup_error);
-  for (const mr::dry rule : all_rules)
+  two.world = {.rank = 0, .size = 2};
+  CHECK_THROWS_WITH_AS((mr::session{mixed(some, some, mr::exhausted::stop), two}),
+                       doctest::Contains("indexed_shards()"), mr::setup_error);
+  for (const mr::exhausted rule : all_rules)
     CHECK_THROWS_WITH_AS(run(mixed(some, none, rule)), doctest::Contains("empty of the mix has no sample"),
                          mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::mix({}, mr::weighted{mr::from(some), 0.5}, mr::weighted{mr::from(some), -1}),
@@ -163,7 +163,7 @@ TEST_CASE("a compressed mix is CPU-bound in unpack, not I/O-bound") {
   }
   const temporary_folder folders[2];
   std::string paths[2];
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   for (int set = 0; set < 2; ++set) {
     const std::string plain = folders[set] / "s-0.tar";
     mr::shard_writer shard({.pattern = folders[set] / "s-%d.tar"});
@@ -197,7 +197,8 @@ TEST_CASE("of a mix's source that does not say when it reads all turns count as 
   const std::vector<int> some = numbers(5);
   const auto files = mr::shards(path).source;
   const auto others = mr::from(some).source;
-  const mr::mix_streams in(mr::mix_rule{.sources = {{}, {}}, .when_dry = mr::dry::renormalise}, 7, files, others);
+  const mr::mix_rule rule{.sources = {{}, {}}, .on_exhausted = mr::exhausted::reweight};
+  const mr::mix_streams in(rule, 7, files, others);
   auto reader = in.open(0, 0);
   while (reader.next()) {
   }

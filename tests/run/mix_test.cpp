@@ -25,7 +25,7 @@ struct example {
 };
 using rows = std::vector<std::pair<std::int32_t, double>>;
 
-example prepare(const mr::record& r, mr::draw& random) {
+example prepare(const mr::record& r, mr::rng& random) {
   return {mr::integer<std::int32_t>(r["cls"]), random.uniform()};
 }
 
@@ -51,8 +51,8 @@ struct data_sets {
 
 struct run_options {
   std::uint64_t seed = 7, epochs = 3;
-  mr::dry when_dry = mr::dry::cycle;
-  mr::ranks ranks{};
+  mr::exhausted on_exhausted = mr::exhausted::repeat;
+  mr::world world{};
   int threads = 2;
   std::string resume{};
   double weight = 0.3;   // of the second
@@ -75,17 +75,17 @@ auto flow(const data_sets& sets, const run_options& o) {
   const auto source = [&](int set) {
     return mr::indexed_shards(sets.paths[set], {.seed = o.own_seed, .fields = {"cls"}});
   };
-  return mr::mix({.seed = o.seed, .when_dry = o.when_dry},
+  return mr::mix({.seed = o.seed, .on_exhausted = o.on_exhausted},
                  mr::weighted{source(0) | mr::shuffle({.window = o.window}), 0.6, "many"},
                  mr::weighted{source(1) | mr::shuffle({.window = 25}), o.weight},
                  mr::weighted{source(2) | mr::shuffle({.window = 9}), 0.1}) |
          mr::map(prepare) |
-         mr::batch<&example::label, &example::drawn>({.size = global_batch / o.ranks.world_size});
+         mr::batch<&example::label, &example::drawn>({.size = global_batch / o.world.size});
 }
 
 delivered run(const data_sets& sets, const run_options& o) {
   auto options = quiet(o.threads, o.epochs);
-  options.ranks = o.ranks;
+  options.world = o.world;
   options.resume = o.resume;
   options.epoch_batches = o.epoch_batches;
   mr::session session{flow(sets, o), options};
@@ -109,7 +109,7 @@ delivered run(const data_sets& sets, const run_options& o) {
 std::vector<rows> run_all_ranks(const data_sets& sets, run_options o, std::size_t world_size) {
   std::vector<rows> all;
   for (std::size_t r = 0; r < world_size; ++r) {
-    o.ranks = {.rank = r, .world_size = world_size};
+    o.world = {.rank = r, .size = world_size};
     const delivered d = run(sets, o);
     all.resize(d.batches.size(), rows(global_batch));
     for (std::size_t b = 0; b < d.batches.size(); ++b)
@@ -120,7 +120,7 @@ std::vector<rows> run_all_ranks(const data_sets& sets, run_options o, std::size_
 
 std::size_t set_of(std::int32_t label) { return static_cast<std::size_t>(label / 1'000); }
 
-constexpr mr::dry all_rules[] = {mr::dry::stop, mr::dry::cycle, mr::dry::renormalise};
+constexpr mr::exhausted all_rules[] = {mr::exhausted::stop, mr::exhausted::repeat, mr::exhausted::reweight};
 
 }  // namespace
 
@@ -155,24 +155,24 @@ TEST_CASE("every batch holds the sources in their shares, and each source gives 
   CHECK(d.stats.sources[2].name == "source 2");
 }
 
-TEST_CASE("a mix is the same for every number of workers and of ranks, whatever happens when a source runs dry") {
+TEST_CASE("a mix is the same for every number of workers and of ranks, whatever happens when a source runs out") {
   const data_sets sets;
-  for (const mr::dry rule : all_rules) {
-    const auto expected = run(sets, {.when_dry = rule, .threads = 0}).batches;
-    for (const int threads : {1, 2, 4}) CHECK(run(sets, {.when_dry = rule, .threads = threads}).batches == expected);
-    for (const std::size_t ranks : {2, 3, 8, 24}) CHECK(run_all_ranks(sets, {.when_dry = rule}, ranks) == expected);
-    CHECK(run(sets, {.seed = 8, .when_dry = rule}).batches != expected);
-    CHECK(run(sets, {.when_dry = rule, .own_seed = 1}).batches != expected);
+  for (const mr::exhausted rule : all_rules) {
+    const auto expected = run(sets, {.on_exhausted = rule, .threads = 0}).batches;
+    for (const int n : {1, 2, 4}) CHECK(run(sets, {.on_exhausted = rule, .threads = n}).batches == expected);
+    for (const std::size_t n : {2, 3, 8, 24}) CHECK(run_all_ranks(sets, {.on_exhausted = rule}, n) == expected);
+    CHECK(run(sets, {.seed = 8, .on_exhausted = rule}).batches != expected);
+    CHECK(run(sets, {.on_exhausted = rule, .own_seed = 1}).batches != expected);
   }
 }
 
 TEST_CASE("resumed behind any batch of three epochs, the rest of a mix is what it would have been") {
   const data_sets sets;
-  for (const mr::dry rule : all_rules) {
-    const delivered whole = run(sets, {.when_dry = rule});
+  for (const mr::exhausted rule : all_rules) {
+    const delivered whole = run(sets, {.on_exhausted = rule});
     for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += stride(5)) {
       CAPTURE(cut);
-      const delivered rest = run(sets, {.when_dry = rule, .resume = whole.positions[cut]});
+      const delivered rest = run(sets, {.on_exhausted = rule, .resume = whole.positions[cut]});
       REQUIRE(rest.batches.size() == whole.batches.size() - cut - 1);
       REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), whole.batches.begin() + static_cast<long>(cut) + 1));
       REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(),
@@ -184,21 +184,21 @@ TEST_CASE("resumed behind any batch of three epochs, the rest of a mix is what i
 
 TEST_CASE("a mix resumed again and again, with other ranks and workers each time") {
   const data_sets sets;
-  for (const mr::dry rule : all_rules) {
-    const auto whole = run(sets, {.when_dry = rule}).batches;
+  for (const mr::exhausted rule : all_rules) {
+    const auto whole = run(sets, {.on_exhausted = rule}).batches;
     std::vector<rows> pieced;
     std::string position;
     const std::size_t worlds[] = {4, 1, 12, 3, 2, 8};
     for (std::size_t turn = 0; pieced.size() < whole.size(); ++turn) {
       const std::size_t ranks = worlds[turn % 6];
-      const run_options o{.when_dry = rule,
+      const run_options o{.on_exhausted = rule,
                           .threads = static_cast<int>(turn % 4),
                           .resume = position,
                           .most_batches = 1 + turn % 5};
       const auto some = run_all_ranks(sets, o, ranks);
       pieced.insert(pieced.end(), some.begin(), some.end());
       run_options last = o;
-      last.ranks = {.rank = ranks - 1, .world_size = ranks};
+      last.world = {.rank = ranks - 1, .size = ranks};
       position = run(sets, last).positions.back();
     }
     CHECK(pieced == whole);
@@ -215,7 +215,7 @@ TEST_CASE("a resume point of another mix is refused by name") {
   };
   const auto rule = doctest::Contains("the mix was another: its weights");
   CHECK_THROWS_WITH_AS(resumed({.weight = 0.4})(), rule, mr::setup_error);
-  CHECK_THROWS_WITH_AS(resumed({.when_dry = mr::dry::stop})(), rule, mr::setup_error);
+  CHECK_THROWS_WITH_AS(resumed({.on_exhausted = mr::exhausted::stop})(), rule, mr::setup_error);
   CHECK_THROWS_WITH_AS(resumed({.own_seed = 1})(), rule, mr::setup_error);
   CHECK_THROWS_WITH_AS(resumed({.window = 61})(), rule, mr::setup_error);
   CHECK_THROWS_WITH_AS(resumed({.seed = 8})(), doctest::Contains("the seed was 7 and is 8"), mr::setup_error);
@@ -227,9 +227,9 @@ TEST_CASE("a resume point of another mix is refused by name") {
 
 TEST_CASE("what a rank was given of each source is counted, after a resume too") {
   const data_sets sets;
-  for (const mr::dry rule : all_rules) {
-    const run_options o{.when_dry = rule, .ranks = {.rank = 1, .world_size = 3}};
-    const std::string middle = run(sets, {.when_dry = rule, .most_batches = 4}).positions.back();
+  for (const mr::exhausted rule : all_rules) {
+    const run_options o{.on_exhausted = rule, .world = {.rank = 1, .size = 3}};
+    const std::string middle = run(sets, {.on_exhausted = rule, .most_batches = 4}).positions.back();
     for (const std::string& resume : {std::string(), middle}) {
       run_options now = o;
       now.resume = resume;
@@ -261,17 +261,17 @@ TEST_CASE("epochs of a mix that cycles may be of any length, and a sample draws 
       ++times[label];
     }
   for (const auto& [label, seen] : draws) CHECK(seen.size() == times[label]);
-  CHECK_THROWS_WITH_AS(run(sets, {.when_dry = mr::dry::stop, .epoch_batches = 3}), doctest::Contains("dry::cycle"),
-                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(run(sets, {.on_exhausted = mr::exhausted::stop, .epoch_batches = 3}),
+                       doctest::Contains("exhausted::repeat"), mr::setup_error);
 }
 
 TEST_CASE("the digests of a mix's ranks add up, over a resume too") {
   const data_sets sets;
-  for (const mr::dry rule : all_rules) {
-    const delivered whole = run(sets, {.when_dry = rule});
+  for (const mr::exhausted rule : all_rules) {
+    const delivered whole = run(sets, {.on_exhausted = rule});
     std::uint64_t sum = 0;
     for (std::size_t r = 0; r < 4; ++r) {
-      const run_options mine{.when_dry = rule, .ranks = {.rank = r, .world_size = 4}, .resume = whole.positions[5]};
+      const run_options mine{.on_exhausted = rule, .world = {.rank = r, .size = 4}, .resume = whole.positions[5]};
       sum += run(sets, mine).stats.digest;
     }
     CHECK(sum == whole.stats.digest);
@@ -281,11 +281,11 @@ TEST_CASE("the digests of a mix's ranks add up, over a resume too") {
 
 TEST_CASE("a mix says what ends an epoch") {
   const data_sets sets;
-  CHECK(run(sets, {.when_dry = mr::dry::stop}).description.find(
-            "mix 6 : 3 : 1 of 3 sources: source 2 runs dry first and ends the epoch (8 batches)") != std::string::npos);
+  CHECK(run(sets, {.on_exhausted = mr::exhausted::stop}).description.find(
+            "mix 6 : 3 : 1 of 3 sources: source 2 runs out first and ends the epoch (8 batches)") != std::string::npos);
   CHECK(run(sets, {}).description.find("an epoch is a pass of many (9 batches)") != std::string::npos);
-  const std::string all = run(sets, {.when_dry = mr::dry::renormalise}).description;
-  CHECK(all.find("the others go on when one runs dry, many last (8 batches)") != std::string::npos);
+  const std::string all = run(sets, {.on_exhausted = mr::exhausted::reweight}).description;
+  CHECK(all.find("the others go on when one runs out, many last (8 batches)") != std::string::npos);
 }
 
 TEST_CASE("explain names the source of a position in a mix") {
@@ -295,7 +295,7 @@ TEST_CASE("explain names the source of a position in a mix") {
   std::set<std::string> sources;
   for (const std::uint64_t epoch : {0, 2})
     for (std::uint64_t position = 0; position < 216; position += 7) {
-      const mr::place found = session.explain(epoch, position);
+      const mr::error_location found = session.locate(epoch, position);
       const std::int32_t label = all[9 * epoch + position / global_batch][position % global_batch].first;
       CHECK(found.key == "k" + std::to_string(label));
       CHECK(found.shard.starts_with(sets.paths[set_of(label)]));
@@ -304,7 +304,7 @@ TEST_CASE("explain names the source of a position in a mix") {
       sources.insert(found.stage);
     }
   CHECK(sources.size() == 3);
-  CHECK_THROWS_WITH_AS(session.explain(0, 216), doctest::Contains("has 216 positions, and 216"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(session.locate(0, 216), doctest::Contains("has 216 positions, and 216"), mr::setup_error);
 }
 
 TEST_CASE("sources with maps of their own end in one item, and each gets its own maps") {
@@ -316,7 +316,7 @@ TEST_CASE("sources with maps of their own end in one item, and each gets its own
       mr::mix({.seed = 7},
               mr::weighted{mr::indexed_shards(sets.paths[0]) |
                            mr::map([](const mr::record& r) { return raw{mr::integer<std::int32_t>(r["cls"])}; }) |
-                           mr::map([](raw r, mr::draw& random) { return example{r.label, 2 + random.uniform()}; })},
+                           mr::map([](raw r, mr::rng& random) { return example{r.label, 2 + random.uniform()}; })},
               mr::weighted{mr::indexed_shards(sets.paths[1]) | mr::shuffle({.window = 10}) |
                            mr::map([](const mr::record& r) { return example{mr::integer<std::int32_t>(r["cls"]), -1}; },
                                    {.blocking = true, .threads = 2})}) |
@@ -362,7 +362,7 @@ TEST_CASE("a bad sample of a mix is the error of its batch, with shard and key")
   const auto expected = run(sets, {.threads = 0}).batches;
   const std::int32_t bad = expected[5][7].first;
   for (const int threads : {0, 2}) {
-    auto mixed = mr::mix({.seed = 7, .when_dry = mr::dry::cycle},
+    auto mixed = mr::mix({.seed = 7, .on_exhausted = mr::exhausted::repeat},
                          mr::weighted{mr::indexed_shards(sets.paths[0]) | mr::shuffle({.window = 60}), 0.6},
                          mr::weighted{mr::indexed_shards(sets.paths[1]) | mr::shuffle({.window = 25}), 0.3},
                          mr::weighted{mr::indexed_shards(sets.paths[2]) | mr::shuffle({.window = 9}), 0.1}) |

@@ -1,5 +1,5 @@
 #include <millrace/order/lane_cursor.hpp>
-#include <millrace/order/mixing.hpp>
+#include <millrace/order/shuffle_quality.hpp>
 
 #include <doctest/doctest.h>
 
@@ -11,30 +11,30 @@ namespace mr = millrace;
 
 namespace {
 
-using options = mr::lane_plan_options;
+using options = mr::exact_order_options;
 
-double largest_share(const std::vector<std::uint64_t>& parts) {
+double largest_share(const std::vector<std::uint64_t>& shards) {
   std::map<std::uint64_t, double> rows;
   double most = 0;
-  for (const std::uint64_t part : parts) most = std::max(most, ++rows[part]);
-  return most / static_cast<double>(parts.size());
+  for (const std::uint64_t shard : shards) most = std::max(most, ++rows[shard]);
+  return most / static_cast<double>(shards.size());
 }
 
 /// Counted by walking whole epochs.
 struct counted {
   double share = 0, neighbour_distance = 0;
 };
-counted count(const options& o, const mr::ranks& r, std::uint64_t epochs) {
-  const mr::lane_plan plan(o);
+counted count(const options& o, const mr::world& r, std::uint64_t epochs) {
+  const mr::exact_order plan(o);
   double shares = 0, batches = 0, distances = 0, pairs = 0;
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
-    mr::lane_cursor cursor(plan, {.ranks = r, .epoch = epoch});
+    mr::lane_cursor cursor(plan, {.world = r, .epoch = epoch});
     std::vector<std::uint64_t> batch;
     std::map<std::pair<std::uint64_t, std::uint64_t>, double> where;
     while (const auto s = cursor.next()) {
-      batch.push_back(s->sample.part);
-      where[{s->sample.part, s->sample.index}] = static_cast<double>(s->position);
-      if (batch.size() < o.global_batch / r.world_size) continue;
+      batch.push_back(s->sample.shard);
+      where[{s->sample.shard, s->sample.index}] = static_cast<double>(s->position);
+      if (batch.size() < o.global_batch / r.size) continue;
       shares += largest_share(batch);
       ++batches;
       batch.clear();
@@ -49,11 +49,11 @@ counted count(const options& o, const mr::ranks& r, std::uint64_t epochs) {
 }
 
 /// The same of data sets that are shuffled as a whole.
-double count_ideal(const options& o, const mr::ranks& r) {
+double count_ideal(const options& o, const mr::world& r) {
   std::vector<std::uint64_t> all;
-  for (std::size_t part = 0; part < o.counts.size(); ++part) all.insert(all.end(), o.counts[part], part);
-  const std::size_t rows = o.global_batch / r.world_size;
-  mr::draw random({.seed = 99});
+  for (std::size_t shard = 0; shard < o.counts.size(); ++shard) all.insert(all.end(), o.counts[shard], shard);
+  const std::size_t rows = o.global_batch / r.size;
+  mr::rng random({.seed = 99});
   double shares = 0, batches = 0;
   for (int round = 0; round < 20; ++round) {
     for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.below(i)]);
@@ -66,7 +66,7 @@ double count_ideal(const options& o, const mr::ranks& r) {
 
 struct setting {
   options plan;
-  mr::ranks ranks{};
+  mr::world world{};
 };
 
 std::vector<setting> settings() {
@@ -90,47 +90,48 @@ TEST_CASE("the expected share is what counting batches gives, for every window")
       s.plan.window = window;
       CAPTURE(s.plan.seed);
       CAPTURE(window);
-      const double expected = mr::mixing_forecast(mr::lane_plan(s.plan), s.ranks).share();
-      CHECK(near(expected, count(s.plan, s.ranks, 12).share) < 0.04);
+      const double expected = mr::shuffle_forecast(mr::exact_order(s.plan), s.world).share();
+      CHECK(near(expected, count(s.plan, s.world, 12).share) < 0.04);
     }
 }
 
 TEST_CASE("the ideal share is that of a data set shuffled as a whole") {
   for (const setting& s : settings()) {
     CAPTURE(s.plan.seed);
-    CHECK(near(mr::mixing_forecast(mr::lane_plan(s.plan), s.ranks).ideal_share(), count_ideal(s.plan, s.ranks)) < 0.03);
+    const mr::exact_order order(s.plan);
+    CHECK(near(mr::shuffle_forecast(order, s.world).ideal_share(), count_ideal(s.plan, s.world)) < 0.03);
   }
 }
 
 TEST_CASE("the window that is advised brings the share within 10 % of the ideal, and a clearly smaller one does not") {
   for (setting s : settings()) {
     CAPTURE(s.plan.seed);
-    s.ranks = {};
-    const auto window = mr::mixing_forecast(mr::lane_plan(s.plan), s.ranks).window_within(0.10);
+    s.world = {};
+    const auto window = mr::shuffle_forecast(mr::exact_order(s.plan), s.world).window_within(0.10);
     REQUIRE(window);
-    const double ideal = count_ideal(s.plan, s.ranks);
+    const double ideal = count_ideal(s.plan, s.world);
     s.plan.window = *window;
-    CHECK(count(s.plan, s.ranks, 12).share < ideal * 1.10 * 1.03);
+    CHECK(count(s.plan, s.world, 12).share < ideal * 1.10 * 1.03);
     s.plan.window = *window * 2 / 3;
-    if (*window > 1) CHECK(count(s.plan, s.ranks, 12).share > ideal * 1.10 * 0.97);
+    if (*window > 1) CHECK(count(s.plan, s.world, 12).share > ideal * 1.10 * 0.97);
   }
 }
 
 TEST_CASE("where no window helps, none is advised; where all is one part, none is needed") {
-  const mr::lane_plan few_rows({.counts = std::vector<std::uint64_t>(12, 1'000), .lanes = 48, .global_batch = 16});
-  CHECK_FALSE(mr::mixing_forecast(few_rows).window_within(0.10));
-  const setting small_parts = settings().back();
-  CHECK_FALSE(mr::mixing_forecast(mr::lane_plan(small_parts.plan), small_parts.ranks).window_within(0.10));
-  const mr::lane_plan one_part({.counts = {10'000}, .global_batch = 48});
-  CHECK(mr::mixing_forecast(one_part).ideal_share() == 1);
-  CHECK(mr::mixing_forecast(one_part).share() == 1);
-  CHECK(mr::mixing_forecast(one_part).window_within(0.10) == 1);
+  const mr::exact_order few_rows({.counts = std::vector<std::uint64_t>(12, 1'000), .lanes = 48, .global_batch = 16});
+  CHECK_FALSE(mr::shuffle_forecast(few_rows).window_within(0.10));
+  const setting small_shards = settings().back();
+  CHECK_FALSE(mr::shuffle_forecast(mr::exact_order(small_shards.plan), small_shards.world).window_within(0.10));
+  const mr::exact_order one_shard({.counts = {10'000}, .global_batch = 48});
+  CHECK(mr::shuffle_forecast(one_shard).ideal_share() == 1);
+  CHECK(mr::shuffle_forecast(one_shard).share() == 1);
+  CHECK(mr::shuffle_forecast(one_shard).window_within(0.10) == 1);
 }
 
 TEST_CASE("not shuffled, a batch is one part after the other") {
-  const mr::lane_plan plan({.counts = std::vector<std::uint64_t>(10, 100), .shuffled = false, .global_batch = 50});
-  CHECK(mr::mixing_forecast(plan).share() == 1);
-  CHECK(mr::mixing_forecast(plan).share(100'000) < 0.3);
+  const mr::exact_order plan({.counts = std::vector<std::uint64_t>(10, 100), .shuffled = false, .global_batch = 50});
+  CHECK(mr::shuffle_forecast(plan).share() == 1);
+  CHECK(mr::shuffle_forecast(plan).share(100'000) < 0.3);
 }
 
 TEST_CASE("live figures are those of a count") {
@@ -139,15 +140,15 @@ TEST_CASE("live figures are those of a count") {
       s.plan.window = window;
       CAPTURE(s.plan.seed);
       CAPTURE(window);
-      const mr::lane_plan plan(s.plan);
-      mr::mixing live(plan, s.ranks);
-      mr::lane_cursor cursor(plan, {.ranks = s.ranks});
+      const mr::exact_order plan(s.plan);
+      mr::shuffle_quality live(plan, s.world);
+      mr::lane_cursor cursor(plan, {.world = s.world});
       for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
         cursor.move_to(epoch, 0);
         while (const auto planned = cursor.next()) live.add(*planned);
       }
-      const mr::mixing_figures f = live.figures();
-      const counted slow = count(s.plan, s.ranks, 4);
+      const mr::shuffle_quality_figures f = live.figures();
+      const counted slow = count(s.plan, s.world, 4);
       CHECK(f.share == doctest::Approx(slow.share));
       CHECK(f.batches == 4 * plan.batches());
       CHECK(near(f.neighbour_distance, slow.neighbour_distance) < 0.10);
@@ -159,8 +160,8 @@ TEST_CASE("live figures are those of a count") {
 TEST_CASE("of many batches some are watched, which give the same share") {
   const options o{.seed = 6, .counts = std::vector<std::uint64_t>(100, 1'000), .window = 2'400, .lanes = 6,
                   .global_batch = 12};
-  const mr::lane_plan plan(o);
-  mr::mixing live(plan);
+  const mr::exact_order plan(o);
+  mr::shuffle_quality live(plan);
   mr::lane_cursor cursor(plan);
   while (const auto s = cursor.next()) live.add(*s);
   CHECK(live.figures().batches == (plan.batches() + 7) / 8);
@@ -170,16 +171,16 @@ TEST_CASE("of many batches some are watched, which give the same share") {
 TEST_CASE("neighbours come a third of the window apart") {
   const options o{.seed = 5, .counts = std::vector<std::uint64_t>(20, 2'000), .window = 2'400, .lanes = 6,
                   .global_batch = 60};
-  const mr::lane_plan plan(o);
-  mr::mixing live(plan);
+  const mr::exact_order plan(o);
+  mr::shuffle_quality live(plan);
   mr::lane_cursor cursor(plan);
   while (const auto s = cursor.next()) live.add(*s);
   CHECK(near(live.figures().neighbour_distance, 800) < 0.05);
 }
 
 TEST_CASE("a batch that was entered in its middle does not count") {
-  const mr::lane_plan plan({.counts = {600}, .lanes = 6, .global_batch = 60});
-  mr::mixing live(plan);
+  const mr::exact_order plan({.counts = {600}, .lanes = 6, .global_batch = 60});
+  mr::shuffle_quality live(plan);
   mr::lane_cursor cursor(plan, {.position = 30});
   for (int i = 0; i < 30 + 60 + 59; ++i) live.add(*cursor.next());
   CHECK(live.figures().batches == 1);

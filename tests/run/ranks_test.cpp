@@ -1,4 +1,4 @@
-#include <millrace/order/ranks.hpp>
+#include <millrace/order/world.hpp>
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using environment = std::map<std::string, std::string>;
 
-mr::ranks read(const environment& variables) {
+mr::world read(const environment& variables) {
   const auto look = [&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -22,7 +22,7 @@ mr::ranks read(const environment& variables) {
 
 std::string message_of(const environment& variables) {
   try {
-    const mr::ranks r = read(variables);
+    const mr::world r = read(variables);
     return "no error, " + r.describe();
   } catch (const mr::setup_error& e) {
     return e.message();
@@ -48,32 +48,32 @@ const environment slurm_step{
 }  // namespace
 
 TEST_CASE("without a launcher there is one process") {
-  CHECK(read({}) == mr::ranks{});
-  CHECK(read({{"RANK", ""}, {"WORLD_SIZE", ""}}) == mr::ranks{});
+  CHECK(read({}) == mr::world{});
+  CHECK(read({{"RANK", ""}, {"WORLD_SIZE", ""}}) == mr::world{});
   CHECK(read({}).describe() == "rank 0 of 1");
 }
 
 TEST_CASE("each launcher's variables are read") {
-  CHECK(read(torchrun) == mr::ranks{.rank = 5, .world_size = 8, .local_rank = 1});
-  CHECK(read(open_mpi) == mr::ranks{.rank = 3, .world_size = 4, .local_rank = 1});
-  CHECK(read(mvapich) == mr::ranks{.rank = 2, .world_size = 6, .local_rank = 2});
-  CHECK(read(mpich) == mr::ranks{.rank = 1, .world_size = 2, .local_rank = 1});
-  CHECK(read(slurm_step) == mr::ranks{.rank = 9, .world_size = 16, .local_rank = 3});
-  CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}) == mr::ranks{.rank = 1, .world_size = 2});
+  CHECK(read(torchrun) == mr::world{.rank = 5, .size = 8, .local_rank = 1});
+  CHECK(read(open_mpi) == mr::world{.rank = 3, .size = 4, .local_rank = 1});
+  CHECK(read(mvapich) == mr::world{.rank = 2, .size = 6, .local_rank = 2});
+  CHECK(read(mpich) == mr::world{.rank = 1, .size = 2, .local_rank = 1});
+  CHECK(read(slurm_step) == mr::world{.rank = 9, .size = 16, .local_rank = 3});
+  CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}) == mr::world{.rank = 1, .size = 2});
   CHECK(read(open_mpi).describe() == "rank 3 of 4 (Open MPI, local rank 1)");
 }
 
 TEST_CASE("a Slurm job is no step of srun") {
-  CHECK(read(slurm_job) == mr::ranks{});
+  CHECK(read(slurm_job) == mr::world{});
   for (const char* not_srun : {"4294967290", "4294967291", "4294967292"}) {   // interactive, batch, extern
     environment shell = slurm_step;
     shell["SLURM_STEP_ID"] = not_srun;
-    CHECK(read(shell) == mr::ranks{});
+    CHECK(read(shell) == mr::world{});
   }
-  CHECK(read(slurm_job + environment{{"SLURM_STEPID", "12"}}).world_size == 16);
+  CHECK(read(slurm_job + environment{{"SLURM_STEPID", "12"}}).size == 16);
   environment part_of_the_job = slurm_step;
   part_of_the_job["SLURM_STEP_NUM_TASKS"] = "10";
-  CHECK(read(part_of_the_job).world_size == 10);
+  CHECK(read(part_of_the_job).size == 10);
 }
 
 TEST_CASE("the innermost launcher counts") {
@@ -109,8 +109,8 @@ TEST_CASE("the call reads this process's own environment") {
   }
   setenv("OMPI_COMM_WORLD_RANK", "1", 1);
   setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
-  CHECK(mr::ranks_from_launcher() == mr::ranks{.rank = 1, .world_size = 3});
+  CHECK(mr::world_from_launcher() == mr::world{.rank = 1, .size = 3});
   unsetenv("OMPI_COMM_WORLD_RANK");
   unsetenv("OMPI_COMM_WORLD_SIZE");
-  CHECK(mr::ranks_from_launcher() == mr::ranks{});
+  CHECK(mr::world_from_launcher() == mr::world{});
 }

@@ -25,7 +25,7 @@ void dawdle(std::int64_t number) {
   for (std::int64_t i = 0; i < number * 7919 % 128; ++i) asm volatile("" : : : "memory");
 }
 
-struct heavy_parts {
+struct heavy_shards {
   using item = heavy;
   std::int64_t each = 0;
 
@@ -36,9 +36,9 @@ struct heavy_parts {
       return at < end ? std::optional(heavy{at++}) : std::nullopt;
     }
   };
-  std::size_t parts() const { return 4; }
-  reader open(std::size_t part, std::uint64_t) const {
-    const auto first = static_cast<std::int64_t>(part) * each;
+  std::size_t shards() const { return 4; }
+  reader open(std::size_t shard, std::uint64_t) const {
+    const auto first = static_cast<std::int64_t>(shard) * each;
     return {first, first + each};
   }
 };
@@ -82,12 +82,12 @@ TEST_CASE("a run whose readers wait for bytes goes on to its end") {
         CAPTURE(items_ahead);
         CAPTURE(io_threads);
         CAPTURE(threads);
-        CHECK(rows_of(mr::from(heavy_parts{each}) | mr::map(as_row) | mr::batch<&row::number>({.size = 2}), options) ==
+        CHECK(rows_of(mr::from(heavy_shards{each}) | mr::map(as_row) | mr::batch<&row::number>({.size = 2}), options) ==
               3 * 4 * each);
         // Lanes have an intake of their own.
         mr::session_options in_lanes = options;
         in_lanes.epoch_batches = each / 5;
-        CHECK(rows_of(mr::from(heavy_parts{each}) | mr::shuffle({.window = 8}) | mr::map(as_row) |
+        CHECK(rows_of(mr::from(heavy_shards{each}) | mr::shuffle({.window = 8}) | mr::map(as_row) |
                           mr::batch<&row::number>({.size = 5}),
                       in_lanes) == 3 * each);
       }
@@ -97,10 +97,10 @@ TEST_CASE("readers and workers whose seats are closed leave what they had to oth
   const stall_watchdog watchdog;
   constexpr std::int64_t each = 150;
   const auto plain = [] {
-    return mr::from(heavy_parts{each}) | mr::map(as_row) | mr::batch<&row::number>({.size = 2});
+    return mr::from(heavy_shards{each}) | mr::map(as_row) | mr::batch<&row::number>({.size = 2});
   };
   const auto in_lanes = [] {
-    return mr::from(heavy_parts{each}) | mr::shuffle({.window = 8}) | mr::map(as_row) |
+    return mr::from(heavy_shards{each}) | mr::shuffle({.window = 8}) | mr::map(as_row) |
            mr::batch<&row::number>({.size = 5});
   };
   mr::session_options options = quiet(1, 2), lanes = options;

@@ -13,7 +13,7 @@
 #include <vector>
 
 /// Numbers 0 .. in parts of the given lengths; some may be empty. The end of one may tell that it is damaged.
-struct numbers_in_parts {
+struct numbers_in_shards {
   using item = int;
   std::vector<int> lengths;
   std::size_t damaged = ~std::size_t{0};
@@ -26,10 +26,10 @@ struct numbers_in_parts {
       return at < end ? std::optional(at++) : std::nullopt;
     }
   };
-  std::size_t parts() const { return lengths.size(); }
-  reader open(std::size_t part, std::uint64_t) const {
-    const int first = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(part), 0);
-    return {first, first + lengths[part], part == damaged};
+  std::size_t shards() const { return lengths.size(); }
+  reader open(std::size_t shard, std::uint64_t) const {
+    const int first = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(shard), 0);
+    return {first, first + lengths[shard], shard == damaged};
   }
 };
 
@@ -37,7 +37,7 @@ struct numbered_row {
   std::int64_t number;
   double drawn;
 };
-inline numbered_row with_draw(int n, millrace::draw& random) { return {n, random.uniform()}; }
+inline numbered_row with_draw(int n, millrace::rng& random) { return {n, random.uniform()}; }
 
 /// Per batch the rows and what it says of itself.
 struct replay_trace {
@@ -59,7 +59,7 @@ replay_trace run_flow(Flow flow, const millrace::session_options& options,
     t.positions.push_back(millrace::to_text(b.position()));
     t.steps.push_back(b.step());
     t.epochs.push_back(b.epoch());
-    CHECK(b.global_size() == b.size() * options.ranks.world_size);
+    CHECK(b.global_size() == b.size() * options.world.size);
     if (t.batches.size() == most_batches) break;
   }
   return t;

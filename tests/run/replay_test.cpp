@@ -18,7 +18,7 @@ namespace mr = millrace;
 
 namespace {
 
-const numbers_in_parts some_numbers{{20, 0, 1, 33, 17, 0, 5, 25}};   // 101
+const numbers_in_shards some_numbers{{20, 0, 1, 33, 17, 0, 5, 25}};   // 101
 constexpr auto rows_of = [](std::size_t size, bool drop_last = true) {
   return mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = size, .drop_last = drop_last});
 };
@@ -128,12 +128,12 @@ TEST_CASE("what is never empty again, and a generator: from the run's beginning"
 TEST_CASE("compressed shards: only the parts that are still needed are opened, and the start says so") {
   const temporary_folder folder;
   std::vector<std::string> names;
-  for (int part = 0, label = 0; part < 6; ++part) {
-    mr::shard_writer shard({.pattern = folder / ("s" + std::to_string(part) + "-%d.tar")});
-    for (int i = 0; i < 20 + part; ++i, ++label)
-      shard.write("k" + std::to_string(label), {{"cls", std::to_string(label)}});
-    shard.close();
-    const std::string plain = folder / ("s" + std::to_string(part) + "-0.tar");
+  for (int shard = 0, label = 0; shard < 6; ++shard) {
+    mr::shard_writer writer({.pattern = folder / ("s" + std::to_string(shard) + "-%d.tar")});
+    for (int i = 0; i < 20 + shard; ++i, ++label)
+      writer.write("k" + std::to_string(label), {{"cls", std::to_string(label)}});
+    writer.close();
+    const std::string plain = folder / ("s" + std::to_string(shard) + "-0.tar");
     names.push_back(plain + ".gz");
     tar_test::save(names.back(), tar_test::through("gzip -c", tar_test::load(plain)));
   }
@@ -151,11 +151,11 @@ TEST_CASE("compressed shards: only the parts that are still needed are opened, a
   while (resumed.next()) {
   }
   const mr::replay_point from = mr::parse_position(options.resume).replay;
-  CHECK(from.part >= 4);   // batch 14 ends at place 112, and what lies more than 16 before that has come
+  CHECK(from.shard >= 4);   // batch 14 ends at place 112, and what lies more than 16 before that has come
   CHECK(from.first > 80);
   CHECK(resumed.description().ends_with(
-      "; goes on behind batch 14 of the run and, having no index, reads again from part " +
-      std::to_string(from.part + 1) + " of the 6 in pass 0, " + std::to_string(111 - from.first) + " samples"));
+      "; goes on behind batch 14 of the run and, having no index, reads again from shard " +
+      std::to_string(from.shard + 1) + " of the 6 in pass 0, " + std::to_string(111 - from.first) + " samples"));
   CHECK(resumed.stats().samples_read == 135 * 3 - from.first);
   names.pop_back();
   CHECK_THROWS_WITH_AS(run_flow(flow(names), options), doctest::Contains("the data set was"), mr::setup_error);
@@ -201,7 +201,7 @@ TEST_CASE("a resume point of another run is refused by name") {
     std::vector<int> lengths = some_numbers.lengths;
   };
   const auto flow = [](const settings& s) {
-    return mr::from(numbers_in_parts{s.lengths}, {.seed = s.seed}) | mr::shuffle({.window = s.window}) |
+    return mr::from(numbers_in_shards{s.lengths}, {.seed = s.seed}) | mr::shuffle({.window = s.window}) |
            mr::map(with_draw) | rows_of(s.size, s.drop_last);
   };
   mr::session_options options = quiet(1, 3);
@@ -226,7 +226,7 @@ TEST_CASE("a resume point of another run is refused by name") {
   options.resume = run_flow(filtered, quiet(1, 3), 3).positions.back();
   CHECK_THROWS_WITH_AS(run_flow(held_back(), options), doctest::Contains("a flow with other stages"), mr::setup_error);
   mr::position elsewhere = mr::parse_position(position);
-  elsewhere.replay.part = some_numbers.lengths.size();
+  elsewhere.replay.shard = some_numbers.lengths.size();
   options.resume = mr::to_text(elsewhere);
   CHECK_THROWS_WITH_AS(run_flow(flow({}), options), doctest::Contains("does not have"), mr::data_error);
   options.resume = position.substr(0, position.size() / 2);

@@ -2,28 +2,28 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/tune/seat_tuner.hpp>
+#include <millrace/tune/autotuner.hpp>
 
 class restless_seats final : public millrace::tuning_rule {
  public:
   explicit restless_seats(std::uint64_t seed = 1) : seed_(seed) {}
 
-  millrace::seat_counts most(const millrace::seat_counts& asked) const override {
+  millrace::concurrency_counts most(const millrace::concurrency_counts& asked) const override {
     return {asked.workers + 3, asked.reads + 3};
   }
-  std::unique_ptr<millrace::seat_tuner> start(const millrace::seat_limits& s) const override {
+  std::unique_ptr<millrace::autotuner> start(const millrace::concurrency_limits& s) const override {
     return std::make_unique<tuner>(s.most, seed_);
   }
 
  private:
-  struct tuner final : millrace::seat_tuner {
-    tuner(const millrace::seat_counts& s, std::uint64_t seed) : most(s), random({.seed = seed}) {}
+  struct tuner final : millrace::autotuner {
+    tuner(const millrace::concurrency_counts& s, std::uint64_t seed) : most(s), random({.seed = seed}) {}
     bool due(std::uint64_t) const noexcept override { return true; }
-    millrace::seat_counts look(const millrace::flow_figures&) override {
+    millrace::concurrency_counts look(const millrace::flow_figures&) override {
       return {1 + random.below(most.workers), 1 + random.below(most.reads)};
     }
-    const millrace::seat_counts most;
-    millrace::draw random;
+    const millrace::concurrency_counts most;
+    millrace::rng random;
   };
 
   const std::uint64_t seed_;

@@ -39,7 +39,7 @@ struct example {
 using row = std::pair<std::int32_t, double>;
 using rows = std::vector<row>;
 
-inline example prepare(const mr::record& r, mr::draw& random) {
+inline example prepare(const mr::record& r, mr::rng& random) {
   return {mr::integer<std::int32_t>(r["n"]), random.uniform()};
 }
 
@@ -97,7 +97,7 @@ struct piece {
 template <class Flow>
 void run_rank(Flow flow, const mr::session_options& options, std::uint64_t most, piece& all, mr::position& behind) {
   mr::session session{std::move(flow), options};
-  const mr::ranks mine = options.ranks;
+  const mr::world mine = options.world;
   for (std::size_t b = 0; b < most; ++b) {
     const auto batch = session.next();
     REQUIRE(batch);
@@ -105,7 +105,7 @@ void run_rank(Flow flow, const mr::session_options& options, std::uint64_t most,
     rows& together = all.batches[b];
     const auto [numbers, drawn] = batch.columns();
     for (std::size_t i = 0; i < batch.size(); ++i) {   // of a short last batch, ranks may have less than others
-      const std::size_t at = i * mine.world_size + mine.rank;
+      const std::size_t at = i * mine.size + mine.rank;
       together.resize(std::max(together.size(), at + 1), {-1, 0});
       together[at] = {numbers.host()[i], drawn.host()[i]};
     }
@@ -120,7 +120,7 @@ inline piece run(const settings& s, const conduct& c, const std::string& text, s
   for (std::size_t rank = 0; rank < c.world_size; ++rank) {
     mr::session_options options = quiet(c.threads, s.epochs);
     options.io_threads = c.io_threads;
-    options.ranks = {.rank = rank, .world_size = c.world_size};
+    options.world = {.rank = rank, .size = c.world_size};
     options.resume = text;
     options.lanes = s.lanes;
     options.epoch_batches = s.fixed_batches;

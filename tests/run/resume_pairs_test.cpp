@@ -22,7 +22,7 @@ std::uint64_t asked(const char* variable, std::uint64_t otherwise) {
 std::vector<data_set> write_data_sets(const temporary_folder& folder, std::size_t count) {
   std::vector<data_set> all;
   for (std::size_t k = 0; k < count; ++k) {
-    mr::draw random({.seed = 77, .sample = k});
+    mr::rng random({.seed = 77, .sample = k});
     std::vector<std::uint64_t> counts(1 + random.below(k % 5 == 0 ? 40 : 6));
     for (auto& c : counts) c = random.chance(0.1) ? 0 : 1 + random.below(random.chance(0.5) ? 4 : 60);
     counts[random.below(counts.size())] += 24 + random.below(30);
@@ -34,11 +34,11 @@ std::vector<data_set> write_data_sets(const temporary_folder& folder, std::size_
 }
 
 template <std::size_t N>
-std::size_t one_of(mr::draw& random, const std::size_t (&choices)[N]) {
+std::size_t one_of(mr::rng& random, const std::size_t (&choices)[N]) {
   return choices[random.below(N)];
 }
 
-settings draw_settings(mr::draw& random, const std::vector<data_set>& data) {
+settings draw_settings(mr::rng& random, const std::vector<data_set>& data) {
   settings s{.data = data[random.below(data.size())], .seed = random.below(1'000), .epochs = 1 + random.below(4)};
   s.window = random.chance(0.15) ? 0 : one_of(random, {1, 7, 48, 60, 300, 5'000, 1'000'000});
   s.lanes = one_of(random, {1, 6, 12, 24, 48, 48, 48, 96});
@@ -48,7 +48,7 @@ settings draw_settings(mr::draw& random, const std::vector<data_set>& data) {
   return s;
 }
 
-conduct draw_conduct(mr::draw& random, const settings& s) {
+conduct draw_conduct(mr::rng& random, const settings& s) {
   conduct c{.threads = static_cast<int>(random.below(4)), .io_threads = 1 + static_cast<unsigned>(random.below(3)),
             .depth = 1 + random.below(4)};
   do c.world_size = one_of(random, world_sizes);
@@ -66,7 +66,7 @@ TEST_CASE("chains of random cuts, over random settings: nothing is repeated, los
   const std::int64_t start_ns = mr::read_clock_ns(CLOCK_MONOTONIC);
   for (std::uint64_t seed = first_seed; pairs < wanted; ++seed, ++runs) {
     CAPTURE(seed);
-    mr::draw random({.seed = seed});
+    mr::rng random({.seed = seed});
     const settings s = draw_settings(random, data);
     const piece whole = run_unbroken(s);
     // Some with a cut behind each batch, some in about six pieces, five resumes.
@@ -115,7 +115,7 @@ TEST_CASE("behind every batch of three epochs, over random settings: the rest is
   std::uint64_t tried = 0, pairs = 0;
   for (std::uint64_t seed = first_seed; tried < wanted; ++seed) {
     CAPTURE(seed);
-    mr::draw random({.seed = seed, .stage = 1});
+    mr::rng random({.seed = seed, .stage = 1});
     settings s = draw_settings(random, data);
     s.epochs = 3;
     if (s.batches() < 12 || s.batches() > 120) continue;

@@ -90,24 +90,24 @@ TEST_CASE("resumed again and again, with other ranks and workers each time, the 
 TEST_CASE("a run that goes on from a digest that nobody summed says so, once, and its samples are right all the same") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
-  const auto advice_of = [&](const std::string& resume, const mr::ranks& ranks) {
+  const auto advice_of = [&](const std::string& resume, const mr::world& ranks) {
     auto options = quiet(1, 3);
-    options.ranks = ranks;
+    options.world = ranks;
     options.resume = resume;
-    const run_options o{.ranks = ranks, .resume = resume};
+    const run_options o{.world = ranks, .resume = resume};
     const mr::session session{flow(shards, o), options};
     const std::string text = session.description();
     const std::size_t at = text.find("\nmillrace: the resume point's digest is not that of the run: ");
     return at == std::string::npos ? std::string() : text.substr(at);
   };
   const delivered one = run(shards, {.most_batches = 2}), summed = run_all_ranks(shards, {}, 4);
-  const delivered share = run(shards, {.ranks = {.rank = 0, .world_size = 4}, .most_batches = 2});
-  const std::string advice = advice_of(share.positions[1], {.rank = 0, .world_size = 2});
+  const delivered share = run(shards, {.world = {.rank = 0, .size = 4}, .most_batches = 2});
+  const std::string advice = advice_of(share.positions[1], {.rank = 0, .size = 2});
   CHECK(advice.find("got the share of one of 4 ranks, expected the sum of all") != std::string::npos);
   CHECK(!advice_of(share.positions[1], {}).empty());
-  CHECK(advice_of(share.positions[1], {.rank = 1, .world_size = 2}).empty());   // the other one has said it
-  CHECK(advice_of(summed.positions[1], {.rank = 0, .world_size = 2}).empty());
-  CHECK(advice_of(one.positions[1], {.rank = 0, .world_size = 2}).empty());
+  CHECK(advice_of(share.positions[1], {.rank = 1, .size = 2}).empty());   // the other one has said it
+  CHECK(advice_of(summed.positions[1], {.rank = 0, .size = 2}).empty());
+  CHECK(advice_of(one.positions[1], {.rank = 0, .size = 2}).empty());
   const delivered rest = run(shards, {.resume = share.positions[1]}), expected = run(shards, {});
   CHECK(std::equal(rest.batches.begin(), rest.batches.end(), expected.batches.begin() + 2));
 }
@@ -141,14 +141,14 @@ TEST_CASE("what does not go together is refused at the start") {
   const auto plain = [&] {
     return mr::shards(shards) | mr::map(prepare) | mr::batch<&example::label>({.size = 4});
   };
-  CHECK_THROWS_WITH_AS(start(plain(), {.ranks = {.rank = 0, .world_size = 2}}), doctest::Contains("indexed_shards()"),
+  CHECK_THROWS_WITH_AS(start(plain(), {.world = {.rank = 0, .size = 2}}), doctest::Contains("indexed_shards()"),
                        mr::setup_error);
   const auto filtered = mr::indexed_shards(shards) | mr::filter([](const mr::record&) { return true; }) |
                         mr::map(prepare) | mr::batch<&example::label>({.size = 4});
   CHECK_THROWS_WITH_AS(start(filtered, {}), doctest::Contains("one row for each sample"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.ranks = {.rank = 0, .world_size = 5}}),
+  CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.world = {.rank = 0, .size = 5}}),
                        doctest::Contains("5 ranks do not divide the number of lanes of 48"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.ranks = {.rank = 2, .world_size = 2}}),
+  CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.world = {.rank = 2, .size = 2}}),
                        doctest::Contains("there is no rank 2 of 2"), mr::setup_error);
   const std::string end = run(shards, {.epochs = 1}).positions.back();
   CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.epochs = 1, .resume = end}), doctest::Contains("the run is over"),
@@ -196,14 +196,14 @@ TEST_CASE("explain says which sample lies at a position, before and after it was
   mr::session session{flow(shards, {}), quiet(1, 3)};
   for (const std::uint64_t epoch : {0, 2})
     for (const std::uint64_t position : {0, 1, 47, 191}) {
-      const mr::place found = session.explain(epoch, position);
+      const mr::error_location found = session.locate(epoch, position);
       const std::int32_t label = all[8 * epoch + position / global_batch][position % global_batch].first;
       CHECK(found.key == "k" + std::to_string(label));
       CHECK(found.shard.starts_with(folder / "s"));
       CHECK(found.offset_bytes % 512 == 0);
       CHECK(found.position == position);
     }
-  CHECK_THROWS_WITH_AS(session.explain(0, 192), doctest::Contains("an epoch has 192 positions"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(session.locate(0, 192), doctest::Contains("an epoch has 192 positions"), mr::setup_error);
 }
 
 TEST_CASE("indexes are kept, with the checksums of what was read: a flipped bit is seen the next time") {

@@ -24,7 +24,7 @@ struct example {
   double drawn;
 };
 
-example prepare(int n, mr::draw& random) { return {n, random.uniform()}; }
+example prepare(int n, mr::rng& random) { return {n, random.uniform()}; }
 
 /// All numbers in the order of delivery.
 template <class Session>
@@ -243,7 +243,7 @@ TEST_CASE("asking for a batch while all slots are held is refused, unless others
       CHECK(run.next().get<&example::number>().host()[0] == 24);
     }
     auto options = quiet(2);
-    options.released_elsewhere = true;
+    options.leases_released_by_other_threads = true;
     mr::session run{flow(), options};
     std::vector<mr::batch_of<&example::number>> held;
     for (int i = 0; i < 3; ++i) held.push_back(run.next());

@@ -166,7 +166,7 @@ TEST_CASE("in front of a truncation every sample is delivered, then one error th
       FAIL("no error");
     } catch (const mr::data_error& e) {
       CHECK(e.where().shard == folder / "gray-2.tar");
-      CHECK(e.where().offset_bytes != mr::place::unknown);
+      CHECK(e.where().offset_bytes != mr::error_location::unknown);
       CHECK(std::string(e.what()).find("k" + std::to_string(labels.back())) != std::string::npos);
       CHECK(e.where().position == labels.size());
     }

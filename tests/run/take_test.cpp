@@ -11,7 +11,7 @@ namespace mr = millrace;
 
 namespace {
 
-const numbers_in_parts some_numbers{{20, 0, 1, 33, 17, 0, 5, 25}};   // 101
+const numbers_in_shards some_numbers{{20, 0, 1, 33, 17, 0, 5, 25}};   // 101
 constexpr auto rows_of = [](std::size_t size) {
   return mr::batch<&numbered_row::number, &numbered_row::drawn>({.size = size, .drop_last = false});
 };
@@ -28,10 +28,10 @@ struct broken_further_on {
       return at < end ? std::optional(at++) : std::nullopt;
     }
   };
-  std::size_t parts() const { return 1'000; }
-  reader open(std::size_t part, std::uint64_t) const {
+  std::size_t shards() const { return 1'000; }
+  reader open(std::size_t shard, std::uint64_t) const {
     ++*opened;
-    return {static_cast<int>(part) * 10, static_cast<int>(part) * 10 + 10};
+    return {static_cast<int>(shard) * 10, static_cast<int>(shard) * 10 + 10};
   }
 };
 
@@ -87,7 +87,7 @@ TEST_CASE("what lies behind is hardly opened, and breaks nothing") {
 TEST_CASE("what cannot be taken") {
   CHECK_THROWS_AS(mr::take(0), mr::setup_error);
   mr::session_options two = quiet(1);
-  two.ranks = {.rank = 0, .world_size = 2};
+  two.world = {.rank = 0, .size = 2};
   two.epoch_batches = 3;
   CHECK_THROWS_WITH_AS(run_flow(mr::from(some_numbers) | mr::take(60) | mr::map(with_draw) | rows_of(6), two),
                        doctest::Contains("take() counts from the beginning of each pass"), mr::setup_error);

@@ -165,7 +165,7 @@ TEST_CASE("every token comes once, with any number of threads, and behind any re
                            whole.positions.end()));
         CHECK(whole.positions[cut].size() < 300);
         const mr::replay_point from = mr::parse_position(whole.positions[cut]).replay;
-        in_the_middle += from.part > 0 && from.held > 0;
+        in_the_middle += from.shard > 0 && from.held > 0;
       }
       if (length == 13) CHECK(in_the_middle > 3);   // it does not read from the beginning, and rebuilds a row
       if (length == 1) CHECK(in_the_middle == 0);
@@ -178,7 +178,7 @@ TEST_CASE("two ranks, each with its own rows: no token twice, and each rank resu
   std::vector<std::uint32_t> all;
   for (std::size_t rank = 0; rank < 2; ++rank) {
     mr::session_options options = quiet(2);
-    options.ranks = {.rank = rank, .world_size = 2};
+    options.world = {.rank = rank, .size = 2};
     options.epoch_batches = 12;
     options.epochs = 2;
     options.lanes = 4;

@@ -9,13 +9,13 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr mr::seat_counts most{.workers = 16, .reads = 32};
+constexpr mr::concurrency_counts most{.workers = 16, .reads = 32};
 
 /// Half as long to half as long again, each equally often.
-mr::replayed around(double mean_ns) {
+mr::empirical_distribution around(double mean_ns) {
   mr::distribution d;
   for (int i = 0; i < 40; ++i) d.add(static_cast<std::uint64_t>(mean_ns * (0.5 + i / 40.0)));
-  return mr::replayed(d).with_mean(mean_ns);
+  return mr::empirical_distribution(d).with_mean(mean_ns);
 }
 
 struct set_up {
@@ -24,7 +24,7 @@ struct set_up {
   std::size_t batch = 64;
   double copy_ms = 0;
 
-  mr::flow_figures window(const mr::seat_counts& open, std::uint64_t seed, std::uint64_t batches = 20) const {
+  mr::flow_figures window(const mr::concurrency_counts& open, std::uint64_t seed, std::uint64_t batches = 20) const {
     mr::pipeline_model m;
     m.workers = open.workers;
     m.io_threads = open.reads;
@@ -44,21 +44,21 @@ struct set_up {
     m.seed = seed;
     return mr::simulate(m).figures;
   }
-  double wait(const mr::seat_counts& open) const { return window(open, 901, 60).data_wait_share(); }
-  double rate(const mr::seat_counts& open) const { return window(open, 903).samples_per_s(); }
+  double wait(const mr::concurrency_counts& open) const { return window(open, 901, 60).data_wait_share(); }
+  double rate(const mr::concurrency_counts& open) const { return window(open, 903).samples_per_s(); }
 };
 
 struct found {
   std::vector<mr::tuning_decision> decisions;
-  mr::seat_counts end;
+  mr::concurrency_counts end;
   std::size_t moves = 0;   // from first to last window
 };
 
-found search_for(const set_up& s, const mr::seat_counts& start, int windows = 12) {
+found search_for(const set_up& s, const mr::concurrency_counts& start, int windows = 12) {
   mr::tuning_search search({.open = start, .most = most});
   found f;
   for (int i = 0; i < windows; ++i) {
-    const mr::seat_counts was = search.open();
+    const mr::concurrency_counts was = search.open();
     if (auto d = search.look(mr::tuning_window_of(s.window(was, 100 + static_cast<std::uint64_t>(i)))))
       f.decisions.push_back(std::move(*d));
     f.moves += search.open() != was;
@@ -68,7 +68,7 @@ found search_for(const set_up& s, const mr::seat_counts& start, int windows = 12
 }
 
 /// How often a number that had risen fell, or the other way round.
-std::size_t turns(const found& f, std::size_t mr::seat_counts::*which) {
+std::size_t turns(const found& f, std::size_t mr::concurrency_counts::*which) {
   std::size_t count = 0;
   int direction = 0;
   for (const auto& d : f.decisions) {
@@ -86,7 +86,7 @@ TEST_CASE("just enough seats are found from wherever the search begins, in at mo
     for (const double work_ms : {0.02, 0.5, 2.0})
       for (const double read_ms : {0.05, 1.0, 4.0})
         for (const double contention : {0.0, 0.3, 1.0})
-          for (const mr::seat_counts start : {mr::seat_counts{1, 1}, mr::seat_counts{4, 4}, most}) {
+          for (const auto& start : {mr::concurrency_counts{1, 1}, mr::concurrency_counts{4, 4}, most}) {
             const set_up s{.step_ms = step_ms, .work_ms = work_ms, .read_ms = read_ms, .contention = contention};
             const found f = search_for(s, start);
             CAPTURE(step_ms);
@@ -101,8 +101,8 @@ TEST_CASE("just enough seats are found from wherever the search begins, in at mo
             CAPTURE(log);
             CHECK(f.moves <= 5);
             CHECK(f.decisions.back().settled);
-            CHECK(turns(f, &mr::seat_counts::workers) <= 3);
-            CHECK(turns(f, &mr::seat_counts::reads) <= 3);
+            CHECK(turns(f, &mr::concurrency_counts::workers) <= 3);
+            CHECK(turns(f, &mr::concurrency_counts::reads) <= 3);
             ++all;
             if (s.wait(most) < 0.015) {
               // Reads that others slow down are not taken back on suspicion; a limit that is met exactly may be missed.
@@ -156,7 +156,7 @@ TEST_CASE("one window of waiting that nothing explains is no reason to move, two
   CHECK_FALSE(search.look(w));
   const auto d = search.look(w);
   REQUIRE(d);
-  CHECK(d->to == mr::seat_counts{5, 4});
+  CHECK(d->to == mr::concurrency_counts{5, 4});
   CHECK(d->text().starts_with("tuning after 0 batches: 4 -> 5 workers, 4 reads; data wait 30.0 %: for no reason"));
   w.work_s = w.all_work_s = 1e-4;   // nobody is anywhere near a limit: more of them would not help
   mr::tuning_search idle({.open = w.open, .most = most});

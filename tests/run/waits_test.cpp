@@ -31,13 +31,13 @@ struct gated_rows {
       return at < end ? std::optional(row{at++}) : std::nullopt;
     }
   };
-  std::size_t parts() const { return 3; }
-  reader open(std::size_t part, std::uint64_t) const {
-    return {this, static_cast<std::int32_t>(10 * part), static_cast<std::int32_t>(10 * part + 10)};
+  std::size_t shards() const { return 3; }
+  reader open(std::size_t shard, std::uint64_t) const {
+    return {this, static_cast<std::int32_t>(10 * shard), static_cast<std::int32_t>(10 * shard + 10)};
   }
 };
 struct named_rows : gated_rows {
-  std::string part_name(std::size_t part) const { return "number-" + std::to_string(part); }
+  std::string shard_name(std::size_t shard) const { return "number-" + std::to_string(shard); }
 };
 struct metered_rows : gated_rows {
   mr::read_meter* meter;

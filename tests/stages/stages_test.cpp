@@ -49,12 +49,12 @@ struct tens {
   };
   bool last_is_bad = false;
 
-  std::size_t parts() const { return 4; }
-  reader open(std::size_t part, std::uint64_t) const {
-    const int first = static_cast<int>(part) * 10;
-    return {first, first + 10, last_is_bad && part == 3};
+  std::size_t shards() const { return 4; }
+  reader open(std::size_t shard, std::uint64_t) const {
+    const int first = static_cast<int>(shard) * 10;
+    return {first, first + 10, last_is_bad && shard == 3};
   }
-  std::string part_name(std::size_t part) const { return "ten number " + std::to_string(part); }
+  std::string shard_name(std::size_t shard) const { return "ten number " + std::to_string(shard); }
 };
 
 }  // namespace
@@ -92,8 +92,8 @@ TEST_CASE("map gives its callable what it asks for") {
                                    return row{std::stoi(s.get<std::string>())};
                                  }) | in_twos);
   CHECK(scratched == plain);
-  const auto drawn = mr::map([](int, mr::draw& random) { return row{static_cast<std::int64_t>(random.bits() >> 1)}; });
-  const auto both = mr::map([](int, mr::draw& random, mr::scratch& s) {
+  const auto drawn = mr::map([](int, mr::rng& random) { return row{static_cast<std::int64_t>(random.bits() >> 1)}; });
+  const auto both = mr::map([](int, mr::rng& random, mr::scratch& s) {
     s.get<int>() = 1;
     return row{static_cast<std::int64_t>(random.bits() >> 1)};
   });
@@ -108,10 +108,10 @@ TEST_CASE("draws of one map do not change those of another") {
     std::int64_t first, second;
   };
   const auto seconds = [](bool greedy) {
-    auto flow = mr::from(numbers(8), {.seed = 7}) | mr::map([greedy](int, mr::draw& random) {
+    auto flow = mr::from(numbers(8), {.seed = 7}) | mr::map([greedy](int, mr::rng& random) {
                   for (int i = 0; greedy && i < 5; ++i) random.bits();
                   return two{1, 0};
-                }) | mr::map([](two t, mr::draw& random) {
+                }) | mr::map([](two t, mr::rng& random) {
                   t.second = static_cast<std::int64_t>(random.bits() >> 1);
                   return t;
                 }) | mr::batch<&two::second>({.size = 8});

@@ -13,7 +13,7 @@ namespace mr = millrace;
 namespace {
 
 /// From one to a day of nanoseconds, each power of two alike.
-std::uint64_t any_size(mr::draw& random, double octaves = 41) {
+std::uint64_t any_size(mr::rng& random, double octaves = 41) {
   return static_cast<std::uint64_t>(std::exp2(random.uniform() * octaves));
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("the buckets follow each other without a gap, and each value lies in i
 }
 
 TEST_CASE("quantiles are those of the sorted list, within the stated error") {
-  mr::draw random({.seed = 1});
+  mr::rng random({.seed = 1});
   for (const std::size_t count : {1U, 2U, 3U, 19U, 100U, 5'000U}) {
     CAPTURE(count);
     const auto ours = std::make_unique<mr::histogram>();
@@ -75,7 +75,7 @@ TEST_CASE("an empty distribution answers 0") {
 }
 
 TEST_CASE("a sum is what one histogram of all would hold, a difference what came in between") {
-  mr::draw random({.seed = 2});
+  mr::rng random({.seed = 2});
   const auto a = std::make_unique<mr::histogram>();
   const auto b = std::make_unique<mr::own_histogram>(), all = std::make_unique<mr::own_histogram>();
   for (int i = 0; i < 1'000; ++i) {
@@ -105,7 +105,7 @@ TEST_CASE("nothing is lost when several threads record, and later snapshots neve
   std::vector<std::thread> all;
   for (int t = 0; t < threads; ++t)
     all.emplace_back([&, t] {
-      mr::draw random({.seed = 3, .sample = static_cast<std::uint64_t>(t)});
+      mr::rng random({.seed = 3, .sample = static_cast<std::uint64_t>(t)});
       for (int i = 0; i < each; ++i) h->record(random.below(1'000));
       running.fetch_sub(1);
     });

@@ -15,7 +15,7 @@ constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinite = std::numeric_limits<float>::infinity();
 
 template <class T>
-std::vector<T> random_numbers(std::size_t count, mr::draw& d) {
+std::vector<T> random_numbers(std::size_t count, mr::rng& d) {
   std::vector<T> made(count);
   for (auto& v : made) v = mr::detail::to_element<T>(static_cast<float>(d.uniform(-4, 4)));
   return made;
@@ -24,7 +24,7 @@ std::vector<T> random_numbers(std::size_t count, mr::draw& d) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("means of device values equal a double-precision sum", T, float, mr::f16, mr::bf16) {
-  mr::draw d({.seed = 11});
+  mr::rng d({.seed = 11});
   fake_cuda::reset();
   {
     const a_stream s;
@@ -49,7 +49,7 @@ TEST_CASE_TEMPLATE("means of device values equal a double-precision sum", T, flo
 }
 
 TEST_CASE_TEMPLATE("ranks on the device are those of the host", T, float, mr::f16, mr::bf16) {
-  mr::draw d({.seed = 12});
+  mr::rng d({.seed = 12});
   fake_cuda::reset();
   {
     const a_stream s;

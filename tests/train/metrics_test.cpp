@@ -124,7 +124,7 @@ TEST_CASE("a view adds each of its values, and one of GPU memory is refused") {
 }
 
 TEST_CASE("the target's rank is its place in a stable sort by falling logit") {
-  mr::draw random({.seed = 3});
+  mr::rng random({.seed = 3});
   for (int round = 0; round < 2'000; ++round) {
     std::vector<float> logits(1 + random.below(12));
     for (auto& l : logits) l = static_cast<float>(random.between(-2, 2));   // many ties

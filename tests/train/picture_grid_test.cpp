@@ -22,7 +22,7 @@ mr::tensor_view<const T, N> view_of(const mr::tensor<T, N>& t) {
 
 mr::tensor<std::uint8_t, 4> noise(std::array<std::size_t, 4> shape) {
   mr::tensor<std::uint8_t, 4> made(shape);
-  mr::draw random({.seed = 5});
+  mr::rng random({.seed = 5});
   for (auto& v : made.span()) v = static_cast<std::uint8_t>(random.below(256));
   return made;
 }

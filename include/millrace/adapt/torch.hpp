@@ -11,7 +11,7 @@
 //
 // The batch moves into its tensors; whatever keeps one of them, or a view of it (a list, autograd's graph of a loss
 // that is kept), keeps its slot, also after the session. When all slots are kept next() throws; with
-// session_options{.released_elsewhere} it waits, as kept tensors of other threads ask for.
+// session_options{.leases_released_by_other_threads} it waits, as kept tensors of other threads ask for.
 // Shapes are those of the columns. Types are the same, but for u16, u32 and u64, which torch cannot compute with: they
 // come as signed, with the same bits. On a GPU tensors are ready for work in the stream given to to_device(); its
 // default is torch's own default. For steps in another one: to_torch(std::move(b), {.stream =

@@ -25,7 +25,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Where something went wrong. Empty strings and `unknown` numbers are not printed.
-struct place {
+struct error_location {
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
   std::string stage{};                    ///< "tar", "jpeg", "map 2", ...
@@ -35,7 +35,7 @@ struct place {
   std::uint64_t position = unknown;       ///< in the run's order of samples
 
   /// Takes over from `other` whatever is still unknown here.
-  void complete(const place& other) {
+  void complete(const error_location& other) {
     if (stage.empty()) stage = other.stage;
     if (shard.empty()) shard = other.shard;
     if (key.empty()) key = other.key;
@@ -65,7 +65,7 @@ inline std::string printable(std::string_view name) {
 /// The base of all errors: one sentence of what happened, one of what to do, and the place.
 class error : public std::exception {
  public:
-  error(std::string message, std::string hint, place where = {})
+  error(std::string message, std::string hint, error_location where = {})
       : message_(std::move(message)), hint_(std::move(hint)), where_(std::move(where)) {
     compose();
   }
@@ -73,10 +73,10 @@ class error : public std::exception {
   const char* what() const noexcept override { return text_.c_str(); }
   const std::string& message() const noexcept { return message_; }   ///< what was found and what was expected
   const std::string& hint() const noexcept { return hint_; }         ///< what to do about it
-  const place& where() const noexcept { return where_; }
+  const error_location& where() const noexcept { return where_; }
 
   /// Fills in what the thrower could not know; what is known already stays.
-  void locate(const place& more) {
+  void locate(const error_location& more) {
     where_.complete(more);
     compose();
   }
@@ -102,16 +102,16 @@ class error : public std::exception {
       details += value;
     };
     if (!where_.shard.empty()) detail("shard ", printable(where_.shard));
-    if (where_.offset_bytes != place::unknown) detail("offset ", std::to_string(where_.offset_bytes));
+    if (where_.offset_bytes != error_location::unknown) detail("offset ", std::to_string(where_.offset_bytes));
     if (!where_.key.empty()) detail("key ", printable(where_.key));
     if (!where_.stage.empty()) detail("stage ", where_.stage);
-    if (where_.position != place::unknown) detail("position ", std::to_string(where_.position));
+    if (where_.position != error_location::unknown) detail("position ", std::to_string(where_.position));
     if (!details.empty()) text_ += details + ")";
     if (!hint_.empty()) text_ += ". " + hint_;
   }
 
   std::string message_, hint_;
-  place where_;
+  error_location where_;
   std::string text_;
 };
 
@@ -137,7 +137,7 @@ class late_data_error : public data_error {
     since        ///< since first_suspect()
   };
 
-  late_data_error(std::string message, place where)
+  late_data_error(std::string message, error_location where)
       : data_error(std::move(message), "Copy or download the shard again", std::move(where)) {
     suspect(suspect_samples::not_said);
   }
@@ -149,7 +149,7 @@ class late_data_error : public data_error {
   bool is_exact() const noexcept { return exact_; }   ///< that position is one of the shard's
 
   /// Says which samples may be wrong, and where to go on.
-  void suspect(suspect_samples which, std::uint64_t first = place::unknown, bool exact = true) {
+  void suspect(suspect_samples which, std::uint64_t first = error_location::unknown, bool exact = true) {
     suspects_ = which;
     first_ = first;
     exact_ = exact;
@@ -164,7 +164,7 @@ class late_data_error : public data_error {
 
  private:
   suspect_samples suspects_ = suspect_samples::not_said;
-  std::uint64_t first_ = place::unknown;
+  std::uint64_t first_ = error_location::unknown;
   bool exact_ = true;
 };
 
@@ -183,7 +183,7 @@ class conservation_error : public error {
 /// The user's own callable threw something that is no millrace::error. `cause()` is what it threw.
 class stage_error : public error {
  public:
-  stage_error(std::string message, std::exception_ptr cause, place where)
+  stage_error(std::string message, std::exception_ptr cause, error_location where)
       : error(std::move(message), "The callable given to this stage threw; see cause()", std::move(where)),
         cause_(std::move(cause)) {}
 
@@ -195,7 +195,7 @@ class stage_error : public error {
 
 /// Has `why`, if it is a late_data_error of which nobody has said so yet, say which samples may be wrong. Gives `why`.
 inline std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
-                                        std::uint64_t first = place::unknown, bool exact = true) {
+                                        std::uint64_t first = error_location::unknown, bool exact = true) {
   try {
     std::rethrow_exception(why);
   } catch (late_data_error& late) {
@@ -206,7 +206,7 @@ inline std::exception_ptr with_suspects(std::exception_ptr why, late_data_error:
 }
 
 /// To be called inside a catch block: the current exception as one of the above, completed with `where`.
-inline std::exception_ptr located_exception(const place& where) {
+inline std::exception_ptr located_exception(const error_location& where) {
   try {
     throw;
   } catch (error& known) {

@@ -5,7 +5,7 @@
 //
 // The variables of torchrun, Open MPI, MVAPICH2, MPICH's hydra (Intel MPI's too) and Slurm, by their documentation. The
 // innermost comes first: a launcher may have been started by one further down, whose variables are then still there,
-// and its own are the ones to believe. Errors: none here; order/ranks.hpp judges them. Threads: reads the environment,
+// and its own are the ones to believe. Errors: none here; order/world.hpp judges them. Threads: reads the environment,
 // which nobody may change meanwhile.
 #pragma once
 

@@ -1,9 +1,9 @@
 // Counter-based randomness: the same (seed, epoch, sample, stage) gives the same numbers on every thread and machine.
 //
-//   example prepare(const mr::record& r, mr::draw& random) {
-//     if (random.chance(0.5)) ...                 // one coin
-//     auto angle = random.between(-15, 15);       // integer, both ends included
-//     auto gain  = random.uniform(0.8, 1.2);      // double in [0.8, 1.2)
+//   example prepare(const mr::record& r, mr::rng& rng) {
+//     if (rng.chance(0.5)) ...                 // one coin
+//     auto angle = rng.between(-15, 15);       // integer, both ends included
+//     auto gain  = rng.uniform(0.8, 1.2);      // double in [0.8, 1.2)
 //   }
 //
 // Lifetime: a draw belongs to the one call it is handed to. It holds 16 bytes and no shared state; no allocation.
@@ -30,7 +30,7 @@ constexpr std::uint64_t combine_keys(std::uint64_t key, std::uint64_t next) noex
 }
 
 /// The random stream of one sample in one stage.
-class draw {
+class rng {
  public:
   /// What a stream depends on. Never a thread, a worker, a rank or the time.
   struct key {
@@ -40,7 +40,7 @@ class draw {
     std::uint64_t stage = 0;    ///< ordinal among the stages that draw
   };
 
-  explicit constexpr draw(key k) noexcept
+  explicit constexpr rng(key k) noexcept
       : state_(combine_keys(combine_keys(combine_keys(combine_keys(0, k.seed), k.epoch), k.sample), k.stage)) {}
 
   /// 64 random bits.

@@ -9,7 +9,7 @@
 // A batch moved out of the loop is kept until it is destroyed, on any thread, even after its session.
 #pragma once
 
-#include <millrace/deliver/delivery.hpp>
+#include <millrace/deliver/batch_output.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/columns.hpp>
 #include <millrace/item/position.hpp>
@@ -31,7 +31,7 @@ class batch_of {
     std::size_t global_rows = 0;                      ///< of all ranks, or unknown
     millrace::position next{};                        ///< behind this batch
   };
-  batch_of(std::shared_ptr<delivery> from, const ready_batch& meta, const layout& where, stream_view stream,
+  batch_of(std::shared_ptr<batch_output> from, const ready_batch& meta, const layout& where, stream_view stream,
            const origin& place)
       : from_(std::move(from)), meta_(meta), layout_(where), origin_(place) {
     streams_[0] = stream;
@@ -145,11 +145,11 @@ class batch_of {
     return {.base = meta_.data, .rows = meta_.rows, .extent = meta_.extent, .memory = from_->backend().memory()};
   }
 
-  std::shared_ptr<delivery> from_;
+  std::shared_ptr<batch_output> from_;
   ready_batch meta_{};
   layout layout_{};
   origin origin_{};
-  std::array<stream_view, delivery::most_streams> streams_{};
+  std::array<stream_view, batch_output::most_streams> streams_{};
   std::size_t stream_count_ = 1;
 };
 

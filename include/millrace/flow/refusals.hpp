@@ -108,7 +108,7 @@ struct refusals : flow_tag {
 
   template <detail::refused<Item, IsOfSource, mistake::arguments_are_swapped> Stage, class Arrives = arrives<Item>>
   __attribute__((unavailable("millrace: the callable in map() takes its arguments in another order: expected (item, "
-                             "draw&, scratch&). Put the item first.")))
+                             "rng&, scratch&). Put the item first.")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::returns_nothing> Stage>

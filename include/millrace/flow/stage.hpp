@@ -4,7 +4,7 @@
 //    asks for them, the sample's random stream and the worker's scratch memory. It runs on many threads at once, so
 //    it must be callable through a const reference. A bad item is reported by throwing.
 //
-//      example prepare(const mr::record& r, mr::draw& random);
+//      example prepare(const mr::record& r, mr::rng& rng);
 //      auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare) | ...
 //
 // 2. An expanding stage makes any number of items out of one. It goes into expand(). With a const push and no finish
@@ -29,13 +29,13 @@
 //        struct reader {
 //          int at, end;
 //          std::optional<int> next() { return at < end ? std::optional(at++) : std::nullopt; }
-//          void report(tally& counts) const;            // optional: at the part's end, for stats().counts
+//          void report(event_counts& counts) const;            // optional: at the part's end, for stats().counts
 //        };
-//        std::size_t parts() const { return 4; }
+//        std::size_t shards() const { return 4; }
 //        reader open(std::size_t part, std::uint64_t epoch) const { return {int(part) * 10, int(part) * 10 + 10}; }
-//        std::string part_name(std::size_t part) const;     // optional: for messages, and for resume points
-//        std::uint64_t part_bytes(std::size_t part) const;  // optional: for resume points, which know the data by both
-//        std::int64_t part_modified_ns(std::size_t part) const;  // optional: when; told if it changed
+//        std::string shard_name(std::size_t part) const;     // optional: for messages, and for resume points
+//        std::uint64_t shard_bytes(std::size_t shard) const;  // optional: resume points know the data by both
+//        std::int64_t shard_modified_ns(std::size_t shard) const;  // optional: when; told if it changed
 //        static constexpr bool same_every_pass = true;      // optional: open() does not look at the epoch
 //        static constexpr bool one_reader_at_a_time = true;   // optional: parts are opened one after the other
 //        static constexpr bool begins_at_pass_0 = true;       // optional: it cannot be entered in a later epoch
@@ -58,7 +58,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-class draw;
+class rng;
 class scratch;
 
 /// What operator| recognises. Stages derive from stage_tag, flows from flow_tag.
@@ -73,33 +73,33 @@ concept flow_like = std::derived_from<std::remove_cvref_t<T>, flow_tag>;
 
 /// The third shape above.
 template <class S>
-concept source_like = requires(const S& source, std::size_t part, std::uint64_t epoch) {
+concept source_like = requires(const S& source, std::size_t shard, std::uint64_t epoch) {
   typename S::item;
-  { source.parts() } -> std::convertible_to<std::size_t>;
-  { source.open(part, epoch).next() } -> std::convertible_to<std::optional<typename S::item>>;
+  { source.shards() } -> std::convertible_to<std::size_t>;
+  { source.open(shard, epoch).next() } -> std::convertible_to<std::optional<typename S::item>>;
 };
 
 namespace detail {
 
 /// Calls `f` with what it asks for.
 template <class F, class In>
-constexpr decltype(auto) call_with_context(const F& f, In&& item, draw& random, scratch& memory) {
+constexpr decltype(auto) call_with_context(const F& f, In&& item, rng& random, scratch& memory) {
   if constexpr (std::invocable<const F&, In>) return f(std::forward<In>(item));
-  else if constexpr (std::invocable<const F&, In, draw&>) return f(std::forward<In>(item), random);
+  else if constexpr (std::invocable<const F&, In, rng&>) return f(std::forward<In>(item), random);
   else if constexpr (std::invocable<const F&, In, scratch&>) return f(std::forward<In>(item), memory);
   else return f(std::forward<In>(item), random, memory);
 }
 
 template <class F, class In>
-concept callable_on = std::invocable<const F&, In> || std::invocable<const F&, In, draw&> ||
-    std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, draw&, scratch&>;
+concept callable_on = std::invocable<const F&, In> || std::invocable<const F&, In, rng&> ||
+    std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, rng&, scratch&>;
 
 /// Whether a call takes random numbers: such stages have an ordinal in the key of their draws.
 template <class F, class In>
 concept draws_on = callable_on<F, In> && !std::invocable<const F&, In> && !std::invocable<const F&, In, scratch&>;
 
 template <class F, class In>
-using call_result = decltype(call_with_context(std::declval<const F&>(), std::declval<In>(), std::declval<draw&>(),
+using call_result = decltype(call_with_context(std::declval<const F&>(), std::declval<In>(), std::declval<rng&>(),
                                                std::declval<scratch&>()));
 
 /// Stands for the real thing when a push is only checked, not called.

@@ -93,7 +93,7 @@ constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
 constexpr std::uint64_t to_fixed(double value) noexcept { return static_cast<std::uint64_t>(value * 0x1p32 + 0.5); }
 
 /// Uniform in [low, high], in steps of the fixed-point format.
-constexpr std::int64_t fixed_between(draw& random, std::int64_t low, std::int64_t high) noexcept {
+constexpr std::int64_t fixed_between(rng& random, std::int64_t low, std::int64_t high) noexcept {
   return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1));
 }
 
@@ -142,7 +142,7 @@ constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexc
 
 /// A random crop of a picture of the given size (1..65535 each way).
 template <class = void>
-crop_box draw_crop(picture_size size, draw& random, const random_crop_options& options = {}) {
+crop_box draw_crop(picture_size size, rng& random, const random_crop_options& options = {}) {
   const detail::fixed_crop_options o(options);
   const std::uint64_t width = size.width, height = size.height;
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -2,8 +2,8 @@
 //
 //   struct example { mr::normalized_picture<mr::f16> pixels; std::int32_t label; };
 //   constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
-//   example prepare(const mr::record& r, mr::draw& random) {
-//     return {{mr::jpeg(r["jpg"]).random_resized_crop(224, random), imagenet}, mr::integer<std::int32_t>(r["cls"])};
+//   example prepare(const mr::record& r, mr::rng& rng) {
+//     return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng), imagenet}, mr::integer<std::int32_t>(r["cls"])};
 //   }
 //
 // The numbers are those that normalize() makes of the u8 picture, bit for bit, written straight into the row. For

@@ -1,6 +1,6 @@
 // A JPEG as a plan: where to crop, what size to make, whether to flip. No pixel is touched before it is rendered.
 //
-//   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random);
+//   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::jpeg(r["jpg"]).resize_shorter(256).center_crop(224);
 //   p.shape();                       // [224, 224, 3]
 //   mr::image pixels = p.pixels();   // for whoever needs them now; a batch renders straight into its row
@@ -115,16 +115,16 @@ class basic_picture {
   }
 
   /// A random box of torchvision's rule, resized.
-  basic_picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) const& {
+  basic_picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const& {
     return basic_picture(*this).random_resized_crop(side, random, options);
   }
-  basic_picture random_resized_crop(std::size_t side, draw& random, const random_crop_options& options = {}) && {
+  basic_picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) && {
     return std::move(*this).random_resized_crop({.width = side, .height = side}, random, options);
   }
-  basic_picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) const& {
+  basic_picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const& {
     return basic_picture(*this).random_resized_crop(size, random, options);
   }
-  basic_picture random_resized_crop(picture_size size, draw& random, const random_crop_options& options = {}) && {
+  basic_picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) && {
     const crop_box box = draw_crop({.width = width(), .height = height()}, random, options);
     return std::move(*this).crop(box).resize(size.height, size.width);
   }
@@ -135,10 +135,10 @@ class basic_picture {
     across().flip();
     return std::move(*this);
   }
-  basic_picture random_flip(draw& random, double probability = 0.5) const& {
+  basic_picture random_flip(rng& random, double probability = 0.5) const& {
     return basic_picture(*this).random_flip(random, probability);
   }
-  basic_picture random_flip(draw& random, double probability = 0.5) && {
+  basic_picture random_flip(rng& random, double probability = 0.5) && {
     return random.chance(probability) ? std::move(*this).flip() : std::move(*this);
   }
 
@@ -181,8 +181,8 @@ class basic_picture {
     return rest / 2 + (rest % 2 == 1 && rest / 2 % 2 == 1 ? 1 : 0);
   }
 
-  place where() const {
-    place at{.stage = "jpeg"};
+  error_location where() const {
+    error_location at{.stage = "jpeg"};
     at.complete(place_of(data_));
     return at;
   }

@@ -22,7 +22,7 @@
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
-#include <millrace/measure/jpeg_count_names.hpp>
+#include <millrace/measure/event_names.hpp>
 
 #include <algorithm>
 #include <array>
@@ -60,7 +60,7 @@ class basic_picture_renderer {
     }
     // Only now: after an error the same pictures may come again.
     own_pictures_ += own;
-    s.count(own > 1 ? jpeg_count_names::own_together : jpeg_count_names::own_alone, own);
+    s.count(own > 1 ? event_names::own_together : event_names::own_alone, own);
     std::uint64_t smaller = 0, bytes = 0, pixels = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       if (refusal[i] != jpeg_refusal::none) s.count(count_name(refusal[i]));
@@ -68,13 +68,13 @@ class basic_picture_renderer {
       bytes += jobs[i].data->size();
       pixels += std::uint64_t{jobs[i].header->width} * jobs[i].header->height;
     }
-    s.count(jpeg_count_names::bytes, bytes);
-    s.count(jpeg_count_names::pixels, pixels);
-    s.count(jpeg_count_names::smaller, smaller);
+    s.count(event_names::bytes, bytes);
+    s.count(event_names::pixels, pixels);
+    s.count(event_names::smaller, smaller);
     const jpeg_counts now = libjpeg_.counts();
-    s.count(jpeg_count_names::progressive, now.progressive - before.progressive);
-    s.count(jpeg_count_names::damaged, now.damaged - before.damaged);
-    s.count(jpeg_count_names::warnings, now.warnings - before.warnings);
+    s.count(event_names::progressive, now.progressive - before.progressive);
+    s.count(event_names::damaged, now.damaged - before.damaged);
+    s.count(event_names::warnings, now.warnings - before.warnings);
   }
 
   jpeg_counts counts() const noexcept {

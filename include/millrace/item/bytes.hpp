@@ -10,7 +10,7 @@
 // Debug builds overwrite recycled blocks, and AddressSanitizer builds poison them, so that a view kept too long shows.
 #pragma once
 
-#include <millrace/base/text_bytes.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/base/version.hpp>
 
 #include <atomic>
@@ -53,7 +53,7 @@ struct block {
   std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-inline void hide_from_readers([[maybe_unused]] block& b) noexcept {
+inline void poison([[maybe_unused]] block& b) noexcept {
 #ifndef NDEBUG
   std::memset(b.data(), 0xdd, b.capacity_bytes);
 #endif
@@ -113,7 +113,7 @@ inline void release_block(block* b) noexcept {
     auto& list = home->idle[b->size_class];
     // The list's room was reserved when the block was made, so pushing cannot throw.
     if (home->idle_bytes + b->capacity_bytes <= home->idle_limit_bytes && list.size() < list.capacity()) {
-      hide_from_readers(*b);
+      poison(*b);
       list.push_back(b);
       home->idle_bytes += b->capacity_bytes;
       return;

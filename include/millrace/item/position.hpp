@@ -23,7 +23,7 @@
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/text_bytes.hpp>
+#include <millrace/base/text.hpp>
 
 #include <charconv>
 #include <cstddef>
@@ -39,7 +39,7 @@ struct replay_point {
   std::uint64_t pass = 0;    ///< through the source
   std::uint64_t place = 0;   ///< in the order of that pass: of the first sample that is made into rows
   std::uint64_t rows = 0;    ///< from that sample on, which were delivered or dropped already
-  std::uint64_t part = 0;    ///< the first that is opened, in the pass's order of parts
+  std::uint64_t shard = 0;    ///< the first that is opened, in the pass's order of parts
   std::uint64_t first = 0;   ///< samples of the pass in the parts before it
   std::uint64_t held = 0;    ///< tokens that packing has in its row when the sample at `place` comes
 
@@ -120,7 +120,7 @@ void for_each_field(Position& p, const Visit& visit) {
   visit(position_field{.name = "pass"}, p.replay.pass);
   visit(position_field{.name = "place"}, p.replay.place);
   visit(position_field{.name = "rows"}, p.replay.rows);
-  visit(position_field{.name = "part"}, p.replay.part);
+  visit(position_field{.name = "part"}, p.replay.shard);
   visit(position_field{.name = "first"}, p.replay.first);
   visit(position_field{.name = "ranks", .most = narrow}, p.ranks);
   visit(position_field{.name = "rank", .most = narrow}, p.rank);

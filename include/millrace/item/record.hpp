@@ -55,7 +55,7 @@ class record {
     return head_ ? text(head_->shard_at, head_->shard_size) : std::string_view{};
   }
   /// Where the sample's first member begins in the (uncompressed) shard.
-  std::uint64_t offset_bytes() const noexcept { return head_ ? head_->offset_bytes : place::unknown; }
+  std::uint64_t offset_bytes() const noexcept { return head_ ? head_->offset_bytes : error_location::unknown; }
 
   std::size_t field_count() const noexcept { return head_ ? head_->field_count : 0; }
   bytes field(std::size_t index) const noexcept {
@@ -79,7 +79,7 @@ class record {
     return field(index);
   }
 
-  place where() const {
+  error_location where() const {
     return {.stage = {}, .shard = std::string(shard()), .key = std::string(key()), .offset_bytes = offset_bytes()};
   }
   /// One number for the CRC-32C of its payloads in their order, where the source computed them anyway; else 0.
@@ -156,7 +156,7 @@ class record {
 };
 
 /// The record that a field was taken from, as a place for error messages; empty for bytes of any other origin.
-inline place place_of(const bytes& field) {
+inline error_location place_of(const bytes& field) {
   const auto* block = field.block().get();
   if (!block || !block->head) return {};
   const auto* head = static_cast<const detail::record_head*>(block->head);

@@ -18,9 +18,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Identity of the `index`-th sample of a part (shard); `part` counts in the list as the user gave it.
-constexpr std::uint64_t sample_id(std::uint64_t part, std::uint64_t index) noexcept {
-  return combine_keys(combine_keys(0, part), index);
+/// Identity of the `index`-th sample of a shard; `part` counts in the list as the user gave it.
+constexpr std::uint64_t sample_id(std::uint64_t shard, std::uint64_t index) noexcept {
+  return combine_keys(combine_keys(0, shard), index);
 }
 /// Identity of the `child`-th item that a stage made of `parent`.
 constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noexcept {
@@ -29,10 +29,10 @@ constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noex
 
 /// A sample's name in the data set.
 struct located_sample {
-  std::uint64_t part = 0;    ///< in the list as the user gave it
+  std::uint64_t shard = 0;    ///< in the list as the user gave it
   std::uint64_t index = 0;   ///< in the part, among those that were counted
 
-  std::uint64_t id() const noexcept { return sample_id(part, index); }
+  std::uint64_t id() const noexcept { return sample_id(shard, index); }
   friend bool operator==(const located_sample&, const located_sample&) = default;
 };
 

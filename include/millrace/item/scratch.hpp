@@ -11,7 +11,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/tally.hpp>
+#include <millrace/measure/event_counts.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -33,7 +33,7 @@ class scratch {
   void count(const char* what, std::uint64_t times = 1) noexcept {
     if (counts_ && times > 0) counts_->count(what, times);
   }
-  void count_into(tally& counts) noexcept { counts_ = &counts; }
+  void count_into(event_counts& counts) noexcept { counts_ = &counts; }
 
  private:
   struct tool {
@@ -44,7 +44,7 @@ class scratch {
   static constexpr char type_mark = 0;
 
   std::vector<tool> tools_;
-  tally* counts_ = nullptr;
+  event_counts* counts_ = nullptr;
 };
 
 }}  // namespace millrace

@@ -45,7 +45,7 @@ inline const char* name_of(stage_kind kind) noexcept {
 }  // namespace detail
 
 /// A piece of a fused stage: "decode", "resize", "map".
-struct part_figures {
+struct phase_figures {
   std::string name{};
   std::uint64_t busy_ns = 0;
   distribution service_ns{};   ///< of one sample
@@ -64,7 +64,7 @@ struct stage_figures {
   double items_per_sample = 1;   ///< delivered; of the whole run, where stages expand, pack or filter
   std::uint64_t bytes = 0;     ///< that passed: encoded ones of a read, those of the batch in a copy
   distribution service_ns{};   ///< of one call: a read, a sample's work, a batch's copy or step
-  std::vector<part_figures> parts{};
+  std::vector<phase_figures> phases{};
 
   /// Of the time that was counted.
   double starved_share() const noexcept {
@@ -140,7 +140,7 @@ struct flow_figures {
 
 namespace detail {
 
-inline void take_away(std::uint64_t& now, std::uint64_t before) noexcept { now -= now < before ? now : before; }
+inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { now -= now < before ? now : before; }
 
 }  // namespace detail
 
@@ -149,43 +149,43 @@ inline void take_away(std::uint64_t& now, std::uint64_t before) noexcept { now -
 template <class Figures>
   requires std::is_same_v<Figures, flow_figures>
 Figures operator-(Figures now, const Figures& before) {
-  using detail::take_away;
-  take_away(now.wall_ns, before.wall_ns);
-  take_away(now.batches, before.batches);
-  take_away(now.samples, before.samples);
+  using detail::saturating_sub;
+  saturating_sub(now.wall_ns, before.wall_ns);
+  saturating_sub(now.batches, before.batches);
+  saturating_sub(now.samples, before.samples);
   now.warm_up_batches = before.warm_up_batches + before.batches;
   now.wait_ns -= before.wait_ns;
-  take_away(now.in_turn_ns, before.in_turn_ns);
-  take_away(now.in_turn_samples, before.in_turn_samples);
-  take_away(now.passed_on_samples, before.passed_on_samples);
-  take_away(now.process_cpu_ns, before.process_cpu_ns);
-  take_away(now.throttled_ns, before.throttled_ns);
-  take_away(now.run_delay_ns, before.run_delay_ns);
-  if (now.device_gap_ns) take_away(*now.device_gap_ns, before.device_gap_ns.value_or(0));
-  if (now.storage_bytes) take_away(*now.storage_bytes, before.storage_bytes.value_or(0));
+  saturating_sub(now.in_turn_ns, before.in_turn_ns);
+  saturating_sub(now.in_turn_samples, before.in_turn_samples);
+  saturating_sub(now.passed_on_samples, before.passed_on_samples);
+  saturating_sub(now.process_cpu_ns, before.process_cpu_ns);
+  saturating_sub(now.throttled_ns, before.throttled_ns);
+  saturating_sub(now.run_delay_ns, before.run_delay_ns);
+  if (now.device_gap_ns) saturating_sub(*now.device_gap_ns, before.device_gap_ns.value_or(0));
+  if (now.storage_bytes) saturating_sub(*now.storage_bytes, before.storage_bytes.value_or(0));
   now.reads_at_once -= before.reads_at_once;
   for (std::size_t i = 0; i < now.stages.size() && i < before.stages.size(); ++i) {
     stage_figures& a = now.stages[i];
     const stage_figures& b = before.stages[i];
-    take_away(a.busy_ns, b.busy_ns);
-    take_away(a.starved_ns, b.starved_ns);
-    take_away(a.blocked_ns, b.blocked_ns);
-    take_away(a.cpu_ns, b.cpu_ns);
-    take_away(a.run_delay_ns, b.run_delay_ns);
-    take_away(a.items, b.items);
-    take_away(a.bytes, b.bytes);
+    saturating_sub(a.busy_ns, b.busy_ns);
+    saturating_sub(a.starved_ns, b.starved_ns);
+    saturating_sub(a.blocked_ns, b.blocked_ns);
+    saturating_sub(a.cpu_ns, b.cpu_ns);
+    saturating_sub(a.run_delay_ns, b.run_delay_ns);
+    saturating_sub(a.items, b.items);
+    saturating_sub(a.bytes, b.bytes);
     a.service_ns -= b.service_ns;
-    std::uint64_t of_parts = 0;
-    for (std::size_t p = 0; p < a.parts.size() && p < b.parts.size(); ++p) {
-      take_away(a.parts[p].busy_ns, b.parts[p].busy_ns);
-      a.parts[p].service_ns -= b.parts[p].service_ns;
-      of_parts += a.parts[p].busy_ns;
+    std::uint64_t of_phases = 0;
+    for (std::size_t p = 0; p < a.phases.size() && p < b.phases.size(); ++p) {
+      saturating_sub(a.phases[p].busy_ns, b.phases[p].busy_ns);
+      a.phases[p].service_ns -= b.phases[p].service_ns;
+      of_phases += a.phases[p].busy_ns;
     }
     // Parts are shares of all the time so far, which may have moved: one that shrank took nothing, the others too much.
-    if (of_parts <= a.busy_ns) continue;
-    for (part_figures& p : a.parts)
+    if (of_phases <= a.busy_ns) continue;
+    for (phase_figures& p : a.phases)
       p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /
-                                             static_cast<double>(of_parts));
+                                             static_cast<double>(of_phases));
   }
   return now;
 }

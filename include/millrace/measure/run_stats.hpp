@@ -4,7 +4,7 @@
 //   std::printf("%.1f %% of the time waited for data\n", 100 * s.data_wait_share());
 #pragma once
 
-#include <millrace/measure/tally.hpp>
+#include <millrace/measure/event_counts.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct run_stats {
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;
-  std::vector<counted> counts{};   ///< what was passed over or accepted, by name (measure/tally.hpp)
+  std::vector<event_count> counts{};   ///< what was passed over or accepted, by name (measure/event_counts.hpp)
   std::vector<source_count> sources{};   ///< of a mix (sources/mix.hpp), in its order
 
   /// Share of the trainer's time spent waiting for data, without the first batch.

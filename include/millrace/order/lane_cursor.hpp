@@ -12,14 +12,14 @@
 // nothing follows). Threads: belongs to one. Lifetime: the plan outlives it.
 #pragma once
 
-#include <millrace/order/lane_plan.hpp>
+#include <millrace/order/exact_order.hpp>
 
 #include <optional>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 struct lane_cursor_options {
-  millrace::ranks ranks{};
+  millrace::world world{};
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;   ///< in the epoch, of all ranks together
 };
@@ -28,8 +28,8 @@ class lane_cursor {
  public:
   using options = lane_cursor_options;
 
-  explicit lane_cursor(const lane_plan& plan, const options& o = {}) : plan_(&plan), ranks_(o.ranks) {
-    plan.check(ranks_);
+  explicit lane_cursor(const exact_order& plan, const options& o = {}) : plan_(&plan), world_(o.world) {
+    plan.check(world_);
     move_to(o.epoch, o.position);
   }
 
@@ -37,7 +37,7 @@ class lane_cursor {
     // The end stands for the next epoch's beginning; what lies beyond it is a mistake.
     if (position != plan_->positions()) static_cast<void>(plan_->spot_of(epoch, position));
     epoch_ = epoch;
-    position_ = position + (ranks_.rank + ranks_.world_size - position % ranks_.world_size) % ranks_.world_size;
+    position_ = position + (world_.rank + world_.size - position % world_.size) % world_.size;
   }
 
   std::uint64_t epoch() const noexcept { return epoch_; }
@@ -47,10 +47,10 @@ class lane_cursor {
   /// Nothing at the end of the epoch, until move_to() is called.
   std::optional<planned_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
-    const lane_plan::spot s = plan_->spot_of(epoch_, position_);
+    const exact_order::spot s = plan_->spot_of(epoch_, position_);
     if (!loaded_ || s.pass != pass_) load(s.pass);
     const planned_sample planned{epoch_, position_, s.pass, find(s.number)};
-    position_ += ranks_.world_size;
+    position_ += world_.size;
     return planned;
   }
 
@@ -58,31 +58,31 @@ class lane_cursor {
   struct open_lane {
     lane_walk walk{};
     std::uint64_t begin = 0;
-    std::size_t near_part = 0;
+    std::size_t near_shard = 0;
     bool entered = false;
   };
 
   void load(std::uint64_t pass) {
     layout_ = plan_->layout_of(pass);
-    lanes_.assign(plan_->settings().shuffled ? plan_->settings().lanes / ranks_.world_size : 1, {});
+    lanes_.assign(plan_->settings().shuffled ? plan_->settings().lanes / world_.size : 1, {});
     pass_ = pass;
     loaded_ = true;
   }
 
   located_sample find(std::uint64_t number) {
-    if (!plan_->settings().shuffled) return layout_.find_from(lanes_.front().near_part, number);
+    if (!plan_->settings().shuffled) return layout_.find_from(lanes_.front().near_shard, number);
     const std::uint64_t lane = number % plan_->settings().lanes, place = number / plan_->settings().lanes;
-    open_lane& at = lanes_[lane / ranks_.world_size];   // lanes of one pass that a rank meets differ by multiples
+    open_lane& at = lanes_[lane / world_.size];   // lanes of one pass that a rank meets differ by multiples
     if (!at.entered || at.walk.place() != place) {
       at.walk = lane_walk(plan_->lane_of(pass_, lane), place);
       at.begin = plan_->lane_begin(lane);
       at.entered = true;
     }
-    return layout_.find_from(at.near_part, at.begin + at.walk.next());
+    return layout_.find_from(at.near_shard, at.begin + at.walk.next());
   }
 
-  const lane_plan* plan_;
-  millrace::ranks ranks_;
+  const exact_order* plan_;
+  millrace::world world_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t pass_ = 0;
   bool loaded_ = false;

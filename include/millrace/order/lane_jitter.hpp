@@ -52,7 +52,7 @@ class lane_jitter {
 
   std::uint64_t key(std::uint64_t index) const noexcept {
     const auto& o = options_;
-    draw random({.seed = o.seed, .epoch = o.pass, .sample = combine_keys(o.lane, index), .stage = jitter_stream});
+    rng random({.seed = o.seed, .epoch = o.pass, .sample = combine_keys(o.lane, index), .stage = jitter_stream});
     return (index << 16) + random.below(o.window);
   }
 

@@ -18,8 +18,8 @@ class mix_cursor {
  public:
   using options = lane_cursor_options;
 
-  explicit mix_cursor(const mix_plan& plan, const options& o = {}) : plan_(&plan), ranks_(o.ranks) {
-    plan.check(ranks_);
+  explicit mix_cursor(const mix_plan& plan, const options& o = {}) : plan_(&plan), world_(o.world) {
+    plan.check(world_);
     for (std::size_t i = 0; i < plan.sources(); ++i) sources_.emplace_back(plan.source(i));
     move_to(o.epoch, o.position);
   }
@@ -30,7 +30,7 @@ class mix_cursor {
     epoch_ = epoch;
     walked_ = position;
     place_ = plan_->place_of(epoch, position);
-    position_ = position + (ranks_.rank + ranks_.world_size - position % ranks_.world_size) % ranks_.world_size;
+    position_ = position + (world_.rank + world_.size - position % world_.size) % world_.size;
     enter_phase();
   }
 
@@ -45,7 +45,7 @@ class mix_cursor {
     planned_sample found = walk();
     found.epoch = epoch_;
     found.position = position_;
-    position_ += ranks_.world_size;
+    position_ += world_.size;
     return found;
   }
 
@@ -64,12 +64,12 @@ class mix_cursor {
     ++walked_;
     ++place_;
     planned_sample found = *sources_[source].next();
-    found.sample.part += plan_->first_part(source);
+    found.sample.shard += plan_->first_shard(source);
     return found;
   }
 
   const mix_plan* plan_;
-  millrace::ranks ranks_;
+  millrace::world world_;
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t walked_ = 0, place_ = 0;   // the position that is next to be walked, in the epoch and as place_of()

@@ -5,20 +5,20 @@
 //   plan.sample_at(3, 70'000);                // the same as part and index; parts of all sources count on
 //   plan.counts_before(3, 70'000);            // of each source since the run's beginning
 //
-// A mix_pattern says whose turn it is, a lane_plan of each source which of its samples then comes: the n-th of a
-// source is the n-th of its own order, pass after pass, as if it were alone. What happens when a source runs dry:
+// A mix_pattern says whose turn it is, a exact_order of each source which of its samples then comes: the n-th of a
+// source is the n-th of its own order, pass after pass, as if it were alone. What happens when a source runs out:
 // - stop: the epoch ends behind the last sample of the first one that does. Each epoch begins a pass of every source.
 // - renormalise: the others go on in proportion to their weights, until all are through: an epoch is one pass of all.
 // - cycle: the source goes on with its next pass, in the middle of an epoch if need be; none ever begins again. An
 //   epoch is as long as the pass of the source that lasts longest (the largest for its weight), so that each sample
 //   comes at least once in the first, rounded up to batches; or epoch_batches.
-// Where an epoch of stop or renormalise fills no last batch, that is dropped or short, as in lane_plan.
+// Where an epoch of stop or renormalise fills no last batch, that is dropped or short, as in exact_order.
 // Rank r of R takes the positions p = r mod R; whatever R, the order is the same. Every rank walks all of them, since a
 // source's n-th sample may be any rank's: planning costs R times as much for each sample that it gets.
 // Errors: setup_error for sources without samples and for options that make no batch. Threads: immutable.
 #pragma once
 
-#include <millrace/order/lane_plan.hpp>
+#include <millrace/order/exact_order.hpp>
 #include <millrace/order/mix_pattern.hpp>
 #include <millrace/order/mix_rule.hpp>
 
@@ -37,11 +37,11 @@ struct mix_plan_source {
 
 struct mix_plan_options {
   std::vector<mix_plan_source> sources{};
-  dry when_dry = dry::stop;
+  exhausted on_exhausted = exhausted::stop;
   std::size_t lanes = 48;             ///< of each source
   std::size_t global_batch = 1;       ///< rows of a batch of all ranks together
   bool drop_last = true;              ///< of stop and renormalise
-  std::uint64_t epoch_batches = lane_plan_options::exact_pass;   ///< of cycle: so many, or endless
+  std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< of cycle: so many, or endless
 };
 
 class mix_cursor;
@@ -54,21 +54,21 @@ class mix_plan {
   explicit mix_plan(options o) : options_(std::move(o)) {
     if (options_.global_batch == 0) throw setup_error("batches of 0 rows are none", "Choose a size of at least 1");
     std::vector<double> weights;
-    std::uint64_t parts = 0;
+    std::uint64_t shards = 0;
     for (mix_plan_source& s : options_.sources) {
       const std::uint64_t samples = std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
       if (samples == 0)
         throw setup_error("source " + std::to_string(weights.size()) + " of the mix has no sample",
                           "Leave it out, or look at what its shards hold (examples/inspect)");
       weights.push_back(s.weight);
-      first_parts_.push_back(parts);
-      parts += s.counts.size();
-      sources_.push_back(lane_plan({.seed = s.seed,
+      first_shards_.push_back(shards);
+      shards += s.counts.size();
+      sources_.push_back(exact_order({.seed = s.seed,
                                     .counts = std::move(s.counts),
                                     .shuffled = s.window > 0,
                                     .window = s.window,
                                     .lanes = options_.lanes,
-                                    .epoch_batches = lane_plan_options::endless}));
+                                    .epoch_batches = exact_order_options::endless}));
       s.counts.clear();
     }
     lay_phases(mix_pattern::shares_of(weights));
@@ -76,9 +76,9 @@ class mix_plan {
   }
 
   const options& settings() const noexcept { return options_; }
-  bool cycles() const noexcept { return options_.when_dry == dry::cycle; }
+  bool cycles() const noexcept { return options_.on_exhausted == exhausted::repeat; }
   std::size_t sources() const noexcept { return sources_.size(); }
-  const lane_plan& source(std::size_t i) const noexcept { return sources_[i]; }
+  const exact_order& source(std::size_t i) const noexcept { return sources_[i]; }
   const std::vector<std::uint64_t>& shares() const noexcept { return phases_.front().pattern.shares(); }
   /// Of all sources together, in samples; 0: none is shuffled.
   std::uint64_t window() const noexcept {
@@ -87,37 +87,38 @@ class mix_plan {
     return all;
   }
   /// In the list of all sources' parts, one source after the other.
-  std::uint64_t first_part(std::size_t source) const noexcept { return first_parts_[source]; }
-  /// The source whose end an epoch's length comes from: the first dry one, the last, or the one that lasts longest.
+  std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }
+  /// The source whose end an epoch's length comes from: the first exhausted one, the last, or the one that lasts
+  /// longest.
   std::size_t measure() const noexcept { return measure_; }
 
   /// Of an epoch.
   std::uint64_t positions() const noexcept { return positions_; }
   std::uint64_t batches() const noexcept {
-    if (positions_ == lane_plan_options::endless) return positions_;
+    if (positions_ == exact_order_options::endless) return positions_;
     return (positions_ + options_.global_batch - 1) / options_.global_batch;
   }
 
   /// What one rank delivers in that batch of an epoch.
-  std::size_t rows(std::uint64_t batch, const ranks& mine) const noexcept {
+  std::size_t rows(std::uint64_t batch, const world& mine) const noexcept {
     if (batch >= batches()) return 0;
     const std::uint64_t all =
         std::min<std::uint64_t>(positions_ - batch * options_.global_batch, options_.global_batch);
-    return static_cast<std::size_t>(lane_plan::share(all, mine));
+    return static_cast<std::size_t>(exact_order::share(all, mine));
   }
   /// Samples at the end of an epoch that drop_last leaves out, since they fill no batch.
   std::uint64_t dropped_per_pass() const noexcept { return dropped_; }
 
-  void check(const ranks& r) const {
-    if (r.world_size == 0 || r.rank >= r.world_size)
+  void check(const world& r) const {
+    if (r.size == 0 || r.rank >= r.size)
       throw setup_error("there is no " + r.describe(), "Ranks count from 0");
-    if (options_.global_batch % r.world_size != 0)
-      throw setup_error(std::to_string(r.world_size) + " ranks do not divide the global batch of " +
+    if (options_.global_batch % r.size != 0)
+      throw setup_error(std::to_string(r.size) + " ranks do not divide the global batch of " +
                             std::to_string(options_.global_batch),
                         "Choose a number that they divide: the order would depend on them otherwise");
   }
 
-  /// A stretch of an epoch (of the run, if sources cycle) with one pattern: until the next source runs dry.
+  /// A stretch of an epoch (of the run, if sources cycle) with one pattern: until the next source runs out.
   struct phase {
     std::uint64_t begin = 0;
     mix_pattern pattern;
@@ -135,7 +136,7 @@ class mix_plan {
   /// The place that phase_at() wants: in the epoch, or in the run if sources cycle.
   std::uint64_t place_of(std::uint64_t epoch, std::uint64_t position) const {
     if (position > positions_) throw_beyond(position);
-    const bool one_epoch = positions_ == lane_plan_options::endless;
+    const bool one_epoch = positions_ == exact_order_options::endless;
     if (one_epoch ? epoch > 0 : epoch > most_positions / positions_)
       throw setup_error("there is no epoch " + std::to_string(epoch), "An endless epoch is the only one, epoch 0");
     return cycles() && !one_epoch ? epoch * positions_ + position : position;
@@ -154,17 +155,17 @@ class mix_plan {
   }
 
   /// What a rank has of each source in the epoch's positions from `begin` to before `end`.
-  std::vector<std::uint64_t> counts_of(const ranks& mine, std::uint64_t epoch, std::uint64_t begin,
+  std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t epoch, std::uint64_t begin,
                                        std::uint64_t end) const {
     std::vector<std::uint64_t> counts(sources_.size(), 0);
-    std::uint64_t at = begin + (mine.rank + mine.world_size - begin % mine.world_size) % mine.world_size;
+    std::uint64_t at = begin + (mine.rank + mine.size - begin % mine.size) % mine.size;
     while (at < end) {
       const std::uint64_t place = place_of(epoch, at);
       const phase& p = phase_at(place);
       const std::uint64_t left = std::min(end - at, phase_end(p) - place);
-      const auto some = p.pattern.counts(place - p.begin, place - p.begin + left, mine.world_size);
+      const auto some = p.pattern.counts(place - p.begin, place - p.begin + left, mine.size);
       for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += some[i];
-      at += (left + mine.world_size - 1) / mine.world_size * mine.world_size;
+      at += (left + mine.size - 1) / mine.size * mine.size;
     }
     return counts;
   }
@@ -187,7 +188,7 @@ class mix_plan {
     planned_sample found = sources_[s.source].sample_at(0, s.number);
     found.epoch = epoch;
     found.position = position;
-    found.sample.part += first_parts_[s.source];
+    found.sample.shard += first_shards_[s.source];
     return found;
   }
 
@@ -200,7 +201,7 @@ class mix_plan {
                       "Positions count from 0");
   }
 
-  /// The source that runs dry first where those with a share go on from `counts`, and behind how many positions.
+  /// The source that runs out first where those with a share go on from `counts`, and behind how many positions.
   std::pair<std::size_t, std::uint64_t> first_dry(const phase& p) const {
     std::pair<std::size_t, std::uint64_t> first{0, ~std::uint64_t{0}};
     for (std::size_t i = 0; i < sources_.size(); ++i) {
@@ -214,7 +215,7 @@ class mix_plan {
   void lay_phases(std::vector<std::uint64_t> shares) {
     phases_.push_back({0, mix_pattern(shares), std::vector<std::uint64_t>(sources_.size(), 0)});
     std::tie(measure_, positions_) = first_dry(phases_.front());
-    if (options_.when_dry != dry::renormalise) return;
+    if (options_.on_exhausted != exhausted::reweight) return;
     for (std::size_t left = sources_.size(); left > 1; --left) {
       shares[measure_] = 0;
       const phase& before = phases_.back();
@@ -230,15 +231,15 @@ class mix_plan {
   void set_length() {
     const std::uint64_t batch = options_.global_batch;
     if (!cycles()) {
-      if (options_.epoch_batches != lane_plan_options::exact_pass)
-        throw setup_error("epochs of a chosen number of batches need sources that begin anew when they run dry",
-                          "Mix with when_dry = dry::cycle");
+      if (options_.epoch_batches != exact_order_options::exact_pass)
+        throw setup_error("epochs of a chosen number of batches need sources that begin anew when they run out",
+                          "Mix with on_exhausted = exhausted::repeat");
       if (options_.drop_last) dropped_ = positions_ % batch;
       positions_ -= dropped_;
       if (positions_ == 0)
         throw setup_error("an epoch of the mix has fewer samples than the global batch of " + std::to_string(batch) +
                               ", and drop_last drops them",
-                          "Use a smaller batch, more data, dry::cycle, or batch({.drop_last = false})");
+                          "Use a smaller batch, more data, exhausted::repeat, or batch({.drop_last = false})");
       return;
     }
     std::uint64_t pass = 0;
@@ -247,9 +248,9 @@ class mix_plan {
       if (end > pass) measure_ = i;
       pass = std::max(pass, end);
     }
-    if (options_.epoch_batches == lane_plan_options::endless) {
-      positions_ = lane_plan_options::endless;
-    } else if (options_.epoch_batches != lane_plan_options::exact_pass) {
+    if (options_.epoch_batches == exact_order_options::endless) {
+      positions_ = exact_order_options::endless;
+    } else if (options_.epoch_batches != exact_order_options::exact_pass) {
       if (options_.epoch_batches > most_positions / batch)
         throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
                           "Choose fewer, or an endless one");
@@ -260,8 +261,8 @@ class mix_plan {
   }
 
   options options_;   // without the counts, which the sources have
-  std::vector<lane_plan> sources_;
-  std::vector<std::uint64_t> first_parts_;
+  std::vector<exact_order> sources_;
+  std::vector<std::uint64_t> first_shards_;
   std::vector<phase> phases_;
   std::size_t measure_ = 0;
   std::uint64_t positions_ = 0, dropped_ = 0;

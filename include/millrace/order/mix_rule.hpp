@@ -1,6 +1,7 @@
-// How sources are mixed: their weights, and what happens when one runs dry.
+// How sources are mixed: their weights, and what happens when one runs out.
 //
-//   mix_rule rule{.sources = {{.weight = 0.7, .name = "photos"}, {.weight = 0.3}}, .when_dry = mr::dry::cycle};
+//   mix_rule rule{.sources = {{.weight = 0.7, .name = "photos"}, {.weight = 0.3}},
+//                 .on_exhausted = mr::exhausted::repeat};
 //
 // What each rule does: order/mix_plan.hpp.
 #pragma once
@@ -15,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What becomes of a mix when one of its sources has no more samples.
-enum class dry : std::uint8_t { stop, cycle, renormalise };
+enum class exhausted : std::uint8_t { stop, repeat, reweight };
 
 /// One source of a mix, as the rule of its turns sees it.
 struct mix_rule_source {
@@ -26,7 +27,7 @@ struct mix_rule_source {
 };
 struct mix_rule {
   std::vector<mix_rule_source> sources{};
-  dry when_dry = dry::stop;
+  exhausted on_exhausted = exhausted::stop;
 };
 
 }}  // namespace millrace

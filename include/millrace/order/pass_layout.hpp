@@ -1,4 +1,4 @@
-// One pass through the data set, before any shuffling: the parts (shards) in their order, laid end to end.
+// One pass through the data set, before any shuffling: the shards in their order, laid end to end.
 //
 //   pass_layout layout({.counts = counts, .parts = {2, 0, 1}, .dropped = 5, .dropped_at = 40});
 //   layout.length();                    // samples that are delivered: all but the dropped ones
@@ -25,20 +25,20 @@ class pass_layout {
  public:
   struct options {
     std::span<const std::uint64_t> counts{};   ///< only looked at during construction
-    std::vector<std::size_t> parts{};
+    std::vector<std::size_t> shards{};
     std::uint64_t dropped = 0;
     std::uint64_t dropped_at = 0;   ///< how many samples are delivered from in front of the dropped ones
   };
 
   pass_layout() = default;
   explicit pass_layout(options o)
-      : parts_(std::move(o.parts)), dropped_(o.dropped), dropped_at_(o.dropped_at) {
+      : shards_(std::move(o.shards)), dropped_(o.dropped), dropped_at_(o.dropped_at) {
     starts_.clear();
-    starts_.reserve(parts_.size() + 1);
+    starts_.reserve(shards_.size() + 1);
     std::uint64_t total = 0;
-    for (const std::size_t part : parts_) {
+    for (const std::size_t shard : shards_) {
       starts_.push_back(total);
-      total += o.counts[part];
+      total += o.counts[shard];
     }
     starts_.push_back(total);
   }
@@ -57,21 +57,21 @@ class pass_layout {
       const auto after = std::upper_bound(starts_.begin(), starts_.end(), place);
       nearby = static_cast<std::size_t>(after - starts_.begin()) - 1;
     }
-    return {parts_[nearby], place - starts_[nearby]};
+    return {shards_[nearby], place - starts_[nearby]};
   }
 
   std::vector<located_sample> dropped() const {
     std::vector<located_sample> left_out;
-    for (std::size_t k = 0; k < parts_.size(); ++k) {
+    for (std::size_t k = 0; k < shards_.size(); ++k) {
       const std::uint64_t end = std::min(starts_[k + 1], dropped_at_ + dropped_);
       for (std::uint64_t place = std::max(starts_[k], dropped_at_); place < end; ++place)
-        left_out.push_back({parts_[k], place - starts_[k]});
+        left_out.push_back({shards_[k], place - starts_[k]});
     }
     return left_out;
   }
 
  private:
-  std::vector<std::size_t> parts_;
+  std::vector<std::size_t> shards_;
   std::vector<std::uint64_t> starts_{0};   // of each part, and the end
   std::uint64_t dropped_ = 0, dropped_at_ = 0;
 };

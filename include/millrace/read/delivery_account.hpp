@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/sync/slots.hpp>
+#include <millrace/sync/batch_ring.hpp>
 
 #include <atomic>
 #include <cstdint>

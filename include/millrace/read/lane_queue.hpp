@@ -1,7 +1,8 @@
-// The end of a lane: the few samples whose turn comes next, between the lane's part_order and whoever merges the lanes.
+// The end of a lane: the few samples whose turn comes next, between the lane's reorder_buffer and whoever merges the
+// lanes.
 //
 //   lane_queue<record> ready(8);
-//   part_order<shards_source> parts(plan, options, ready);     // gives; ready.has_room() bounds it
+//   reorder_buffer<shards_source> parts(plan, options, ready);     // gives; ready.has_room() bounds it
 //   if (!ready.empty()) next.put(ready.pop());                 // the merger; ready.error() once nothing follows
 //   if (ready.at_border()) ...  ready.begin_pass();            // nothing of the next pass comes in before that
 //
@@ -43,7 +44,7 @@ class lane_queue final : public sample_sink<T> {
   void publish() override {}
   std::uint64_t backlog() const noexcept override { return samples_.size(); }
   std::size_t held_bytes() const noexcept override { return bytes_; }
-  void set_listener(room_listener*) override {}
+  void set_listener(space_listener*) override {}
   /// Among the samples of the lane.
   std::uint64_t next_row() const noexcept override { return put_; }
 

@@ -1,7 +1,7 @@
 // Where the lanes of a source without an index are entered: at which part, and how many samples lie before it.
 //
-//   lane_starts at = find_lane_starts(source, {.order = plan, .lanes = 48, .ranks = mine, .place = 64'000});
-//   at.lanes, at.turn;      // of this rank: what lane_intake wants
+//   lane_starts at = find_lane_starts(source, {.order = plan, .lanes = 48, .world = mine, .place = 64'000});
+//   at.lanes, at.turn;      // of this rank: what interleaved_read_stage wants
 //   at.counted;             // parts that were read through to count their samples
 //
 // `place` says how many samples this rank has behind it; how many each of its lanes has, in which pass, and which part
@@ -11,8 +11,8 @@
 // Errors: those of the source, completed with the part's name; data_error if it has no samples.
 #pragma once
 
-#include <millrace/order/ranks.hpp>
-#include <millrace/read/lane_intake.hpp>
+#include <millrace/order/world.hpp>
+#include <millrace/read/interleaved_read_stage.hpp>
 
 #include <unordered_map>
 
@@ -25,9 +25,9 @@ struct lane_starts {
 };
 
 struct lane_starts_options {
-  plan::options order{};     ///< of all lanes together
+  shard_order::options order{};     ///< of all lanes together
   std::size_t lanes = 1;
-  millrace::ranks ranks{};
+  millrace::world world{};
   std::uint64_t place = 0;   ///< among the samples of this rank
   unsigned threads = 1;
 };
@@ -36,28 +36,28 @@ namespace detail {
 
 /// Samples of parts, each counted once.
 template <class Source>
-class part_counts {
+class shard_counts {
  public:
-  explicit part_counts(const Source& source) : source_(&source) {}
+  explicit shard_counts(const Source& source) : source_(&source) {}
 
-  std::uint64_t of(std::size_t part, std::uint64_t pass) {
+  std::uint64_t of(std::size_t shard, std::uint64_t pass) {
     entry* found;
     {
       const std::lock_guard lock(mutex_);
-      found = &entries_[number(part, pass)];
+      found = &entries_[number(shard, pass)];
     }
     const std::lock_guard lock(found->mutex);
     if (!found->known) {
-      found->samples = read_through(part, pass);
+      found->samples = read_through(shard, pass);
       found->known = true;
       counted_.fetch_add(1);
     }
     return found->samples;
   }
   /// Whether of() has the answer already.
-  bool knows(std::size_t part, std::uint64_t pass) {
+  bool knows(std::size_t shard, std::uint64_t pass) {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(number(part, pass));
+    const auto found = entries_.find(number(shard, pass));
     return found != entries_.end() && found->second.known;
   }
   std::uint64_t counted() const noexcept { return counted_.load(); }
@@ -65,8 +65,8 @@ class part_counts {
  private:
   static constexpr bool same_every_pass = requires { requires Source::same_every_pass; };
 
-  std::uint64_t number(std::size_t part, std::uint64_t pass) const {
-    return (same_every_pass ? 0 : pass) * source_->parts() + part;
+  std::uint64_t number(std::size_t shard, std::uint64_t pass) const {
+    return (same_every_pass ? 0 : pass) * source_->shards() + shard;
   }
 
   struct entry {
@@ -75,16 +75,16 @@ class part_counts {
     std::uint64_t samples = 0;
   };
 
-  std::uint64_t read_through(std::size_t part, std::uint64_t pass) const {
+  std::uint64_t read_through(std::size_t shard, std::uint64_t pass) const {
     try {
       std::uint64_t samples = 0;
-      auto reader = source_->open(part, pass);
+      auto reader = source_->open(shard, pass);
       while (reader.next()) ++samples;
       return samples;
     } catch (...) {
-      place at;
+      error_location at;
       at.stage = "source";
-      if constexpr (requires { source_->part_name(part); }) at.shard = source_->part_name(part);
+      if constexpr (requires { source_->shard_name(shard); }) at.shard = source_->shard_name(shard);
       std::rethrow_exception(located_exception(at));
     }
   }
@@ -100,19 +100,19 @@ template <class Source>
 class counted_pass {
  public:
   struct lane {
-    std::vector<std::size_t> parts{};
+    std::vector<std::size_t> shards{};
     std::vector<std::uint64_t> ends{};   // of each part that was counted: samples of the lane up to there
 
     std::uint64_t known() const noexcept { return ends.empty() ? 0 : ends.back(); }
-    bool complete() const noexcept { return ends.size() == parts.size(); }
+    bool complete() const noexcept { return ends.size() == shards.size(); }
   };
 
-  counted_pass(const lane_starts_options& o, std::uint64_t pass, part_counts<Source>& counts)
-      : options_(&o), pass_(pass), counts_(&counts), lanes_(o.lanes / o.ranks.world_size) {
-    const std::vector<std::size_t> order = plan(o.order).parts_of(pass);
+  counted_pass(const lane_starts_options& o, std::uint64_t pass, shard_counts<Source>& counts)
+      : options_(&o), pass_(pass), counts_(&counts), lanes_(o.lanes / o.world.size) {
+    const std::vector<std::size_t> order = shard_order(o.order).shards_of(pass);
     for (std::size_t i = 0; i < lanes_.size(); ++i)
-      for (std::size_t at = o.ranks.rank + i * o.ranks.world_size; at < order.size(); at += o.lanes)
-        lanes_[i].parts.push_back(order[at]);
+      for (std::size_t at = o.world.rank + i * o.world.size; at < order.size(); at += o.lanes)
+        lanes_[i].shards.push_back(order[at]);
   }
 
   const std::vector<lane>& lanes() const noexcept { return lanes_; }
@@ -145,7 +145,7 @@ class counted_pass {
   void count_rounds(std::uint64_t rounds) {
     std::vector<lane*> unread;
     for (lane& l : lanes_) {
-      while (wants(l, rounds) && counts_->knows(l.parts[l.ends.size()], pass_)) count_part(l);
+      while (wants(l, rounds) && counts_->knows(l.shards[l.ends.size()], pass_)) count_shard(l);
       if (wants(l, rounds)) unread.push_back(&l);
     }
     std::atomic<std::size_t> next{0};
@@ -153,7 +153,7 @@ class counted_pass {
     std::exception_ptr error;
     const auto work = [&] {
       for (std::size_t i; (i = next.fetch_add(1)) < unread.size();) try {
-          while (wants(*unread[i], rounds)) count_part(*unread[i]);
+          while (wants(*unread[i], rounds)) count_shard(*unread[i]);
         } catch (...) {
           const std::lock_guard lock(mutex);
           error = std::current_exception();
@@ -167,25 +167,25 @@ class counted_pass {
     if (error) std::rethrow_exception(error);
   }
   static bool wants(const lane& l, std::uint64_t rounds) noexcept { return !l.complete() && l.known() < rounds; }
-  void count_part(lane& l) { l.ends.push_back(l.known() + counts_->of(l.parts[l.ends.size()], pass_)); }
+  void count_shard(lane& l) { l.ends.push_back(l.known() + counts_->of(l.shards[l.ends.size()], pass_)); }
 
   const lane_starts_options* const options_;
   const std::uint64_t pass_;
-  part_counts<Source>* const counts_;
+  shard_counts<Source>* const counts_;
   std::vector<lane> lanes_;
 };
 
 /// Where a lane is entered that has given so many samples of a pass.
 template <class Lane>
 void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
-  const std::uint64_t wanted = plan(at.order).first_needed_for(at.place);
+  const std::uint64_t wanted = shard_order(at.order).first_needed_for(at.place);
   at.pass = pass;
   if (l.complete() && at.place == l.known()) {
     ++at.pass;
     at.place = 0;
     return;
   }
-  while (at.part < l.ends.size() && l.ends[at.part] <= wanted) at.sample = l.ends[at.part++];
+  while (at.shard < l.ends.size() && l.ends[at.shard] <= wanted) at.sample = l.ends[at.shard++];
 }
 
 }  // namespace detail
@@ -193,16 +193,16 @@ void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
 template <class Source>
 lane_starts find_lane_starts(const Source& source, const lane_starts_options& o) {
   lane_starts found;
-  const std::size_t count = o.lanes / o.ranks.world_size;
+  const std::size_t count = o.lanes / o.world.size;
   for (std::size_t i = 0; i < count; ++i) {
     lane_start& at = found.lanes.emplace_back();
     at.order = o.order;
-    at.order.lane = o.ranks.rank + i * o.ranks.world_size;
+    at.order.lane = o.world.rank + i * o.world.size;
     at.order.lanes = o.lanes;
     at.order.window = std::max<std::size_t>(1, o.order.window / o.lanes);
   }
   if (o.place == 0) return found;
-  detail::part_counts<Source> counts(source);
+  detail::shard_counts<Source> counts(source);
   std::uint64_t left = o.place, empty_passes = 0;
   for (std::uint64_t pass = 0;; ++pass) {
     detail::counted_pass<Source> counted(o, pass, counts);
@@ -211,7 +211,7 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     if (certain == ~std::uint64_t{0} && given <= left) {   // the pass is over
       left -= given;
       empty_passes = given == 0 ? empty_passes + 1 : 0;
-      if (empty_passes == lane_intake<Source>::most_empty_passes)
+      if (empty_passes == interleaved_read_stage<Source>::most_empty_passes)
         throw detail::no_sample_error(empty_passes, found.lanes.front().order);
       continue;
     }

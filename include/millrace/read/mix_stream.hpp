@@ -8,9 +8,9 @@
 // throws, with the part's name. Threads: belongs to one.
 #pragma once
 
+#include <millrace/measure/event_counts.hpp>
 #include <millrace/measure/read_meter.hpp>
-#include <millrace/measure/tally.hpp>
-#include <millrace/order/plan.hpp>
+#include <millrace/order/shard_order.hpp>
 #include <millrace/work/sample_names.hpp>
 
 #include <concepts>
@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct mix_stream_options {
   std::uint64_t seed = 0;
   std::size_t window = 0;         ///< of its shuffle, in samples; 0: none
-  std::uint64_t first_part = 0;   ///< in the list of all sources' parts
+  std::uint64_t first_shard = 0;   ///< in the list of all sources' parts
   std::shared_ptr<read_meter> reads{};   ///< those of all sources; none: not watched
   std::string name{};                    ///< for who looks on
 };
@@ -43,7 +43,7 @@ class mix_stream {
       : source_(watched(source, o)),
         options_(o),
         plan_({.seed = o.seed,
-               .parts = source.parts(),
+               .shards = source.shards(),
                .shuffled = o.window > 0,
                .window = std::max<std::size_t>(1, o.window)}) {}
   mix_stream(const mix_stream&) = delete;
@@ -54,9 +54,9 @@ class mix_stream {
     waiting_.clear();
     waiting_.begin_epoch();
     reader_.reset();
-    order_ = plan_.parts_of(pass);
+    order_ = plan_.shards_of(pass);
     pass_ = pass;
-    next_part_ = 0;
+    next_shard_ = 0;
   }
   std::uint64_t pass() const noexcept { return pass_; }
   /// Before the first pass, where batches have keys; `own` is the source's name in the mix.
@@ -67,7 +67,7 @@ class mix_stream {
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
   /// Whether the pass is through.
-  bool dry(tally& counts) {
+  bool dry(event_counts& counts) {
     while (!waiting_.ready() && read_one(counts)) {
     }
     return waiting_.empty();
@@ -78,48 +78,48 @@ class mix_stream {
   using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
 
   /// False when there are no more.
-  bool read_one(tally& counts) {
+  bool read_one(event_counts& counts) {
     try {
       if (!reader_) {
-        if (next_part_ == order_.size()) {
+        if (next_shard_ == order_.size()) {
           waiting_.end_epoch();
           return false;
         }
-        name_part();
+        name_shard();
         const as_read opening(*this);
-        reader_.emplace(source_.open(order_[next_part_], pass_));
+        reader_.emplace(source_.open(order_[next_shard_], pass_));
         next_index_ = 0;
       }
       if (std::optional<item> next = read_next()) {
         sample<item> s;
         s.epoch = pass_;
-        s.id = sample_id(options_.first_part + order_[next_part_], next_index_++);
+        s.id = sample_id(options_.first_shard + order_[next_shard_], next_index_++);
         s.item = std::move(next);
         if (names_)
           names_->name(s, [&] {
-            const located_sample at{order_[next_part_], next_index_ - 1};
+            const located_sample at{order_[next_shard_], next_index_ - 1};
             return sample_names::name_in(source_, at, own_name_);
           });
         waiting_.push(std::move(s));
         return true;
       }
     } catch (...) {
-      place at;
-      if constexpr (requires { source_.part_name(order_[next_part_]); })
-        at.shard = source_.part_name(order_[next_part_]);
+      error_location at;
+      if constexpr (requires { source_.shard_name(order_[next_shard_]); })
+        at.shard = source_.shard_name(order_[next_shard_]);
       using enum late_data_error::suspect_samples;
       std::rethrow_exception(with_suspects(located_exception(at), next_index_ == 0 ? none : some));
     }
     if constexpr (requires { reader_->report(counts); }) reader_->report(counts);
     reader_.reset();
-    ++next_part_;
+    ++next_shard_;
     return true;
   }
 
-  void name_part() {
-    const std::size_t part = order_[next_part_];
-    if constexpr (requires { source_.part_name(part); }) part_ = source_.part_name(part);
-    else part_ = source_.parts() == 1 ? options_.name : "part " + std::to_string(part) + " of " + options_.name;
+  void name_shard() {
+    const std::size_t shard = order_[next_shard_];
+    if constexpr (requires { source_.shard_name(shard); }) shard_ = source_.shard_name(shard);
+    else shard_ = source_.shards() == 1 ? options_.name : "shard " + std::to_string(shard) + " of " + options_.name;
   }
   static Source watched(const Source& source, const options& o) {
     if constexpr (watchable_source<Source>)
@@ -130,7 +130,7 @@ class mix_stream {
   struct as_read {
     explicit as_read(const mix_stream& of) {
       if constexpr (!watchable_source<Source>)
-        if (of.options_.reads) read.emplace(*of.options_.reads, of.part_);
+        if (of.options_.reads) read.emplace(*of.options_.reads, of.shard_);
     }
     std::optional<read_meter::running> read{};
   };
@@ -143,15 +143,15 @@ class mix_stream {
 
   const Source source_;
   const options options_;
-  const plan plan_;
+  const shard_order plan_;
   jitter_order<item> waiting_{plan_};
   std::vector<std::size_t> order_;
   std::optional<reader> reader_;
   std::shared_ptr<sample_names> names_;
   std::string own_name_;
   std::uint64_t pass_ = 0, next_index_ = 0;
-  std::size_t next_part_ = 0;
-  std::string part_;   // the one that is open
+  std::size_t next_shard_ = 0;
+  std::string shard_;   // the one that is open
 };
 
 }}  // namespace millrace

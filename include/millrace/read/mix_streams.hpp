@@ -4,7 +4,7 @@
 //   auto reader = in.open(0, epoch);
 //   while (auto item = reader.next()) use(item->number(), item->value);          // of which source, and what
 //
-// Shares and what happens when a source runs dry are those of order/mix_plan.hpp, but that nothing is known beforehand:
+// Shares and what happens when a source runs out are those of order/mix_plan.hpp, but that nothing is known beforehand:
 // a source is dry when it has no next sample, and an epoch of cycle ends when each source was, and is as long ever
 // after. It is not filled up to whole batches. Each source is shuffled as shuffle() right behind it would: parts, then
 // samples within the window; it is read one part at a time, all of them by one thread.
@@ -14,7 +14,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/base/machine.hpp>
-#include <millrace/base/text_bytes.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/item/position.hpp>
 #include <millrace/order/mix_pattern.hpp>
 #include <millrace/order/mix_rule.hpp>
@@ -57,11 +57,11 @@ class mix_streams {
   mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
       : state_(std::make_shared<state>(std::move(rule), seed, sources...)) {}
 
-  std::size_t parts() const noexcept { return 1; }
+  std::size_t shards() const noexcept { return 1; }
   /// Says of the sources what their order depends on, but for their samples.
-  std::string part_name(std::size_t) const { return state_->name; }
+  std::string shard_name(std::size_t) const { return state_->name; }
   /// Made of the times of all parts.
-  std::int64_t part_modified_ns(std::size_t) const noexcept { return static_cast<std::int64_t>(state_->times); }
+  std::int64_t shard_modified_ns(std::size_t) const noexcept { return static_cast<std::int64_t>(state_->times); }
 
   /// Of all sources together; where none says when it waits for storage, turns at this one are told from outside.
   read_meter& reads() const noexcept
@@ -99,20 +99,20 @@ class mix_streams {
       shares = mix_pattern::shares_of(weights);
       pattern = mix_pattern(shares);
       std::size_t i = 0;
-      std::uint64_t first_part = 0, known = static_cast<std::uint64_t>(rule.when_dry);
+      std::uint64_t first_shard = 0, known = static_cast<std::uint64_t>(rule.on_exhausted);
       const auto options_for = [&](const auto& source) {
         const mix_rule_source& s = rule.sources[i];
         const mix_stream_options o{.seed = combine_keys(combine_keys(seed, i), s.seed),
                                    .window = s.window,
-                                   .first_part = first_part,
+                                   .first_shard = first_shard,
                                    .reads = reads,
                                    .name = s.name};
         known = combine_keys(combine_keys(combine_keys(known, o.seed), o.window), shares[i]);
         if (const std::uint32_t of_source = times_of(source)) times = combine_keys(times, of_source);
-        for (std::size_t part = 0; part < source.parts(); ++part)
-          if constexpr (requires { source.part_name(part); })
-            known = digest_bytes(detail::bytes_of(source.part_name(part)), known);
-        first_part += source.parts();
+        for (std::size_t shard = 0; shard < source.shards(); ++shard)
+          if constexpr (requires { source.shard_name(shard); })
+            known = digest_bytes(detail::bytes_of(source.shard_name(shard)), known);
+        first_shard += source.shards();
         ++i;
         return o;
       };
@@ -124,7 +124,7 @@ class mix_streams {
       counts.emplace();
       over = false;
       given = 0;
-      if (rule.when_dry == dry::cycle && epoch > 0) return;
+      if (rule.on_exhausted == exhausted::repeat && epoch > 0) return;
       std::apply([&](auto&... s) { (s->begin_pass(epoch), ...); }, streams);
       left = shares;
       pattern = mix_pattern(left);
@@ -165,10 +165,10 @@ class mix_streams {
     void after_last(std::size_t source, const BeginAnew& begin_anew) {
       left[source] = 0;
       const bool all_dry = std::all_of(left.begin(), left.end(), [](std::uint64_t share) { return share == 0; });
-      if (rule.when_dry == dry::cycle) {
+      if (rule.on_exhausted == exhausted::repeat) {
         begin_anew();
         if (length == 0 && all_dry) length = given;
-      } else if (rule.when_dry == dry::stop || all_dry) {
+      } else if (rule.on_exhausted == exhausted::stop || all_dry) {
         over = true;
       } else {
         pattern = mix_pattern(left);
@@ -191,7 +191,7 @@ class mix_streams {
     std::vector<std::uint64_t> shares, left;   // left: 0 for those that were dry
     mix_pattern pattern{{1}};
     std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
-    std::optional<tally> counts;                // of this epoch
+    std::optional<event_counts> counts;                // of this epoch
     const std::size_t most_held = usable_memory_bytes() / 4;
     std::uint64_t turn = 0, given = 0;          // of the pattern; of the epoch
     std::uint64_t length = 0;                   // of an epoch of cycle, once it is known
@@ -211,8 +211,8 @@ class mix_streams {
       s.pass = last_.pass;
       s.origin = last_.name;
     }
-    void report(tally& to) const {
-      for (const counted& c : from_->counts->counts()) to.count(c.what, c.times);
+    void report(event_counts& to) const {
+      for (const event_count& c : from_->counts->counts()) to.count(c.what, c.times);
       if (const char* const line = from_->counts->take_line()) to.tell(line);
     }
 

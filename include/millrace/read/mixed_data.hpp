@@ -1,6 +1,6 @@
-// Several indexed data sets as one, and the rule by which they are mixed: what a planned_run over a mix reads.
+// Several indexed data sets as one, and the rule by which they are mixed: what a indexed_run over a mix reads.
 //
-//   mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}}, .when_dry = mr::dry::cycle});
+//   mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}}, .on_exhausted = mr::exhausted::repeat});
 //   data.read(wanted, records, failure);      // as shard_data; parts of all sources count on, one after the other
 //   records[0].source;                        // which one it came from
 //   data.fingerprint();                       // upper half: of the data sets; lower half: of the rule
@@ -12,7 +12,7 @@
 #include <millrace/io/index/shard_data.hpp>
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/order/mix_rule.hpp>
-#include <millrace/read/planned_run_options.hpp>
+#include <millrace/read/indexed_run_options.hpp>
 
 #include <memory>
 
@@ -36,11 +36,11 @@ class mixed_data {
   /// As many data sets as the rule has sources.
   mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)
       : sets_(std::move(sets)), rule_(std::move(rule)) {
-    std::uint64_t of_data = sets_.size(), of_rule = static_cast<std::uint64_t>(rule_.when_dry);
+    std::uint64_t of_data = sets_.size(), of_rule = static_cast<std::uint64_t>(rule_.on_exhausted);
     std::vector<double> weights;
     for (std::size_t i = 0; i < sets_.size(); ++i) {
       if (rule_.sources[i].name.empty()) rule_.sources[i].name = "source " + std::to_string(i);
-      first_parts_.push_back(counts_.size());
+      first_shards_.push_back(counts_.size());
       counts_.insert(counts_.end(), sets_[i]->counts().begin(), sets_[i]->counts().end());
       weights.push_back(rule_.sources[i].weight);
       of_data = combine_keys(of_data, sets_[i]->fingerprint());
@@ -51,7 +51,7 @@ class mixed_data {
   }
 
   const mix_rule& rule() const noexcept { return rule_; }
-  void report(tally& counts) const noexcept {
+  void report(event_counts& counts) const noexcept {
     for (const auto& set : sets_) set->report(counts);
   }
   std::size_t sources() const noexcept { return sets_.size(); }
@@ -66,9 +66,9 @@ class mixed_data {
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
   /// Source, shard, key and offset of a sample.
-  place place_of(const located_sample& s) const {
-    const std::size_t source = source_of(s.part);
-    place found = sets_[source]->place_of({s.part - first_parts_[source], s.index});
+  error_location place_of(const located_sample& s) const {
+    const std::size_t source = source_of(s.shard);
+    error_location found = sets_[source]->place_of({s.shard - first_shards_[source], s.index});
     found.stage = rule_.sources[source].name + " of the mix";
     return found;
   }
@@ -89,7 +89,7 @@ class mixed_data {
     const std::uint64_t difference = then ^ fingerprint_;
     if (difference == 0) return;
     const char* const what = (difference & upper_half) == 0 ? "the mix was another: its weights, a source's seed or "
-                                                              "shuffle window, or what happens when one runs dry"
+                                                              "shuffle window, or what happens when one runs out"
                                                             : "the mix was of other sources, or in another order";
     throw setup_error("the resume point belongs to another run: " + std::string(what),
                       "Make them equal, or start without it; ranks (of one global batch) and workers may change");
@@ -106,8 +106,8 @@ class mixed_data {
       places.clear();
       rows.clear();
       for (std::size_t i = 0; i < wanted.size(); ++i) {
-        if (source_of(wanted[i].part) != source) continue;
-        places.push_back({wanted[i].part - first_parts_[source], wanted[i].index});
+        if (source_of(wanted[i].shard) != source) continue;
+        places.push_back({wanted[i].shard - first_shards_[source], wanted[i].index});
         rows.push_back(i);
       }
       found.assign(places.size(), {});
@@ -125,21 +125,21 @@ class mixed_data {
  private:
   static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;
 
-  std::size_t source_of(std::uint64_t part) const noexcept {
-    const auto after = std::upper_bound(first_parts_.begin(), first_parts_.end(), part);
-    return static_cast<std::size_t>(after - first_parts_.begin()) - 1;
+  std::size_t source_of(std::uint64_t shard) const noexcept {
+    const auto after = std::upper_bound(first_shards_.begin(), first_shards_.end(), shard);
+    return static_cast<std::size_t>(after - first_shards_.begin()) - 1;
   }
 
   std::vector<std::shared_ptr<shard_data>> sets_;
   mix_rule rule_;
   mutable read_meter reads_;
-  std::vector<std::uint64_t> counts_, first_parts_;
+  std::vector<std::uint64_t> counts_, first_shards_;
   std::uint64_t fingerprint_ = 0;
 };
 
 /// The order of a mix: each source has a seed made of the mix's, its number and its own.
-inline mix_plan plan_of(const mixed_data& data, const planned_run_options& o) {
-  mix_plan_options made{.when_dry = data.rule().when_dry,
+inline mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {
+  mix_plan_options made{.on_exhausted = data.rule().on_exhausted,
                         .lanes = o.lanes,
                         .global_batch = o.global_batch(),
                         .drop_last = o.drop_last,

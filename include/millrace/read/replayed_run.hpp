@@ -11,21 +11,21 @@
 // the run.
 // Epochs of a fixed number of batches are read in lanes: lane l of L has every L-th part of each pass, from the l-th
 // on, and belongs to rank l mod R of R, which divides L. Within a rank no lane begins a pass before all its lanes have
-// ended the one before (read/lane_intake.hpp). So on one rank every pass is exact. On several, pass k of all ranks
-// together holds every sample once, but ranks come to it at different times, as their shares of it differ, and another
-// number of ranks has another order. Where each sample is a row the number of batches says how far the lanes are, once
-// the samples of their parts are counted, and one resume point serves all ranks of that number. Where it is not,
-// batches hold each rank's own rows, and a resume point belongs to one rank.
+// ended the one before (read/interleaved_read_stage.hpp). So on one rank every pass is exact. On several, pass k of all
+// ranks together holds every sample once, but ranks come to it at different times, as their shares of it differ, and
+// another number of ranks has another order. Where each sample is a row the number of batches says how far the lanes
+// are, once the samples of their parts are counted, and one resume point serves all ranks of that number. Where it is
+// not, batches hold each rank's own rows, and a resume point belongs to one rank.
 // Errors: setup_error for ranks that do not fit, for another run's resume point, and for the end of the run; data_error
 // for a text that is none.
 // Threads: after() by the trainer; the rest is immutable.
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/order/ranks.hpp>
+#include <millrace/order/world.hpp>
 #include <millrace/read/data_identity.hpp>
-#include <millrace/read/intake.hpp>
 #include <millrace/read/lane_starts.hpp>
+#include <millrace/read/shard_read_stage.hpp>
 #include <millrace/work/ticket_input.hpp>
 
 #include <memory>
@@ -34,7 +34,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 struct replayed_run_options {
-  plan::options order{};
+  shard_order::options order{};
   std::uint64_t data_set = 0;
   std::uint32_t times = 0;
   std::size_t rows = 1;
@@ -47,7 +47,7 @@ struct replayed_run_options {
   bool takes = false;             ///< there is a take, there or later
   bool packs = false;             ///< a stage holds what one number says (stages/pack.hpp)
   bool buckets = false;           ///< batches have as many rows as a stage says (stages/bucket.hpp)
-  millrace::ranks ranks{};
+  millrace::world world{};
   std::size_t most_lanes = 48;
 };
 
@@ -66,35 +66,36 @@ class basic_replayed_run {
         now_(start_),
         log_(std::make_unique<replay_log>(order_, from_, lanes_ > 1)) {}
 
-  const plan& order() const noexcept { return order_; }
+  const shard_order& order() const noexcept { return order_; }
   const position& start() const noexcept { return start_; }
   std::uint64_t first_step() const noexcept { return start_.step; }
 
   /// Samples of the shuffle window that this rank holds its part of.
-  std::size_t window() const noexcept { return options_.order.window / options_.ranks.world_size; }
+  std::size_t window() const noexcept { return options_.order.window / options_.world.size; }
 
   template <class Source>
-  std::unique_ptr<reading> read(const Source& source, intake_options o, sample_sink<typename Source::item>& next) {
+  std::unique_ptr<read_stage> read(const Source& source, shard_read_stage_options o,
+                                   sample_sink<typename Source::item>& next) {
     const replay_point& r = start_.replay;
     if (lanes_ > 1) {
       const std::uint64_t place = options_.one_row ? start_.step * options_.rows : r.place;
       lane_starts starts = find_lane_starts(
-          source, {.order = order_.settings(), .lanes = lanes_, .ranks = options_.ranks, .place = place,
+          source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .place = place,
                    .threads = o.threads});
       counted_ = starts.counted;
-      return std::make_unique<lane_intake<Source>>(
-          source, lane_intake_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
+      return std::make_unique<interleaved_read_stage<Source>>(
+          source, interleaved_read_stage_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
                                       .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
                                       .turn = starts.turn, .first_place = place}, next);
     }
     if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
     o.first_epoch = r.pass;
-    o.first_part = static_cast<std::size_t>(r.part);
+    o.first_shard = static_cast<std::size_t>(r.shard);
     o.first_sample = r.first;
     o.first_place = r.place;
     o.take = options_.take;
     if (from_ == replay_start::sample) o.log = log_.get();
-    return std::make_unique<intake<Source>>(source, order_, o, next);
+    return std::make_unique<shard_read_stage<Source>>(source, order_, o, next);
   }
   batch_borders borders() const {
     return {.first_step = start_.step,
@@ -111,7 +112,7 @@ class basic_replayed_run {
   }
   /// Of a batch that has so many on this rank; ~0: not known. Several ranks have no short batch, but buckets have.
   std::size_t global_rows(std::size_t rows) const noexcept {
-    const std::size_t world_size = options_.ranks.world_size;
+    const std::size_t world_size = options_.world.size;
     return options_.buckets && world_size > 1 ? ~std::size_t{0} : rows * world_size;
   }
   position after(const ready_batch& batch) {
@@ -135,20 +136,21 @@ class basic_replayed_run {
   std::string describe() const {
     std::string text;
     if (lanes_ > 1)
-      text = "; " + std::to_string(lanes_) + " lanes, " + options_.ranks.describe();
-    if (options_.ranks.world_size > 1)
+      text = "; " + std::to_string(lanes_) + " lanes, " + options_.world.describe();
+    if (options_.world.size > 1)
       text += ", whose passes drift apart as their shares of the samples differ (indexed_shards() has even ones)";
     if (start_.step == 0) return text;
     const replay_point& r = start_.replay;
     text += "; goes on behind batch " + std::to_string(start_.step) + " of the run and, having no index, ";
     if (from_ == replay_start::run)
       return text + "reads again from the run's beginning, " + std::to_string(r.rows) + " rows";
-    if (lanes_ > 1) return text + "has counted the samples of " + std::to_string(counted_) + " parts to find its place";
+    if (lanes_ > 1)
+      return text + "has counted the samples of " + std::to_string(counted_) + " shards to find its position";
     if (from_ == replay_start::pass)
       return text + "reads pass " + std::to_string(r.pass) + " again from its beginning, " + std::to_string(r.rows) +
              " rows";
-    return text + "reads again from part " + std::to_string(r.part + 1) + " of the " +
-           std::to_string(order_.settings().parts) + " in pass " + std::to_string(r.pass) + ", " +
+    return text + "reads again from shard " + std::to_string(r.shard + 1) + " of the " +
+           std::to_string(order_.settings().shards) + " in pass " + std::to_string(r.pass) + ", " +
            std::to_string(r.place - r.first) + " samples";
   }
 
@@ -163,52 +165,52 @@ class basic_replayed_run {
 
  private:
   static const options& checked(const options& o) {
-    const ranks& r = o.ranks;
-    if (r.world_size == 0 || r.rank >= r.world_size)
+    const world& r = o.world;
+    if (r.size == 0 || r.rank >= r.size)
       throw setup_error("there is no " + r.describe(), "Ranks count from 0");
-    if (r.world_size > 1 && o.epoch_batches == 0)
-      throw setup_error("without an index nobody knows how many samples each of " + std::to_string(r.world_size) +
+    if (r.size > 1 && o.epoch_batches == 0)
+      throw setup_error("without an index nobody knows how many samples each of " + std::to_string(r.size) +
                             " ranks would get from one pass",
                         "Set session_options::epoch_batches, or use indexed_shards() of "
                         "millrace/sources/indexed_shards.hpp, which needs plain tar shards");
-    if (r.world_size > 1 && o.takes)
+    if (r.size > 1 && o.takes)
       throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have none",
                         "Leave out take(), or run one rank");
     const std::size_t lanes = lanes_of(o);
-    if (lanes % r.world_size != 0)
-      throw setup_error(std::to_string(r.world_size) + " ranks do not divide the " + std::to_string(lanes) +
+    if (lanes % r.size != 0)
+      throw setup_error(std::to_string(r.size) + " ranks do not divide the " + std::to_string(lanes) +
                             " lanes: session_options::lanes asks for " + std::to_string(o.most_lanes) +
-                            ", and the source has " + std::to_string(o.order.parts) + " parts (shards)",
-                        "Choose a number of ranks that divides the lanes, or have more parts");
+                            ", and the source has " + std::to_string(o.order.shards) + " shards",
+                        "Choose a number of ranks that divides the lanes, or have more shards");
     return o;
   }
 
   /// As many as were asked for; of fewer parts, the greatest divisor of that number which still leaves each lane one.
   static std::size_t lanes_of(const options& o) {
-    const bool shared = o.epoch_batches > 0 && (o.one_row || o.ranks.world_size > 1);
-    std::size_t lanes = shared ? std::min(o.most_lanes, o.order.parts) : 1;
+    const bool shared = o.epoch_batches > 0 && (o.one_row || o.world.size > 1);
+    std::size_t lanes = shared ? std::min(o.most_lanes, o.order.shards) : 1;
     while (lanes > 1 && o.most_lanes % lanes != 0) --lanes;
     return std::max<std::size_t>(1, lanes);
   }
 
   static std::uint64_t end_step(const options& o) noexcept {
-    if (o.epoch_batches == 0 || o.epochs > ~std::uint64_t{0} / o.epoch_batches) return slots::unknown;
+    if (o.epoch_batches == 0 || o.epochs > ~std::uint64_t{0} / o.epoch_batches) return batch_ring::unknown;
     return o.epochs * o.epoch_batches;
   }
 
   position start_of_run() {
     const options& o = options_;
-    const auto world_size = static_cast<std::uint32_t>(o.ranks.world_size);
+    const auto world_size = static_cast<std::uint32_t>(o.world.size);
     const position now{.version = o.packs ? position::packing_version : position::replay_version,
                        .seed = o.order.seed,
                        .lanes = static_cast<std::uint32_t>(lanes_),
                        .window = o.order.shuffled ? o.order.window : 0,
-                       .global_batch = o.rows * o.ranks.world_size,
+                       .global_batch = o.rows * o.world.size,
                        .epoch_batches = o.epoch_batches,
                        .drop_last = o.drop_last,
                        .data_set = o.data_set,
                        .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
-                       .rank = !o.one_row    ? static_cast<std::uint32_t>(o.ranks.rank)
+                       .rank = !o.one_row    ? static_cast<std::uint32_t>(o.world.rank)
                                : lanes_ == 1 ? 0
                                              : world_size,
                        .times = o.times};
@@ -218,11 +220,11 @@ class basic_replayed_run {
     from.version = now.version;
     times_then_ = std::exchange(from.times, now.times);
     const replay_point& r = from.replay;
-    if (r.part >= o.order.parts || r.first > r.place || from.step == 0)
+    if (r.shard >= o.order.shards || r.first > r.place || from.step == 0)
       throw data_error("the resume point names a place that the source does not have",
                        "Give the text that batch::position() gave");
     const bool fits = from_ == replay_start::sample ||
-                      (r.place == 0 && r.part == 0 && (from_ == replay_start::pass || r.pass == 0));
+                      (r.place == 0 && r.shard == 0 && (from_ == replay_start::pass || r.pass == 0));
     if (!fits)
       throw setup_error("the resume point is of a flow with other stages: this one holds back items, and has to be "
                         "entered at the beginning of a pass",
@@ -236,7 +238,7 @@ class basic_replayed_run {
 
   const options options_;
   const std::size_t lanes_;   // of all ranks together; 1: one sequence, with borders between passes
-  const plan order_;
+  const shard_order order_;
   const replay_start from_;
   std::uint32_t times_then_ = 0;   // of the resume point; 0: not known
   const position start_;

@@ -7,7 +7,7 @@
 // Errors: none. Threads: a pure function. Source: RFC 8259.
 #pragma once
 
-#include <millrace/base/json_text.hpp>
+#include <millrace/base/json_writer.hpp>
 #include <millrace/report/run_report.hpp>
 
 #include <string_view>
@@ -101,7 +101,7 @@ inline void add_stage(json_writer& out, const run_report& r, std::size_t index) 
     if (l.stage == index) out.add("limit_samples_per_s", l.samples_per_s);
   add_quantiles(out, "service_ns", s.service_ns);
   out.open("parts", '[');
-  for (const auto& p : s.parts) {
+  for (const auto& p : s.phases) {
     out.open('{');
     out.add("name", p.name);
     out.add("busy_ns", p.busy_ns);
@@ -228,7 +228,7 @@ inline std::string json_report(const run_report& r) {
   out.close(']');
   detail::add_pictures(out, r.pictures);
   out.open("counts", '{');
-  for (const counted& c : r.counts) out.add(c.what, c.times);
+  for (const event_count& c : r.counts) out.add(c.what, c.times);
   out.close('}');
   out.open("facts", '{');
   for (const auto& [name, value] : r.facts) out.add(name, value);

@@ -6,7 +6,7 @@
 // A change scales the limits that it touches (limits.hpp). The gain is lowest limit then / lowest limit now - 1, times
 // what was reached of it now; of deeper prefetch it is the rest up to the lowest limit. `at_most`: the prediction takes
 // for granted what one run cannot tell, so it is a bound. Where stages wait for each other in turns the limits say
-// little: replayed_gains() of report/what_if.hpp predicts the same changes by replaying the run.
+// little: simulated_gains() of report/what_if.hpp predicts the same changes by replaying the run.
 // Errors: none; a run of which nothing is known gives none. Threads: a pure function.
 #pragma once
 
@@ -74,8 +74,8 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
               {.workers = detail::processor_gain(f, *work, f.usable_cores)})
           .settings.workers = f.usable_cores;
 
-    const part_figures* costly = nullptr;
-    for (const auto& p : work->parts)
+    const phase_figures* costly = nullptr;
+    for (const auto& p : work->phases)
       if (!costly || p.busy_ns > costly->busy_ns) costly = &p;
     if (costly && work->busy_ns > 0) {
       const double share = static_cast<double>(costly->busy_ns) / static_cast<double>(work->busy_ns);

@@ -1,15 +1,15 @@
 // Who decoded a run's JPEGs, and what files they were.
 //
 //   mr::picture_figures p;
-//   for (const mr::counted& c : run.stats().counts) p.add(c);
+//   for (const mr::event_count& c : run.stats().counts) p.add(c);
 //   std::printf("%.1f %% left to libjpeg, %.2f bytes per pixel\n", 100 * p.share(p.libjpeg()), p.bytes_per_pixel());
 //
 // Of all that was rendered since the start of the run: workers are ahead of what was delivered. Errors: none. Threads:
 // a value.
 #pragma once
 
-#include <millrace/measure/jpeg_count_names.hpp>
-#include <millrace/measure/tally.hpp>
+#include <millrace/measure/event_counts.hpp>
+#include <millrace/measure/event_names.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -35,8 +35,8 @@ struct picture_figures {
   std::uint64_t bytes = 0, pixels = 0;             ///< of the files, as stored
 
   /// Takes a count that says something of JPEGs; false of another one, which changes nothing.
-  bool add(const counted& c) {
-    namespace names = detail::jpeg_count_names;
+  bool add(const event_count& c) {
+    namespace names = detail::event_names;
     const std::string_view what = c.what;
     const std::pair<const char*, std::uint64_t*> known[] = {
         {names::own_together, &own_together}, {names::own_alone, &own_alone}, {names::smaller, &smaller},

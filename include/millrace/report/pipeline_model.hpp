@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/measure/flow_figures.hpp>
-#include <millrace/report/replayed.hpp>
+#include <millrace/report/empirical_distribution.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -26,8 +26,8 @@ struct pipeline_model {
   double batch_bytes = 0;      ///< of a copy
   double contention = 0;       ///< of reads at the same time (measure/read_levels.hpp)
   double useful_share = 1;     ///< of the readers beside the one that all wait for (measure/flow_figures.hpp)
-  replayed read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
-  std::vector<std::pair<std::string, double>> parts{};   ///< of the work: names and shares
+  empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
+  std::vector<std::pair<std::string, double>> phases{};   ///< of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;     ///< measured after the warm-up
   std::uint64_t seed = 1;
   bool with_timeline = false;
@@ -62,26 +62,27 @@ inline pipeline_model model_of(const flow_figures& f) {
                                                                     f.reads_at_once.mean_speed(m.contention)
                                                               : static_cast<double>(s.busy_ns);
         const double read_count = per(s.items, m.samples_per_read);
-        m.read_ns = replayed(s.service_ns).with_mean(read_count > 0 ? alone_ns / read_count : 0);
+        m.read_ns = empirical_distribution(s.service_ns).with_mean(read_count > 0 ? alone_ns / read_count : 0);
         break;
       }
       case stage_kind::unpack:
-        m.unpack_ns = replayed(s.service_ns)
+        m.unpack_ns = empirical_distribution(s.service_ns)
                           .with_mean(per(s.busy_ns, s.items) * static_cast<double>(m.samples_per_read));
         break;
       case stage_kind::work:
         if (&s != f.find(stage_kind::work)) break;
         m.workers = s.seats;
-        m.work_ns = replayed(s.service_ns).with_mean(per(s.busy_ns, s.items) * s.items_per_sample);
-        for (const auto& p : s.parts) m.parts.emplace_back(p.name, per(p.busy_ns, s.busy_ns));
+        m.work_ns = empirical_distribution(s.service_ns).with_mean(per(s.busy_ns, s.items) * s.items_per_sample);
+        for (const auto& p : s.phases) m.phases.emplace_back(p.name, per(p.busy_ns, s.busy_ns));
         break;
       case stage_kind::copy:
         m.device_slots = std::max<std::size_t>(1, f.device_slots);
         m.batch_bytes = per(s.bytes, s.items) * s.items_per_sample * batch;
-        m.copy_ns = replayed(s.service_ns).with_mean(per(s.busy_ns, s.items) * s.items_per_sample * batch);
+        m.copy_ns =
+            empirical_distribution(s.service_ns).with_mean(per(s.busy_ns, s.items) * s.items_per_sample * batch);
         break;
       case stage_kind::step:
-        m.step_ns = replayed(s.service_ns)
+        m.step_ns = empirical_distribution(s.service_ns)
                         .with_mean(per(f.device_gap_ns ? f.wall_ns - *f.device_gap_ns : s.busy_ns, s.items) * batch);
         break;
     }

@@ -35,7 +35,7 @@ struct run_report {
   std::vector<kept_prediction> kept{};
   timeline events{};
   picture_figures pictures{};       ///< since the start of the run, as `counts`
-  std::vector<counted> counts{};    ///< what else was passed over or accepted
+  std::vector<event_count> counts{};    ///< what else was passed over or accepted
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
   run_origin origin{};              ///< unknown unless run_origin::now() was asked, as report_of(session) does
@@ -45,7 +45,7 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
   run_report r;
   r.conclusion = judge(figures);
   const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
-  r.gains = in_turns ? replayed_gains(figures) : gains_of(figures);
+  r.gains = in_turns ? simulated_gains(figures) : gains_of(figures);
   std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) {
     return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // of two equal ones the firm one
   });
@@ -70,8 +70,8 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
 }
 
 /// Of the whole run, as run.stats().counts has them.
-inline void add_counts(run_report& r, const std::vector<counted>& counts) {
-  for (const counted& c : counts)
+inline void add_counts(run_report& r, const std::vector<event_count>& counts) {
+  for (const event_count& c : counts)
     if (!r.pictures.add(c)) r.counts.push_back(c);
   const bool on_processors = r.conclusion.what == bound_by::cpu || r.conclusion.what == bound_by::cpu_starved;
   if (const double share = r.pictures.share(r.pictures.progressive); on_processors && share >= 0.05)

@@ -106,7 +106,7 @@ class flow_simulation {
     work_stage_ = add("work", stage_kind::work, m_.workers, true);
     copy_stage_ = add("copy", stage_kind::copy, 1, m_.device_slots > 0);
     step_stage_ = add("step", stage_kind::step, 1, true);
-    for (const auto& p : m_.parts) figures_.stages[work_stage_].parts.push_back({.name = p.first});
+    for (const auto& p : m_.phases) figures_.stages[work_stage_].phases.push_back({.name = p.first});
     figures_.batch_samples = m_.batch_samples;
     figures_.host_slots = m_.host_slots;
     figures_.device_slots = m_.device_slots;
@@ -117,8 +117,8 @@ class flow_simulation {
   double read_speed() const noexcept {
     return 1 / (1 + m_.contention * (static_cast<double>(std::max<std::size_t>(reading_.size(), 1)) - 1));
   }
-  double drawn(const replayed& times, stage s, std::uint64_t number) const noexcept {
-    draw random({.seed = m_.seed, .sample = number, .stage = s});
+  double drawn(const empirical_distribution& times, stage s, std::uint64_t number) const noexcept {
+    rng random({.seed = m_.seed, .sample = number, .stage = s});
     return times.at(random);
   }
   double bytes_of_read() const noexcept { return m_.sample_bytes * static_cast<double>(m_.samples_per_read); }
@@ -270,8 +270,8 @@ class flow_simulation {
       f.stages[i].starved_ns = whole(busy_[i].starved);
       f.stages[i].blocked_ns = whole(busy_[i].blocked);
     }
-    for (std::size_t p = 0; p < m_.parts.size(); ++p)
-      f.stages[work_stage_].parts[p].busy_ns = whole(busy_[work_stage_].busy * m_.parts[p].second);
+    for (std::size_t p = 0; p < m_.phases.size(); ++p)
+      f.stages[work_stage_].phases[p].busy_ns = whole(busy_[work_stage_].busy * m_.phases[p].second);
     f.stages[reading_stage_].bytes = whole(bytes_read_);
     if (copy_stage_ != nowhere)
       f.stages[copy_stage_].bytes = whole(m_.batch_bytes * static_cast<double>(copied_));

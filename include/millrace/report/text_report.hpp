@@ -100,9 +100,9 @@ inline std::string pictures_text(const picture_figures& p) {
   return text + "; " + three_digits(p.bytes_per_pixel()) + " bytes per pixel";
 }
 
-inline std::string counts_text(const std::vector<counted>& counts) {
+inline std::string counts_text(const std::vector<event_count>& counts) {
   std::string text;
-  for (const counted& c : counts)
+  for (const event_count& c : counts)
     text += (text.empty() ? "" : "; ") + std::string(c.what) + " " + counted_text(c.times);
   return text;
 }
@@ -122,7 +122,7 @@ inline std::string stage_remark(const flow_figures& f, const stage_figures& s) {
     if (f.storage_bytes && s.bytes > 0)
       say(percent(static_cast<double>(*f.storage_bytes) / static_cast<double>(s.bytes)) + " from storage");
   }
-  for (const auto& p : s.parts)
+  for (const auto& p : s.phases)
     if (s.busy_ns > 0) say(p.name + " " + percent(static_cast<double>(p.busy_ns) / static_cast<double>(s.busy_ns)));
   if (s.cpu_ns > 0 && s.busy_ns > 0)
     say("cpu/wall " + fixed(static_cast<double>(s.cpu_ns) / static_cast<double>(s.busy_ns), 2));

@@ -114,9 +114,9 @@ struct verdict {
 namespace detail {
 
 /// Where a stage is fused of parts, the one to look at.
-inline std::string costliest_part(const stage_figures& s) {
-  const part_figures* most = nullptr;
-  for (const auto& p : s.parts)
+inline std::string costliest_phase(const stage_figures& s) {
+  const phase_figures* most = nullptr;
+  for (const auto& p : s.phases)
     if (!most || p.busy_ns > most->busy_ns) most = &p;
   return most ? most->name : s.name;
 }
@@ -212,7 +212,7 @@ inline std::string waited_for_a_core(const stage_figures& s) {
 
 inline void judge_working(const flow_figures& f, const stage_figures& s, verdict& v) {
   v.what = bound_by::cpu;
-  v.where = costliest_part(s);
+  v.where = costliest_phase(s);
   v.cause = missing_processor(f, s);
   if (s.cpu_ns > 0 && s.busy_ns > 0)
     v.evidence.push_back(s.name + " had the processor for " +

@@ -3,7 +3,7 @@
 //   mr::prediction p = mr::what_if(window, {.workers = 8});
 //   p.samples_per_s;  p.gain;  p.then.sentence();              // and what would limit it then
 //   mr::what_if(window, {.prefetch = 8, .storage_speed = 0.25, .step_time = 2});
-//   mr::replayed_gains(window);                                // each setting's gain, by replay
+//   mr::simulated_gains(window);                                // each setting's gain, by replay
 //
 // The run's shape is replayed twice (report/simulation.hpp), as it was and as it would be, and the ratio is applied to
 // what was measured: what the model leaves out weighs on both alike. A larger batch is taken to copy and step in
@@ -50,7 +50,7 @@ inline prediction what_if(const flow_figures& recorded, const what_if_change& c)
 }
 
 /// The gains of gains_of(), predicted by replay instead of by the limits, rings and variance and all.
-inline std::vector<knob_gain> replayed_gains(const flow_figures& recorded) {
+inline std::vector<knob_gain> simulated_gains(const flow_figures& recorded) {
   std::vector<knob_gain> gains = gains_of(recorded);
   for (knob_gain& k : gains) {
     if (k.remark.empty() || k.settings.batch) k.gain = what_if(recorded, k.settings).gain;

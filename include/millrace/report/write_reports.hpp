@@ -2,7 +2,7 @@
 //
 //   mr::write_reports(mr::report_of(run), "runs/7/report");
 //   // runs/7/report.txt  report.json  report.html  report.trace.json (ui.perfetto.dev opens it)
-//   // runs/7/report.predictions: what a later run compares itself with (kept_predictions.hpp)
+//   // runs/7/report.predictions: what a later run compares itself with (saved_predictions.hpp)
 //
 // Errors: io_error naming the file and the reason; those written before it stay. Threads: any.
 #pragma once
@@ -10,7 +10,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
-#include <millrace/report/kept_predictions.hpp>
+#include <millrace/report/saved_predictions.hpp>
 
 #include <cerrno>
 #include <cstdio>

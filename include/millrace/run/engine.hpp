@@ -2,13 +2,13 @@
 // Included by session.hpp only; nothing here is for users.
 #pragma once
 
-#include <millrace/deliver/copying_delivery.hpp>
+#include <millrace/deliver/device_batch_output.hpp>
 #include <millrace/measure/run_figures.hpp>
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/measure/trainer_times.hpp>
+#include <millrace/run/concurrency.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/run/session_over.hpp>
-#include <millrace/run/session_seats.hpp>
 #include <millrace/run/stall_watcher.hpp>
 
 #include <unistd.h>
@@ -27,31 +27,31 @@ class session<Flow>::engine {
         seed_(flow.seed),
         source_(std::move(flow.source)),
         to_device_(detail::find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
-        planned_(detail::planned_for(source_, flow, {.session = options_, .budget_bytes = budget_bytes()})),
-        plan_(detail::plan_for(source_, flow)),
+        planned_(detail::indexed_run_for(source_, flow, {.session = options_, .budget_bytes = budget_bytes()})),
+        plan_(detail::order_for(source_, flow)),
         names_(detail::names_for(flow.stages)),
-        delivery_(new_delivery(to_device_.options, workers_ > 0)),
-        parts_({.seed = seed_, .workers = seats_.most_workers(), .arena = make_arena(), .shuffle_bytes = budget_bytes(),
-                .borders = borders(), .names = names_.get()},
-               delivery_->host_slots()) {
+        output_(new_batch_output(to_device_.options, workers_ > 0)),
+        builder_({.seed = seed_, .workers = seats_.most_workers(), .arena = make_arena(),
+                  .shuffle_bytes = budget_bytes(), .borders = borders(), .names = names_.get()},
+               output_->host_slots()) {
     batch_rows_ = std::apply([](const auto&... s) { return (detail::batch_size_of(s) + ...); }, flow.stages);
     if (batch_rows_ == 0) throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
-    if (plan_.settings().parts == 0) throw setup_error("the source has no parts to read", "Give it at least one shard");
+    if (plan_.settings().shards == 0) throw setup_error("the source has no shards", "Give it at least one shard");
     prefetch_ = detail::find_stage<prefetch_stage>(flow.stages).value_or(prefetch_stage{}).options.batches;
 
-    auto& first = parts_.template build<source_item>(detail::skip_planned_stages(std::move(flow.stages)));
+    auto& first = builder_.template build<source_item>(detail::skip_planned_stages(std::move(flow.stages)));
     read_ahead_bytes_ =
         options.read_ahead_bytes > 0 ? options.read_ahead_bytes : std::min(std::size_t{256} << 20, budget_bytes() / 4);
-    intake_ = make_intake({.threads = seats_.most_reads(),
+    read_stage_ = make_read_stage({.threads = seats_.most_reads(),
                            .epochs = options.epochs,
                            .read_ahead_bytes = read_ahead_bytes_,
                            .window_bytes = budget_bytes()},
                           first);
-    if (names_) intake_->name_samples(names_);
-    components_ = parts_.components();
-    components_.insert(components_.begin(), intake_.get());
-    components_.push_back(delivery_.get());
-    for (component* c : components_) c->count_into(counts_);
+    if (names_) read_stage_->name_samples(names_);
+    nodes_ = builder_.nodes();
+    nodes_.insert(nodes_.begin(), read_stage_.get());
+    nodes_.push_back(output_.get());
+    for (pipeline_node* c : nodes_) c->count_into(counts_);
     try {
       start();
     } catch (...) {
@@ -107,12 +107,12 @@ class session<Flow>::engine {
     if (pushed_back_) return std::move(pushed_back_);
     if (seats_.due(delivered_.load(std::memory_order_relaxed))) {
       flow_figures now = figures();
-      if (seats_.tune(now, components_)) warm_ups_.restart(std::move(now));
+      if (seats_.tune(now, nodes_)) warm_ups_.restart(std::move(now));
     }
     step_range_.end();
-    times_.call(steady_now_ns(), delivery_->arrived_ns(next_batch_ - 1));
-    const trainer_times::stores full{delivery_->ready(), intake_->read_ahead_bytes()};
-    slots::taken got;
+    times_.call(steady_now_ns(), output_->arrived_ns(next_batch_ - 1));
+    const trainer_times::stores full{output_->ready(), read_stage_->read_ahead_bytes()};
+    batch_ring::taken got;
     try {
       got = wait_for(next_batch_, stop_at_epoch);
     } catch (const setup_error&) {
@@ -121,15 +121,15 @@ class session<Flow>::engine {
       fail(std::current_exception());
     }
     using kind = trainer_times::kind;
-    times_.answer(steady_now_ns(), got.what == slots::outcome::ready       ? kind::batch
-                                   : got.what == slots::outcome::epoch_end ? kind::pause : kind::end, full);
-    if (got.what != slots::outcome::ready) {
-      if (got.what == slots::outcome::end) end_of_run();
-      end_.over = end_.over || got.what == slots::outcome::end;
+    times_.answer(steady_now_ns(), got.what == batch_ring::outcome::ready       ? kind::batch
+                                   : got.what == batch_ring::outcome::epoch_end ? kind::pause : kind::end, full);
+    if (got.what != batch_ring::outcome::ready) {
+      if (got.what == batch_ring::outcome::end) end_of_run();
+      end_.over = end_.over || got.what == batch_ring::outcome::end;
       return {};
     }
-    delivery_->host_slots().forget_epochs_before(next_batch_++);
-    batch out(delivery_, got.batch, *layout_, to_device_.options.stream, account_for(got.batch));
+    output_->host_slots().forget_epochs_before(next_batch_++);
+    batch out(output_, got.batch, *layout_, to_device_.options.stream, account_for(got.batch));
     if (got.batch.error) {
       out.release();
       fail(got.batch.error);
@@ -149,15 +149,15 @@ class session<Flow>::engine {
     s.wait_ns = times_.wait_ns();
     s.step_ns = times_.step_ns();
     s.first_batch_ns = times_.first_batch_ns();
-    s.worker_busy_ns = parts_last_->tickets().busy_ns();
-    if constexpr (detail::plans_itself<source>) {
+    s.worker_busy_ns = shards_last_->tickets().busy_ns();
+    if constexpr (detail::has_index<source>) {
       s.digest = planned_->account().digest();
       s.dropped_last = planned_->account().dropped();
     }
-    intake_->add_to(s);
+    read_stage_->add_to(s);
     s.workers = workers_;
-    s.host_slots = delivery_->host_slots().count();
-    s.ready_slots = delivery_->host_slots().ready();
+    s.host_slots = output_->host_slots().count();
+    s.ready_slots = output_->host_slots().ready();
     s.slot_bytes = slot_bytes_;
     s.counts = counts_.counts();
     if constexpr (requires { source_.delivered(*planned_, s.batches); })
@@ -170,10 +170,10 @@ class session<Flow>::engine {
     f.batches = delivered_.load(std::memory_order_relaxed);
     f.samples = samples_.load(std::memory_order_relaxed);
     f.batch_samples = batch_rows_;
-    f.host_slots = delivery_->host_slots().count();
-    f.device_slots = delivery_->backend().leases_host_slots() ? 0 : delivery_->lease_slots();
+    f.host_slots = output_->host_slots().count();
+    f.device_slots = output_->backend().leases_host_slots() ? 0 : output_->lease_slots();
     f.read_ahead_bytes = read_ahead_bytes_;
-    for (const component* c : components_) c->add_to(f, now);
+    for (const pipeline_node* c : nodes_) c->add_to(f, now);
     times_.add_to(f, now);
     complete(f, process_figures::now() - at_start_);
     return f;
@@ -183,34 +183,34 @@ class session<Flow>::engine {
   std::string waits() const {
     const std::uint64_t now = steady_now_ns();
     std::string text = times_.waits(now);
-    for (std::size_t i = components_.size(); i-- > 0;)
-      if (const std::string line = components_[i]->waits(now); !line.empty()) text += "\n" + line;
+    for (std::size_t i = nodes_.size(); i-- > 0;)
+      if (const std::string line = nodes_[i]->waits(now); !line.empty()) text += "\n" + line;
     return text;
   }
   timeline events() const {
     timeline t;
-    for (const component* c : components_) c->add_to(t, times_.started_ns());
+    for (const pipeline_node* c : nodes_) c->add_to(t, times_.started_ns());
     times_.add_to(t);
     return t;
   }
-  std::size_t slots() const noexcept { return delivery_->lease_slots(); }
+  std::size_t slots() const noexcept { return output_->lease_slots(); }
   const planned& planned_order() const noexcept { return *planned_; }
   const std::string& description() const noexcept { return description_; }
 
  private:
   std::size_t held_window() const {
-    if constexpr (detail::plans_itself<source>) return 1;   // by an index none is held
+    if constexpr (detail::has_index<source>) return 1;   // by an index none is held
     else return planned_->window();
   }
   batch_borders borders() const {
-    if constexpr (detail::plans_itself<source>) return {};
+    if constexpr (detail::has_index<source>) return {};
     else return planned_->borders();
   }
-  std::unique_ptr<reading> make_intake(intake_options o, sample_sink<source_item>& first) {
-    if constexpr (detail::plans_itself<source>) {
+  std::unique_ptr<read_stage> make_read_stage(shard_read_stage_options o, sample_sink<source_item>& first) {
+    if constexpr (detail::has_index<source>) {
       o.first_epoch = planned_->start().epoch;
-      o.first_part = planned_->source().first_part();
-      return std::make_unique<intake<typename planned::source_type>>(planned_->source(), planned_->parts(), o, first);
+      o.first_shard = planned_->source().first_shard();
+      return new_shard_read_stage(planned_->source(), planned_->shards(), o, first);
     } else {
       return planned_->read(source_, o, first);
     }
@@ -218,7 +218,7 @@ class session<Flow>::engine {
   /// Where a batch stands, once for each, in order; should it be wrong that it comes, that is its error.
   typename batch::origin account_for(ready_batch& b) const noexcept {
     try {
-      if constexpr (detail::plans_itself<source>) {
+      if constexpr (detail::has_index<source>) {
         if (!b.error) return {planned_->first_step(), planned_->global_rows(b.batch), planned_->deliver(b)};
       } else {
         b.epoch = planned_->epoch_of(b.batch, b.epoch);
@@ -230,7 +230,7 @@ class session<Flow>::engine {
     return {};
   }
   void end_of_run() {
-    if constexpr (detail::plans_itself<source>) try {
+    if constexpr (detail::has_index<source>) try {
         planned_->finish();
       } catch (...) {
         fail(std::current_exception());
@@ -254,15 +254,15 @@ class session<Flow>::engine {
   /// Reads up to position 0, learns the shapes, allocates every slot, and only then lets the workers at them.
   void start() {
     times_.start(steady_now_ns());
-    parts_last_ = &parts_.last();
-    layout_ = &parts_.layout();
+    shards_last_ = &builder_.last();
+    layout_ = &builder_.layout();
     if constexpr (requires { source_.report(counts_); }) source_.report(counts_);
-    seats_.open(components_);
-    for (component* c : components_)
-      if (c != delivery_.get()) c->start();
+    seats_.open(nodes_);
+    for (pipeline_node* c : nodes_)
+      if (c != output_.get()) c->start();
     wait_for_first_sample();
     try {
-      parts_last_->probe();
+      shards_last_->probe();
     } catch (const setup_error&) {
       throw;
     } catch (...) {
@@ -271,16 +271,16 @@ class session<Flow>::engine {
       return;
     }
     allocate();
-    delivery_->start();
-    delivery_->set_listener(parts_last_);
-    parts_last_->open_slots();
+    output_->start();
+    output_->set_listener(shards_last_);
+    shards_last_->open_slots();
     announce();
     if (options_.stalls.after_ns > 0)
       watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); });
   }
 
   void wait_for_first_sample() {
-    pump& tickets = parts_last_->tickets();
+    dispatcher& tickets = shards_last_->tickets();
     if (workers_ == 0) {
       while (tickets.available() == 0 && advance_any()) {
       }
@@ -291,7 +291,7 @@ class session<Flow>::engine {
 
   void allocate() {
     slot_bytes_ = layout_->batch_bytes();
-    const bool copies = !delivery_->backend().leases_host_slots();
+    const bool copies = !output_->backend().leases_host_slots();
     if (prefetch_ == 0)
       prefetch_ = std::clamp<std::size_t>((std::size_t{256} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
                   (std::max(seats_.most_workers(), 1U) - 1) / batch_rows_;
@@ -299,22 +299,22 @@ class session<Flow>::engine {
                     .slot_bytes = slot_bytes_,
                     .host_slots = prefetch_ + (copies ? 0 : 1),   // the one that the step uses
                     .device_slots = copies ? std::max<std::size_t>(1, to_device_.options.slots) : 0,
-                    .device_memory_apart = delivery_->backend().memory() == memory_kind::device,
+                    .device_memory_apart = output_->backend().memory() == memory_kind::device,
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
-                    .chunk_bytes = reading::chunk_bytes, .chunk_samples = reading::chunk_samples,
+                    .chunk_bytes = read_stage::chunk_bytes, .chunk_samples = read_stage::chunk_samples,
                     .window = held_window()};
-    if constexpr (detail::plans_itself<source>) m.neighbour_bytes = planned_->held_bytes();
-    if (intake_->samples_read() > 0)
-      m.sample_bytes = static_cast<double>(intake_->bytes_read()) / static_cast<double>(intake_->samples_read());
+    if constexpr (detail::has_index<source>) m.neighbour_bytes = planned_->held_bytes();
+    if (read_stage_->samples_read() > 0)
+      m.sample_bytes = static_cast<double>(read_stage_->bytes_read()) / double(read_stage_->samples_read());
     m.check();
     seats_.start(m.most_reads());
-    delivery_->allocate({.host_slots = m.host_slots, .rows = batch_rows_, .batch_bytes = slot_bytes_,
+    output_->allocate({.host_slots = m.host_slots, .rows = batch_rows_, .batch_bytes = slot_bytes_,
                          .keys = names_ != nullptr});
-    description_ = "millrace: " + delivery_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
-                   std::to_string(intake_->threads()) + " I/O threads" + seats_.describe() + "; " +
+    description_ = "millrace: " + output_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
+                   std::to_string(read_stage_->threads()) + " I/O threads" + seats_.describe() + "; " +
                    layout_->describe() + "; memory: " + m.describe();
-    if constexpr (!detail::plans_itself<source>) description_ += planned_->describe();
+    if constexpr (!detail::has_index<source>) description_ += planned_->describe();
     else if constexpr (requires { source_.describe(*planned_); }) description_ += "; " + source_.describe(*planned_);
     if (const std::string notice = planned_->notice(); !notice.empty()) description_ += "\nmillrace: " + notice;
   }
@@ -329,23 +329,23 @@ class session<Flow>::engine {
 
   /// Without threads: from the trainer's end upstream, whoever can do something does.
   bool advance_any() {
-    for (std::size_t i = components_.size(); i-- > 0;)
-      if (components_[i]->advance()) return true;
+    for (std::size_t i = nodes_.size(); i-- > 0;)
+      if (nodes_[i]->advance()) return true;
     return false;
   }
 
-  slots::taken wait_for(std::uint64_t batch, bool stop_at_epoch) {
-    using outcome = slots::outcome;
+  batch_ring::taken wait_for(std::uint64_t batch, bool stop_at_epoch) {
+    using outcome = batch_ring::outcome;
     const trace_range waiting("wait", batch);
     for (;;) {
-      const slots::taken got = delivery_->take(batch, stop_at_epoch);
+      const batch_ring::taken got = output_->take(batch, stop_at_epoch);
       if (got.what != outcome::not_yet) return got;
-      if (!options_.released_elsewhere && delivery_->waits_for_lease(batch))
-        throw_all_leased(*delivery_, to_device_.options.fixed_slots ? std::optional(batch) : std::nullopt);
+      if (!options_.leases_released_by_other_threads && output_->waits_for_lease(batch))
+        throw_all_leased(*output_, to_device_.options.fixed_slots ? std::optional(batch) : std::nullopt);
       if (workers_ == 0) {
         if (!advance_any()) return {outcome::stopped, {}};
       } else {
-        delivery_->bell().wait([&] { return delivery_->can_take(batch, stop_at_epoch); });
+        output_->bell().wait([&] { return output_->can_take(batch, stop_at_epoch); });
       }
     }
   }
@@ -354,30 +354,30 @@ class session<Flow>::engine {
     if (down_) return;
     down_ = true;
     watcher_.reset();
-    for (component* c : components_) c->stop();
-    delivery_->host_slots().stop();
-    for (component* c : components_) c->join();
+    for (pipeline_node* c : nodes_) c->stop();
+    output_->host_slots().stop();
+    for (pipeline_node* c : nodes_) c->join();
     detail::tell_news(counts_, options_.announce);
-    delivery_->set_listener(nullptr);
+    output_->set_listener(nullptr);
   }
 
   const session_options options_;
   const unsigned workers_;
-  session_seats seats_;
+  concurrency seats_;
   const std::uint64_t seed_;
   const pid_t process_ = getpid();
   source source_;
   const to_device_stage to_device_;
   const std::unique_ptr<planned> planned_;
-  const plan plan_;
+  const shard_order plan_;
   const std::shared_ptr<sample_names> names_;   // null: batches have no keys
-  tally counts_;
+  event_counts counts_;
   std::unique_ptr<arena_executor> arena_;
-  const std::shared_ptr<delivery> delivery_;
-  assembly<layout> parts_;
-  std::unique_ptr<reading> intake_;
-  std::vector<component*> components_;   // in the order of the flow
-  final_segment* parts_last_ = nullptr;
+  const std::shared_ptr<batch_output> output_;
+  pipeline_builder<layout> builder_;
+  std::unique_ptr<read_stage> read_stage_;
+  std::vector<pipeline_node*> nodes_;   // in the order of the flow
+  final_segment* shards_last_ = nullptr;
   const layout* layout_ = nullptr;
   std::size_t batch_rows_ = 0, prefetch_ = 0, slot_bytes_ = 0, read_ahead_bytes_ = 0;
   std::string description_;

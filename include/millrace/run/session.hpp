@@ -16,10 +16,10 @@
 
 #include <millrace/deliver/batch.hpp>
 #include <millrace/measure/timeline.hpp>
-#include <millrace/read/intake.hpp>
-#include <millrace/run/assembly.hpp>
+#include <millrace/read/shard_read_stage.hpp>
 #include <millrace/run/memory_budget.hpp>
-#include <millrace/run/session_plan.hpp>
+#include <millrace/run/pipeline_builder.hpp>
+#include <millrace/run/session_order.hpp>
 
 #include <cstdio>
 #include <iterator>
@@ -127,16 +127,16 @@ class session {
   /// Pieces of memory that batches may lie in; b.slot() counts from 0.
   std::size_t slots() const { return engine_->slots(); }
   /// Of an indexed source: the shard, key and offset of the sample at that position of an epoch, of all ranks together.
-  place explain(std::uint64_t epoch, std::uint64_t position) const
-    requires detail::plans_itself<source>
+  error_location locate(std::uint64_t epoch, std::uint64_t position) const
+    requires detail::has_index<source>
   {
-    return engine_->planned_order().explain(epoch, position);
+    return engine_->planned_order().locate(epoch, position);
   }
   /// Of one indexed source: how well this rank's samples were mixed so far, and were to be. Any thread.
-  auto mixing() const
-    requires requires(const typename detail::planned_run_of<source>::type& order) { order.mixing(); }
+  auto shuffle_quality() const
+    requires requires(const typename detail::planned_run_of<source>::type& order) { order.shuffle_quality(); }
   {
-    return engine_->planned_order().mixing();
+    return engine_->planned_order().shuffle_quality();
   }
   /// A few counters, at once.
   run_stats stats() const { return engine_->stats(); }

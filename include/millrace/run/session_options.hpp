@@ -5,7 +5,7 @@
 
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/measure/run_stats.hpp>
-#include <millrace/order/ranks.hpp>
+#include <millrace/order/world.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,21 +26,21 @@ struct stall_watch {
   std::function<void(const std::string&)> tell{};   ///< on a thread of its own, once for each stall; none: to stderr
 };
 
-class tuning_rule;   // tune/seat_tuner.hpp
+class tuning_rule;   // tune/autotuner.hpp
 
 struct session_options {
   std::uint64_t epochs = 1;
   std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; or endless
   int threads = automatic;            ///< workers; 0 runs everything inline on the caller, for debugging
-  unsigned io_threads = 4;            ///< that many parts (shards) are read at a time
+  unsigned io_threads = 4;            ///< that many shards are read at a time
   std::size_t memory_bytes = 0;       ///< budget for everything held; 0: a quarter of the usable memory
   std::size_t read_ahead_bytes = 0;   ///< of samples read and not yet claimed; 0: 256 MiB, or a quarter of the budget
   bool announce = true;               ///< one line on stderr at start: threads, slots, bytes
-  bool released_elsewhere = false;    ///< other threads release batches, so next() may wait for a leased slot
-  millrace::ranks ranks{};            ///< of several processes; without an index they need epoch_batches
+  bool leases_released_by_other_threads = false;   ///< so that next() may wait for a leased slot
+  millrace::world world{};            ///< of several processes; without an index they need epoch_batches
   std::string resume{};               ///< to_text(b.position()) of the last batch that counts; empty: from the start
   std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have; without an index
-                                      ///< the greatest divisor of it that the number of parts (shards) allows
+                                      ///< the greatest divisor of it that the number of shards allows
   stall_watch stalls{};
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: begins with `threads` and
                                                  ///< `io_threads`, and moves them; none: they stay as they are

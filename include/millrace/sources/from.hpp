@@ -3,7 +3,7 @@
 //   mr::from(clips)                                     // any range; an lvalue is referred to, so keep it alive
 //   mr::from([&]() -> std::optional<clip> { ... })      // called by one thread at a time; nullopt ends the epoch, and
 //                                                       // the next call begins the next one
-//   mr::from(my_source{...}, {.seed = 7})               // item, parts(), open(part, epoch): flow/stage.hpp
+//   mr::from(my_source{...}, {.seed = 7})               // item, shards(), open(shard, epoch): flow/stage.hpp
 //
 // A range is walked once an epoch and its elements are copied; a generator's items are moved. Threads: I/O threads.
 #pragma once
@@ -47,7 +47,7 @@ struct range_source {
     decltype(std::begin(std::declval<const Range&>())) at, end;
     std::optional<item> next() { return at == end ? std::nullopt : std::optional<item>(*at++); }
   };
-  std::size_t parts() const { return 1; }
+  std::size_t shards() const { return 1; }
   reader open(std::size_t, std::uint64_t) const { return {range, std::begin(*range), std::end(*range)}; }
 };
 
@@ -62,7 +62,7 @@ struct generator_source {
     std::shared_ptr<G> generator;
     std::optional<item> next() { return (*generator)(); }
   };
-  std::size_t parts() const { return 1; }
+  std::size_t shards() const { return 1; }
   reader open(std::size_t, std::uint64_t) const { return {generator}; }
 };
 
@@ -74,7 +74,7 @@ struct no_source {
   template <class Source>
     requires(!detail::begins_a_flow<Source> && !detail::generator<std::remove_cvref_t<Source>>)
   __attribute__((unavailable("millrace: from() is given no source: expected a range, a callable that returns "
-                             "std::optional<item>, or a type with item, parts() and open(part, epoch). Pass one.")))
+                             "std::optional<item>, or a type with item, shards() and open(shard, epoch). Pass one.")))
   no_source(Source&&) {}
   template <class Source>
     requires(!detail::begins_a_flow<Source> && detail::generator<std::remove_cvref_t<Source>>)

@@ -3,11 +3,11 @@
 //   #include <millrace/shards.hpp>
 //   auto flow = mr::indexed_shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
-//   mr::session run{std::move(flow), {.epochs = 90, .ranks = mr::ranks_from_launcher(), .resume = text}};
+//   mr::session run{std::move(flow), {.epochs = 90, .ranks = mr::world_from_launcher(), .resume = text}};
 //   for (auto& b : run) { step(b);  if (save_now) write(mr::to_text(b.position())); }
 //
 // Each shard has an index, made from its headers at the first start and kept in a file (io/index/index_file.hpp).
-// Samples come in the order of a lane_plan: the same for every number of workers and of ranks that divides lanes and
+// Samples come in the order of a exact_order: the same for every number of workers and of ranks that divides lanes and
 // global batch, and resumed behind any batch. Every sample has to be one row: no expand, filter or later shuffle.
 // Errors: those of shards(); a damaged or compressed shard is an error at the start, a payload that is not what it was
 // at its batch. Threads: as shards().
@@ -15,7 +15,7 @@
 
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/index/shard_data.hpp>
-#include <millrace/read/planned_run.hpp>
+#include <millrace/read/indexed_run.hpp>
 #include <millrace/sources/shard_list.hpp>
 
 #include <memory>
@@ -40,7 +40,7 @@ struct indexed_shards_options {
 class indexed_shards_source {
  public:
   using item = record;
-  using planned = planned_run<shard_data>;
+  using planned = indexed_run<shard_data>;
 
   indexed_shards_source(std::vector<std::string> names, const indexed_shards_options& o)
       : data_(std::make_shared<shard_data>(
@@ -50,15 +50,15 @@ class indexed_shards_source {
                                .progress_file = o.show_progress ? STDERR_FILENO : -1,
                                .strict = o.strict})) {}
 
-  std::unique_ptr<planned> plan(const planned_run_options& o) const { return std::make_unique<planned>(data_, o); }
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data_, o); }
 
   const std::shared_ptr<shard_data>& data() const noexcept { return data_; }
   /// What a session counts at its start.
-  void report(tally& counts) const noexcept { data_->report(counts); }
+  void report(event_counts& counts) const noexcept { data_->report(counts); }
 
   // What every source has. A session asks plan() instead, so open() is only declared.
-  std::size_t parts() const noexcept { return data_->counts().size(); }
-  typename planned::source_type::reader open(std::size_t part, std::uint64_t epoch) const;
+  std::size_t shards() const noexcept { return data_->counts().size(); }
+  typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
  private:
   std::shared_ptr<shard_data> data_;

@@ -15,7 +15,7 @@
 #include <millrace/base/utf8.hpp>
 #include <millrace/io/tar/shard_stream.hpp>
 #include <millrace/item/line.hpp>
-#include <millrace/measure/tally.hpp>
+#include <millrace/measure/event_counts.hpp>
 
 #include <exception>
 #include <memory>
@@ -54,7 +54,7 @@ class basic_line_reader {
   }
 
   /// Adds what was passed over.
-  void report(tally& counts) const noexcept {
+  void report(event_counts& counts) const noexcept {
     if (empty_lines_ > 0) counts.count("empty lines passed over", empty_lines_);
   }
 
@@ -200,7 +200,7 @@ class basic_line_reader {
                       "Raise max_line_bytes if that is right; else this is no file of lines",
                       where(number, offset_bytes));
   }
-  place where(std::uint64_t number, std::uint64_t offset_bytes) const {
+  error_location where(std::uint64_t number, std::uint64_t offset_bytes) const {
     return {.stage = stage, .shard = std::string(source_->name()),
             .key = std::string(line::key_before) + std::to_string(number), .offset_bytes = offset_bytes};
   }

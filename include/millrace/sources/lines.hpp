@@ -55,12 +55,12 @@ class lines_source {
         pool_(std::make_shared<block_pool>()),
         reads_(std::make_shared<read_meter>()) {}
 
-  std::size_t parts() const noexcept { return names_.size(); }
-  const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
-  std::uint64_t part_bytes(std::size_t part) const noexcept { return detail::size_of_file(names_[part]); }
-  std::int64_t part_modified_ns(std::size_t part) const noexcept { return detail::time_of_file_ns(names_[part]); }
-  line_reader open(std::size_t part, std::uint64_t) const {
-    return {std::make_unique<metered_file>(names_[part], *reads_), *pool_, options_};
+  std::size_t shards() const noexcept { return names_.size(); }
+  const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
+  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return detail::size_of_file(names_[shard]); }
+  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return detail::time_of_file_ns(names_[shard]); }
+  line_reader open(std::size_t shard, std::uint64_t) const {
+    return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, options_};
   }
   /// As those of shards_source.
   read_meter& reads() const noexcept { return *reads_; }

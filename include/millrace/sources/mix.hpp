@@ -1,7 +1,7 @@
 // mix: several sources by weight, in one exact order. Opt-in: not in the umbrella.
 //
 //   #include <millrace/mix.hpp>
-//   auto flow = mr::mix({.seed = 7, .when_dry = mr::dry::cycle},
+//   auto flow = mr::mix({.seed = 7, .on_exhausted = mr::exhausted::repeat},
 //                       mr::weighted{mr::indexed_shards("photos-{000..146}.tar") | mr::shuffle({.window = 8192}), 0.7},
 //                       mr::weighted{mr::indexed_shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
@@ -9,7 +9,7 @@
 // Each source may have one shuffle, right behind it, and maps of its own; they all end in one type of item, which is
 // the record itself (mixed_record, which knows its source) where no source has maps. Weights are taken as whole shares
 // (mix_pattern::shares_of), and every stretch of positions holds them: with two sources within one sample. What happens
-// when a source runs dry, and how long an epoch then is: order/mix_plan.hpp. Ranks and resume: as indexed_shards();
+// when a source runs out, and how long an epoch then is: order/mix_plan.hpp. Ranks and resume: as indexed_shards();
 // stats().sources counts what was delivered of each, explain() names the source.
 // Sources without an index, shards() and from(), are mixed alike, in one process: read/mix_streams.hpp. They have no
 // stats().sources and no explain(), and what ends an epoch is known when it is there.
@@ -28,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 struct mix_options {
   std::uint64_t seed = 0;     ///< of every source's order, together with its own, and of every draw in the flow
-  dry when_dry = dry::stop;   ///< a source has no more samples: stop, cycle or renormalise
+  exhausted on_exhausted = exhausted::stop;   ///< a source has no more samples: stop, cycle or renormalise
 };
 
 /// One source of a mix.
@@ -44,11 +44,11 @@ weighted(Flow, double = 1, std::string = {}) -> weighted<Flow>;
 class mix_source {
  public:
   using item = mixed_record;
-  using planned = planned_run<mixed_data>;
+  using planned = indexed_run<mixed_data>;
 
   explicit mix_source(std::shared_ptr<mixed_data> data) : data_(std::move(data)) {}
 
-  std::unique_ptr<planned> plan(const planned_run_options& o) const {
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const {
     if (o.window > 0)
       throw setup_error("a shuffle behind mix() would move samples out of their sources' turns",
                         "Put shuffle behind each source: weighted{indexed_shards(...) | shuffle({...}), 0.7}");
@@ -56,7 +56,7 @@ class mix_source {
   }
 
   /// What a session counts at its start.
-  void report(tally& counts) const noexcept { data_->report(counts); }
+  void report(event_counts& counts) const noexcept { data_->report(counts); }
 
   /// What a rank has of each source in the session's first `batches` batches.
   std::vector<source_count> delivered(const planned& run, std::uint64_t batches) const {
@@ -78,19 +78,20 @@ class mix_source {
     std::string shares, ends = data_->rule().sources[order.measure()].name;
     for (std::size_t i = 0; i < order.sources(); ++i)
       shares += (i > 0 ? " : " : "") + std::to_string(order.shares()[i]);
-    const bool chosen = order.settings().epoch_batches != lane_plan_options::exact_pass;
-    switch (order.settings().when_dry) {
-      case dry::stop: ends += " runs dry first and ends the epoch"; break;
-      case dry::renormalise: ends = "the others go on when one runs dry, " + ends + " last"; break;
-      case dry::cycle: ends = "sources that run dry begin anew" + (chosen ? "" : ", an epoch is a pass of " + ends);
+    const bool chosen = order.settings().epoch_batches != exact_order_options::exact_pass;
+    switch (order.settings().on_exhausted) {
+      case exhausted::stop: ends += " runs out first and ends the epoch"; break;
+      case exhausted::reweight: ends = "the others go on when one runs out, " + ends + " last"; break;
+      case exhausted::repeat:
+        ends = "sources that run out begin anew" + (chosen ? "" : ", an epoch is a pass of " + ends);
     }
     return "mix " + shares + " of " + std::to_string(order.sources()) + " sources: " + ends +
            (chosen ? "" : " (" + std::to_string(order.batches()) + " batches)");
   }
 
   // What every source has. A session asks plan() instead, so open() is only declared.
-  std::size_t parts() const noexcept { return data_->counts().size(); }
-  typename planned::source_type::reader open(std::size_t part, std::uint64_t epoch) const;
+  std::size_t shards() const noexcept { return data_->counts().size(); }
+  typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
  private:
   std::shared_ptr<mixed_data> data_;
@@ -179,7 +180,7 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
-  mix_rule rule{.when_dry = options.when_dry};
+  mix_rule rule{.on_exhausted = options.on_exhausted};
   (rule.sources.push_back({of.weight, of.flow.seed, detail::window_of(of.flow.stages), std::move(of.name)}), ...);
   if constexpr (!(detail::mixable<Flows>::indexed && ...)) {
     mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);

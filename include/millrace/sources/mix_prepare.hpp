@@ -22,20 +22,20 @@ struct mix_prepare {
   std::tuple<MapsOfSources...> sources;
 
   template <class Mixed>
-  Item operator()(Mixed item, draw& random, scratch& memory) const {
+  Item operator()(Mixed item, rng& random, scratch& memory) const {
     return of_source<0>(std::move(item), random, memory);
   }
 
  private:
   template <std::size_t Source, class Mixed>
-  Item of_source(Mixed&& item, draw& random, scratch& memory) const {
+  Item of_source(Mixed&& item, rng& random, scratch& memory) const {
     if constexpr (Source + 1 < sizeof...(MapsOfSources))
       if (item.number() != Source) return of_source<Source + 1>(std::move(item), random, memory);
     return run<0>(std::get<Source>(sources), std::move(item).template alone<Source>(), random, memory);
   }
 
   template <std::size_t Map, class Maps, class In>
-  static Item run(const Maps& maps, In item, draw& random, scratch& memory) {
+  static Item run(const Maps& maps, In item, rng& random, scratch& memory) {
     if constexpr (Map == std::tuple_size_v<Maps>) return item;
     else
       return run<Map + 1>(

@@ -45,16 +45,16 @@ class shards_source {
         pool_(std::make_shared<block_pool>()),
         reads_(std::make_shared<read_meter>()) {}
 
-  std::size_t parts() const noexcept { return names_.size(); }
-  const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
-  std::uint64_t part_bytes(std::size_t part) const noexcept {
-    return detail::size_of_file(names_[part]);
+  std::size_t shards() const noexcept { return names_.size(); }
+  const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
+  std::uint64_t shard_bytes(std::size_t shard) const noexcept {
+    return detail::size_of_file(names_[shard]);
   }
-  std::int64_t part_modified_ns(std::size_t part) const noexcept { return detail::time_of_file_ns(names_[part]); }
-  shard_reader open(std::size_t part, std::uint64_t) const {
+  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return detail::time_of_file_ns(names_[shard]); }
+  shard_reader open(std::size_t shard, std::uint64_t) const {
     shard_reader_options options = reader_options_;
-    options.missing_marker_told = &(*without_marker_)[part];
-    return {std::make_unique<metered_file>(names_[part], *reads_), *pool_, std::move(options)};
+    options.missing_marker_told = &(*without_marker_)[shard];
+    return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, std::move(options)};
   }
   /// Of all that was opened here. What a source does not wait for storage is taken for unpacking.
   read_meter& reads() const noexcept { return *reads_; }

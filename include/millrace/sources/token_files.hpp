@@ -14,7 +14,7 @@
 
 #include <millrace/flow/flow.hpp>
 #include <millrace/item/packed.hpp>
-#include <millrace/measure/tally.hpp>
+#include <millrace/measure/event_counts.hpp>
 #include <millrace/sources/shard_list.hpp>
 
 #include <bit>
@@ -101,7 +101,7 @@ class token_reader {
     at_ += options_.stride > 0 ? options_.stride : length;
     return window;
   }
-  void report(tally& counts) const noexcept {
+  void report(event_counts& counts) const noexcept {
     if (end_ < tokens_) counts.count("tokens behind the last whole window of a file", tokens_ - end_);
   }
 
@@ -131,11 +131,11 @@ class token_files_source {
                         "Tokens have 2 or 4 bytes; 0 lets the file's name decide");
   }
 
-  std::size_t parts() const noexcept { return names_.size(); }
-  const std::string& part_name(std::size_t part) const noexcept { return names_[part]; }
-  std::uint64_t part_bytes(std::size_t part) const noexcept { return detail::size_of_file(names_[part]); }
-  std::int64_t part_modified_ns(std::size_t part) const noexcept { return detail::time_of_file_ns(names_[part]); }
-  token_reader open(std::size_t part, std::uint64_t) const { return {names_[part], options_}; }
+  std::size_t shards() const noexcept { return names_.size(); }
+  const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
+  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return detail::size_of_file(names_[shard]); }
+  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return detail::time_of_file_ns(names_[shard]); }
+  token_reader open(std::size_t shard, std::uint64_t) const { return {names_[shard], options_}; }
 
  private:
   std::vector<std::string> names_;

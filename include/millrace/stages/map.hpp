@@ -1,10 +1,10 @@
 // map: one item in, one item out, on many threads at once.
 //
-//   flow | mr::map(prepare)                                   // example prepare(const mr::record&, mr::draw&)
+//   flow | mr::map(prepare)                                   // example prepare(const mr::record&, mr::rng&)
 //        | mr::map([](example e) { ...; return e; })
 //        | mr::map(ask_a_server, {.blocking = true, .threads = 16})
 //
-// The callable gets the item, and the sample's random stream (mr::draw&) and the worker's scratch memory
+// The callable gets the item, and the sample's random stream (mr::rng&) and the worker's scratch memory
 // (mr::scratch&) if it asks for them in this order. Errors: what it throws surfaces at its batch, after all earlier
 // batches, completed with shard, key and position. Threads: called concurrently, so it must be callable when const.
 // It is moved, never copied; a flow that holds a move-only one is moved into the session.
@@ -26,12 +26,12 @@ struct map_options {
 
 namespace detail {
 
-/// (draw&, item) and the like, of a callable that is not generic.
+/// (rng&, item) and the like, of a callable that is not generic.
 template <class F, class In>
 concept swaps_arguments = !std::same_as<typename diagnose::first_parameter<F>::type, diagnose::any_type> &&
-    (std::invocable<F&, draw&, In> || std::invocable<F&, scratch&, In> || std::invocable<F&, draw&, In, scratch&> ||
-     std::invocable<F&, draw&, scratch&, In> || std::invocable<F&, scratch&, In, draw&> ||
-     std::invocable<F&, scratch&, draw&, In> || std::invocable<F&, In, scratch&, draw&>);
+    (std::invocable<F&, rng&, In> || std::invocable<F&, scratch&, In> || std::invocable<F&, rng&, In, scratch&> ||
+     std::invocable<F&, rng&, scratch&, In> || std::invocable<F&, scratch&, In, rng&> ||
+     std::invocable<F&, scratch&, rng&, In> || std::invocable<F&, In, scratch&, rng&>);
 
 template <class F, class In>
 constexpr diagnose::mistake mistake_of_map() {
@@ -40,8 +40,8 @@ constexpr diagnose::mistake mistake_of_map() {
     using made = call_result<F, In>;
     if constexpr (std::is_void_v<made>) return mistake::returns_nothing;
     else return std::is_move_constructible_v<made> ? mistake::none : mistake::item_is_immovable;
-  } else if constexpr (std::invocable<F&, In> || std::invocable<F&, In, draw&> || std::invocable<F&, In, scratch&> ||
-                       std::invocable<F&, In, draw&, scratch&>) {
+  } else if constexpr (std::invocable<F&, In> || std::invocable<F&, In, rng&> || std::invocable<F&, In, scratch&> ||
+                       std::invocable<F&, In, rng&, scratch&>) {
     return mistake::callable_is_mutable;
   } else {
     return swaps_arguments<F, In> ? mistake::arguments_are_swapped : mistake::takes_another_type;

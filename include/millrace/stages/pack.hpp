@@ -47,9 +47,9 @@ struct pack_best_fit_options {
 namespace detail {
 
 /// One row on its way, filled from the front.
-class row_in_making {
+class partial_row {
  public:
-  explicit row_in_making(const pack_options& o) : options_(&o) {
+  explicit partial_row(const pack_options& o) : options_(&o) {
     const std::size_t length = o.length;
     row_.ids.reserve(length);
     if (o.segments) row_.segments.reserve(length);
@@ -138,7 +138,7 @@ class packing {
   }
 
   std::unique_ptr<const pack_options> options_;   // rows point to it, and this object moves
-  std::optional<row_in_making> row_;
+  std::optional<partial_row> row_;
 };
 
 /// Each piece into the open row that it leaves the least room in.
@@ -162,7 +162,7 @@ class best_fit_packing {
     if (document.empty()) return;
     const std::size_t length = options_->length;
     for (; document.size() >= length; document = document.subspan(length)) {
-      row_in_making whole(*options_);
+      partial_row whole(*options_);
       whole.add(document.first(length), false);
       emit(whole.take());
     }
@@ -198,7 +198,7 @@ class best_fit_packing {
 
   std::size_t open_rows_;
   std::unique_ptr<const pack_options> options_;
-  std::vector<row_in_making> rows_;   // in the order in which they were opened
+  std::vector<partial_row> rows_;   // in the order in which they were opened
 };
 
 }  // namespace detail

@@ -4,8 +4,8 @@
 //   if (ring.has_room(ticket)) ring.put(ticket, std::move(s));   // producer: tickets rise one by one
 //   auto s = ring.take(ticket);                                  // any thread, each ticket once
 //
-// A put happens before the take of the same ticket only if something else orders them (the pump's counters do); a take
-// happens before the put that reuses its entry. Neither waits, neither allocates. The capacity is a power of two.
+// A put happens before the take of the same ticket only if something else orders them (the dispatcher's counters do); a
+// take happens before the put that reuses its entry. Neither waits, neither allocates. The capacity is a power of two.
 #pragma once
 
 #include <millrace/base/version.hpp>

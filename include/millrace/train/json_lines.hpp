@@ -10,7 +10,7 @@
 // Threads: the log's writer. Lines are in the file when write() returns, and on the disk within `sync_ns`.
 #pragma once
 
-#include <millrace/base/json_text.hpp>
+#include <millrace/base/json_writer.hpp>
 #include <millrace/io/file/append_file.hpp>
 #include <millrace/train/sink.hpp>
 

@@ -8,7 +8,7 @@
 // Sums are f64, counts u64. Threads: a value. Kernels use the same functions.
 #pragma once
 
-#include <millrace/base/float_bits.hpp>
+#include <millrace/base/numbers.hpp>
 
 #include <cstdint>
 

@@ -8,8 +8,8 @@
 // One pass, no sorting, no branch on the data. The rule is rank_part's, which kernels use too. Threads: pure.
 #pragma once
 
-#include <millrace/base/float_bits.hpp>
 #include <millrace/base/half.hpp>
+#include <millrace/base/numbers.hpp>
 
 #include <cstddef>
 #include <cstdint>

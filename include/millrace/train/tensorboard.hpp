@@ -16,7 +16,7 @@
 #pragma once
 
 #include <millrace/base/crc32c.hpp>
-#include <millrace/base/text_bytes.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/file/append_file.hpp>
 #include <millrace/train/sink.hpp>
 

@@ -36,15 +36,15 @@ struct tuning_options {
 
 /// A template only so that including it costs little.
 template <class = void>
-class basic_window_tuner final : public seat_tuner {
+class basic_window_tuner final : public autotuner {
  public:
-  basic_window_tuner(tuning_options o, const seat_limits& of)
+  basic_window_tuner(tuning_options o, const concurrency_limits& of)
       : options_(std::move(o)),
         search_({.open = of.open, .most = of.most, .data_wait = options_.data_wait, .moves = options_.moves}) {}
 
   bool due(std::uint64_t batches) const noexcept override { return batches >= due_at_; }
 
-  seat_counts look(const flow_figures& now) override {
+  concurrency_counts look(const flow_figures& now) override {
     if (now.batches < 1 + full_slots(now)) {
       due_at_ = 1 + full_slots(now);   // the rings have filled by then
     } else if (!begun_) {
@@ -52,7 +52,7 @@ class basic_window_tuner final : public seat_tuner {
     } else if (const flow_figures window = now - before_; window.wall_ns < least_window_ns) {
       due_at_ = now.batches + window.batches;   // looking costs more than such batches do
     } else {
-      const seat_counts was = search_.open();
+      const concurrency_counts was = search_.open();
       if (std::optional<tuning_decision> d = search_.look(tuning_window_of(window))) {
         d->batches = now.batches;
         tell(*d);
@@ -99,11 +99,11 @@ class basic_window_tuning final : public tuning_rule {
       throw setup_error("tuning needs reads, moves, a share of data wait above 0, and windows of at least 20 batches",
                         "Leave out what you do not need to set");
   }
-  seat_counts most(const seat_counts& asked) const override {
+  concurrency_counts most(const concurrency_counts& asked) const override {
     const std::size_t workers = options_.most_workers > 0 ? options_.most_workers : usable_cores();
     return {std::max(asked.workers, workers), std::max(asked.reads, options_.most_reads)};
   }
-  std::unique_ptr<seat_tuner> start(const seat_limits& of_session) const override {
+  std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const override {
     return std::make_unique<basic_window_tuner<>>(options_, of_session);
   }
 

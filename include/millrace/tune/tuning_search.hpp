@@ -16,7 +16,7 @@
 #pragma once
 
 #include <millrace/base/format.hpp>
-#include <millrace/tune/seat_tuner.hpp>
+#include <millrace/tune/autotuner.hpp>
 #include <millrace/tune/tuning_window.hpp>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct tuning_decision {
   std::uint64_t batches = 0;   ///< delivered by then
   std::size_t moves = 0;       ///< of this search
   bool settled = false;        ///< the search has ended
-  seat_counts from{}, to{};
+  concurrency_counts from{}, to{};
   double data_wait = 0;        ///< of the window that it was made by
   std::string why{};
 
@@ -48,7 +48,7 @@ struct tuning_decision {
 
 /// Where a search begins, and how far it may go.
 struct tuning_search_options {
-  seat_counts open{}, most{};
+  concurrency_counts open{}, most{};
   double data_wait = 0.02;
   std::size_t moves = 5;
 };
@@ -61,7 +61,7 @@ class basic_tuning_search {
 
   explicit basic_tuning_search(options o) : options_(o), open_(o.open), cap_(o.most) {}
 
-  const seat_counts& open() const noexcept { return open_; }
+  const concurrency_counts& open() const noexcept { return open_; }
   bool settled() const noexcept { return settled_; }
 
   std::optional<tuning_decision> look(tuning_window w) {
@@ -72,7 +72,8 @@ class basic_tuning_search {
     const aim a = aim_for(w);
     if (waits_in_turn_ == 0) return decide(w, given_back(a), "enough: " + a.text);
     if (a.out_of_reach) return decide(w, nearer(a.least), a.text);
-    const seat_counts more = within({std::max(open_.workers, a.least.workers), std::max(open_.reads, a.least.reads)});
+    const concurrency_counts more =
+        within({std::max(open_.workers, a.least.workers), std::max(open_.reads, a.least.reads)});
     if (more != open_) return decide(w, more, a.text);
     if (waits_in_turn_ < 2) return {};
     return decide(w, one_more(w), "for no reason that is seen: " + a.text);
@@ -83,13 +84,13 @@ class basic_tuning_search {
   static constexpr double gain_of_twice = 1.05;   // twice the reads beyond the knee give less
 
   struct aim {
-    seat_counts least{};
+    concurrency_counts least{};
     bool out_of_reach = false;   // the step would go on faster than anything here can
     bool tight = false;          // the seats that there are have no rest
     std::string text{};
   };
   struct state {
-    seat_counts open{};
+    concurrency_counts open{};
     double data_wait = 0, read_rate = 0;
     double expected_gain = 0;   // of the move that followed
   };
@@ -145,7 +146,7 @@ class basic_tuning_search {
     while (n < options_.most.reads && w.rate_of_reads(2 * n) >= gain_of_twice * w.rate_of_reads(n)) ++n;
     return n;
   }
-  seat_counts within(const seat_counts& wanted) const {
+  concurrency_counts within(const concurrency_counts& wanted) const {
     return {std::clamp<std::size_t>(wanted.workers, 1, cap_.workers),
             std::clamp<std::size_t>(wanted.reads, 1, cap_.reads)};
   }
@@ -155,7 +156,7 @@ class basic_tuning_search {
     wanted = std::max({wanted, p.too_few + 1, open / 4});
     return !p.rose_again && wanted + std::max<std::size_t>(1, open / 8) <= open ? wanted : open;
   }
-  seat_counts nearer(const seat_counts& wanted) const {
+  concurrency_counts nearer(const concurrency_counts& wanted) const {
     const auto one = [](std::size_t open, std::size_t to, const past& p) {
       if (to > open) return to >= open + open / 8 ? to : open;
       return lowered(open, to, p);
@@ -163,15 +164,15 @@ class basic_tuning_search {
     return within({one(open_.workers, wanted.workers, workers_), one(open_.reads, wanted.reads, reads_)});
   }
   /// Where they have no rest there are to be more all the same: what was read ahead gets less.
-  seat_counts given_back(const aim& a) const {
-    seat_counts to = open_;
+  concurrency_counts given_back(const aim& a) const {
+    concurrency_counts to = open_;
     if (moves_ < 3)
       to = {lowered(open_.workers, a.least.workers, workers_), lowered(open_.reads, a.least.reads, reads_)};
     if (a.tight && !a.out_of_reach) to = {std::max(to.workers, a.least.workers), std::max(to.reads, a.least.reads)};
     return within(to);
   }
   /// Of whatever is nearer to its limit, unless that is far off.
-  seat_counts one_more(const tuning_window& w) const {
+  concurrency_counts one_more(const tuning_window& w) const {
     const double workers = w.rate_of_workers(open_.workers), reads = w.rate_of_reads(open_.reads);
     if (std::min(workers, reads) > 1.5 * w.step_rate) return open_;
     if (workers < reads) return within({open_.workers + 1, open_.reads});
@@ -210,7 +211,7 @@ class basic_tuning_search {
     const bool changed = other(w.work_s, settled_at_.work_s) || other(1 / w.step_rate, 1 / settled_at_.step_rate) ||
                          (w.reads && other(w.reading_s + w.unpacking_s,
                                            settled_at_.reading_s + settled_at_.unpacking_s));
-    const seat_counts wanted = aim_for(w).least;
+    const concurrency_counts wanted = aim_for(w).least;
     const auto less = [](std::size_t open, std::size_t now) {
       return now + std::max<std::size_t>(1, open / 4) <= open;
     };
@@ -229,7 +230,7 @@ class basic_tuning_search {
     return true;
   }
 
-  std::optional<tuning_decision> decide(const tuning_window& w, seat_counts to, std::string why) {
+  std::optional<tuning_decision> decide(const tuning_window& w, concurrency_counts to, std::string why) {
     tuning_decision d{.moves = moves_, .from = open_, .to = to, .data_wait = w.data_wait, .why = std::move(why)};
     if (to == open_ || moves_ == options_.moves) {
       d.to = open_;
@@ -256,7 +257,7 @@ class basic_tuning_search {
   }
 
   const options options_;
-  seat_counts open_, cap_;   // what lies above cap_ gained nothing
+  concurrency_counts open_, cap_;   // what lies above cap_ gained nothing
   past workers_{}, reads_{};
   std::size_t moves_ = 0, waits_in_turn_ = 0, changed_in_turn_ = 0;
   bool settled_ = false, out_of_reach_ = false;   // the latter: it waits, and no more seats help

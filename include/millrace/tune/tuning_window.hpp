@@ -31,7 +31,7 @@ struct tuning_window {
   double reading_s = 0, unpacking_s = 0;   ///< of a reader for a sample
   double outstanding = 1;               ///< reads, while there were any
   std::optional<double> contention{};   ///< of reads
-  seat_counts open{};
+  concurrency_counts open{};
 
   double rate_of_workers(std::size_t n) const noexcept {
     return work_s > 0 ? static_cast<double>(n) / work_s : without_limit;

@@ -9,10 +9,10 @@
 #pragma once
 
 #include <millrace/item/columns.hpp>
-#include <millrace/measure/part_times.hpp>
+#include <millrace/measure/phase_times.hpp>
 #include <millrace/measure/trace_range.hpp>
-#include <millrace/work/chain.hpp>
-#include <millrace/work/pump.hpp>
+#include <millrace/work/dispatcher.hpp>
+#include <millrace/work/fused_maps.hpp>
 #include <millrace/work/ticket_input.hpp>
 
 #include <array>
@@ -20,17 +20,17 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The last segment, as the session sees it.
-class final_segment : public room_listener {
+class final_segment : public space_listener {
  public:
   virtual void probe() = 0;
   virtual void open_slots() = 0;
-  virtual pump& tickets() noexcept = 0;
+  virtual dispatcher& tickets() noexcept = 0;
 };
 
-template <class Chain, class Columns>
-class batch_segment final : public pump_work, public component, public final_segment {
+template <class Maps, class Columns>
+class batch_segment final : public dispatcher_work, public pipeline_node, public final_segment {
  public:
-  using input = typename Chain::input;
+  using input = typename Maps::input;
   using item = typename Columns::item;
 
   struct options {
@@ -40,24 +40,25 @@ class batch_segment final : public pump_work, public component, public final_seg
     std::size_t seats = 1;
     executor* workers = nullptr;   ///< none: work is done by advance()
     std::size_t ring_capacity = 64;
-    slots* batches = nullptr;
+    batch_ring* batches = nullptr;
     batch_borders borders{};
   };
 
-  batch_segment(Chain chain, options o)
-      : chain_(std::move(chain)),
+  batch_segment(Maps chain, options o)
+      : maps_(std::move(chain)),
         options_(o),
         input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches,
                 .borders = o.borders}),
         scratch_(o.seats),
-        parts_(o.seats),
-        pump_(std::make_shared<pump>(*this, pump::options{.seats = o.seats, .together = together, .group = o.rows})) {
-    pump_->attach(o.workers);
-    input_.connect(*pump_);
+        phases_(o.seats),
+        dispatcher_(std::make_shared<dispatcher>(
+            *this, dispatcher::options{.seats = o.seats, .together = together, .group = o.rows})) {
+    dispatcher_->attach(o.workers);
+    input_.connect(*dispatcher_);
   }
 
   sample_sink<input>& entrance() noexcept { return input_; }
-  pump& tickets() noexcept override { return *pump_; }
+  dispatcher& tickets() noexcept override { return *dispatcher_; }
   const Columns& layout() const noexcept { return columns_; }
 
   /// Runs the sample at position 0 and fixes all shapes. Throws its error, located. Call once it is available.
@@ -68,7 +69,7 @@ class batch_segment final : public pump_work, public component, public final_seg
       if (first_.what == sample<input>::kind::failed) std::rethrow_exception(first_.error);
       first_.keep_origin();
       context.origin = first_.origin;
-      first_item_.emplace(chain_(std::move(*first_.item), {.epoch = first_.pass, .sample = first_.id}, scratch_[0],
+      first_item_.emplace(maps_(std::move(*first_.item), {.epoch = first_.pass, .sample = first_.id}, scratch_[0],
                                  context.map_at_work));
       first_.item.reset();
       context.map_at_work = rendering;
@@ -79,14 +80,14 @@ class batch_segment final : public pump_work, public component, public final_seg
   }
 
   /// Gives free slots to the next batches and lets workers at them.
-  void open_slots() override { pump_->set_limit(options_.batches->open_free() * options_.rows); }
+  void open_slots() override { dispatcher_->set_limit(options_.batches->open_free() * options_.rows); }
 
   void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
     const trace_range work("decode");
     const std::uint64_t batch = first / options_.rows;
     group_sums sums;
     fetch_ahead(first, count);
-    part_times* look = Chain::maps > 0 && parts_[seat].next_claim() ? &parts_[seat] : nullptr;
+    phase_times* look = Maps::maps > 0 && phases_[seat].next_claim() ? &phases_[seat] : nullptr;
     for (std::size_t done = 0; done < count; done += together, look = nullptr)
       render_group(seat, {batch, first + done, std::min(together, count - done), look}, sums);
     input_.freed(count, sums.bytes);
@@ -99,24 +100,24 @@ class batch_segment final : public pump_work, public component, public final_seg
 
   void room_freed() noexcept override { open_slots(); }   // a slot came back
 
-  void count_into(tally& counts) noexcept override {
+  void count_into(event_counts& counts) noexcept override {
     for (auto& s : scratch_) s.count_into(counts);
   }
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
-    stage_figures s = pump_->figures("workers", now_ns);
-    if constexpr (Chain::maps > 0) {
-      for (const part_times& p : parts_) p.add_to(s, "map", Columns::rendering);
-      part_times::divide(s);
+    stage_figures s = dispatcher_->figures("workers", now_ns);
+    if constexpr (Maps::maps > 0) {
+      for (const phase_times& p : phases_) p.add_to(s, "map", Columns::rendering);
+      phase_times::divide(s);
     }
     f.stages.push_back(std::move(s));
   }
-  void add_to(timeline& t, std::uint64_t start_ns) const override { pump_->add_spans(t, "work", start_ns); }
-  std::string waits(std::uint64_t now_ns) const override { return "workers: " + pump_->waits(now_ns); }
+  void add_to(timeline& t, std::uint64_t start_ns) const override { dispatcher_->add_spans(t, "work", start_ns); }
+  std::string waits(std::uint64_t now_ns) const override { return "workers: " + dispatcher_->waits(now_ns); }
   void start() override {}
-  bool advance() override { return pump_->advance(); }
-  void open_seats(const seat_counts& open) override { pump_->open_seats(open.workers); }
-  void stop() noexcept override { pump_->stop(); }
-  void join() noexcept override { pump_->join(); }
+  bool advance() override { return dispatcher_->advance(); }
+  void open_seats(const concurrency_counts& open) override { dispatcher_->open_seats(open.workers); }
+  void stop() noexcept override { dispatcher_->stop(); }
+  void join() noexcept override { dispatcher_->join(); }
 
  private:
   /// What was read long ago and by another core is far away: better to wait for all of it at once. (Not inlined, g++ 12
@@ -144,15 +145,15 @@ class batch_segment final : public pump_work, public component, public final_seg
   struct group {
     std::uint64_t batch, first;
     std::size_t count;
-    part_times* look;   // null: nobody looks
+    phase_times* look;   // null: nobody looks
   };
   struct group_sums {
     std::size_t bytes = 0;   // that the inputs held
     std::uint64_t digest = 0;
   };
 
-  static place where(const current_ticket& context) {
-    place at = context.origin.where();
+  static error_location where(const current_ticket& context) {
+    error_location at = context.origin.where();
     at.stage = context.map_at_work == rendering ? "batch" : map_name(context.map_at_work);
     at.position = context.position;
     return at;
@@ -177,7 +178,7 @@ class batch_segment final : public pump_work, public component, public final_seg
     std::array<current_ticket, together> contexts;
     for (std::size_t i = 0; i < count; ++i) {
       contexts[i].position = first + i;
-      pump_->at(seat, first + i);
+      dispatcher_->at(seat, first + i);
       try {
         prepare(memory, batch, contexts[i], items[i]);
       } catch (...) {
@@ -196,7 +197,7 @@ class batch_segment final : public pump_work, public component, public final_seg
         run[n] = &*items[i + n];
         ++n;
       }
-      pump_->at(seat, first + i);
+      dispatcher_->at(seat, first + i);
       if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
       i += n + 1;
     }
@@ -225,7 +226,7 @@ class batch_segment final : public pump_work, public component, public final_seg
       first_item_.reset();
       return;
     }
-    out.emplace(chain_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, context.map_at_work));
+    out.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, context.map_at_work));
     context.map_at_work = rendering;
     columns_.check_shapes(*out);
   }
@@ -249,13 +250,13 @@ class batch_segment final : public pump_work, public component, public final_seg
     }
   }
 
-  const Chain chain_;
+  const Maps maps_;
   const options options_;
   Columns columns_;
   ticket_input<input> input_;
   std::vector<scratch> scratch_;
-  std::vector<part_times> parts_;   // by seat
-  std::shared_ptr<pump> pump_;
+  std::vector<phase_times> phases_;   // by seat
+  std::shared_ptr<dispatcher> dispatcher_;
   std::optional<item> first_item_;
   sample<input> first_;   // position 0 after probe(), which took its item
   std::size_t first_bytes_ = 0;

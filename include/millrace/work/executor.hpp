@@ -1,5 +1,5 @@
-// Where pump tasks run: in oneTBB's workers, or on threads of their own for stages that wait. The only user of TBB
-// besides the pump itself.
+// Where dispatcher tasks run: in oneTBB's workers, or on threads of their own for stages that wait. The only user of
+// TBB besides the dispatcher itself.
 //
 //   arena_executor workers(8);        // eight of TBB's threads; W is a limit, the threads are shared by the process
 //   workers.submit(task);             // returns at once
@@ -76,7 +76,8 @@ class basic_arena_executor final : public executor {
   bool shared() const noexcept override { return true; }
   void submit(std::shared_ptr<worker_task> task, std::size_t seat) override {
     arena_.enqueue([task = std::move(task), seat] {
-      // A user's callable may wait for TBB work of its own; isolation keeps that wait from picking up another pump.
+      // A user's callable may wait for TBB work of its own; isolation keeps that wait from picking up another
+      // dispatcher.
       tbb::this_task_arena::isolate([&] { task->run_on_seat(seat); });
     });
   }

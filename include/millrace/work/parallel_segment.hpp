@@ -11,8 +11,8 @@
 
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/stages/expand.hpp>
-#include <millrace/work/chain.hpp>
-#include <millrace/work/pump.hpp>
+#include <millrace/work/dispatcher.hpp>
+#include <millrace/work/fused_maps.hpp>
 #include <millrace/work/sample_names.hpp>
 #include <millrace/work/ticket_input.hpp>
 
@@ -23,13 +23,13 @@ struct no_expanding_stage {};
 
 namespace detail {
 
-template <class Chain, class Expanding>
+template <class Maps, class Expanding>
 struct segment_output {
-  using type = typename Expanding::template out<typename Chain::output>;
+  using type = typename Expanding::template out<typename Maps::output>;
 };
-template <class Chain>
-struct segment_output<Chain, no_expanding_stage> {
-  using type = typename Chain::output;
+template <class Maps>
+struct segment_output<Maps, no_expanding_stage> {
+  using type = typename Maps::output;
 };
 
 /// What an expanding stage emits into: at most as many items as it promised, or as expand() was told.
@@ -66,11 +66,11 @@ inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_m
 
 }  // namespace detail
 
-template <class Chain, class Expanding>
-class parallel_segment final : public pump_work, public component, public room_listener {
+template <class Maps, class Expanding>
+class parallel_segment final : public dispatcher_work, public pipeline_node, public space_listener {
  public:
-  using input = typename Chain::input;
-  using output = typename detail::segment_output<Chain, Expanding>::type;
+  using input = typename Maps::input;
+  using output = typename detail::segment_output<Maps, Expanding>::type;
 
   struct options {
     std::size_t seats = 1;
@@ -79,17 +79,17 @@ class parallel_segment final : public pump_work, public component, public room_l
     sample_names* names = nullptr;   ///< what gives outputs their names, if they need any
   };
 
-  parallel_segment(Chain chain, Expanding expanding, options o, sample_sink<output>& next)
-      : chain_(std::move(chain)),
+  parallel_segment(Maps chain, Expanding expanding, options o, sample_sink<output>& next)
+      : maps_(std::move(chain)),
         expanding_(std::move(expanding)),
         next_(&next),
         names_(o.names),
         input_({.capacity = 2 * o.capacity}),
         results_(o.capacity),
         scratch_(o.seats),
-        pump_(std::make_shared<pump>(*this, pump::options{.seats = o.seats})) {
-    pump_->attach(o.workers);
-    input_.connect(*pump_);
+        dispatcher_(std::make_shared<dispatcher>(*this, dispatcher::options{.seats = o.seats})) {
+    dispatcher_->attach(o.workers);
+    input_.connect(*dispatcher_);
     next.set_listener(this);
   }
 
@@ -99,7 +99,7 @@ class parallel_segment final : public pump_work, public component, public room_l
     const trace_range work(expands ? "expand" : "map");
     std::size_t bytes = 0;
     for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
-      pump_->at(seat, ticket);
+      dispatcher_->at(seat, ticket);
       result& r = results_[ticket % results_.size()];
       r.source = input_.take(ticket, bytes);
       r.source.keep_origin();
@@ -111,7 +111,7 @@ class parallel_segment final : public pump_work, public component, public room_l
       } catch (...) {
         r.outputs.clear();
         r.source.what = sample<input>::kind::failed;
-        place at = r.source.origin.where();
+        error_location at = r.source.origin.where();
         at.stage = map_at_work == expanding_at_work ? "expand" : map_name(map_at_work);
         r.source.error = located_exception(at);
       }
@@ -123,26 +123,26 @@ class parallel_segment final : public pump_work, public component, public room_l
 
   void room_freed() noexcept override { commit(); }
 
-  void count_into(tally& counts) noexcept override {
+  void count_into(event_counts& counts) noexcept override {
     for (auto& s : scratch_) s.count_into(counts);
   }
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
-    stage_figures s = pump_->figures(expands ? "expand" : "map", now_ns);
+    stage_figures s = dispatcher_->figures(expands ? "expand" : "map", now_ns);
     if (const std::uint64_t out = outputs_.load(std::memory_order_relaxed); expands && out > 0)
       s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
     f.stages.push_back(std::move(s));
   }
   void add_to(timeline& t, std::uint64_t start_ns) const override {
-    pump_->add_spans(t, expands ? "expand" : "map", start_ns);
+    dispatcher_->add_spans(t, expands ? "expand" : "map", start_ns);
   }
   std::string waits(std::uint64_t now_ns) const override {
-    return (expands ? "expand: " : "map: ") + pump_->waits(now_ns);
+    return (expands ? "expand: " : "map: ") + dispatcher_->waits(now_ns);
   }
-  void start() override { pump_->set_limit(results_.size()); }
-  bool advance() override { return pump_->advance(); }
-  void open_seats(const seat_counts& open) override { pump_->open_seats(open.workers); }
-  void stop() noexcept override { pump_->stop(); }
-  void join() noexcept override { pump_->join(); }
+  void start() override { dispatcher_->set_limit(results_.size()); }
+  bool advance() override { return dispatcher_->advance(); }
+  void open_seats(const concurrency_counts& open) override { dispatcher_->open_seats(open.workers); }
+  void stop() noexcept override { dispatcher_->stop(); }
+  void join() noexcept override { dispatcher_->join(); }
 
  private:
   static constexpr bool expands = !std::is_same_v<Expanding, no_expanding_stage>;
@@ -157,7 +157,7 @@ class parallel_segment final : public pump_work, public component, public room_l
 
   void make_outputs(result& r, scratch& memory, std::size_t& map_at_work) {
     auto item =
-        chain_(std::move(*r.source.item), {.epoch = r.source.pass, .sample = r.source.id}, memory, map_at_work);
+        maps_(std::move(*r.source.item), {.epoch = r.source.pass, .sample = r.source.id}, memory, map_at_work);
     r.source.item.reset();
     if constexpr (expands) {
       map_at_work = expanding_at_work;
@@ -194,7 +194,7 @@ class parallel_segment final : public pump_work, public component, public room_l
     }
     static_cast<void>(next_->settle());   // of an end that found no room there may be nothing behind
     next_->publish();
-    if (any) pump_->set_limit(committed_ + results_.size());
+    if (any) dispatcher_->set_limit(committed_ + results_.size());
   }
 
   /// False if the next segment has no room for all of it yet.
@@ -223,14 +223,14 @@ class parallel_segment final : public pump_work, public component, public room_l
     return true;
   }
 
-  const Chain chain_;
+  const Maps maps_;
   const Expanding expanding_;
   sample_sink<output>* const next_;
   sample_names* const names_;
   ticket_input<input> input_;
   std::vector<result> results_;
   std::vector<scratch> scratch_;
-  std::shared_ptr<pump> pump_;
+  std::shared_ptr<dispatcher> dispatcher_;
 
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> outputs_{0};   // committed

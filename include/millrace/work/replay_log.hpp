@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/item/position.hpp>
-#include <millrace/order/plan.hpp>
+#include <millrace/order/shard_order.hpp>
 #include <millrace/sync/fifo.hpp>
 
 #include <cstdint>
@@ -28,9 +28,9 @@ enum class replay_start { sample, pass, run };
 template <class = void>
 class basic_replay_log {
  public:
-  struct part_begin {
+  struct shard_begin {
     std::uint64_t pass = 0;
-    std::uint64_t part = 0;    ///< in the pass's order
+    std::uint64_t shard = 0;    ///< in the pass's order
     std::uint64_t first = 0;   ///< number of its first sample in the pass
   };
   /// The last row of a batch, and what there was up to it.
@@ -43,13 +43,14 @@ class basic_replay_log {
     bool ends_pass = false;              ///< nothing of its pass follows
   };
 
-  /// `in_lanes`: places are those of several lanes together (read/lane_intake.hpp), where parts have no one order.
-  basic_replay_log(const plan& order, replay_start from, bool in_lanes)
+  /// `in_lanes`: places are those of several lanes together (read/interleaved_read_stage.hpp), where parts have no one
+  /// order.
+  basic_replay_log(const shard_order& order, replay_start from, bool in_lanes)
       : plan_(order), from_(from), in_lanes_(in_lanes) {}
 
-  void part_begins(const part_begin& p) {
+  void shard_begins(const shard_begin& p) {
     const std::lock_guard lock(mutex_);
-    parts_.push(part_begin(p));
+    shards_.push(shard_begin(p));
   }
   void batch_ends(const batch_end& b) {
     const std::lock_guard lock(mutex_);
@@ -64,23 +65,23 @@ class basic_replay_log {
     if (in_lanes_) return {.place = b.place, .rows = b.rows_of_place, .held = b.held};
     if (b.ends_pass) return {.pass = b.pass + 1};
     if (from_ == replay_start::pass) return {.pass = b.pass, .rows = b.rows_of_pass};
-    forget_parts_before(b.pass, plan_.first_needed_for(b.place));
-    const part_begin& needed = parts_[0];
-    return {.pass = b.pass, .place = b.place, .rows = b.rows_of_place, .part = needed.part, .first = needed.first,
+    forget_shards_before(b.pass, plan_.first_needed_for(b.place));
+    const shard_begin& needed = shards_[0];
+    return {.pass = b.pass, .place = b.place, .rows = b.rows_of_place, .shard = needed.shard, .first = needed.first,
             .held = b.held};
   }
 
  private:
-  void forget_parts_before(std::uint64_t pass, std::uint64_t sample) {
-    while (parts_.size() > 1 && (parts_[1].pass < pass || (parts_[1].pass == pass && parts_[1].first <= sample)))
-      parts_.pop();
+  void forget_shards_before(std::uint64_t pass, std::uint64_t sample) {
+    while (shards_.size() > 1 && (shards_[1].pass < pass || (shards_[1].pass == pass && shards_[1].first <= sample)))
+      shards_.pop();
   }
 
-  const plan plan_;
+  const shard_order plan_;
   const replay_start from_;
   const bool in_lanes_;
   std::mutex mutex_;
-  fifo<part_begin> parts_;
+  fifo<shard_begin> shards_;
   fifo<batch_end> batches_;
 };
 using replay_log = basic_replay_log<>;

@@ -25,7 +25,7 @@ template <class = void>
 class basic_sample_names {
  public:
   /// A record without fields.
-  record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = place::unknown) {
+  record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown) {
     using detail::record_head;
     detail::block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
     std::byte* const base = block.get()->data();
@@ -61,10 +61,10 @@ class basic_sample_names {
   /// Of a sample in a part of a source: `unnamed` stands for a source whose parts have no names.
   template <class Source>
   static std::string name_in(const Source& source, const located_sample& at, const std::string& unnamed = {}) {
-    std::string part = unnamed;
-    if constexpr (requires { source.part_name(at.part); }) part = source.part_name(at.part);
-    else if (source.parts() > 1) part += (part.empty() ? "" : ":") + std::to_string(at.part);
-    return (part.empty() ? part : part + ":") + std::to_string(at.index);
+    std::string shard = unnamed;
+    if constexpr (requires { source.shard_name(at.shard); }) shard = source.shard_name(at.shard);
+    else if (source.shards() > 1) shard += (shard.empty() ? "" : ":") + std::to_string(at.shard);
+    return (shard.empty() ? shard : shard + ":") + std::to_string(at.index);
   }
 
  private:

@@ -7,8 +7,8 @@
 #pragma once
 
 #include <millrace/item/sample.hpp>
+#include <millrace/measure/event_counts.hpp>
 #include <millrace/measure/flow_figures.hpp>
-#include <millrace/measure/tally.hpp>
 #include <millrace/measure/timeline.hpp>
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How many may be at work at the same time: in each stage that the workers run, and reading.
-struct seat_counts {
+struct concurrency_counts {
   std::size_t workers = 0, reads = 0;
-  friend bool operator==(const seat_counts&, const seat_counts&) = default;
+  friend bool operator==(const concurrency_counts&, const concurrency_counts&) = default;
 };
 
 /// Told when a sink that was full has room again. Called from any thread; must not wait.
-class room_listener {
+class space_listener {
  public:
-  virtual ~room_listener() = default;
+  virtual ~space_listener() = default;
   virtual void room_freed() noexcept = 0;
 };
 
@@ -51,9 +51,9 @@ class sample_sink {
   virtual std::uint64_t backlog() const noexcept = 0;
   /// Bytes of everything put and not yet taken.
   virtual std::size_t held_bytes() const noexcept = 0;
-  virtual void set_listener(room_listener* producer) = 0;
+  virtual void set_listener(space_listener* producer) = 0;
   /// The position of the next sample put, where each becomes a row and none was delivered before; else unknown.
-  virtual std::uint64_t next_row() const noexcept { return place::unknown; }
+  virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 
 /// Tells a segment how many tickets have their input.
@@ -65,11 +65,11 @@ class ticket_gate {
 };
 
 /// A part of a session that runs.
-class component {
+class pipeline_node {
  public:
-  virtual ~component() = default;
+  virtual ~pipeline_node() = default;
   /// Before start(): where to count what is worth knowing.
-  virtual void count_into(tally&) noexcept {}
+  virtual void count_into(event_counts&) noexcept {}
   /// Its stages, and whatever else it knows, as they are by then. Any thread, after start().
   virtual void add_to(flow_figures&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
   /// A line on who works and who waits for what, for when a run stands still. Any thread, after start().
@@ -77,7 +77,7 @@ class component {
   /// The last that its threads did. Any thread, after start().
   virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
   /// Opens and closes seats of the workers or of readers, whichever it has. Any thread, after start().
-  virtual void open_seats(const seat_counts&) {}
+  virtual void open_seats(const concurrency_counts&) {}
   /// Starts its threads, if it has any.
   virtual void start() = 0;
   /// Without threads: does a bit of work on the caller; false if there was none to do.

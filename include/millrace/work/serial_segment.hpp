@@ -11,7 +11,7 @@
 
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/sync/doorbell.hpp>
-#include <millrace/work/pump.hpp>
+#include <millrace/work/dispatcher.hpp>
 #include <millrace/work/ticket_input.hpp>
 
 #include <thread>
@@ -19,7 +19,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 template <class In, class Stage>
-class serial_segment final : public component, public room_listener, public ticket_gate {
+class serial_segment final : public pipeline_node, public space_listener, public ticket_gate {
  public:
   using input = In;
   using output = typename Stage::output;
@@ -117,7 +117,7 @@ class serial_segment final : public component, public room_listener, public tick
         try {
           stage_.push(std::move(s), waiting_);
         } catch (...) {
-          place at = origin.where();
+          error_location at = origin.where();
           at.stage = Stage::name;
           std::rethrow_exception(located_exception(at));
         }

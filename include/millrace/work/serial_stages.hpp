@@ -6,7 +6,7 @@
 // Threads: one at a time. `out` is a vector that the segment empties.
 #pragma once
 
-#include <millrace/order/plan.hpp>
+#include <millrace/order/shard_order.hpp>
 #include <millrace/work/parallel_segment.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -83,8 +83,8 @@ class shuffling {
   static constexpr const char* name = "shuffle";
   static constexpr bool one_for_one = true;
 
-  explicit shuffling(const plan& order, std::size_t most_bytes)
-      : plan_(std::make_unique<plan>(order)), order_(*plan_), most_bytes_(most_bytes) {}
+  explicit shuffling(const shard_order& order, std::size_t most_bytes)
+      : plan_(std::make_unique<shard_order>(order)), order_(*plan_), most_bytes_(most_bytes) {}
 
   void push(sample<T> s, std::vector<sample<T>>& out) {
     order_.push(std::move(s));
@@ -102,7 +102,7 @@ class shuffling {
   }
 
  private:
-  std::unique_ptr<plan> plan_;   // the order refers to it, and this object moves
+  std::unique_ptr<shard_order> plan_;   // the order refers to it, and this object moves
   jitter_order<T> order_;
   std::size_t most_bytes_;
 };

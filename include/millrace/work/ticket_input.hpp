@@ -1,7 +1,7 @@
 // The entrance of a segment: samples from one producer, in order, become tickets that the segment's workers claim.
 //
 //   ticket_input<record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &slots});
-//   in.connect(*pump);                                        // or any ticket_gate
+//   in.connect(*dispatcher);                                        // or any ticket_gate
 //   if (in.has_room()) in.put(std::move(s));   in.publish();      // producer
 //   auto s = in.take(ticket, bytes);           in.freed(1, bytes);  // segment, after a claim
 //
@@ -12,8 +12,8 @@
 // Threads: one producer at a time; take() and freed() from workers.
 #pragma once
 
+#include <millrace/sync/batch_ring.hpp>
 #include <millrace/sync/item_ring.hpp>
-#include <millrace/sync/slots.hpp>
 #include <millrace/work/replay_log.hpp>
 #include <millrace/work/segment.hpp>
 
@@ -25,7 +25,7 @@ struct batch_borders {
   std::uint64_t skipped_rows = 0;      ///< rows before that, which a replay makes again
   std::uint64_t held = 0;              ///< by a packing stage in front of the sample that a replay begins with
   std::uint64_t epoch_batches = 0;     ///< 0: an epoch is a pass through the source
-  std::uint64_t end_step = slots::unknown;   ///< the run ends in front of that batch
+  std::uint64_t end_step = batch_ring::unknown;   ///< the run ends in front of that batch
   replay_log* log = nullptr;           ///< told of each batch
 };
 
@@ -36,14 +36,14 @@ class ticket_input final : public sample_sink<T> {
     std::size_t capacity = 64;
     std::size_t group = 1;       ///< rows of a batch, if tickets are rows
     bool drop_partial = false;   ///< a batch that an epoch's end leaves short is not published
-    slots* batches = nullptr;    ///< told of the ends, if tickets are rows
+    batch_ring* batches = nullptr;    ///< told of the ends, if tickets are rows
     batch_borders borders{};
   };
 
   explicit ticket_input(options o) : options_(o), ring_(o.capacity) {}
 
   void connect(ticket_gate& gate) noexcept { gate_ = &gate; }
-  void set_listener(room_listener* producer) override { listener_ = producer; }
+  void set_listener(space_listener* producer) override { listener_ = producer; }
 
   /// Also after an error, to swallow what is left; not after the last of a fixed number of batches, for then the source
   /// would be read for ever.
@@ -126,7 +126,8 @@ class ticket_input final : public sample_sink<T> {
   }
 
   std::uint64_t next_row() const noexcept override {
-    return options_.batches && row_.rows_of_run >= options_.borders.skipped_rows ? next_ + pads_ : place::unknown;
+    const bool counts = options_.batches && row_.rows_of_run >= options_.borders.skipped_rows;
+    return counts ? next_ + pads_ : error_location::unknown;
   }
   std::uint64_t backlog() const noexcept override { return gate_->available() - taken_.load(); }
   std::size_t held_bytes() const noexcept override {
@@ -206,7 +207,7 @@ class ticket_input final : public sample_sink<T> {
   const options options_;
   item_ring<sample<T>> ring_;
   ticket_gate* gate_ = nullptr;
-  room_listener* listener_ = nullptr;
+  space_listener* listener_ = nullptr;
   // Of the workers, and of the producer: on lines of their own, or each would wait for the other's cache.
   alignas(64) std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::size_t> taken_bytes_{0};

@@ -23,8 +23,8 @@ struct segment {
   detail::block_stream stream;
   bool store;
 
-  segment(mr::draw& d, bool stored, std::uint64_t seed) : store(stored) {
-    mr::draw bits({.seed = seed});
+  segment(mr::rng& d, bool stored, std::uint64_t seed) : store(stored) {
+    mr::rng bits({.seed = seed});
     for (auto& t : tables) {
       t = std::make_unique<detail::component_tables>();
       CHECK(t->build(slow::random_code(d, false), slow::random_code(d, true)));
@@ -73,7 +73,7 @@ TEST_CASE("coefficients go where the zigzag has them, two blocks side by side") 
 }
 
 TEST_CASE("the loops give what decoding symbol by symbol gives, whatever the bits and the partner") {
-  mr::draw d({.seed = 21});
+  mr::rng d({.seed = 21});
   const detail::stop_table stop;
   std::size_t odd = 0;
   for (int i = 0; i < 300; ++i) {

@@ -85,7 +85,7 @@ detail::skip_entry skip_by_decoding(const detail::huffman_code& dc, const detail
 }  // namespace
 
 TEST_CASE("a symbol is found as by going bit by bit") {
-  mr::draw d({.seed = 11});
+  mr::rng d({.seed = 11});
   for (int i = 0; i < 200; ++i) {
     const auto bytes = slow::random_code(d, i % 2 == 0);
     detail::huffman_code code;
@@ -114,7 +114,7 @@ TEST_CASE("a code with more words than there are is impossible, and so is one th
 }
 
 TEST_CASE("tables that are built in runs are those that decode each index") {
-  mr::draw d({.seed = 12});
+  mr::rng d({.seed = 12});
   auto tables = std::make_unique<detail::component_tables>();
   std::size_t two_symbols = 0, ends = 0, slow_ones = 0, far = 0;
   for (int i = 0; i < 120; ++i) {
@@ -157,7 +157,7 @@ TEST_CASE("tables that are built in runs are those that decode each index") {
 }
 
 TEST_CASE("tables are found again by their bytes, and stay whole when they leave the store") {
-  mr::draw d({.seed = 13});
+  mr::rng d({.seed = 13});
   detail::component_table_store store;
   const auto dc = slow::random_code(d, false), ac = slow::random_code(d, true);
   const auto first = store.get(dc, ac);
@@ -178,7 +178,7 @@ TEST_CASE("tables are found again by their bytes, and stay whole when they leave
 }
 
 TEST_CASE("tables in memory that held others are those in fresh memory, and no memory is asked for") {
-  mr::draw d({.seed = 8});
+  mr::rng d({.seed = 8});
   detail::component_table_store store;
   std::set<const void*> places;
   for (int i = 0; i < 200; ++i) {

@@ -21,7 +21,7 @@ struct drawn_pair {
   alignas(32) std::array<std::int16_t, detail::pair_coefficients> coefficients{};
   detail::dequantiser q;
 
-  explicit drawn_pair(mr::draw& d) {
+  explicit drawn_pair(mr::rng& d) {
     std::array<std::uint8_t, 64> zigzag;
     const std::int64_t coarsest = std::int64_t{1} << d.below(9);
     for (auto& step : zigzag) step = static_cast<std::uint8_t>(std::min<std::int64_t>(255, d.between(1, coarsest)));
@@ -61,7 +61,7 @@ double sample_by_definition(const drawn_pair& p, std::size_t block, std::size_t 
 }  // namespace
 
 TEST_CASE("samples are those of the definition, rounded") {
-  mr::draw d({.seed = 31});
+  mr::rng d({.seed = 31});
   std::array<std::uint8_t, 128> samples{};
   std::size_t tame = 0;
   for (int i = 0; i < 300; ++i) {
@@ -85,7 +85,7 @@ TEST_CASE("every processor's code gives the same samples and the same answer to 
   const std::pair<bool, inverse_dct> of_avx512[] = {
       {detail::avx2_inverse_dct::has_more_registers(), detail::avx2_inverse_dct::pair_in_more_registers},
       {detail::avx2_inverse_dct::has_vnni(), detail::avx2_inverse_dct::pair_by_vnni}};
-  mr::draw d({.seed = 32});
+  mr::rng d({.seed = 32});
   std::array<std::uint8_t, 128> plain{}, fast{};
   std::size_t tame = 0, wild = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -137,7 +137,7 @@ constexpr reduced_kind reduced_kinds[] = {
 }  // namespace
 
 TEST_CASE("samples of a smaller size are the means of those that the definition gives") {
-  mr::draw d({.seed = 33});
+  mr::rng d({.seed = 33});
   for (const auto& kind : reduced_kinds) {
     const std::size_t size = kind.size, step = 8 / size;
     std::array<std::uint8_t, 32> samples{};
@@ -165,7 +165,7 @@ TEST_CASE("samples of a smaller size are the means of those that the definition 
 TEST_CASE("every processor's code gives the same samples of a smaller size, and writes no others") {
 #ifdef __x86_64__
   if (!detail::avx2_inverse_dct::usable()) return;
-  mr::draw d({.seed = 34});
+  mr::rng d({.seed = 34});
   for (const auto& kind : reduced_kinds) {
     if (kind.size == 1) continue;
     const inverse_dct by_vectors = kind.size == 4 ? detail::avx2_reduced_dct::four : detail::avx2_reduced_dct::two;

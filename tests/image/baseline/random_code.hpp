@@ -11,7 +11,7 @@
 namespace slow {
 
 /// 16 counts and the symbols. `ac` symbols are any byte now and then, else usual ones; lengths are skewed at random.
-inline std::vector<std::uint8_t> random_code(millrace::draw& d, bool ac) {
+inline std::vector<std::uint8_t> random_code(millrace::rng& d, bool ac) {
   std::vector<std::uint8_t> bytes(16);
   const unsigned share = static_cast<unsigned>(d.between(10, 70));
   const bool unusual = d.chance(0.3);
@@ -40,7 +40,7 @@ inline std::vector<std::uint8_t> random_code(millrace::draw& d, bool ac) {
 }
 
 /// A code in which no word is left, that of all ones neither, which T.81 keeps free.
-inline std::vector<std::uint8_t> full_code(millrace::draw& d, bool ac) {
+inline std::vector<std::uint8_t> full_code(millrace::rng& d, bool ac) {
   std::vector<std::uint8_t> bytes(16);
   std::uint32_t free_words = 1;
   const auto last = static_cast<std::size_t>(d.between(0, ac ? 6 : 3));

@@ -79,7 +79,7 @@ TEST_CASE("each kind of file that is left to libjpeg says why") {
 }
 
 TEST_CASE("stuffed zeros are taken out as by going byte by byte") {
-  mr::draw d({.seed = 41});
+  mr::rng d({.seed = 41});
   detail::byte_memory memory;
   for (int i = 0; i < 500; ++i) {
     std::vector<std::uint8_t> file(d.below(i < 400 ? 90 : 30'000)), expected;

@@ -1,6 +1,6 @@
 // Changes to a fuzz_input that know what a JPEG looks like; most others would end at its first table.
 //
-//   mr::draw d({.seed = seed});
+//   mr::rng d({.seed = seed});
 //   slow::jpeg_mutator(d, LLVMFuzzerMutate).change(input);
 //
 // Whole new files come from libjpeg, so that the fuzzer needs no files to begin with. Pictures are kept small.
@@ -22,7 +22,7 @@ class jpeg_mutator {
   using file_bytes = std::vector<std::byte>;
   using any_mutation = std::size_t (*)(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
-  jpeg_mutator(mr::draw& d, any_mutation any) : d_(d), any_(any) {}
+  jpeg_mutator(mr::rng& d, any_mutation any) : d_(d), any_(any) {}
 
   void change(fuzz_input& in) {
     for (std::uint64_t times = d_.below(3) + 1; times > 0; --times) {
@@ -244,7 +244,7 @@ class jpeg_mutator {
     }
   }
 
-  mr::draw& d_;
+  mr::rng& d_;
   any_mutation any_;
 };
 

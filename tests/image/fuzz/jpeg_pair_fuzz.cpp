@@ -69,7 +69,7 @@ class check_choice {
   }
 
  private:
-  mr::draw draw_;
+  mr::rng draw_;
 };
 
 /// What is kept from one input to the next, as a worker keeps it.
@@ -160,7 +160,7 @@ class pair_check {
     turbo.decoder = mr::picture_decoder::libjpeg;
     std::array<slow::outcome, 2> alone;
     for (std::size_t i = 0; i < 2; ++i) {
-      const mr::draw plan({.seed = plan_[i]});
+      const mr::rng plan({.seed = plan_[i]});
       const auto expected = slow::outcome_of(bytes_[i], turbo, plan, bench_.turbo, how_);
       alone[i] = slow::outcome_of(bytes_[i], either, plan, bench_.own, how_);
       const std::string where = "picture " + std::to_string(i) + ": ";
@@ -182,7 +182,7 @@ class pair_check {
     std::vector<std::size_t> index;
     for (std::size_t i = 0; i < 2; ++i) {
       try {
-        planned.push_back(how_(mr::jpeg(mr::bytes::borrowed(bytes_[i]), options), mr::draw({.seed = plan_[i]})));
+        planned.push_back(how_(mr::jpeg(mr::bytes::borrowed(bytes_[i]), options), mr::rng({.seed = plan_[i]})));
         index.push_back(i);
       } catch (const mr::data_error&) {
       }
@@ -249,7 +249,7 @@ class pair_check {
 
 void write_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
-  mr::draw d({.seed = 1});
+  mr::rng d({.seed = 1});
   slow::jpeg_mutator mutator(d, LLVMFuzzerMutate);
   for (int i = 0; i < 500; ++i) {
     std::vector<std::uint8_t> bytes(1 << 16);
@@ -278,7 +278,7 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   fuzz_input in({data, size});
-  mr::draw d({.seed = seed});
+  mr::rng d({.seed = seed});
   slow::jpeg_mutator(d, LLVMFuzzerMutate).change(in);
   return in.write({data, max_size});
 }
@@ -289,7 +289,7 @@ extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::siz
                                                  unsigned seed) {
   fuzz_input in({a, a_size});
   const fuzz_input other({b, b_size});
-  mr::draw d({.seed = seed});
+  mr::rng d({.seed = seed});
   in.file[d.below(2)] = other.file[d.below(2)];
   return in.write({to, max_size});
 }

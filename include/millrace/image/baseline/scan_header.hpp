@@ -11,7 +11,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/jpeg_count_names.hpp>
+#include <millrace/measure/event_names.hpp>
 
 #include <array>
 #include <cstddef>
@@ -66,13 +66,13 @@ constexpr const char* count_name(jpeg_refusal why) noexcept {
   }
   return "JPEGs by libjpeg: unknown";
 }
-static_assert(std::string_view(count_name(jpeg_refusal::none)).starts_with(jpeg_count_names::by_libjpeg));
+static_assert(std::string_view(count_name(jpeg_refusal::none)).starts_with(event_names::by_libjpeg));
 
 }  // namespace detail
 
 /// The reason alone, for messages.
 constexpr const char* to_string(jpeg_refusal why) noexcept {
-  return detail::count_name(why) + std::string_view(detail::jpeg_count_names::by_libjpeg).size();
+  return detail::count_name(why) + std::string_view(detail::event_names::by_libjpeg).size();
 }
 
 namespace detail {

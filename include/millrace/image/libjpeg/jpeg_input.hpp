@@ -73,7 +73,7 @@ class basic_jpeg_input {
 
   [[noreturn]] void fail() {
     abandon();
-    const place where{.stage = "jpeg"};
+    const error_location where{.stage = "jpeg"};
     if (code_ == too_many_scans)
       throw data_error("the JPEG has more than " + std::to_string(limits_.max_scans) + " scans",
                        "Raise max_scans if the file is meant to be so", where);

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/base/text_bytes.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/file/abandoned_files.hpp>
 #include <millrace/io/file/posix_files.hpp>
 

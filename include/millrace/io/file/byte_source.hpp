@@ -91,14 +91,14 @@ class basic_file_source final : public byte_source {
   void open() {
     do file_ = files_.open(path_.c_str(), O_RDONLY);
     while (file_ == -1 && errno == EINTR);
-    if (file_ == -1) fail("cannot open", errno, place::unknown);
+    if (file_ == -1) fail("cannot open", errno, error_location::unknown);
     files_.will_read_forward(file_);
   }
   void remember_status(struct ::stat& status) {
     if (files_.stat_open(file_, status) == -1) {
       const int reason = errno;
       files_.close(std::exchange(file_, -1));
-      fail("cannot get the size of", reason, place::unknown);
+      fail("cannot get the size of", reason, error_location::unknown);
     }
   }
   void reopen(std::uint64_t offset_bytes) {
@@ -112,7 +112,7 @@ class basic_file_source final : public byte_source {
                      "Write new data under a new name, and start again", where(offset_bytes));
   }
 
-  place where(std::uint64_t offset_bytes) const {
+  error_location where(std::uint64_t offset_bytes) const {
     return {.stage = {}, .shard = path_, .key = {}, .offset_bytes = offset_bytes};
   }
   [[noreturn]] void fail(std::string_view what, int reason, std::uint64_t offset_bytes) const {

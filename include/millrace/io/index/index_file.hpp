@@ -16,7 +16,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/text_bytes.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/file/posix_files.hpp>
 #include <millrace/io/index/index_format.hpp>

@@ -331,7 +331,7 @@ class indexed_reader {
     failed_at_ = position;
     failure_ = std::move(why);
   }
-  place where(std::string_view key, std::uint64_t offset_bytes) const {
+  error_location where(std::string_view key, std::uint64_t offset_bytes) const {
     return {.stage = "tar", .shard = std::string(source_->name()), .key = std::string(key),
             .offset_bytes = offset_bytes};
   }

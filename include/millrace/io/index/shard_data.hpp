@@ -9,18 +9,18 @@
 // when a shard is first read; one that is damaged is made again then. Neighbours in a shard are read at once
 // (indexed_reader.hpp); checksums are learned at the first reading and checked at all later ones. At most 128 files
 // stay open. Of shards with small samples whole stretches are read once expect() has told how far a sample's turn is
-// from that of its neighbours, and there is memory to hold them until then (stretch_cache.hpp).
+// from that of its neighbours, and there is memory to hold them until then (block_cache.hpp).
 // Indexes that cannot be kept (a full disk, a folder that is read-only) are told once, and do without.
 // Errors: a compressed shard is a setup_error, a damaged one the data_error of shard_reader, both at the start and
 // naming the shard; later as indexed_reader, and a data_error for a shard that was replaced meanwhile.
 // Threads: read() from any number at a time.
 #pragma once
 
-#include <millrace/base/text_bytes.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/index/block_cache.hpp>
 #include <millrace/io/index/index_build.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
-#include <millrace/io/index/stretch_cache.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <atomic>
@@ -88,17 +88,17 @@ class shard_data {
   }
 
   /// Adds what is worth knowing of the shards and is no error.
-  void report(tally& counts) const noexcept {
+  void report(event_counts& counts) const noexcept {
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (shards_[i].head.without_end_marker) report_missing_end_marker(counts, names_[i]);
   }
 
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-  const std::string& name(std::size_t part) const noexcept { return names_[part]; }
+  const std::string& name(std::size_t shard) const noexcept { return names_[shard]; }
   /// Shard, key and offset of a sample.
-  place place_of(const located_sample& s) const {
-    const indexed_sample found = index(static_cast<std::size_t>(s.part)).sample(static_cast<std::uint32_t>(s.index));
-    return {.shard = names_[s.part], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
+  error_location place_of(const located_sample& s) const {
+    const indexed_sample found = index(static_cast<std::size_t>(s.shard)).sample(static_cast<std::uint32_t>(s.index));
+    return {.shard = names_[s.shard], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
   }
   /// Of all shards, headers and all.
   std::uint64_t size_bytes() const noexcept { return bytes_; }
@@ -127,7 +127,7 @@ class shard_data {
     // Twice that: blocks are up to a quarter larger than what lies in them, and threads overtake each other.
     const std::uint64_t held = 2 * (window * (bytes_ / samples) + 3 * order.lanes * stretch_bytes);
     if (held > order.most_held_bytes) return 0;
-    stretches_.emplace(detail::stretch_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
+    stretches_.emplace(detail::block_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
     return static_cast<std::size_t>(held);
   }
 
@@ -146,17 +146,17 @@ class shard_data {
     // Whoever starts waits for these: no time to read their neighbours too.
     const bool begins = !begun_.exchange(true);
     std::vector<wish> all(wanted.size());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = {wanted[i].part << 32 | wanted[i].index, i};
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = {wanted[i].shard << 32 | wanted[i].index, i};
     std::sort(all.begin(), all.end(), [](const wish& a, const wish& b) { return a.sample < b.sample; });
     // Threads that read one after the other begin at different shards, so as not to wait for the same stretch.
     const auto middle = std::find_if(all.begin(), all.end(), [&](const wish& w) {
-      return w.part() == wanted.front().part;
+      return w.shard() == wanted.front().shard;
     });
     std::rotate(all.begin(), middle, all.end());
     for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
-      while (end < all.size() && all[end].part() == all[first].part()) ++end;
+      while (end < all.size() && all[end].shard() == all[first].shard()) ++end;
       const auto of_shard = std::span<const wish>(all).subspan(first, end - first);
-      if (!begins && stretch_samples(all[first].part()) > 1) read_by_stretches(asked, of_shard);
+      if (!begins && stretch_samples(all[first].shard()) > 1) read_by_stretches(asked, of_shard);
       else read_now(asked, of_shard);
     }
     return asked.good;
@@ -176,8 +176,8 @@ class shard_data {
   }
 
   struct open_shard {
-    open_shard(const shard_data& of, std::size_t part, block_pool& pool, read_meter& reads)
-        : file(of.names_[part], reads), reader(file, of.index(part), pool, of.options_.reader) {}
+    open_shard(const shard_data& of, std::size_t shard, block_pool& pool, read_meter& reads)
+        : file(of.names_[shard], reads), reader(file, of.index(shard), pool, of.options_.reader) {}
     metered_file file;
     indexed_reader reader;
   };
@@ -189,7 +189,7 @@ class shard_data {
     std::uint64_t sample = 0;   // part, then number in 32 bits
     std::size_t position = 0;   // in the caller's list
 
-    std::size_t part() const noexcept { return static_cast<std::size_t>(sample >> 32); }
+    std::size_t shard() const noexcept { return static_cast<std::size_t>(sample >> 32); }
     std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(sample); }
   };
   struct request {
@@ -200,15 +200,16 @@ class shard_data {
   };
 
   /// 0: samples of that shard are not read by stretches.
-  std::uint32_t stretch_samples(std::size_t part) const noexcept {
-    const std::uint64_t sample_bytes = shards_[part].head.shard.size_bytes / std::max<std::uint64_t>(1, counts_[part]);
+  std::uint32_t stretch_samples(std::size_t shard) const noexcept {
+    const std::uint64_t samples = std::max<std::uint64_t>(1, counts_[shard]);
+    const std::uint64_t sample_bytes = shards_[shard].head.shard.size_bytes / samples;
     if (!stretches_ || sample_bytes > largest_small_bytes) return 0;
     return static_cast<std::uint32_t>(stretch_bytes / std::max<std::uint64_t>(1, sample_bytes));
   }
 
   void read_by_stretches(request& asked, std::span<const wish> wishes) {
-    const std::size_t part = wishes.front().part();
-    const std::uint32_t length = stretch_samples(part);
+    const std::size_t shard = wishes.front().shard();
+    const std::uint32_t length = stretch_samples(shard);
     std::vector<std::uint32_t> offsets;
     std::vector<record*> places;
     std::vector<wish> missing;
@@ -220,8 +221,8 @@ class shard_data {
         offsets.push_back(wishes[end].number() % length);
         places.push_back(&asked.records[wishes[end].position]);
       }
-      stretches_->take({.part = part, .number = stretch}, offsets, places,
-                       [&](std::vector<record>& records) { read_stretch(asked, {part, stretch}, records); });
+      stretches_->take({.shard = shard, .number = stretch}, offsets, places,
+                       [&](std::vector<record>& records) { read_stretch(asked, {shard, stretch}, records); });
       for (; first < end; ++first)
         if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
     }
@@ -230,23 +231,23 @@ class shard_data {
 
   /// Those that cannot be read are left empty.
   void read_stretch(const request& asked, const detail::stretch_name& stretch, std::vector<record>& records) {
-    const auto part = static_cast<std::size_t>(stretch.part);
-    const std::uint64_t first = std::uint64_t{stretch.number} * stretch_samples(part);
-    const std::uint64_t count = std::min<std::uint64_t>(stretch_samples(part), counts_[part] - first);
+    const auto shard = static_cast<std::size_t>(stretch.shard);
+    const std::uint64_t first = std::uint64_t{stretch.number} * stretch_samples(shard);
+    const std::uint64_t count = std::min<std::uint64_t>(stretch_samples(shard), counts_[shard] - first);
     std::vector<std::uint32_t> numbers(static_cast<std::size_t>(count));
     std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
     records.resize(numbers.size());
     try {
-      auto shard = take(part, asked.reads);
-      static_cast<void>(shard->reader.read(numbers, records));
-      give_back(part, std::move(shard));
+      auto opened = take(shard, asked.reads);
+      static_cast<void>(opened->reader.read(numbers, records));
+      give_back(shard, std::move(opened));
     } catch (const error&) {
       // Of the shard itself, which whoever asks for one of these samples will meet again.
     }
   }
 
   void read_now(request& asked, std::span<const wish> wishes) {
-    const std::size_t part = wishes.front().part();
+    const std::size_t shard = wishes.front().shard();
     std::vector<std::uint32_t> numbers(wishes.size());
     std::vector<record> found(wishes.size());
     // In the order of the caller's list, so that the first failure is the one to tell of.
@@ -256,10 +257,10 @@ class shard_data {
     std::size_t read = 0;
     std::exception_ptr wrong;
     try {
-      auto shard = take(part, asked.reads);
-      read = shard->reader.read(numbers, found);
-      if (read < numbers.size()) wrong = shard->reader.failure();
-      give_back(part, std::move(shard));
+      auto opened = take(shard, asked.reads);
+      read = opened->reader.read(numbers, found);
+      if (read < numbers.size()) wrong = opened->reader.failure();
+      give_back(shard, std::move(opened));
     } catch (...) {
       wrong = std::current_exception();
     }
@@ -270,7 +271,7 @@ class shard_data {
     }
   }
 
-  struct shard {
+  struct known_shard {
     index_summary head{};
     std::shared_ptr<shard_index> index{};
     std::uint64_t known_checksums = 0;   // in the file
@@ -278,54 +279,54 @@ class shard_data {
   };
 
   /// Of shards that are not whole the index is there from the start.
-  void check(std::size_t part) {
-    if (options_.strict && shards_[part].head.without_end_marker) {
-      file_source file(names_[part]);
-      indexed_reader(file, index(part), pool_, options_.reader).throw_missing_end_marker();
+  void check(std::size_t shard) {
+    if (options_.strict && shards_[shard].head.without_end_marker) {
+      file_source file(names_[shard]);
+      indexed_reader(file, index(shard), pool_, options_.reader).throw_missing_end_marker();
     }
-    if (!shards_[part].index) return;
-    const auto state = shards_[part].index->state();
+    if (!shards_[shard].index) return;
+    const auto state = shards_[shard].index->state();
     if (state == shard_index::shard_state::compressed)
-      throw setup_error("the shard " + printable(names_[part]) + " is compressed: it cannot be read sample by sample",
+      throw setup_error("the shard " + printable(names_[shard]) + " is compressed: it cannot be read sample by sample",
                         "Unpack it to plain tar, or use shards()");
     if (state != shard_index::shard_state::damaged) return;
-    file_source file(names_[part]);
-    indexed_reader(file, *shards_[part].index, pool_, options_.reader).throw_damage();
+    file_source file(names_[shard]);
+    indexed_reader(file, *shards_[shard].index, pool_, options_.reader).throw_damage();
   }
 
-  shard_index& index(std::size_t part) const {
-    shard& s = shards_[part];
+  shard_index& index(std::size_t shard) const {
+    known_shard& s = shards_[shard];
     std::call_once(s.loaded, [&] {
       if (s.index) return;
-      auto found = index_of(names_[part], s.head, {.files = options_.files});
+      auto found = index_of(names_[shard], s.head, {.files = options_.files});
       s.known_checksums = found->known_checksums();
       s.index = std::move(found);
     });
     return *s.index;
   }
 
-  std::unique_ptr<open_shard> take(std::size_t part, read_meter& reads) {
+  std::unique_ptr<open_shard> take(std::size_t shard, read_meter& reads) {
     {
       const std::lock_guard lock(mutex_);
-      if (idle_[part]) {
+      if (idle_[shard]) {
         --open_;
-        idle_[part]->file.watch_in(reads);
-        return std::move(idle_[part]);
+        idle_[shard]->file.watch_in(reads);
+        return std::move(idle_[shard]);
       }
     }
-    return std::make_unique<open_shard>(*this, part, pool_, reads);
+    return std::make_unique<open_shard>(*this, shard, pool_, reads);
   }
 
   /// One stays open for each shard, as long as there are not too many.
-  void give_back(std::size_t part, std::unique_ptr<open_shard> shard) {
+  void give_back(std::size_t shard, std::unique_ptr<open_shard> opened) {
     const std::lock_guard lock(mutex_);
-    if (idle_[part]) return;
+    if (idle_[shard]) return;
     if (open_ >= most_open) {
       while (!idle_[oldest_ % idle_.size()]) ++oldest_;
       idle_[oldest_ % idle_.size()].reset();
       --open_;
     }
-    idle_[part] = std::move(shard);
+    idle_[shard] = std::move(opened);
     ++open_;
   }
 
@@ -333,11 +334,11 @@ class shard_data {
   const shard_data_options options_;
   block_pool pool_;
   mutable read_meter reads_;
-  mutable std::vector<shard> shards_;   // an index is loaded when it is first asked for
+  mutable std::vector<known_shard> shards_;   // an index is loaded when it is first asked for
   std::vector<std::uint64_t> counts_;   // samples of each shard
   std::uint64_t bytes_ = 0, fingerprint_ = 0;
   std::vector<std::size_t> touched_;    // shards of another time than their index
-  std::optional<detail::stretch_cache> stretches_;
+  std::optional<detail::block_cache> stretches_;
   std::atomic<bool> begun_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;

@@ -3,7 +3,7 @@
 //   if (auto told = detail::counted_beside("train-000.tar"); told.samples > found) fewer_than(told.file);
 //
 // For a shard that ends without an end marker, of which nothing else tells whether it was cut. Only numbers are looked
-// at, nothing is checked: foreign_counts.hpp and index_file.hpp read these files with care. Of several, the largest.
+// at, nothing is checked: sidecar_counts.hpp and index_file.hpp read these files with care. Of several, the largest.
 // Errors: none; a file that cannot be read says nothing. Threads: none shared.
 #pragma once
 
@@ -74,7 +74,7 @@ samples_told counted_beside(const std::string& shard) {
 
 /// What to throw where a shard without an end marker has fewer samples than that.
 template <class = void>
-data_error fewer_than_counted(const samples_told& told, std::uint64_t found, place where) {
+data_error fewer_than_counted(const samples_told& told, std::uint64_t found, error_location where) {
   return {"the shard ends without an end marker, and with fewer samples than " + printable(told.file) +
               " counts: got " + std::to_string(found) + ", expected " + std::to_string(told.samples),
           "It was cut: write, copy or download it again. If it is right, remove that file", std::move(where)};

@@ -21,7 +21,7 @@
 #include <millrace/io/tar/tar_reader.hpp>
 #include <millrace/io/tar/wanted_fields.hpp>
 #include <millrace/item/record_builder.hpp>
-#include <millrace/measure/tally.hpp>
+#include <millrace/measure/event_counts.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -60,7 +60,7 @@ struct shard_counters {
 };
 
 /// Counts such a shard, and has the first one of a run told.
-inline void report_missing_end_marker(tally& counts, const std::string& shard) noexcept {
+inline void report_missing_end_marker(event_counts& counts, const std::string& shard) noexcept {
   counts.count("shards that ended without a marker");
   counts.tell("the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): all of its "
               "samples are delivered. Others like it are only counted; `.strict = true` makes it an error");
@@ -114,7 +114,7 @@ class basic_shard_reader {
     return now;
   }
   /// Adds what was passed over.
-  void report(tally& counts) const noexcept {
+  void report(event_counts& counts) const noexcept {
     const shard_counters now = counters();
     const auto add = [&counts](const char* what, std::uint64_t times) {
       if (times > 0) counts.count(what, times);
@@ -209,7 +209,7 @@ class basic_shard_reader {
     else ++counters_.names_without_dot;
   }
 
-  place where() const {
+  error_location where() const {
     return {.stage = "tar", .shard = std::string(tar_->shard()), .key = {}, .offset_bytes = waiting_->offset_bytes};
   }
   std::string last_good() const {

@@ -171,7 +171,7 @@ class basic_shard_stream {
     // Anything but ARCHIVE_OK means that libarchive would run an external program instead.
     if (method.enable(handle) != ARCHIVE_OK)
       throw setup_error("this build of libarchive cannot read " + std::string(method.name) + " by itself",
-                        "Install a libarchive with it, or decompress the shards", where(place::unknown));
+                        "Install a libarchive with it, or decompress the shards", where(error_location::unknown));
     ::archive_read_support_format_raw(handle);
     ::archive_read_support_format_empty(handle);
     ::archive_read_set_read_callback(handle, &basic_shard_stream::give_compressed);
@@ -275,7 +275,7 @@ class basic_shard_stream {
     return {"the " + std::string(method_name_) + " stream is damaged" + (gzip_ ? ": " : " ") + what, where(end_bytes_)};
   }
 
-  place where(std::uint64_t offset_bytes) const {
+  error_location where(std::uint64_t offset_bytes) const {
     return {.stage = content_.stage, .shard = std::string(source_->name()), .key = {}, .offset_bytes = offset_bytes};
   }
 

@@ -14,7 +14,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/base/text_bytes.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/tar/member_name.hpp>
 #include <millrace/io/tar/tar_header.hpp>

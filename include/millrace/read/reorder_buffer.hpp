@@ -1,6 +1,6 @@
-// The parts (shards) of a run in their order: samples go on in plan order, whichever part was read first.
+// The shards of a run in their order: samples go on in plan order, whichever part was read first.
 //
-//   part_order<shards_source> order(plan, {.epochs = 3}, first_segment.entrance());
+//   reorder_buffer<shards_source> order(plan, {.epochs = 3}, first_segment.entrance());
 //   auto* part = order.open_next();                    // null: there is none, or not yet
 //   order.append(*part, samples);                      // what somebody has read from it; then order.end(*part, error)
 //   bool moved = order.pass_on();                      // as far as the next segment has room
@@ -13,8 +13,8 @@
 // and drops what came from them before (first_sample, first_place). Threads: one at a time, under the intake's lock.
 #pragma once
 
-#include <millrace/measure/tally.hpp>
-#include <millrace/order/plan.hpp>
+#include <millrace/measure/event_counts.hpp>
+#include <millrace/order/shard_order.hpp>
 #include <millrace/sync/fifo.hpp>
 #include <millrace/work/replay_log.hpp>
 #include <millrace/work/segment.hpp>
@@ -32,7 +32,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A part that is being read, and its samples whose turn has not come.
 template <class Source>
-struct open_part {
+struct open_shard {
   using item = typename Source::item;
   using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
 
@@ -42,7 +42,7 @@ struct open_part {
   bool last_of_epoch = false;
   bool begun = false;        // its first sample was passed on
   std::string name{};             // for who looks on; of the reading thread only
-  std::uint64_t first_row = place::unknown;   // no sample of it stands before that position
+  std::uint64_t first_row = error_location::unknown;   // no sample of it stands before that position
   std::optional<reader> open{};   // of the reading thread only
   std::uint64_t next_index = 0;   // of the reading thread only
   fifo<sample<item>> samples{};
@@ -53,11 +53,11 @@ struct open_part {
   bool cut = false;            // nothing more of it is wanted
 };
 
-struct part_order_options {
+struct reorder_buffer_options {
   std::uint64_t epochs = 1;
   std::size_t window_bytes = ~std::size_t{0};   ///< most that the shuffle window may hold
   std::uint64_t first_epoch = 0;
-  std::size_t first_part = 0;                   ///< of that epoch, in its order; those before it are passed over
+  std::size_t first_shard = 0;                   ///< of that epoch, in its order; those before it are passed over
   std::uint64_t first_sample = 0;               ///< how many are in those
   std::uint64_t first_place = 0;                ///< in the order of that epoch; samples before it are dropped
   replay_log* log = nullptr;                    ///< told where each part begins
@@ -66,36 +66,36 @@ struct part_order_options {
 };
 
 template <class Source>
-class part_order {
+class reorder_buffer {
  public:
   using item = typename Source::item;
-  using part = open_part<Source>;
-  using options = part_order_options;
+  using shard = open_shard<Source>;
+  using options = reorder_buffer_options;
 
-  part_order(const plan& order, options o, sample_sink<item>& next)
+  reorder_buffer(const shard_order& order, options o, sample_sink<item>& next)
       : plan_(&order),
         options_(o),
         next_(&next),
         jitter_(order),
         epoch_(o.first_epoch),
-        at_(o.first_part),
+        at_(o.first_shard),
         epoch_samples_(o.first_sample),
         place_(o.first_sample),
         first_place_(o.first_place) {
     jitter_.begin_epoch(o.first_sample);
   }
 
-  void count_into(tally& counts) noexcept { counts_ = &counts; }
+  void count_into(event_counts& counts) noexcept { counts_ = &counts; }
 
   bool finished() const noexcept { return finished_; }
   /// Whether the next segment had room when pass_on() last looked.
   bool had_room() const noexcept { return room_; }
-  std::size_t open_parts() const noexcept { return parts_.size(); }
+  std::size_t open_shards() const noexcept { return shards_.size(); }
   /// The part whose turn it is, or null.
-  part* front() const noexcept { return parts_.empty() ? nullptr : parts_.front().get(); }
+  shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
   /// The first part that has more to give and that nobody reads, or null.
-  part* first_idle() const noexcept {
-    for (const auto& p : parts_)
+  shard* first_idle() const noexcept {
+    for (const auto& p : shards_)
       if (!p->done && !p->in_hand) return p.get();
     return nullptr;
   }
@@ -105,32 +105,32 @@ class part_order {
   std::uint64_t passed_on() const noexcept { return passed_on_; }
   bool take_news() noexcept { return std::exchange(news_, false); }
 
-  part* open_next() {
+  shard* open_next() {
     if (finished_ || epoch_ >= options_.epochs) return nullptr;
     if constexpr (requires { requires Source::one_reader_at_a_time; })
-      if (!parts_.empty() && !parts_.back()->done) return nullptr;
-    if (!plan_->as_listed() && (at_ == 0 || epoch_parts_.empty())) epoch_parts_ = plan_->parts_of(epoch_);
-    auto opened = spare_parts_.empty() ? std::make_unique<part>() : std::move(spare_parts_.back());
-    if (!spare_parts_.empty()) spare_parts_.pop_back();
+      if (!shards_.empty() && !shards_.back()->done) return nullptr;
+    if (!plan_->as_listed() && (at_ == 0 || epoch_shards_.empty())) epoch_shards_ = plan_->shards_of(epoch_);
+    auto opened = spare_shards_.empty() ? std::make_unique<shard>() : std::move(spare_shards_.back());
+    if (!spare_shards_.empty()) spare_shards_.pop_back();
     opened->next_index = 0;
     opened->error = nullptr;
     opened->done = false;
     opened->reader_waits = false;
     opened->epoch = epoch_;
-    opened->ordinal = plan_->as_listed() ? at_ : epoch_parts_[at_];
+    opened->ordinal = plan_->as_listed() ? at_ : epoch_shards_[at_];
     opened->turn = at_;
     opened->begun = false;
     opened->cut = false;
-    opened->last_of_epoch = ++at_ == (plan_->as_listed() ? plan_->settings().parts : epoch_parts_.size());
+    opened->last_of_epoch = ++at_ == (plan_->as_listed() ? plan_->settings().shards : epoch_shards_.size());
     if (opened->last_of_epoch) {
       at_ = 0;
       ++epoch_;
     }
-    parts_.push_back(std::move(opened));
-    return parts_.back().get();
+    shards_.push_back(std::move(opened));
+    return shards_.back().get();
   }
 
-  void append(part& to, std::vector<sample<item>>& samples) {
+  void append(shard& to, std::vector<sample<item>>& samples) {
     if (to.cut) {
       end(to, nullptr);
       return;
@@ -148,7 +148,7 @@ class part_order {
     }
   }
   /// No more samples come from it; with an error, it takes the place of the next one.
-  void end(part& ended, std::exception_ptr error) {
+  void end(shard& ended, std::exception_ptr error) {
     ended.done = true;
     if (!ended.cut) ended.error = std::move(error);
     if constexpr (requires { ended.open->report(*counts_); })
@@ -160,7 +160,7 @@ class part_order {
   bool pass_on() {
     bool moved = false;
     while ((room_ = next_->has_room()) && !finished_) {
-      if (place_ >= options_.take && !parts_.empty() && !parts_.front()->cut) {
+      if (place_ >= options_.take && !shards_.empty() && !shards_.front()->cut) {
         cut_pass();
       } else if (jitter_.ready()) {
         give(jitter_.pop());
@@ -176,12 +176,12 @@ class part_order {
  private:
   /// One step with the part whose turn it is; false if it has nothing to give yet.
   bool advance_front() {
-    if (parts_.empty()) {
+    if (shards_.empty()) {
       if (epoch_ < options_.epochs) return false;
       finish(nullptr);
       return true;
     }
-    part& first = *parts_.front();
+    shard& first = *shards_.front();
     if (!first.samples.empty()) {
       pass_on_from(first);
       return true;
@@ -189,7 +189,7 @@ class part_order {
     if (!first.done) return false;
     if (first.error) {
       using enum late_data_error::suspect_samples;
-      const auto suspects = !first.begun ? none : first.first_row == place::unknown ? some : since;
+      const auto suspects = !first.begun ? none : first.first_row == error_location::unknown ? some : since;
       finish(with_suspects(first.error, suspects, first.first_row, !plan_->jitters()));
       return true;
     }
@@ -216,10 +216,10 @@ class part_order {
 
   /// The part whose turn it is, and those behind it in its pass, give nothing any more; no other is opened.
   void cut_pass() {
-    const std::uint64_t epoch = parts_.front()->epoch;
+    const std::uint64_t epoch = shards_.front()->epoch;
     jitter_.clear();
-    part* last = nullptr;
-    for (const auto& p : parts_) {
+    shard* last = nullptr;
+    for (const auto& p : shards_) {
       if (p->epoch != epoch) break;
       for (last = p.get(); !p->samples.empty();) queued_bytes_ -= held_bytes_of(*p->samples.pop().item);
       p->cut = true;
@@ -239,17 +239,17 @@ class part_order {
     if (s.place >= first_place_) next_->put(std::move(s));
   }
 
-  void count_sample_of(part& from) {
+  void count_sample_of(shard& from) {
     if (options_.log && !from.begun) {
-      const replay_log::part_begin begins{.pass = from.epoch, .part = from.turn, .first = epoch_samples_};
-      options_.log->part_begins(begins);
+      const replay_log::shard_begin begins{.pass = from.epoch, .shard = from.turn, .first = epoch_samples_};
+      options_.log->shard_begins(begins);
     }
-    if (!from.begun) from.first_row = place_ < first_place_ ? place::unknown : next_->next_row();
+    if (!from.begun) from.first_row = place_ < first_place_ ? error_location::unknown : next_->next_row();
     from.begun = true;
     ++epoch_samples_;
   }
 
-  void pass_on_from(part& first) {
+  void pass_on_from(shard& first) {
     sample<item> s = first.samples.pop();
     queued_bytes_.store(queued_bytes() - held_bytes_of(*s.item), std::memory_order_relaxed);
     count_sample_of(first);
@@ -263,8 +263,8 @@ class part_order {
 
   /// The next part's turn has come, and one more may be opened.
   void close_front() {
-    spare_parts_.push_back(std::move(parts_.front()));
-    parts_.pop_front();
+    spare_shards_.push_back(std::move(shards_.front()));
+    shards_.pop_front();
     news_ = true;
   }
 
@@ -277,8 +277,8 @@ class part_order {
 
   std::exception_ptr empty_error(std::uint64_t epoch) const {
     return std::make_exception_ptr(
-        data_error("the source has no sample: its " + std::to_string(plan_->settings().parts) +
-                       " parts were read to the end in epoch " + std::to_string(epoch),
+        data_error("the source has no sample: its " + std::to_string(plan_->settings().shards) +
+                       " shards were read to the end in epoch " + std::to_string(epoch),
                    "Look at what the shards hold (examples/inspect), and at the names of their members"));
   }
   std::exception_ptr window_error() const {
@@ -289,16 +289,16 @@ class part_order {
                     "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
   }
 
-  const plan* const plan_;
+  const shard_order* const plan_;
   const options options_;
   sample_sink<item>* const next_;
-  tally* counts_ = nullptr;
+  event_counts* counts_ = nullptr;
 
   jitter_order<item> jitter_;
-  std::deque<std::unique_ptr<part>> parts_;   // in the order of the run
-  std::vector<std::unique_ptr<part>> spare_parts_;
+  std::deque<std::unique_ptr<shard>> shards_;   // in the order of the run
+  std::vector<std::unique_ptr<shard>> spare_shards_;
   std::atomic<std::size_t> queued_bytes_{0};
-  std::vector<std::size_t> epoch_parts_;   // empty if they come as listed: an endless epoch has no end of them
+  std::vector<std::size_t> epoch_shards_;   // empty if they come as listed: an endless epoch has no end of them
   std::uint64_t epoch_;   // of the part to be opened next
   std::size_t at_;        // its place in that epoch
   std::uint64_t epoch_samples_;   // of that of the part whose turn it is

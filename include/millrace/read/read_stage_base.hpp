@@ -1,6 +1,6 @@
-// Reading parts (shards) of a source by the chunk, and counting what was read: what intakes have in common.
+// Reading shards of a source by the chunk, and counting what was read: what intakes have in common.
 //
-//   class intake : public source_reading<shards_source> { ... };
+//   class intake : public read_stage_base<shards_source> { ... };
 //   chunk read;
 //   this->read_chunk(part, read, 64);      // opens the part if need be; samples, their bytes, an error, the end
 //
@@ -11,9 +11,9 @@
 #include <millrace/measure/reading_figures.hpp>
 #include <millrace/measure/run_stats.hpp>
 #include <millrace/measure/trace_range.hpp>
-#include <millrace/read/part_order.hpp>
-#include <millrace/read/reader_seats.hpp>
-#include <millrace/work/pump.hpp>
+#include <millrace/read/reader_limit.hpp>
+#include <millrace/read/reorder_buffer.hpp>
+#include <millrace/work/dispatcher.hpp>
 #include <millrace/work/sample_names.hpp>
 
 #include <atomic>
@@ -23,7 +23,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// What a session asks of whoever reads. Any thread.
-class reading : public component {
+class read_stage : public pipeline_node {
  public:
   // Of one read: so many bytes and a sample more, or so many samples, whichever is less.
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 64;
@@ -37,7 +37,7 @@ class reading : public component {
   /// Before start(), where batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
 
-  using component::add_to;
+  using pipeline_node::add_to;
   void add_to(run_stats& s) const noexcept {
     s.samples_read = samples_read();
     s.bytes_read = bytes_read();
@@ -47,7 +47,7 @@ class reading : public component {
 };
 
 template <class Source>
-class source_reading : public reading {
+class read_stage_base : public read_stage {
  public:
   using item = typename Source::item;
 
@@ -66,8 +66,8 @@ class source_reading : public reading {
     std::string text = "read: " + meter().waits(now_ns);
     // A source that watches its own reads does not say that it waits for something else, nor always what it reads.
     if constexpr (metered)
-      if (const std::string part = chunks_.longest(now_ns); !part.empty() && meter().longest(now_ns).empty())
-        text += "; at " + part;
+      if (const std::string shard = chunks_.longest(now_ns); !shard.empty() && meter().longest(now_ns).empty())
+        text += "; at " + shard;
     return text + "; " + std::to_string(this->read_ahead_bytes() / 1'000'000) + " MB wait for workers";
   }
   void add_to(timeline& t, std::uint64_t start_ns) const override {
@@ -80,7 +80,7 @@ class source_reading : public reading {
   }
 
  protected:
-  using part = open_part<Source>;
+  using shard = open_shard<Source>;
 
   /// What was read, on its way into the part's queue.
   struct chunk {
@@ -92,27 +92,27 @@ class source_reading : public reading {
 
   static constexpr std::uint64_t hungry_ns = 20'000;
 
-  source_reading(const Source& source, sample_sink<item>& next, std::size_t threads)
+  read_stage_base(const Source& source, sample_sink<item>& next, std::size_t threads)
       : source_(&source), next_(&next), seats_(threads), before_(meter().snapshot()) {}
 
   /// For profilers: the shard without its folders.
-  std::string name_of(const part& from) const {
-    if constexpr (requires { source_->part_name(from.ordinal); }) {
-      const std::string name = source_->part_name(from.ordinal);
+  std::string name_of(const shard& from) const {
+    if constexpr (requires { source_->shard_name(from.ordinal); }) {
+      const std::string name = source_->shard_name(from.ordinal);
       return name.substr(name.rfind('/') + 1);
     } else {
       return std::to_string(from.ordinal);
     }
   }
 
-  std::string full_name_of(const part& from) const {
-    if constexpr (requires { source_->part_name(from.ordinal); }) return source_->part_name(from.ordinal);
-    else if (source_->parts() == 1) return "the source";
-    else return "part " + std::to_string(from.ordinal) + " of the source";
+  std::string full_name_of(const shard& from) const {
+    if constexpr (requires { source_->shard_name(from.ordinal); }) return source_->shard_name(from.ordinal);
+    else if (source_->shards() == 1) return "the source";
+    else return "shard " + std::to_string(from.ordinal) + " of the source";
   }
 
   /// `in_turn`: all parts that lie behind wait for this one.
-  void read_chunk(part& from, chunk& read, std::size_t most, bool in_turn = false) {
+  void read_chunk(shard& from, chunk& read, std::size_t most, bool in_turn = false) {
     const std::uint64_t start = steady_now_ns();
     std::optional<read_meter::running> all;
     const trace_range reading([&] { return "read/" + name_of(from); });
@@ -145,9 +145,9 @@ class source_reading : public reading {
         if (stopped_.load(std::memory_order_relaxed)) break;
       }
     } catch (...) {
-      place at;
+      error_location at;
       at.stage = "source";
-      if constexpr (requires { source_->part_name(from.ordinal); }) at.shard = source_->part_name(from.ordinal);
+      if constexpr (requires { source_->shard_name(from.ordinal); }) at.shard = source_->shard_name(from.ordinal);
       read.error = located_exception(at);
       read.more = false;
     }
@@ -166,7 +166,7 @@ class source_reading : public reading {
 
   const Source* const source_;
   sample_sink<item>* const next_;
-  reader_seats seats_;
+  reader_limit seats_;
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> passed_on_{0};   // samples, of a source whose parts take turns
 

@@ -2,7 +2,7 @@
 //
 //   times.begin(now);                                   // the seat is taken; says what its worker may look at
 //   times.worked(now, 32, batch);                       // so many items, since begin() or the call before
-//   times.leave(now, seat_times::waits_for::input);     // until somebody takes it again
+//   times.leave(now, worker_times::waits_for::input);     // until somebody takes it again
 //   times.add_to(stage, now);                           // anyone, any time
 //
 // A look at the processor's clock costs ten times one at the wall's, so that only every eighth stay is measured; what
@@ -23,11 +23,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
-class basic_seat_times {
+class basic_worker_times {
  public:
   enum class waits_for : std::uint8_t { input, room, nothing };   // the last: it is closed
 
-  explicit basic_seat_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
+  explicit basic_worker_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
 
   void begin(std::uint64_t now_ns) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
@@ -137,6 +137,6 @@ class basic_seat_times {
   std::uint64_t stay_ns_ = 0, cpu_at_ns_ = 0, stays_ = 0, delay_due_ns_ = 0;
   std::optional<std::uint64_t> delay_at_ns_{};
 };
-using seat_times = basic_seat_times<>;
+using worker_times = basic_worker_times<>;
 
 }}  // namespace millrace

@@ -14,7 +14,7 @@
 // delivery.hpp says.
 #pragma once
 
-#include <millrace/deliver/delivery.hpp>
+#include <millrace/deliver/batch_output.hpp>
 #include <millrace/deliver/device_gaps.hpp>
 #include <millrace/measure/copy_times.hpp>
 #include <millrace/measure/trace_range.hpp>
@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little: a session on such a device makes it.
 template <class = void>
-class basic_copying_delivery final : public delivery {
+class basic_device_batch_output final : public batch_output {
  public:
   struct options {
     std::size_t device_slots = 3;
@@ -38,9 +38,9 @@ class basic_copying_delivery final : public delivery {
     bool fixed_slots = false;   ///< batch n lies in slot n % device_slots
   };
 
-  basic_copying_delivery(std::shared_ptr<device_backend> backend, options o)
-      : delivery(std::move(backend)), options_(o), ring_(o.device_slots) {}
-  ~basic_copying_delivery() override {
+  basic_device_batch_output(std::shared_ptr<device_backend> backend, options o)
+      : batch_output(std::move(backend)), options_(o), ring_(o.device_slots) {}
+  ~basic_device_batch_output() override {
     for (auto& s : ring_) {
       if (!s.data) continue;
       // Whatever uses the batch on the device has to be done with it.
@@ -61,10 +61,10 @@ class basic_copying_delivery final : public delivery {
     gaps_.allocate(backend_, 4 * ring_.size());
   }
 
-  slots::taken take(std::uint64_t batch, bool stop_at_epoch) override {
+  batch_ring::taken take(std::uint64_t batch, bool stop_at_epoch) override {
     if (stop_at_epoch && host_.starts_epoch(batch)) {
       gaps_.pause();
-      return {slots::outcome::epoch_end, {}};
+      return {batch_ring::outcome::epoch_end, {}};
     }
     device_slot* found = nullptr;
     {
@@ -73,7 +73,7 @@ class basic_copying_delivery final : public delivery {
       if (at < ring_.size()) found = &ring_[at];
       if (!found && batch >= copied_until_ && ended_) return {end_reason_, {}};
       if (!found && lost_) std::rethrow_exception(lost_);
-      if (!found) return {slots::outcome::not_yet, {}};
+      if (!found) return {batch_ring::outcome::not_yet, {}};
     }
     backend_->check_stream(options_.stream);   // before anything changes: the call may be repeated
     {
@@ -89,7 +89,7 @@ class basic_copying_delivery final : public delivery {
     } catch (...) {
       found->meta.error = lose_device();
     }
-    return {slots::outcome::ready, found->meta};
+    return {batch_ring::outcome::ready, found->meta};
   }
 
   bool can_take(std::uint64_t batch, bool stop_at_epoch) const override {
@@ -222,9 +222,9 @@ class basic_copying_delivery final : public delivery {
       target = free_slot_locked(ring_);
     }
     if (!target) return false;
-    const slots::taken host = host_.take(copied_until_);
-    if (host.what == slots::outcome::not_yet) return false;
-    if (host.what != slots::outcome::ready) {
+    const batch_ring::taken host = host_.take(copied_until_);
+    if (host.what == batch_ring::outcome::not_yet) return false;
+    if (host.what != batch_ring::outcome::ready) {
       {
         const std::lock_guard lock(mutex_);
         ended_ = true;
@@ -367,7 +367,7 @@ class basic_copying_delivery final : public delivery {
   std::uint64_t copied_until_ = 0;   // batches below have been queued
   std::uint64_t releases_ = 0;
   bool ended_ = false;
-  slots::outcome end_reason_ = slots::outcome::end;
+  batch_ring::outcome end_reason_ = batch_ring::outcome::end;
   std::exception_ptr lost_;   // why the device cannot be used any more
   copies_under_way in_flight_;
   copy_times times_;
@@ -375,16 +375,16 @@ class basic_copying_delivery final : public delivery {
   std::atomic<bool> stopped_{false};
   std::thread stager_, waiter_;
 };
-using copying_delivery = basic_copying_delivery<>;
+using device_batch_output = basic_device_batch_output<>;
 
 /// What gives a session's batches out, on the device that it is for.
 template <class = void>
-std::shared_ptr<delivery> new_delivery(const to_device_options& o, bool threaded) {
+std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded) {
   auto backend = o.device.backend();
   if (auto own = backend->for_one_session()) backend = std::move(own);
-  if (backend->leases_host_slots()) return std::make_shared<host_delivery>(std::move(backend), o.fixed_slots);
-  return std::make_shared<copying_delivery>(
-      std::move(backend), copying_delivery::options{.device_slots = std::max<std::size_t>(1, o.slots),
+  if (backend->leases_host_slots()) return std::make_shared<host_batch_output>(std::move(backend), o.fixed_slots);
+  return std::make_shared<device_batch_output>(
+      std::move(backend), device_batch_output::options{.device_slots = std::max<std::size_t>(1, o.slots),
                                                     .stream = o.stream,
                                                     .threaded = threaded,
                                                     .fixed_slots = o.fixed_slots});

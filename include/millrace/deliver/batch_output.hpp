@@ -1,7 +1,7 @@
 // From READY host batches to leases: the last stretch, where a batch changes hands from the workers to the trainer.
 //
-//   host device:    the lease is the host slot itself, READY -> IN_USE -> FREE: host_delivery
-//   other devices:  a stager thread copies host slots into a ring of device slots: deliver/copying_delivery.hpp
+//   host device:    the lease is the host slot itself, READY -> IN_USE -> FREE: host_batch_output
+//   other devices:  a stager thread copies host slots into a ring of device slots: deliver/device_batch_output.hpp
 //
 // Threads: take() by one trainer; release() from any thread, in any order. Lifetime: leases share the delivery, which
 // owns all slot memory, so a batch may outlive its session.
@@ -9,7 +9,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/device/device.hpp>
-#include <millrace/sync/slots.hpp>
+#include <millrace/sync/batch_ring.hpp>
 #include <millrace/work/segment.hpp>
 
 #include <optional>
@@ -18,15 +18,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-class delivery : public component {
+class batch_output : public pipeline_node {
  public:
   /// That one batch may be used on.
   static constexpr std::size_t most_streams = 8;
 
-  explicit delivery(std::shared_ptr<device_backend> backend) : backend_(std::move(backend)) {}
-  delivery(const delivery&) = delete;
-  delivery& operator=(const delivery&) = delete;
-  ~delivery() override {
+  explicit batch_output(std::shared_ptr<device_backend> backend) : backend_(std::move(backend)) {}
+  batch_output(const batch_output&) = delete;
+  batch_output& operator=(const batch_output&) = delete;
+  ~batch_output() override {
     for (void* memory : host_memory_) backend_->free_host(memory);
   }
 
@@ -37,7 +37,7 @@ class delivery : public component {
   /// Allocates every slot, once the size of a batch is known.
   virtual void allocate(const memory& wanted) = 0;
   /// The batch with that number, if it can be handed out; `data` is where the device finds it.
-  virtual slots::taken take(std::uint64_t batch, bool stop_at_epoch) = 0;
+  virtual batch_ring::taken take(std::uint64_t batch, bool stop_at_epoch) = 0;
   /// Whether take() would have an answer. Makes no call of the device: it is asked while bell() is waited for.
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
   /// One more stream uses a leased batch: it waits for the batch as the trainer's own does.
@@ -58,18 +58,18 @@ class delivery : public component {
   virtual std::size_t ready() const { return host_.ready(); }
 
   doorbell& bell() noexcept { return host_.bell(); }
-  slots& host_slots() noexcept { return host_; }
+  batch_ring& host_slots() noexcept { return host_; }
   device_backend& backend() const noexcept { return *backend_; }
 
   /// Who opens host slots again when one is freed; null once the workers are gone.
-  void set_listener(room_listener* listener) noexcept {
+  void set_listener(space_listener* listener) noexcept {
     const std::lock_guard lock(listener_mutex_);
     listener_ = listener;
   }
 
  protected:
   void allocate_host(const memory& wanted, bool fixed) {
-    slots::options o{.rows = wanted.rows, .memory = {}, .fixed = fixed, .keys = wanted.keys};
+    batch_ring::options o{.rows = wanted.rows, .memory = {}, .fixed = fixed, .keys = wanted.keys};
     for (std::size_t i = 0; i < wanted.host_slots; ++i) {
       host_memory_.push_back(backend_->allocate_host(wanted.batch_bytes));
       o.memory.push_back(static_cast<std::byte*>(host_memory_.back()));
@@ -83,18 +83,18 @@ class delivery : public component {
     if (listener_) listener_->room_freed();
   }
 
-  slots host_;
+  batch_ring host_;
   const std::shared_ptr<device_backend> backend_;
 
  private:
   std::vector<void*> host_memory_;
   std::mutex listener_mutex_;
-  room_listener* listener_ = nullptr;
+  space_listener* listener_ = nullptr;
 };
 
 /// To whoever asks for a batch that needs a slot of those that he holds. `fixed`: the batch that only one slot is for.
 template <class = void>
-[[noreturn]] void throw_all_leased(const delivery& from, std::optional<std::uint64_t> fixed) {
+[[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
   const std::size_t count = from.leased();
   const std::string held = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still held, ";
   throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) + ", the next batch's, is leased: " +
@@ -107,14 +107,14 @@ template <class = void>
 /// For devices that use batches where they were written.
 /// A template only so that including it costs little.
 template <class = void>
-class basic_host_delivery final : public delivery {
+class basic_host_batch_output final : public batch_output {
  public:
-  basic_host_delivery(std::shared_ptr<device_backend> backend, bool fixed_slots)
-      : delivery(std::move(backend)), fixed_slots_(fixed_slots) {}
+  basic_host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots)
+      : batch_output(std::move(backend)), fixed_slots_(fixed_slots) {}
 
   void allocate(const memory& wanted) override { allocate_host(wanted, fixed_slots_); }
 
-  slots::taken take(std::uint64_t batch, bool stop_at_epoch) override { return host_.take(batch, stop_at_epoch); }
+  batch_ring::taken take(std::uint64_t batch, bool stop_at_epoch) override { return host_.take(batch, stop_at_epoch); }
   bool can_take(std::uint64_t batch, bool stop_at_epoch) const override {
     return (stop_at_epoch && host_.starts_epoch(batch)) || host_.can_take(batch);
   }
@@ -132,6 +132,6 @@ class basic_host_delivery final : public delivery {
  private:
   const bool fixed_slots_;
 };
-using host_delivery = basic_host_delivery<>;
+using host_batch_output = basic_host_batch_output<>;
 
 }}  // namespace millrace

@@ -1,6 +1,6 @@
 // Small samples, read a stretch of neighbours at a time and given out one by one, in whatever order they are wanted.
 //
-//   detail::stretch_cache held({.limit_bytes = std::size_t{64} << 20});
+//   detail::block_cache held({.limit_bytes = std::size_t{64} << 20});
 //   held.take({.part = 3, .number = 7}, offsets, places, read);   // *places[i] becomes sample offsets[i] of stretch 7
 //   held.held_bytes();
 //
@@ -28,21 +28,21 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The `number`-th stretch of a part.
 struct stretch_name {
-  std::uint64_t part = 0;
+  std::uint64_t shard = 0;
   std::uint32_t number = 0;
 
   friend bool operator==(const stretch_name&, const stretch_name&) = default;
 };
 
-class stretch_cache {
+class block_cache {
  public:
   struct options {
     std::size_t limit_bytes = 0;
   };
 
-  explicit stretch_cache(options o) : options_(o) {}
-  stretch_cache(const stretch_cache&) = delete;
-  stretch_cache& operator=(const stretch_cache&) = delete;
+  explicit block_cache(options o) : options_(o) {}
+  block_cache(const block_cache&) = delete;
+  block_cache& operator=(const block_cache&) = delete;
 
   /// `offsets` in the stretch, each once. `read(std::vector<record>&)` is called where the stretch is not there.
   template <class Read>
@@ -80,7 +80,7 @@ class stretch_cache {
   };
   struct hash {
     std::size_t operator()(const stretch_name& n) const noexcept {
-      return static_cast<std::size_t>(combine_keys(n.part, n.number));
+      return static_cast<std::size_t>(combine_keys(n.shard, n.number));
     }
   };
 

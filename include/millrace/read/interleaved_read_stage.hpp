@@ -1,22 +1,23 @@
 // The intake of a source without an index in epochs of so many batches: reads the rank's lanes side by side, and merges
 // them.
 //
-//   lane_intake<shards_source> in(source, {.lanes = starts, .turn = 3, .first_place = 6'400}, segment.entrance());
+//   interleaved_read_stage<shards_source> in(source, {.lanes = starts, .turn = 3, .first_place = 6'400},
+//                                            segment.entrance());
 //   in.start();  ...  in.stop();  in.join();
 //
 // The rule: no lane begins pass k + 1 before all lanes of this rank have ended pass k. So the rank goes through its
 // share of each pass once before it begins the next, and on one rank every pass holds every sample once.
-// A lane has every so-maniest part of each pass, in a sliding jitter (part_order.hpp). The merger takes one sample of
-// each in turn, passes over those that have ended the pass, and begins each pass with the first lane: the order depends
-// on nothing else. Lanes read ahead over the border. Each has at most 1 + 2 x threads / lanes parts open, and an equal
-// share of the bytes that may be read ahead; only the lane whose turn it is, and that has nothing to give, may
+// A lane has every so-maniest part of each pass, in a sliding jitter (reorder_buffer.hpp). The merger takes one sample
+// of each in turn, passes over those that have ended the pass, and begins each pass with the first lane: the order
+// depends on nothing else. Lanes read ahead over the border. Each has at most 1 + 2 x threads / lanes parts open, and
+// an equal share of the bytes that may be read ahead; only the lane whose turn it is, and that has nothing to give, may
 // overdraw, so there is always progress.
 // Errors: that of a lane takes the place of its next sample; data_error after 100 passes without a sample.
 // Threads: as many as asked for, or none, then advance() reads. Reads block only these threads.
 #pragma once
 
 #include <millrace/read/lane_queue.hpp>
-#include <millrace/read/source_reading.hpp>
+#include <millrace/read/read_stage_base.hpp>
 #include <millrace/sync/doorbell.hpp>
 
 #include <algorithm>
@@ -29,14 +30,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A lane, and where it is entered.
 struct lane_start {
-  plan::options order{};
+  shard_order::options order{};
   std::uint64_t pass = 0;
-  std::size_t part = 0;        ///< of the lane's parts in that pass
+  std::size_t shard = 0;        ///< of the lane's parts in that pass
   std::uint64_t sample = 0;    ///< how many samples of the lane's pass come before that part
   std::uint64_t place = 0;     ///< in the lane's order of that pass; samples before it are dropped
 };
 
-struct lane_intake_options {
+struct interleaved_read_stage_options {
   unsigned threads = 4;   ///< 0: no threads, advance() reads
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
   std::size_t window_bytes = ~std::size_t{0};   ///< most that the shuffle windows of all lanes may hold
@@ -51,24 +52,24 @@ namespace detail {
 /// A template only so that including it costs little.
 template <class Order>
 data_error no_sample_error(std::uint64_t passes, const Order& order) {
-  return data_error("a rank's share of the parts (shards) has no sample: got none in " + std::to_string(passes) +
+  return data_error("a rank's share of the shards has no sample: got none in " + std::to_string(passes) +
                         " passes, expected one at least (lane " + std::to_string(order.lane) + " of " +
-                        std::to_string(order.lanes) + " and the others of that rank, " + std::to_string(order.parts) +
-                        " parts in all)",
+                        std::to_string(order.lanes) + " and the others of that rank, " + std::to_string(order.shards) +
+                        " shards in all)",
                     "Leave out the empty shards, run fewer ranks, or shuffle");
 }
 
 }  // namespace detail
 
 template <class Source>
-class lane_intake final : public source_reading<Source>, public room_listener {
+class interleaved_read_stage final : public read_stage_base<Source>, public space_listener {
  public:
   using item = typename Source::item;
-  using options = lane_intake_options;
+  using options = interleaved_read_stage_options;
   static constexpr std::uint64_t most_empty_passes = 100;
 
-  lane_intake(const Source& source, options o, sample_sink<item>& next)
-      : source_reading<Source>(source, next, o.threads),
+  interleaved_read_stage(const Source& source, options o, sample_sink<item>& next)
+      : read_stage_base<Source>(source, next, o.threads),
         options_(std::move(o)),
         place_(options_.first_place) {
     std::uint64_t pass = ~std::uint64_t{0};
@@ -88,8 +89,8 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     next.set_listener(this);
   }
 
-  void count_into(tally& counts) noexcept override {
-    for (auto& l : lanes_) l->parts.count_into(counts);
+  void count_into(event_counts& counts) noexcept override {
+    for (auto& l : lanes_) l->shards.count_into(counts);
   }
   void start() override {
     for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
@@ -101,7 +102,7 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     if (pass_on()) return true;
     if (finished_ || !next_->has_room()) return false;
     lane& l = *lanes_[in_pass_[turn_]];
-    part* const from = idle_part_of(l);
+    shard* const from = idle_shard_of(l);
     if (!from) return false;
     read_and_append(lock, l, *from, read_by_advance_, 1);
     pass_on();
@@ -112,7 +113,7 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
     ring_one();
   }
-  void open_seats(const seat_counts& open) override {
+  void open_seats(const concurrency_counts& open) override {
     seats_.open(open.reads);
     ring_one();
   }
@@ -128,37 +129,37 @@ class lane_intake final : public source_reading<Source>, public room_listener {
   std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : seats_.open(); }
   std::size_t read_ahead_bytes() const noexcept override {
     std::size_t sum = next_->held_bytes();
-    for (const auto& l : lanes_) sum += l->parts.queued_bytes();
+    for (const auto& l : lanes_) sum += l->shards.queued_bytes();
     return sum;
   }
 
  private:
-  using typename source_reading<Source>::part;
-  using typename source_reading<Source>::chunk;
-  using source_reading<Source>::next_;
-  using source_reading<Source>::stopped_;
-  using source_reading<Source>::seats_;
+  using typename read_stage_base<Source>::shard;
+  using typename read_stage_base<Source>::chunk;
+  using read_stage_base<Source>::next_;
+  using read_stage_base<Source>::stopped_;
+  using read_stage_base<Source>::seats_;
 
   static constexpr std::size_t ready_samples = 8;
 
   struct lane {
     lane(const lane_start& start, std::size_t window_bytes)
         : order(start.order),
-          parts(order,
+          shards(order,
                 {.epochs = ~std::uint64_t{0}, .window_bytes = window_bytes, .first_epoch = start.pass,
-                 .first_part = start.part, .first_sample = start.sample, .first_place = start.place,
+                 .first_shard = start.shard, .first_sample = start.sample, .first_place = start.place,
                  .may_be_empty = true},
                 ready) {}
 
-    const plan order;
+    const shard_order order;
     lane_queue<item> ready{ready_samples};
-    part_order<Source> parts;
+    reorder_buffer<Source> shards;
     std::uint64_t taken = 0;   // of this pass, in this session
   };
 
   struct work_piece {
     lane* of = nullptr;
-    part* from = nullptr;
+    shard* from = nullptr;
     std::size_t most = 0;   // samples
   };
 
@@ -192,7 +193,7 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     bool moved = false;
     while (!finished_ && next_->has_room()) {
       lane& l = *lanes_[in_pass_[turn_]];
-      if (l.ready.empty()) l.parts.pass_on();
+      if (l.ready.empty()) l.shards.pass_on();
       if (!l.ready.empty()) {
         sample<item> s = l.ready.pop();
         ++l.taken;
@@ -228,7 +229,7 @@ class lane_intake final : public source_reading<Source>, public room_listener {
       const std::uint64_t before = of.taken - std::min(of.taken, suspects);
       std::uint64_t later = 0;
       for (const auto& l : lanes_) later += l->taken - std::min(l->taken, before);
-      if (row == place::unknown || suspects > of.taken || later > row) late.suspect(some);
+      if (row == error_location::unknown || suspects > of.taken || later > row) late.suspect(some);
       else late.suspect(since, row - later, late.is_exact() && lanes_.size() == 1);
     } catch (...) {
     }
@@ -251,10 +252,10 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     next_->finish(std::move(error));
   }
 
-  part* idle_part_of(lane& l) {
-    part* const open = l.parts.first_idle();
+  shard* idle_shard_of(lane& l) {
+    shard* const open = l.shards.first_idle();
     const std::size_t most_open = 1 + 2 * threads() / lanes_.size();
-    return open || l.parts.open_parts() >= most_open ? open : l.parts.open_next();
+    return open || l.shards.open_shards() >= most_open ? open : l.shards.open_next();
   }
 
   work_piece find_work() {
@@ -264,13 +265,13 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     const std::size_t turn = in_pass_[turn_];
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       lane& l = *lanes_[(turn + i) % lanes_.size()];
-      if (l.parts.finished()) continue;
-      const bool within = l.parts.queued_bytes() + l.ready.held_bytes() < share;
+      if (l.shards.finished()) continue;
+      const bool within = l.shards.queued_bytes() + l.ready.held_bytes() < share;
       const bool starves = i == 0 && l.ready.empty();
       if (!within && !starves) continue;
-      part* const from = idle_part_of(l);
-      if (!from || (!within && from != l.parts.front())) continue;
-      return {&l, from, within ? source_reading<Source>::chunk_samples : 1};
+      shard* const from = idle_shard_of(l);
+      if (!from || (!within && from != l.shards.front())) continue;
+      return {&l, from, within ? read_stage_base<Source>::chunk_samples : 1};
     }
     return {};
   }
@@ -282,15 +283,15 @@ class lane_intake final : public source_reading<Source>, public room_listener {
     return found;
   }
 
-  void read_and_append(std::unique_lock<std::mutex>& lock, lane& of, part& from, chunk& read, std::size_t most) {
+  void read_and_append(std::unique_lock<std::mutex>& lock, lane& of, shard& from, chunk& read, std::size_t most) {
     from.in_hand = true;
     lock.unlock();
     this->read_chunk(from, read, most);
     lock.lock();
     from.in_hand = false;
-    of.parts.append(from, read.samples);
-    if (!read.more) of.parts.end(from, std::exchange(read.error, nullptr));
-    static_cast<void>(of.parts.take_news());
+    of.shards.append(from, read.samples);
+    if (!read.more) of.shards.end(from, std::exchange(read.error, nullptr));
+    static_cast<void>(of.shards.take_news());
     read.samples.clear();
     read.bytes = 0;
     read.more = true;

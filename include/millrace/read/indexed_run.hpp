@@ -1,11 +1,11 @@
 // A run over an indexed data set: its plan, the source that intake reads, and where each batch stands in it.
 //
-//   planned_run run(data, {.seed = 7, .window = 8192, .rows = 256, .ranks = mine, .resume = text, .epochs = 90});
-//   run.source();  run.parts();            // what intake reads, and in which order
+//   indexed_run run(data, {.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
+//   run.source();  run.shards();            // what intake reads, and in which order
 //   run.deliver(batch);                    // takes account of it, and gives the resume point behind it
 //   run.explain(epoch, position);          // shard, key and offset of the sample that lies there
 //
-// An epoch is an exact pass, or a fixed number of batches, or endless (order/lane_plan.hpp). The digest in the resume
+// An epoch is an exact pass, or a fixed number of batches, or endless (order/exact_order.hpp). The digest in the resume
 // point is this rank's share: rank 0 goes on from that of the text, the others begin at 0, so that the ranks' sum is
 // right.
 // Errors: setup_error for ranks, lanes and resume points that do not fit, data_error for a text that is none,
@@ -13,10 +13,10 @@
 #pragma once
 
 #include <millrace/item/position.hpp>
-#include <millrace/order/plan.hpp>
+#include <millrace/order/shard_order.hpp>
 #include <millrace/read/delivery_account.hpp>
-#include <millrace/read/planned_run_options.hpp>
-#include <millrace/read/planned_source.hpp>
+#include <millrace/read/indexed_run_options.hpp>
+#include <millrace/read/indexed_source.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -28,8 +28,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The order of a data set. One that is ordered otherwise has an overload beside it.
 template <class Data>
-lane_plan plan_of(const Data& data, const planned_run_options& o) {
-  return lane_plan({.seed = o.seed,
+exact_order plan_of(const Data& data, const indexed_run_options& o) {
+  return exact_order({.seed = o.seed,
                     .counts = data.counts(),
                     .shuffled = o.window > 0,
                     .window = o.window,
@@ -40,35 +40,35 @@ lane_plan plan_of(const Data& data, const planned_run_options& o) {
 }
 
 template <class Data>
-class planned_run {
+class indexed_run {
  public:
-  using options = planned_run_options;
+  using options = indexed_run_options;
   using plan_type = decltype(plan_of(std::declval<const Data&>(), std::declval<const options&>()));
-  using source_type = planned_source<Data, plan_type>;
+  using source_type = indexed_source<Data, plan_type>;
 
-  planned_run(std::shared_ptr<Data> data, const options& o)
+  indexed_run(std::shared_ptr<Data> data, const options& o)
       : data_(std::move(data)),
-        ranks_(o.ranks),
+        world_(o.world),
         plan_(plan_of(*data_, o)),
         start_(start_of(o, data_->fingerprint())),
         source_(data_, plan_,
-                {.ranks = o.ranks,
+                {.world = o.world,
                  .first_epoch = start_.epoch,
                  .first_position = start_.next_position,
-                 .samples_per_part = samples_at_once(o, *data_)}),
-        parts_({.seed = o.seed, .parts = source_.parts()}),
+                 .samples_per_shard = samples_at_once(o, *data_)}),
+        shards_({.seed = o.seed, .shards = source_.shards()}),
         account_({.epoch = start_.epoch,
                   .batch = start_.next_position / plan_.settings().global_batch,
                   .batches = plan_.batches(),
-                  .rows = lane_plan::share(plan_.positions(), ranks_),
-                  .dropped = lane_plan::share(plan_.dropped_per_pass(), ranks_),
-                  .delivered = lane_plan::share(start_.next_position, ranks_),
-                  .digest = ranks_.rank == 0 ? start_.digest : 0}) {
+                  .rows = exact_order::share(plan_.positions(), world_),
+                  .dropped = exact_order::share(plan_.dropped_per_pass(), world_),
+                  .delivered = exact_order::share(start_.next_position, world_),
+                  .digest = world_.rank == 0 ? start_.digest : 0}) {
     if constexpr (requires { data_->expect({}); })
-      held_bytes_ = data_->expect({.window = o.window / ranks_.world_size,
-                                   .lanes = std::max<std::size_t>(1, o.lanes / ranks_.world_size),
+      held_bytes_ = data_->expect({.window = o.window / world_.size,
+                                   .lanes = std::max<std::size_t>(1, o.lanes / world_.size),
                                    .most_held_bytes = o.most_held_bytes});
-    if (o.epoch_batches == lane_plan_options::endless && o.epochs > 1)
+    if (o.epoch_batches == exact_order_options::endless && o.epochs > 1)
       throw setup_error("an endless epoch is followed by none, and there shall be " + std::to_string(o.epochs),
                         "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");
     if (start_.epoch >= o.epochs)
@@ -79,9 +79,9 @@ class planned_run {
 
   const source_type& source() const noexcept { return source_; }
   /// The plan of the source's parts: one after the other.
-  const plan& parts() const noexcept { return parts_; }
+  const shard_order& shards() const noexcept { return shards_; }
   const position& start() const noexcept { return start_; }
-  const ranks& own_ranks() const noexcept { return ranks_; }
+  const world& own_ranks() const noexcept { return world_; }
   /// Of samples that lie beside others whose turn came sooner, at most.
   std::size_t held_bytes() const noexcept { return held_bytes_; }
   /// Batches of the run before the session's first one.
@@ -89,8 +89,8 @@ class planned_run {
     return start_.epoch * plan_.batches() + start_.next_position / plan_.settings().global_batch;
   }
   /// Which sample lies at a position of all ranks together, and where it comes from.
-  place explain(std::uint64_t epoch, std::uint64_t at) const {
-    place found = data_->place_of(plan_.sample_at(epoch, at).sample);
+  error_location locate(std::uint64_t epoch, std::uint64_t at) const {
+    error_location found = data_->place_of(plan_.sample_at(epoch, at).sample);
     found.position = at;
     return found;
   }
@@ -101,15 +101,15 @@ class planned_run {
     return plan_.rows((first_step() + batch) % plan_.batches(), {});
   }
   /// As observed so far, and as it was to be expected: some ten milliseconds the first time.
-  mixing_figures mixing() const
+  shuffle_quality_figures shuffle_quality() const
     requires source_type::observes
   {
     std::call_once(forecast_once_, [&] {
-      const mixing_forecast ahead(plan_, ranks_);
+      const shuffle_forecast ahead(plan_, world_);
       expected_share_ = ahead.share();
       ideal_share_ = ahead.ideal_share();
     });
-    mixing_figures f = source_.mixing();
+    shuffle_quality_figures f = source_.shuffle_quality();
     f.expected_share = expected_share_;
     f.ideal_share = ideal_share_;
     return f;
@@ -124,7 +124,7 @@ class planned_run {
   std::string notice() const {
     std::string text;
     if constexpr (requires { data_->notice(); }) text = data_->notice();
-    if (!start_.is_share() || ranks_.rank > 0) return text;   // one rank says it for all
+    if (!start_.is_share() || world_.rank > 0) return text;   // one rank says it for all
     if (!text.empty()) text += "\nmillrace: ";
     return text + "the resume point's digest is not that of the run: got the share of one of " +
            std::to_string(start_.share.ranks) +
@@ -139,7 +139,7 @@ class planned_run {
     // As long as the others had nothing, the first rank's digest is the run's.
     others_rows_ += global_rows(batch.batch) - batch.rows;
     next.share = digest_share{.digest = next.digest,
-                  .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(ranks_.world_size) : 0};
+                  .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(world_.size) : 0};
     return next;
   }
   /// No more batches come.
@@ -159,15 +159,15 @@ class planned_run {
   std::string lane_mixing_advice() const
     requires source_type::observes
   {
-    if (!plan_.settings().shuffled || ranks_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
-    const mixing_forecast ahead(plan_);
+    if (!plan_.settings().shuffled || world_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
+    const shuffle_forecast ahead(plan_);
     const double share = ahead.share(), ideal = ahead.ideal_share();
     if (share <= 2 * ideal) return {};
     char shares[128];
     std::snprintf(shares, sizeof shares, "%.2g %% of a batch come from one shard, %.2g %% after a complete shuffle",
                   100 * share, 100 * ideal);
     const auto window = ahead.window_within(0.10);
-    return "; mixing: " + std::string(shares) +
+    return "; shuffle quality: " + std::string(shares) +
            (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
   }
 
@@ -198,11 +198,11 @@ class planned_run {
   }
 
   const std::shared_ptr<Data> data_;
-  const ranks ranks_;
+  const world world_;
   const plan_type plan_;
   const position start_;
   const source_type source_;
-  const plan parts_;
+  const shard_order shards_;
   delivery_account account_;
   std::uint64_t others_rows_ = 0;   // that other ranks were given meanwhile
   mutable std::once_flag forecast_once_;

@@ -1,6 +1,6 @@
 // The seats of a session: how many there are, how many are open, and who decides on that while it runs.
 //
-//   session_seats seats(options, workers);
+//   concurrency seats(options, workers);
 //   seats.most_workers();  seats.most_reads();           // what the session makes room for
 //   seats.open(components);                              // before they start: as many as were asked for
 //   seats.start(reads_that_memory_allows);               // once that is known
@@ -10,7 +10,7 @@
 #pragma once
 
 #include <millrace/run/session_options.hpp>
-#include <millrace/tune/seat_tuner.hpp>
+#include <millrace/tune/autotuner.hpp>
 
 #include <algorithm>
 
@@ -18,9 +18,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
-class basic_session_seats {
+class basic_concurrency {
  public:
-  basic_session_seats(const session_options& o, unsigned workers) : rule_(workers > 0 ? o.tuning : nullptr) {
+  basic_concurrency(const session_options& o, unsigned workers) : rule_(workers > 0 ? o.tuning : nullptr) {
     limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
     limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
   }
@@ -28,9 +28,9 @@ class basic_session_seats {
   unsigned most_workers() const noexcept { return static_cast<unsigned>(limits_.most.workers); }
   unsigned most_reads() const noexcept { return static_cast<unsigned>(limits_.most.reads); }
 
-  void open(const std::vector<component*>& all) const {
+  void open(const std::vector<pipeline_node*>& all) const {
     if (!rule_) return;
-    for (component* c : all) c->open_seats(limits_.open);
+    for (pipeline_node* c : all) c->open_seats(limits_.open);
   }
   void start(std::size_t reads_within_memory) {
     limits_.most.reads = std::clamp(reads_within_memory, limits_.open.reads, limits_.most.reads);
@@ -42,8 +42,8 @@ class basic_session_seats {
     return " (tuned: up to " + std::to_string(most_workers()) + " and " + std::to_string(most_reads()) + ")";
   }
   bool due(std::uint64_t batches) const noexcept { return tuner_ && tuner_->due(batches); }
-  bool tune(const flow_figures& since_start, const std::vector<component*>& all) {
-    const seat_counts wanted = tuner_->look(since_start);
+  bool tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all) {
+    const concurrency_counts wanted = tuner_->look(since_start);
     if (wanted == limits_.open) return false;
     limits_.open = wanted;
     open(all);
@@ -52,9 +52,9 @@ class basic_session_seats {
 
  private:
   const std::shared_ptr<const tuning_rule> rule_;
-  seat_limits limits_;
-  std::unique_ptr<seat_tuner> tuner_;
+  concurrency_limits limits_;
+  std::unique_ptr<autotuner> tuner_;
 };
-using session_seats = basic_session_seats<>;
+using concurrency = basic_concurrency<>;
 
 }}  // namespace millrace

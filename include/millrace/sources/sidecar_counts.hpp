@@ -1,7 +1,7 @@
 // How many samples shards have, by the word of other tools: for shards that can have no index of ours.
 //
-//   auto counts = mr::foreign_counts(shards);                                  // one std::optional for each shard
-//   auto more = mr::foreign_counts(shards, {.wids_file = "shardindex.json"});
+//   auto counts = mr::sidecar_counts(shards);                                  // one std::optional for each shard
+//   auto more = mr::sidecar_counts(shards, {.wids_file = "shardindex.json"});
 //   if (counts[k]) plan_with(*counts[k]);              // and compare with what was read, at the end of the shard
 //
 // Looks beside each shard for DALI's "<name up to its first dot>.idx" and OpenCLIP's "sizes.json", and into a file of
@@ -29,7 +29,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-struct foreign_counts_options {
+struct sidecar_counts_options {
   std::string wids_file{};   ///< empty: none
 };
 
@@ -219,8 +219,8 @@ inline counts_by_name counts_of_wids(std::string_view text, const std::string& p
 
 }  // namespace detail
 
-inline std::vector<std::optional<std::uint64_t>> foreign_counts(std::span<const std::string> shards,
-                                                                const foreign_counts_options& options = {}) {
+inline std::vector<std::optional<std::uint64_t>> sidecar_counts(std::span<const std::string> shards,
+                                                                const sidecar_counts_options& options = {}) {
   detail::counts_by_name wids;
   if (!options.wids_file.empty()) {
     const auto text = detail::small_file(options.wids_file);

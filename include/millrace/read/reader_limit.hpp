@@ -1,6 +1,6 @@
 // How many of an intake's threads may read just now, and where the others rest.
 //
-//   reader_seats seats(16);
+//   reader_limit seats(16);
 //   seats.open(4);                          // threads 0 .. 3; those that rest and may read again are woken
 //   while (seats.closed(index) && !stopped) seats.rest(index, stopped);      // each thread, between two reads
 //   seats.open_ns(now);                     // of all open ones together, since the start
@@ -17,10 +17,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A template only so that including it costs little.
 template <class = void>
-class basic_reader_seats {
+class basic_reader_limit {
  public:
   /// 0: the trainer's own thread reads, and that is one.
-  explicit basic_reader_seats(std::size_t threads)
+  explicit basic_reader_limit(std::size_t threads)
       : open_(std::max<std::size_t>(1, threads)), all_(open_.load()), since_ns_(steady_now_ns()) {}
 
   std::size_t open() const noexcept { return open_.load(); }
@@ -53,6 +53,6 @@ class basic_reader_seats {
   mutable std::mutex mutex_;
   std::uint64_t open_ns_ = 0, since_ns_;   // until since_ns_
 };
-using reader_seats = basic_reader_seats<>;
+using reader_limit = basic_reader_limit<>;
 
 }}  // namespace millrace

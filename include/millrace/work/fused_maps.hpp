@@ -17,7 +17,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Where in the flow a chain stands.
-struct chain_place {
+struct map_entry {
   std::uint64_t seed = 0;
   std::size_t first_map = 0;    ///< maps before this chain
   std::size_t first_draw = 0;   ///< drawing stages before this chain
@@ -25,49 +25,49 @@ struct chain_place {
 
 /// `In` through each of `Maps`.
 template <class In, class... Maps>
-class chain;
+class fused_maps;
 
 template <class In>
-class chain<In> {
+class fused_maps<In> {
  public:
   using input = In;
   using output = In;
   static constexpr std::size_t draws = 0, maps = 0;
 
-  chain() = default;
-  chain(chain_place, std::tuple<>) {}
-  In operator()(In item, const draw::key&, scratch&, std::size_t&) const { return item; }
+  fused_maps() = default;
+  fused_maps(map_entry, std::tuple<>) {}
+  In operator()(In item, const rng::key&, scratch&, std::size_t&) const { return item; }
 };
 
 template <class In, class First, class... Rest>
-class chain<In, First, Rest...> {
+class fused_maps<In, First, Rest...> {
   using middle = typename First::template out<In>;
-  using rest_chain = chain<middle, Rest...>;
+  using rest_maps = fused_maps<middle, Rest...>;
   static constexpr bool first_draws = First::template draws<In>;
 
  public:
   using input = In;
-  using output = typename rest_chain::output;
-  static constexpr std::size_t maps = 1 + rest_chain::maps;
-  static constexpr std::size_t draws = (first_draws ? 1 : 0) + rest_chain::draws;
+  using output = typename rest_maps::output;
+  static constexpr std::size_t maps = 1 + rest_maps::maps;
+  static constexpr std::size_t draws = (first_draws ? 1 : 0) + rest_maps::draws;
 
-  chain(chain_place at, std::tuple<First, Rest...> stages)
+  fused_maps(map_entry at, std::tuple<First, Rest...> stages)
       : at_(at),
         first_(std::move(std::get<0>(stages))),
         rest_({at.seed, at.first_map + 1, at.first_draw + (first_draws ? 1 : 0)},
               std::apply([](First&, Rest&... rest) { return std::tuple<Rest...>(std::move(rest)...); }, stages)) {}
 
   /// `map_at_work` is the number of the map that runs, counted from 1 over the flow.
-  output operator()(In item, const draw::key& key, scratch& memory, std::size_t& map_at_work) const {
+  output operator()(In item, const rng::key& key, scratch& memory, std::size_t& map_at_work) const {
     map_at_work = at_.first_map + 1;
-    draw random({.seed = at_.seed, .epoch = key.epoch, .sample = key.sample, .stage = at_.first_draw});
+    rng random({.seed = at_.seed, .epoch = key.epoch, .sample = key.sample, .stage = at_.first_draw});
     return rest_(detail::call_with_context(first_.callable, std::move(item), random, memory), key, memory, map_at_work);
   }
 
  private:
-  chain_place at_;
+  map_entry at_;
   First first_;
-  rest_chain rest_;
+  rest_maps rest_;
 };
 
 /// "map 2", for messages.

@@ -1,6 +1,6 @@
 // Turns the stages of a flow into the segments that run them, from the last to the first.
 //
-//   assembly<columns<...>> parts(options, delivery);
+//   pipeline_builder<columns<...>> parts(options, delivery);
 //   sample_sink<record>& first = parts.build<record>(stages);      // where the intake gives its samples
 //   parts.components();                                            // what has to be started and stopped
 //
@@ -84,7 +84,7 @@ constexpr replay_start replay_start_of(const std::tuple<Stage, Rest...>*) {
 
 }  // namespace detail
 
-struct assembly_options {
+struct pipeline_builder_options {
   std::uint64_t seed = 0;
   unsigned workers = 1;                          ///< 0: everything inline
   executor* arena = nullptr;                     ///< of the workers
@@ -94,22 +94,22 @@ struct assembly_options {
 };
 
 template <class Columns>
-class assembly {
+class pipeline_builder {
  public:
-  using options = assembly_options;
+  using options = pipeline_builder_options;
 
-  assembly(options o, slots& batches) : options_(o), batches_(&batches) {}
+  pipeline_builder(options o, batch_ring& batches) : options_(o), batches_(&batches) {}
 
   /// `In` is what the segment starts with, the maps so far are applied to it.
   template <class In, class... Stages>
   sample_sink<In>& build(std::tuple<Stages...> stages) {
-    return next<In, In>(std::tuple<>{}, chain_place{.seed = options_.seed}, chain_place{.seed = options_.seed},
+    return next<In, In>(std::tuple<>{}, map_entry{.seed = options_.seed}, map_entry{.seed = options_.seed},
                         std::move(stages));
   }
 
   /// In the order of the flow, the first one first.
-  std::vector<component*> components() const {
-    std::vector<component*> all;
+  std::vector<pipeline_node*> nodes() const {
+    std::vector<pipeline_node*> all;
     for (std::size_t i = segments_.size(); i-- > 0;) all.push_back(segments_[i].get());
     return all;
   }
@@ -124,7 +124,7 @@ class assembly {
 
   /// `begun` is where the current chain began, `here` is where the next map stands.
   template <class In, class Now, class... Maps, class First, class... Rest>
-  sample_sink<In>& next(std::tuple<Maps...> maps, chain_place begun, chain_place here,
+  sample_sink<In>& next(std::tuple<Maps...> maps, map_entry begun, map_entry here,
                         std::tuple<First, Rest...> stages) {
     First stage = std::move(std::get<0>(stages));
     auto rest = without_first(std::move(stages));
@@ -157,7 +157,7 @@ class assembly {
                                                {.most_rows = size, .most_bytes = options_.shuffle_bytes}),
           std::move(rest));
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
-      const plan order({.seed = options_.seed, .parts = 1, .shuffled = true, .window = stage.options.window});
+      const shard_order order({.seed = options_.seed, .shards = 1, .shuffled = true, .window = stage.options.window});
       return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),
                                  std::move(rest));
     } else {
@@ -167,22 +167,22 @@ class assembly {
   }
 
   template <class In, class... Maps, class Expanding, class Rest>
-  sample_sink<In>& add_parallel(std::tuple<Maps...> maps, chain_place begun, chain_place here, Expanding expanding,
+  sample_sink<In>& add_parallel(std::tuple<Maps...> maps, map_entry begun, map_entry here, Expanding expanding,
                                 Rest rest) {
-    using chain_type = chain<In, Maps...>;
-    using segment = parallel_segment<chain_type, Expanding>;
+    using maps_type = fused_maps<In, Maps...>;
+    using segment = parallel_segment<maps_type, Expanding>;
     behind_another_ = true;
     auto& after = next<typename segment::output, typename segment::output>(std::tuple<>{}, here, here, std::move(rest));
     const seats s = seats_for(maps);
     return keep(std::make_unique<segment>(
-                    chain_type(begun, std::move(maps)), std::move(expanding),
+                    maps_type(begun, std::move(maps)), std::move(expanding),
                     typename segment::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count,
                                               .names = options_.names}, after))
         .entrance();
   }
 
   template <class In, class Now, class... Maps, class Stage, class Rest>
-  sample_sink<In>& add_serial(std::tuple<Maps...> maps, chain_place begun, chain_place here, Stage stage, Rest rest) {
+  sample_sink<In>& add_serial(std::tuple<Maps...> maps, map_entry begun, map_entry here, Stage stage, Rest rest) {
     behind_another_ = true;
     auto& after = next<typename Stage::output, typename Stage::output>(std::tuple<>{}, here, here, std::move(rest));
     using segment = serial_segment<Now, Stage>;
@@ -193,11 +193,11 @@ class assembly {
     if constexpr (sizeof...(Maps) == 0) {
       return serial;
     } else {
-      using chain_type = chain<In, Maps...>;
-      using maps_only = parallel_segment<chain_type, no_expanding_stage>;
+      using maps_type = fused_maps<In, Maps...>;
+      using maps_only = parallel_segment<maps_type, no_expanding_stage>;
       const seats s = seats_for(maps);
       return keep(std::make_unique<maps_only>(
-                      chain_type(begun, std::move(maps)), no_expanding_stage{},
+                      maps_type(begun, std::move(maps)), no_expanding_stage{},
                       typename maps_only::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count},
                       serial))
           .entrance();
@@ -205,12 +205,12 @@ class assembly {
   }
 
   template <class In, class... Maps>
-  sample_sink<In>& add_batch(std::tuple<Maps...> maps, chain_place begun, const batch_options& o) {
-    using chain_type = chain<In, Maps...>;
-    using segment = batch_segment<chain_type, Columns>;
+  sample_sink<In>& add_batch(std::tuple<Maps...> maps, map_entry begun, const batch_options& o) {
+    using maps_type = fused_maps<In, Maps...>;
+    using segment = batch_segment<maps_type, Columns>;
     const seats s = seats_for(maps);
     auto& made = keep(
-        std::make_unique<segment>(chain_type(begun, std::move(maps)),
+        std::make_unique<segment>(maps_type(begun, std::move(maps)),
                                   typename segment::options{.rows = o.size,
                                                             .drop_last = o.drop_last,
                                                             .keys = o.keys,
@@ -254,10 +254,10 @@ class assembly {
   }
 
   const options options_;
-  slots* const batches_;
+  batch_ring* const batches_;
   // Declared before the segments, whose pumps submit to them: destroyed after them.
   std::vector<std::unique_ptr<thread_executor>> own_threads_;
-  std::vector<std::unique_ptr<component>> segments_;   // the last one first
+  std::vector<std::unique_ptr<pipeline_node>> segments_;   // the last one first
   bool behind_another_ = false;   // the segment that is being made
   final_segment* last_ = nullptr;
   const Columns* layout_ = nullptr;

@@ -2,14 +2,14 @@
 //
 //   plan parts = detail::plan_for(source, flow);
 //   auto run = detail::planned_for(source, flow, {.session = options, .budget_bytes = budget});
-//   // run: planned_run for sources with an index, else replayed_run
+//   // run: indexed_run for sources with an index, else replayed_run
 //
 // Errors: setup_error for stages, ranks and resume points that the source cannot serve. Threads: pure.
 #pragma once
 
-#include <millrace/read/planned_run_options.hpp>
+#include <millrace/read/indexed_run_options.hpp>
 #include <millrace/read/replayed_run.hpp>
-#include <millrace/run/assembly.hpp>
+#include <millrace/run/pipeline_builder.hpp>
 #include <millrace/run/session_options.hpp>
 
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A source that knows its samples beforehand.
 template <class Source>
-concept plans_itself = requires(const Source& source, const planned_run_options& o) { source.plan(o)->after(0); };
+concept has_index = requires(const Source& source, const indexed_run_options& o) { source.plan(o)->after(0); };
 
 /// A source whose later passes can only be reached through the earlier ones.
 template <class Source>
@@ -28,13 +28,13 @@ template <class Source>
 struct planned_run_of {
   using type = replayed_run;
 };
-template <plans_itself Source>
+template <has_index Source>
 struct planned_run_of<Source> {
   using type = typename Source::planned;
 };
 
 /// What came to light meanwhile and is no error.
-inline void tell_news(tally& counts, bool announce) noexcept {
+inline void tell_news(event_counts& counts, bool announce) noexcept {
   if (const char* const line = announce ? counts.take_line() : nullptr) std::fprintf(stderr, "millrace: %s\n", line);
 }
 
@@ -87,7 +87,7 @@ std::uint64_t leading_take(const std::tuple<Stages...>& stages) {
 }
 
 template <class Stage>
-void take_batch_options(const Stage& stage, planned_run_options& o) {
+void take_batch_options(const Stage& stage, indexed_run_options& o) {
   if constexpr (is_batch<Stage>) {
     o.rows = std::max<std::size_t>(1, stage.options.size);
     o.drop_last = stage.options.drop_last;
@@ -135,19 +135,19 @@ void check_rows(const Stages& stages) {
 }
 
 template <class Source, class Flow>
-plan plan_for(const Source& source, const Flow& flow) {
+shard_order order_for(const Source& source, const Flow& flow) {
   const std::size_t window = leading_window(flow.stages);
-  return plan({.seed = flow.seed,
-               .parts = source.parts(),
+  return shard_order({.seed = flow.seed,
+               .shards = source.shards(),
                .shuffled = window > 0,
                .window = std::max<std::size_t>(1, window)});
 }
 
 template <class Source, class Flow>
-auto planned_for(const Source& source, const Flow& flow, const planning_options& o) {
-  planned_run_options planned{.seed = flow.seed,
+auto indexed_run_for(const Source& source, const Flow& flow, const planning_options& o) {
+  indexed_run_options planned{.seed = flow.seed,
                               .window = leading_window(flow.stages),
-                              .ranks = o.session.ranks,
+                              .world = o.session.world,
                               .lanes = o.session.lanes,
                               .resume = o.session.resume,
                               .epochs = o.session.epochs,
@@ -155,11 +155,11 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
                               .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128),
                               .most_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
   std::apply([&](const auto&... s) { (take_batch_options(s, planned), ...); }, flow.stages);
-  if constexpr (plans_itself<Source>) {
+  if constexpr (has_index<Source>) {
     check_rows(flow.stages);
     return source.plan(planned);
   } else {
-    return std::make_unique<replayed_run>(replayed_run_options{.order = plan_for(source, flow).settings(),
+    return std::make_unique<replayed_run>(replayed_run_options{.order = order_for(source, flow).settings(),
                                                                .data_set = fingerprint_of(source),
                                                                .times = times_of(source),
                                                                .rows = planned.rows,
@@ -173,7 +173,7 @@ auto planned_for(const Source& source, const Flow& flow, const planning_options&
                                                                .takes = has_take(flow.stages),
                                                                .packs = has_packing(flow.stages),
                                                                .buckets = has_buckets(flow.stages),
-                                                               .ranks = o.session.ranks,
+                                                               .world = o.session.world,
                                                                .most_lanes = most_lanes<Source>(o.session.lanes)});
   }
 }

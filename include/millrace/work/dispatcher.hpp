@@ -1,6 +1,6 @@
 // The engine's heart: workers claim tickets and run a segment on them. No queue of items, nothing that waits.
 //
-//   auto p = std::make_shared<pump>(segment, pump::options{.seats = 8, .together = 2, .group = 256});
+//   auto p = std::make_shared<dispatcher>(segment, dispatcher::options{.seats = 8, .together = 2, .group = 256});
 //   p->attach(executor);
 //   p->set_available(n);      // tickets below n have their input      (source, or the segment before)
 //   p->set_limit(m);          // tickets below m have room to write to (slots, or the segment after)
@@ -11,13 +11,13 @@
 // only where a group ends), more when they are cheap, and never crosses a multiple of `group` (a batch). Seats can be
 // closed and opened meanwhile; who sits on one that is closed ends the claim under way.
 //
-// Threads: everything may be called from any thread. Lifetime: tasks share the pump and touch the segment only while
-// they hold a seat; stop() and join() make sure that none does any more.
+// Threads: everything may be called from any thread. Lifetime: tasks share the dispatcher and touch the segment only
+// while they hold a seat; stop() and join() make sure that none does any more.
 #pragma once
 
 #include <millrace/base/clock.hpp>
 #include <millrace/measure/read_meter.hpp>
-#include <millrace/measure/seat_times.hpp>
+#include <millrace/measure/worker_times.hpp>
 #include <millrace/sync/doorbell.hpp>
 #include <millrace/work/executor.hpp>
 #include <millrace/work/segment.hpp>
@@ -34,17 +34,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What a pump runs on its tickets.
-class pump_work {
+/// What a dispatcher runs on its tickets.
+class dispatcher_work {
  public:
-  virtual ~pump_work() = default;
+  virtual ~dispatcher_work() = default;
   /// Tickets first .. first + count - 1, on a seat that nobody else has meanwhile.
   virtual void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
 /// A template only so that including it costs little.
 template <class = void>
-class basic_pump final : public worker_task, public ticket_gate, public std::enable_shared_from_this<basic_pump<>> {
+class basic_dispatcher final : public worker_task,
+                               public ticket_gate,
+                               public std::enable_shared_from_this<basic_dispatcher<>> {
  public:
   struct options {
     std::size_t seats = 1;
@@ -52,13 +54,13 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
     std::size_t group = 1;      ///< a claim never crosses a multiple of this
   };
 
-  basic_pump(pump_work& work, options o) : work_(&work), options_(o), open_(o.seats), seats_(o.seats) {
+  basic_dispatcher(dispatcher_work& work, options o) : work_(&work), options_(o), open_(o.seats), seats_(o.seats) {
     most_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.seats), o.together, 32);
     most_at_once_ -= most_at_once_ % o.together;
     const std::uint64_t now = steady_now_ns();
     for (auto& s : seats_) {
       s.at_once = o.together;
-      s.times = std::make_unique<seat_times>(now);
+      s.times = std::make_unique<worker_times>(now);
     }
   }
 
@@ -90,7 +92,7 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
     std::uint64_t first;
     const std::size_t count = claim(options_.together, first);
     if (count == 0) return false;
-    seat_times& times = *seats_[0].times;
+    worker_times& times = *seats_[0].times;
     times.begin(steady_now_ns());
     times.at(first);
     work_->run(0, first, count);
@@ -109,7 +111,7 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
       const std::uint64_t now = steady_now_ns();
       for (std::size_t i = std::min(open, open_.load()); i < std::max(open, open_.load()); ++i)
         if (!seats_[i].taken)
-          seats_[i].times->wait_for(now, i < open ? what_is_missing() : seat_times::waits_for::nothing);
+          seats_[i].times->wait_for(now, i < open ? what_is_missing() : worker_times::waits_for::nothing);
       open_.store(open);
       all_taken_.store(false);
     }
@@ -139,12 +141,12 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
   /// "1 of 4 at work, the longest for 31.2 s at sample 1580 (batch 6), thread 0x7f21c8d3a6c0; 3 wait for input"
   std::string waits(std::uint64_t now_ns) const {
     std::size_t working = 0, for_input = 0, for_room = 0;
-    seat_times::state oldest{};
+    worker_times::state oldest{};
     for (const auto& s : seats_) {
-      const seat_times::state one = s.times->now();
+      const worker_times::state one = s.times->now();
       if (one.works && (working++ == 0 || one.since_ns < oldest.since_ns)) oldest = one;
-      for_input += !one.works && one.what == seat_times::waits_for::input;
-      for_room += !one.works && one.what == seat_times::waits_for::room;
+      for_input += !one.works && one.what == worker_times::waits_for::input;
+      for_room += !one.works && one.what == worker_times::waits_for::room;
     }
     std::string text = std::to_string(working) + " of " + std::to_string(open_.load()) + " at work";
     if (working > 0) {
@@ -195,7 +197,7 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
   struct alignas(64) seat {
     std::size_t at_once = 1;
     bool taken = false;   // guarded by mutex_
-    std::unique_ptr<seat_times> times{};
+    std::unique_ptr<worker_times> times{};
   };
 
   bool on_workers() const noexcept { return executor_ && executor_->shared(); }
@@ -217,8 +219,8 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
     return options_.group > 1 ? ticket / options_.group : timeline_span::no_batch;
   }
   /// Why nothing can be claimed.
-  seat_times::waits_for what_is_missing() const noexcept {
-    return limit_.load() < available_.load() ? seat_times::waits_for::room : seat_times::waits_for::input;
+  worker_times::waits_for what_is_missing() const noexcept {
+    return limit_.load() < available_.load() ? worker_times::waits_for::room : worker_times::waits_for::input;
   }
 
   /// Tickets from `head` on. One that likes company waits for it, unless its group ends: groups are always filled up.
@@ -276,7 +278,7 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
     s.times->end_of_stay();
     {
       const std::lock_guard lock(mutex_);
-      s.times->leave(now, index < open_.load() ? what_is_missing() : seat_times::waits_for::nothing);
+      s.times->leave(now, index < open_.load() ? what_is_missing() : worker_times::waits_for::nothing);
       s.taken = false;
       --taken_;
       all_taken_.store(false);
@@ -284,7 +286,7 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
     seat_left_.notify_all();
   }
 
-  pump_work* const work_;
+  dispatcher_work* const work_;
   const options options_;
   std::size_t most_at_once_ = 1;
   executor* executor_ = nullptr;
@@ -301,6 +303,6 @@ class basic_pump final : public worker_task, public ticket_gate, public std::ena
   std::size_t taken_ = 0;
   std::vector<seat> seats_;
 };
-using pump = basic_pump<>;
+using dispatcher = basic_dispatcher<>;
 
 }}  // namespace millrace

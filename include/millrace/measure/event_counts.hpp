@@ -1,7 +1,7 @@
 // Counts of what is worth knowing but is no error, by name: members passed over, damage accepted.
 //
 //   void render(std::span<std::uint8_t> row, mr::scratch& s) const { ... s.count("progressive JPEGs"); }
-//   for (const mr::counted& c : run.stats().counts) std::printf("%s: %llu\n", c.what, c.times);
+//   for (const mr::event_count& c : run.stats().counts) std::printf("%s: %llu\n", c.what, c.times);
 //
 // A name is a string literal: only its address is kept, equal texts are one count. At most 48 names; counts of further
 // ones come under "other". A line may be left for whoever runs the flow to tell people; of several, the first.
@@ -20,12 +20,12 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// One text and how often it was counted.
-struct counted {
+struct event_count {
   const char* what = "";
   std::uint64_t times = 0;
 };
 
-class tally {
+class event_counts {
  public:
   void count(const char* what, std::uint64_t times = 1) noexcept {
     for (auto& e : entries_) {
@@ -54,8 +54,8 @@ class tally {
   }
 
   /// In the order in which the names first came up.
-  std::vector<counted> counts() const {
-    std::vector<counted> all;
+  std::vector<event_count> counts() const {
+    std::vector<event_count> all;
     for (const auto& e : entries_)
       if (const char* const name = e.what.load()) all.push_back({name, e.times.load(std::memory_order_relaxed)});
     if (const std::uint64_t times = other_.load(std::memory_order_relaxed)) all.push_back({"other", times});

@@ -1,13 +1,13 @@
-// The names under which rendered JPEGs are counted (measure/tally.hpp): image/ counts, report/ reads.
+// The names under which rendered JPEGs are counted (measure/event_counts.hpp): image/ counts, report/ reads.
 //
-//   s.count(mr::detail::jpeg_count_names::own_alone);
+//   s.count(mr::detail::event_names::own_alone);
 //
 // Errors: none. Threads: constants.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace jpeg_count_names {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace event_names {
 
 inline constexpr char own_together[] = "JPEGs by the own decoder, several at once";
 inline constexpr char own_alone[] = "JPEGs by the own decoder, alone";
@@ -19,4 +19,4 @@ inline constexpr char warnings[] = "warnings of libjpeg";
 inline constexpr char bytes[] = "bytes of JPEGs";
 inline constexpr char pixels[] = "pixels of JPEGs";          // as stored, whatever became of them
 
-}}}}  // namespace millrace::detail::jpeg_count_names
+}}}}  // namespace millrace::detail::event_names

@@ -1,6 +1,6 @@
-// How well an order mixes the parts (shards), before it is read: the largest share that one part has of a batch.
+// How well an order mixes the shards, before it is read: the largest share that one part has of a batch.
 //
-//   mixing_forecast ahead(plan);
+//   shuffle_forecast ahead(plan);
 //   ahead.share();                  // 0.031: of 256 rows, 8 come from one part on average
 //   ahead.ideal_share();            // 0.014: as a complete shuffle of the data set would have it
 //   ahead.window_within(0.10);      // the window that brings the share within 10 % of that
@@ -16,7 +16,7 @@
 // Lifetime: the plan outlives it.
 #pragma once
 
-#include <millrace/order/lane_plan.hpp>
+#include <millrace/order/exact_order.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -29,13 +29,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// Counts the rows of each part in a batch.
-class part_counter {
+class shard_counter {
  public:
-  explicit part_counter(std::size_t parts) : rows_(parts, 0) {}
+  explicit shard_counter(std::size_t shards) : rows_(shards, 0) {}
 
-  void add(std::uint64_t part) {
-    std::uint32_t& rows = rows_[part];
-    if (rows++ == 0) met_.push_back(part);
+  void add(std::uint64_t shard) {
+    std::uint32_t& rows = rows_[shard];
+    if (rows++ == 0) met_.push_back(shard);
     most_ = std::max(most_, rows);
     ++all_;
   }
@@ -44,7 +44,7 @@ class part_counter {
     return all_ > 0 ? static_cast<double>(most_) / static_cast<double>(all_) : 0;
   }
   void clear() noexcept {
-    for (const std::uint64_t part : met_) rows_[part] = 0;
+    for (const std::uint64_t shard : met_) rows_[shard] = 0;
     met_.clear();
     all_ = 0;
     most_ = 0;
@@ -59,34 +59,34 @@ class part_counter {
 
 }  // namespace detail
 
-class mixing_forecast {
+class shuffle_forecast {
  public:
-  explicit mixing_forecast(const lane_plan& plan, const ranks& mine = {})
-      : plan_(&plan), ranks_(mine) {
+  explicit shuffle_forecast(const exact_order& plan, const world& mine = {})
+      : plan_(&plan), world_(mine) {
     plan.check(mine);
-    const std::size_t parts = plan.settings().counts.size();
-    for (std::size_t pass = 0; pass < std::clamp<std::size_t>(most_places / parts, 1, 64); ++pass)
+    const std::size_t shards = plan.settings().counts.size();
+    for (std::size_t pass = 0; pass < std::clamp<std::size_t>(most_places / shards, 1, 64); ++pass)
       layouts_.push_back(plan.layout_of(pass));
-    const std::size_t full = plan.settings().global_batch / mine.world_size;
+    const std::size_t full = plan.settings().global_batch / mine.size;
     rows_ = static_cast<std::size_t>(std::min<std::uint64_t>(full, plan.samples()));
     rounds_ = std::clamp<std::size_t>(draws / rows_, 64, 2'000);
   }
 
   double ideal_share() const {
-    detail::part_counter counter(plan_->settings().counts.size());
-    const pass_layout everything({.counts = plan_->settings().counts, .parts = as_listed()});
+    detail::shard_counter counter(plan_->settings().counts.size());
+    const pass_layout everything({.counts = plan_->settings().counts, .shards = as_listed()});
     const std::uint64_t all = plan_->samples();
     double sum = 0;
     std::unordered_set<std::uint64_t> taken;
     for (std::size_t round = 0; round < rounds_; ++round) {
-      draw random = stream(round, 0);
+      rng random = stream(round, 0);
       taken.clear();
       counter.clear();
       // Without replacement, after Floyd (Bentley, Programming Pearls, CACM 30(9), 1987).
       for (std::uint64_t last = all - rows_; last < all; ++last) {
         std::uint64_t chosen = random.below(last + 1);
         if (!taken.insert(chosen).second) taken.insert(chosen = last);
-        counter.add(everything.find(chosen).part);
+        counter.add(everything.find(chosen).shard);
       }
       sum += counter.largest_share();
     }
@@ -127,28 +127,30 @@ class mixing_forecast {
   static constexpr std::size_t draws = 100'000;         // for one figure
   static constexpr std::size_t most_places = 500'000;   // of parts in all layouts together
 
-  std::vector<std::size_t> as_listed() const { return plan({.parts = plan_->settings().counts.size()}).parts_of(0); }
+  std::vector<std::size_t> as_listed() const {
+    return shard_order({.shards = plan_->settings().counts.size()}).shards_of(0);
+  }
 
-  static draw stream(std::size_t round, std::uint64_t what) noexcept {
-    return draw({.seed = 0, .epoch = round, .sample = what, .stage = ~std::uint64_t{3}});
+  static rng stream(std::size_t round, std::uint64_t what) noexcept {
+    return rng({.seed = 0, .epoch = round, .sample = what, .stage = ~std::uint64_t{3}});
   }
 
   /// `window`: of a lane, in places; null: not shuffled.
   double mean_share(const double* window) const {
-    detail::part_counter counter(plan_->settings().counts.size());
+    detail::shard_counter counter(plan_->settings().counts.size());
     const std::uint64_t batch = std::min<std::uint64_t>(plan_->settings().global_batch, plan_->pass_length());
     const std::size_t lanes = plan_->settings().lanes;
     double sum = 0;
     for (std::size_t round = 0; round < rounds_; ++round) {
-      draw random = stream(round, 1);
+      rng random = stream(round, 1);
       const std::uint64_t first = random.below(plan_->pass_length() / batch) * batch, end = first + batch;
       counter.clear();
       const std::uint64_t pass = round % layouts_.size();
-      const auto take = [&](std::uint64_t number) { counter.add(layouts_[pass].find(number).part); };
+      const auto take = [&](std::uint64_t number) { counter.add(layouts_[pass].find(number).shard); };
       if (!window)
-        for (std::uint64_t p = first + ranks_.rank; p < end; p += ranks_.world_size) take(p);
+        for (std::uint64_t p = first + world_.rank; p < end; p += world_.size) take(p);
       else
-        for (std::uint64_t p = first + ranks_.rank; p < std::min(end, first + lanes); p += ranks_.world_size)
+        for (std::uint64_t p = first + world_.rank; p < std::min(end, first + lanes); p += world_.size)
           take_from_lane({.pass = pass, .lane = p % lanes, .place = p / lanes, .rows = (end - p - 1) / lanes + 1,
                           .window = *window}, random, take);
       sum += counter.largest_share();
@@ -163,7 +165,7 @@ class mixing_forecast {
   };
 
   template <class Take>
-  void take_from_lane(const stretch& s, draw& random, const Take& take) const {
+  void take_from_lane(const stretch& s, rng& random, const Take& take) const {
     const std::uint64_t begin = plan_->lane_begin(s.lane), length = plan_->lane_begin(s.lane + 1) - begin;
     const auto all = static_cast<double>(length);
     if (std::min(s.window, all) <= 4 * static_cast<double>(s.rows)) {
@@ -196,8 +198,8 @@ class mixing_forecast {
     return come < by_start ? std::sqrt(2 * window * come) : start + come - by_start;
   }
 
-  const lane_plan* plan_;
-  ranks ranks_;
+  const exact_order* plan_;
+  world world_;
   std::vector<pass_layout> layouts_;   // of the first passes
   std::size_t rows_ = 1, rounds_ = 1;
 };

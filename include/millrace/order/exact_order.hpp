@@ -1,9 +1,9 @@
-// The plan where the number of samples of each part (shard) is known: which sample lies at which position.
+// The plan where the number of samples of each shard is known: which sample lies at which position.
 //
-//   lane_plan plan({.seed = 7, .counts = counts, .window = 8192, .global_batch = 1024});
+//   exact_order plan({.seed = 7, .counts = counts, .window = 8192, .global_batch = 1024});
 //   plan.batches();                                   // of an epoch, the same number for every rank
 //   plan.sample_at(3, 70'000);                        // epoch 3, position 70,000: which part, which index
-//   lane_cursor mine(plan, {.ranks = r, .epoch = 3, .position = 70'000});   // order/lane_cursor.hpp: one by one
+//   lane_cursor mine(plan, {.world = r, .epoch = 3, .position = 70'000});   // order/lane_cursor.hpp: one by one
 //
 // The parts are permuted by (seed, pass) and laid end to end; that sequence is cut into lanes, whose lengths differ by
 // one at most; a sliding jitter shuffles each lane (order/lane_jitter.hpp) with its share of the window. Position p
@@ -22,8 +22,8 @@
 #include <millrace/base/error.hpp>
 #include <millrace/order/lane_jitter.hpp>
 #include <millrace/order/pass_layout.hpp>
-#include <millrace/order/plan.hpp>
-#include <millrace/order/ranks.hpp>
+#include <millrace/order/shard_order.hpp>
+#include <millrace/order/world.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -34,7 +34,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-struct lane_plan_options {
+struct exact_order_options {
   static constexpr std::uint64_t exact_pass = 0;
   static constexpr std::uint64_t endless = ~std::uint64_t{0};
 
@@ -59,20 +59,20 @@ struct planned_sample {
 
 class lane_cursor;
 
-class lane_plan {
+class exact_order {
  public:
-  using options = lane_plan_options;
+  using options = exact_order_options;
   using cursor = lane_cursor;
 
-  explicit lane_plan(options o) : options_(std::move(o)) {
+  explicit exact_order(options o) : options_(std::move(o)) {
     if (options_.lanes == 0) throw setup_error("a plan of 0 lanes has no order", "Choose at least 1; 48 suit most");
     if (options_.global_batch == 0) throw setup_error("batches of 0 rows are none", "Choose a size of at least 1");
     for (const std::uint64_t count : options_.counts) {
       samples_ += std::min(count, lane_jitter::most_places);
       if (samples_ >= lane_jitter::most_places)
-        throw setup_error("the parts have 2^40 samples or more together", "Check what counted them");
+        throw setup_error("the shards have 2^40 samples or more together", "Check what counted them");
     }
-    if (samples_ == 0) throw setup_error("no part has a sample", "Look at what the shards hold (examples/inspect)");
+    if (samples_ == 0) throw setup_error("no shard has a sample", "Look at what the shards hold (examples/inspect)");
     const std::uint64_t batch = options_.global_batch;
     if (exact() && options_.drop_last) dropped_ = samples_ % batch;
     if (pass_length() == 0)
@@ -108,22 +108,22 @@ class lane_plan {
     return exact() ? (pass_length() + options_.global_batch - 1) / options_.global_batch : options_.epoch_batches;
   }
   /// What one rank delivers in that batch of an epoch.
-  std::size_t rows(std::uint64_t batch, const ranks& mine) const noexcept {
+  std::size_t rows(std::uint64_t batch, const world& mine) const noexcept {
     if (batch >= batches()) return 0;
     const std::uint64_t left = positions() - batch * options_.global_batch;
     return static_cast<std::size_t>(share(std::min<std::uint64_t>(left, options_.global_batch), mine));
   }
   /// What one rank gets of that many positions that begin where a batch does.
-  static std::uint64_t share(std::uint64_t positions, const ranks& mine) noexcept {
-    return positions > mine.rank ? (positions - mine.rank - 1) / mine.world_size + 1 : 0;
+  static std::uint64_t share(std::uint64_t positions, const world& mine) noexcept {
+    return positions > mine.rank ? (positions - mine.rank - 1) / mine.size + 1 : 0;
   }
 
-  void check(const ranks& r) const {
-    if (r.world_size == 0 || r.rank >= r.world_size)
+  void check(const world& r) const {
+    if (r.size == 0 || r.rank >= r.size)
       throw setup_error("there is no " + r.describe(), "Ranks count from 0");
     const auto divides = [&](std::size_t whole, const char* what) {
-      if (whole % r.world_size != 0)
-        throw setup_error(std::to_string(r.world_size) + " ranks do not divide the " + what + " of " +
+      if (whole % r.size != 0)
+        throw setup_error(std::to_string(r.size) + " ranks do not divide the " + what + " of " +
                               std::to_string(whole),
                           "Choose a number that they divide: the order would depend on them otherwise");
     };
@@ -149,10 +149,10 @@ class lane_plan {
   }
 
   pass_layout layout_of(std::uint64_t pass) const {
-    const plan parts({.seed = options_.seed, .parts = options_.counts.size(), .shuffled = options_.shuffled});
-    draw random({.seed = options_.seed, .epoch = pass, .sample = drop_stream, .stage = drop_stream});
+    const shard_order shards({.seed = options_.seed, .shards = options_.counts.size(), .shuffled = options_.shuffled});
+    rng random({.seed = options_.seed, .epoch = pass, .sample = drop_stream, .stage = drop_stream});
     return pass_layout({.counts = options_.counts,
-                        .parts = parts.parts_of(pass),
+                        .shards = shards.shards_of(pass),
                         .dropped = dropped_,
                         .dropped_at = options_.shuffled ? random.below(pass_length() + 1) : pass_length()});
   }

@@ -2,11 +2,11 @@
 //
 //   mixing live(plan, mine);
 //   live.add(planned);                      // each sample that this rank gets, in the order of positions
-//   mixing_figures f = live.figures();      // session::mixing() has these, and the forecast's beside them
+//   shuffle_quality_figures f = live.figures();      // session::mixing() has these, and the forecast's beside them
 //   f.share, f.expected_share, f.ideal_share             // the largest share of one part in a batch, mean
 //   f.neighbour_distance, f.ideal_neighbour_distance     // positions between two samples that are neighbours in a part
 //
-// Shares are explained in order/mixing_forecast.hpp, which also says what window would do. Neighbours often are alike
+// Shares are explained in order/shuffle_forecast.hpp, which also says what window would do. Neighbours often are alike
 // (a video's frames, one photographer's afternoon), so it matters how far apart they come: about a third of the window,
 // and a third of the data set in the ideal. Of each pass about 2,048 batches and 4,096 pairs are watched at most, the
 // same in every run. What is split between two lanes is not seen by a rank that has but one of them.
@@ -14,7 +14,7 @@
 // outlives it.
 #pragma once
 
-#include <millrace/order/mixing_forecast.hpp>
+#include <millrace/order/shuffle_forecast.hpp>
 
 #include <bit>
 #include <unordered_map>
@@ -22,7 +22,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How well the shuffle mixes, against a shuffle of everything.
-struct mixing_figures {
+struct shuffle_quality_figures {
   double share = 0;            ///< observed
   double expected_share = 0;   ///< by the plan's window; mixing itself leaves it 0
   double ideal_share = 0;      ///< by a complete shuffle; mixing itself leaves it 0
@@ -31,10 +31,10 @@ struct mixing_figures {
   std::uint64_t batches = 0, neighbours = 0;   ///< that were observed; figures of none are 0
 };
 
-class mixing {
+class shuffle_quality {
  public:
-  explicit mixing(const lane_plan& plan, const ranks& mine = {})
-      : plan_(&plan), ranks_(mine), counter_(plan.settings().counts.size()) {
+  explicit shuffle_quality(const exact_order& plan, const world& mine = {})
+      : plan_(&plan), world_(mine), counter_(plan.settings().counts.size()) {
     // The mean distance of two out of n places.
     figures_.ideal_neighbour_distance = static_cast<double>(plan.pass_length() + 1) / 3;
     pair_mask_ = std::bit_ceil(plan.samples() / 2 / watched_pairs + 1) - 1;
@@ -44,7 +44,7 @@ class mixing {
   void add(const planned_sample& s) {
     if (s.position - batch_begin_ >= plan_->settings().global_batch || s.epoch != epoch_) begin_batch(s);
     if (batch_is_watched_) {
-      counter_.add(s.sample.part);
+      counter_.add(s.sample.shard);
       if (counter_.rows() == rows_of_batch_) {
         share_sum_ += counter_.largest_share();
         ++figures_.batches;
@@ -52,11 +52,11 @@ class mixing {
     }
     // Pairs (0, 1), (2, 3), ... of a part; which of them differs from part to part, or small ones would have too many.
     const std::uint64_t pair = s.sample.index / 2;
-    if (((pair + s.sample.part) & pair_mask_) == 0) watch(s);
+    if (((pair + s.sample.shard) & pair_mask_) == 0) watch(s);
   }
 
-  mixing_figures figures() const noexcept {
-    mixing_figures f = figures_;
+  shuffle_quality_figures figures() const noexcept {
+    shuffle_quality_figures f = figures_;
     if (f.batches > 0) f.share = share_sum_ / static_cast<double>(f.batches);
     if (f.neighbours > 0) f.neighbour_distance = distance_sum_ / static_cast<double>(f.neighbours);
     return f;
@@ -71,7 +71,7 @@ class mixing {
     epoch_ = first.epoch;
     batch_begin_ = batch * plan_->settings().global_batch;
     batch_is_watched_ = (batch & batch_mask_) == 0;
-    rows_of_batch_ = plan_->rows(batch, ranks_);
+    rows_of_batch_ = plan_->rows(batch, world_);
   }
 
   void watch(const planned_sample& s) {
@@ -80,23 +80,23 @@ class mixing {
       pass_ = s.pass;
     }
     const std::uint64_t number = plan_->spot_of(s.epoch, s.position).number;
-    const auto [first, is_first] = half_seen_.try_emplace(sample_id(s.sample.part, s.sample.index / 2), number);
+    const auto [first, is_first] = half_seen_.try_emplace(sample_id(s.sample.shard, s.sample.index / 2), number);
     if (is_first) return;
     distance_sum_ += static_cast<double>(number - first->second);
     ++figures_.neighbours;
     half_seen_.erase(first);
   }
 
-  const lane_plan* plan_;
-  ranks ranks_;
-  detail::part_counter counter_;
+  const exact_order* plan_;
+  world world_;
+  detail::shard_counter counter_;
   std::unordered_map<std::uint64_t, std::uint64_t> half_seen_;   // by pair: where its first sample came
   std::uint64_t epoch_ = ~std::uint64_t{0}, pass_ = 0, batch_begin_ = 0;
   bool batch_is_watched_ = false;
   std::size_t rows_of_batch_ = 0;
   std::uint64_t pair_mask_ = 0, batch_mask_ = 0;
   double share_sum_ = 0, distance_sum_ = 0;
-  mixing_figures figures_;
+  shuffle_quality_figures figures_;
 };
 
 }}  // namespace millrace

@@ -9,7 +9,7 @@
 // back as the same double, whatever the locale. Errors: none. Source: RFC 8259; UTF-8 after RFC 3629, section 4.
 #pragma once
 
-#include <millrace/base/float_bits.hpp>
+#include <millrace/base/numbers.hpp>
 
 #include <charconv>
 #include <concepts>

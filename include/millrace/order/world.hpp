@@ -1,7 +1,7 @@
 // Which process of how many this is, in data-parallel training.
 //
 //   mr::ranks mine{.rank = 1, .world_size = 4};          // by hand: from MPI_Comm_rank() and the like
-//   auto mine = mr::ranks_from_launcher();               // or from the environment: mpirun, srun, torchrun
+//   auto mine = mr::world_from_launcher();               // or from the environment: mpirun, srun, torchrun
 //   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1)"
 //
 // Nothing is read from the environment but by that call. No launcher: one process, rank 0 of 1. Of several launchers
@@ -27,19 +27,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-struct ranks {
+struct world {
   std::size_t rank = 0;
-  std::size_t world_size = 1;
+  std::size_t size = 1;
   std::size_t local_rank = 0;   ///< among the processes on this machine; 0 where the launcher does not say
   const char* from = "";        ///< the launcher's name
 
   std::string describe() const {
-    std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(world_size);
+    std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
     if (*from != '\0') text += std::string(" (") + from + ", local rank " + std::to_string(local_rank) + ")";
     return text;
   }
-  friend bool operator==(const ranks& a, const ranks& b) noexcept {
-    return a.rank == b.rank && a.world_size == b.world_size && a.local_rank == b.local_rank;
+  friend bool operator==(const world& a, const world& b) noexcept {
+    return a.rank == b.rank && a.size == b.size && a.local_rank == b.local_rank;
   }
 };
 
@@ -51,13 +51,13 @@ class launcher_reader {
  public:
   explicit launcher_reader(const Look& look) : look_(look) {}
 
-  ranks read() const {
-    const std::optional<ranks> plain = read_one(launcher_named("torchrun"));
+  world read() const {
+    const std::optional<world> plain = read_one(launcher_named("torchrun"));
     if (plain && set("TORCHELASTIC_RUN_ID")) return *plain;
-    const std::optional<ranks> step = inside_srun_step() ? read_one(slurm_step()) : std::nullopt;
-    std::optional<ranks> found;
+    const std::optional<world> step = inside_srun_step() ? read_one(slurm_step()) : std::nullopt;
+    std::optional<world> found;
     for (const char* name : {"Open MPI", "MVAPICH2", "MPICH"}) {
-      const std::optional<ranks> next = read_one(launcher_named(name));
+      const std::optional<world> next = read_one(launcher_named(name));
       const bool of_slurm = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);   // its own PMI
       if (!next || of_slurm) continue;
       if (found && !agree(*found, *next)) disagree(*found, *next);
@@ -66,12 +66,12 @@ class launcher_reader {
     if (!found) found = step;
     // RANK and WORLD_SIZE are names that much else sets, and leaves behind.
     if (plain && found && !agree(*plain, *found)) disagree(*plain, *found);
-    return found.value_or(plain.value_or(ranks{}));
+    return found.value_or(plain.value_or(world{}));
   }
 
  private:
-  static bool agree(const ranks& a, const ranks& b) noexcept {
-    return a.rank == b.rank && a.world_size == b.world_size;
+  static bool agree(const world& a, const world& b) noexcept {
+    return a.rank == b.rank && a.size == b.size;
   }
 
   static launcher launcher_named(std::string_view name) {
@@ -93,14 +93,14 @@ class launcher_reader {
     return static_cast<std::size_t>(value);
   }
 
-  std::optional<ranks> read_one(const launcher& l) const {
+  std::optional<world> read_one(const launcher& l) const {
     if (!set(l.rank) && !set(l.world_size)) return std::nullopt;
     const char* const missing = !set(l.rank) ? l.rank : !set(l.world_size) ? l.world_size : nullptr;
     if (missing)
       throw setup_error(std::string(missing == l.rank ? l.world_size : l.rank) + " (" + l.name + ") is set and " +
                             missing + " is not",
                         hint());
-    ranks r{.rank = number(l.rank), .world_size = number(l.world_size), .local_rank = 0, .from = l.name};
+    world r{.rank = number(l.rank), .size = number(l.world_size), .local_rank = 0, .from = l.name};
     check_below(l.rank, l.world_size);
     if (set(l.local_rank)) {
       r.local_rank = number(l.local_rank);
@@ -130,7 +130,7 @@ class launcher_reader {
     return l;
   }
 
-  [[noreturn]] static void disagree(const ranks& a, const ranks& b) {
+  [[noreturn]] static void disagree(const world& a, const world& b) {
     throw setup_error("the environment says " + a.describe() + " and " + b.describe() + " at once", hint());
   }
   static const char* hint() { return "Unset what does not belong to this run, or give the ranks by hand"; }
@@ -141,7 +141,7 @@ class launcher_reader {
 }  // namespace detail
 
 /// The ranks that the launcher of this process has put into its environment; rank 0 of 1 where there is none.
-inline ranks ranks_from_launcher() {
+inline world world_from_launcher() {
   const auto look = [](const char* variable) -> const char* { return std::getenv(variable); };
   return detail::launcher_reader(look).read();
 }

@@ -1,16 +1,16 @@
-// The intake: I/O threads read parts (shards) of the source, several at once, and pass their samples on in plan order.
+// The intake: I/O threads read shards of the source, several at once, and pass their samples on in plan order.
 //
 //   intake<shards_source> in(source, plan, options, first_segment.entrance());
 //   in.start();  ...  in.stop();  in.join();
 //
-// Each part is read by whichever thread is free; part_order.hpp says what becomes of its samples. Credit comes before
-// reading: what is read ahead is bounded in bytes. Only the part whose turn it is may overdraw, by one sample at a time
-// and only while the workers starve, so there is always progress.
+// Each part is read by whichever thread is free; reorder_buffer.hpp says what becomes of its samples. Credit comes
+// before reading: what is read ahead is bounded in bytes. Only the part whose turn it is may overdraw, by one sample at
+// a time and only while the workers starve, so there is always progress.
 // Threads: as many as asked for, or none, then advance() reads. Reads block only these threads.
 #pragma once
 
 #include <millrace/measure/trace_range.hpp>
-#include <millrace/read/source_reading.hpp>
+#include <millrace/read/read_stage_base.hpp>
 #include <millrace/sync/doorbell.hpp>
 
 #include <atomic>
@@ -20,36 +20,36 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-struct intake_options {
+struct shard_read_stage_options {
   unsigned threads = 4;   ///< 0: no threads, advance() reads
   std::uint64_t epochs = 1;
   std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< of samples that no worker has taken yet
   std::size_t window_bytes = ~std::size_t{0};              ///< most that the shuffle window may hold
   std::uint64_t first_epoch = 0;
-  std::size_t first_part = 0;                              ///< of that epoch
-  std::uint64_t first_sample = 0, first_place = 0;         ///< as in part_order_options
+  std::size_t first_shard = 0;                              ///< of that epoch
+  std::uint64_t first_sample = 0, first_place = 0;         ///< as in reorder_buffer_options
   replay_log* log = nullptr;
   std::uint64_t take = ~std::uint64_t{0};                  ///< samples of each epoch
 };
 
 template <class Source>
-class intake final : public source_reading<Source>, public room_listener {
+class shard_read_stage final : public read_stage_base<Source>, public space_listener {
  public:
   using item = typename Source::item;
-  using options = intake_options;
+  using options = shard_read_stage_options;
 
-  intake(const Source& source, const plan& order, options o, sample_sink<item>& next)
-      : source_reading<Source>(source, next, o.threads),
+  shard_read_stage(const Source& source, const shard_order& order, options o, sample_sink<item>& next)
+      : read_stage_base<Source>(source, next, o.threads),
         options_(o),
         order_(order,
                {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
-                .first_part = o.first_part, .first_sample = o.first_sample, .first_place = o.first_place,
+                .first_shard = o.first_shard, .first_sample = o.first_sample, .first_place = o.first_place,
                 .log = o.log, .take = o.take},
                next) {
     next.set_listener(this);
   }
 
-  void count_into(tally& counts) noexcept override { order_.count_into(counts); }
+  void count_into(event_counts& counts) noexcept override { order_.count_into(counts); }
   void start() override {
     for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
   }
@@ -58,7 +58,7 @@ class intake final : public source_reading<Source>, public room_listener {
   bool advance() override {
     std::unique_lock lock(mutex_);
     if (order_.pass_on()) return true;
-    part* const next = order_.front() ? order_.front() : order_.open_next();
+    shard* const next = order_.front() ? order_.front() : order_.open_next();
     if (!next || next->done || order_.finished()) return false;
     read_and_append(lock, *next, read_by_advance_, 1);
     order_.pass_on();
@@ -71,7 +71,7 @@ class intake final : public source_reading<Source>, public room_listener {
     news_.ring_one();
   }
 
-  void open_seats(const seat_counts& open) override {
+  void open_seats(const concurrency_counts& open) override {
     seats_.open(open.reads);
     tell_news();
   }
@@ -89,14 +89,14 @@ class intake final : public source_reading<Source>, public room_listener {
   std::size_t read_ahead_bytes() const noexcept override { return read_ahead(); }
 
  private:
-  using part = typename part_order<Source>::part;
-  using typename source_reading<Source>::chunk;
-  using source_reading<Source>::chunk_samples;
-  using source_reading<Source>::next_;
-  using source_reading<Source>::passed_on_;
-  using source_reading<Source>::stopped_;
-  using source_reading<Source>::read_chunk;
-  using source_reading<Source>::seats_;
+  using shard = typename reorder_buffer<Source>::shard;
+  using typename read_stage_base<Source>::chunk;
+  using read_stage_base<Source>::chunk_samples;
+  using read_stage_base<Source>::next_;
+  using read_stage_base<Source>::passed_on_;
+  using read_stage_base<Source>::stopped_;
+  using read_stage_base<Source>::read_chunk;
+  using read_stage_base<Source>::seats_;
 
   static constexpr std::size_t most_queued = 16'384;
 
@@ -116,7 +116,7 @@ class intake final : public source_reading<Source>, public room_listener {
       }
       const std::uint64_t seen = news_count_.load();
       const bool still = stand_still();
-      if (part* const next = part_to_read()) read_part(lock, {thread, next}, read);
+      if (shard* const next = shard_to_read()) read_shard(lock, {thread, next}, read);
       else sleep(lock, seen, still);
     }
   }
@@ -125,10 +125,10 @@ class intake final : public source_reading<Source>, public room_listener {
 
   struct job {
     std::size_t thread;
-    part* from;
+    shard* from;
   };
 
-  void read_part(std::unique_lock<std::mutex>& lock, job j, chunk& read) {
+  void read_shard(std::unique_lock<std::mutex>& lock, job j, chunk& read) {
     while (!j.from->done && !stopped_.load() && !order_.finished()) {
       if (seats_.closed(j.thread)) {
         left_.push_back(j.from);   // for somebody else
@@ -138,7 +138,7 @@ class intake final : public source_reading<Source>, public room_listener {
       const bool still = stand_still();
       // Looked at once: workers may free bytes between two looks, and nobody would ask to be told of more.
       const bool enough_bytes = read_ahead() >= options_.read_ahead_bytes;
-      if (!left_.empty()) swap_for_left_part(j.from, enough_bytes);
+      if (!left_.empty()) swap_for_left_shard(j.from, enough_bytes);
       if (may_read(*j.from, enough_bytes)) {
         // Should this read take long, somebody else passes on what waits.
         if (expect_room() || still) read_and_append(lock, *j.from, read, chunk_samples);
@@ -152,26 +152,26 @@ class intake final : public source_reading<Source>, public room_listener {
   }
 
   /// One that was begun and left comes before one that nobody has opened.
-  part* part_to_read() {
-    if (left_.empty()) return order_.open_parts() < 2 * seats_.open() ? order_.open_next() : nullptr;
+  shard* shard_to_read() {
+    if (left_.empty()) return order_.open_shards() < 2 * seats_.open() ? order_.open_next() : nullptr;
     const auto front = std::find(left_.begin(), left_.end(), order_.front());
     const auto chosen = front != left_.end() ? front : left_.begin();
-    part* const found = *chosen;
+    shard* const found = *chosen;
     left_.erase(chosen);
     return found;
   }
   /// The part whose turn it is has a reader always, and whoever cannot go on with his own takes one that can be read.
-  void swap_for_left_part(part*& mine, bool enough_bytes) {
+  void swap_for_left_shard(shard*& mine, bool enough_bytes) {
     if (mine == order_.front()) return;
     const bool stuck = !may_read(*mine, enough_bytes);
     for (const bool only_front : {true, false})
-      for (part*& left : left_)
+      for (shard*& left : left_)
         if (only_front ? left == order_.front() && (stuck || may_read(*left, enough_bytes))
                        : stuck && may_read(*left, enough_bytes))
           return std::swap(mine, left);
   }
 
-  void read_and_append(std::unique_lock<std::mutex>& lock, part& from, chunk& read, std::size_t most) {
+  void read_and_append(std::unique_lock<std::mutex>& lock, shard& from, chunk& read, std::size_t most) {
     const bool in_turn = &from == order_.front();
     lock.unlock();
     read_chunk(from, read, most, in_turn);
@@ -183,7 +183,7 @@ class intake final : public source_reading<Source>, public room_listener {
     read.more = true;
   }
 
-  bool may_read(const part& from, bool enough_bytes) const {
+  bool may_read(const shard& from, bool enough_bytes) const {
     if (!enough_bytes && from.samples.size() < most_queued) return true;
     return &from == order_.front() && from.samples.empty() && next_->backlog() == 0;
   }
@@ -209,7 +209,7 @@ class intake final : public source_reading<Source>, public room_listener {
     passed_on_.store(order_.passed_on(), std::memory_order_relaxed);
     bool tell = bytes_wanted_ && read_ahead() < options_.read_ahead_bytes / 4 * 3;
     if (tell) bytes_wanted_ = false;
-    if (part* const front = order_.front(); front && front->reader_waits) {
+    if (shard* const front = order_.front(); front && front->reader_waits) {
       const std::size_t queued = front->samples.size();
       tell = tell || (!bytes_wanted_ && queued < most_queued / 2) || (queued == 0 && next_->backlog() == 0);
       if (tell) front->reader_waits = false;
@@ -240,9 +240,9 @@ class intake final : public source_reading<Source>, public room_listener {
 
   const options options_;
   std::mutex mutex_;
-  part_order<Source> order_;
+  reorder_buffer<Source> order_;
   bool bytes_wanted_ = false;   // a reader waits for fewer bytes to be read ahead
-  std::vector<part*> left_;     // by readers whose seat was closed
+  std::vector<shard*> left_;     // by readers whose seat was closed
   chunk read_by_advance_;
 
   std::atomic<std::uint64_t> news_count_{0}, wake_below_{0};
@@ -250,5 +250,12 @@ class intake final : public source_reading<Source>, public room_listener {
   doorbell news_;
   std::vector<std::thread> threads_;
 };
+
+template <class Source>
+std::unique_ptr<read_stage> new_shard_read_stage(const Source& source, const shard_order& order,
+                                                 const shard_read_stage_options& o,
+                                                 sample_sink<typename Source::item>& next) {
+  return std::make_unique<shard_read_stage<Source>>(source, order, o, next);
+}
 
 }}  // namespace millrace

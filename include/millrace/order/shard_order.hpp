@@ -1,7 +1,7 @@
 // The plan: which sample has which position. Pure arithmetic on (seed, epoch); no threads, no I/O.
 //
 //   plan order({.seed = 7, .parts = 147, .shuffled = true, .window = 8192});
-//   order.part(epoch, k);                      // the k-th part (shard) to be read in that epoch
+//   order.part(epoch, k);                      // the k-th shard to be read in that epoch
 //   jitter_order<record> window(order);        // samples in, in the order of the parts; out in plan order
 //
 // Parts are permuted by (seed, epoch) (Fisher-Yates on counter-based numbers). Sample i of the epoch's sequence gets
@@ -20,18 +20,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-class plan {
+class shard_order {
  public:
   struct options {
     std::uint64_t seed = 0;
-    std::size_t parts = 1;
+    std::size_t shards = 1;
     bool shuffled = false;
     std::size_t window = 1;   ///< in samples
     std::size_t lane = 0;     ///< of `lanes`: every so-maniest part of an epoch's order belongs to it
     std::size_t lanes = 1;
   };
 
-  explicit plan(options o) : options_(o) {}
+  explicit shard_order(options o) : options_(o) {}
 
   const options& settings() const noexcept { return options_; }
 
@@ -44,11 +44,11 @@ class plan {
   /// Whether each epoch takes all parts as they were listed: parts_of() need not be asked, nor held for many.
   bool as_listed() const noexcept { return !options_.shuffled && options_.lanes == 1; }
   /// The order of the parts in an epoch.
-  std::vector<std::size_t> parts_of(std::uint64_t epoch) const {
-    std::vector<std::size_t> order(options_.parts);
+  std::vector<std::size_t> shards_of(std::uint64_t epoch) const {
+    std::vector<std::size_t> order(options_.shards);
     std::iota(order.begin(), order.end(), std::size_t{0});
     if (options_.shuffled) {
-      draw random({.seed = options_.seed, .epoch = epoch, .sample = part_stream, .stage = 0});
+      rng random({.seed = options_.seed, .epoch = epoch, .sample = shard_stream, .stage = 0});
       for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
     }
     if (options_.lanes == 1) return order;
@@ -61,14 +61,14 @@ class plan {
   /// Where sample `index` of the epoch's sequence sorts, in 1/65536 of a place.
   std::uint64_t jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept {
     const std::uint64_t sample = options_.lanes == 1 ? index : combine_keys(options_.lane, index);
-    draw random({.seed = options_.seed, .epoch = epoch, .sample = sample, .stage = jitter_stream});
+    rng random({.seed = options_.seed, .epoch = epoch, .sample = sample, .stage = jitter_stream});
     return (index << 16) + random.below(static_cast<std::uint64_t>(options_.window) << 16);
   }
   bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }
 
  private:
   // Streams of their own, apart from those of the stages that draw.
-  static constexpr std::uint64_t part_stream = ~std::uint64_t{0};
+  static constexpr std::uint64_t shard_stream = ~std::uint64_t{0};
   static constexpr std::uint64_t jitter_stream = ~std::uint64_t{0};
 
   options options_;
@@ -78,7 +78,7 @@ class plan {
 template <class T>
 class jitter_order {
  public:
-  explicit jitter_order(const plan& order) : plan_(&order) {}
+  explicit jitter_order(const shard_order& order) : plan_(&order) {}
 
   void push(sample<T>&& s) {
     const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived_) : arrived_ << 16;
@@ -138,7 +138,7 @@ class jitter_order {
     }
   };
 
-  const plan* plan_;
+  const shard_order* plan_;
   std::vector<entry> heap_;
   std::vector<sample<T>> held_;
   std::vector<std::size_t> spare_;

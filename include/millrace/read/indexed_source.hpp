@@ -1,8 +1,9 @@
-// A source that gives the samples of an indexed data set in the order of a lane_plan (or a mix_plan): what intake reads
-// in place of the shards themselves. Its parts are stretches of the plan, which are read at once and in any order.
+// A source that gives the samples of an indexed data set in the order of a exact_order (or a mix_plan): what intake
+// reads in place of the shards themselves. Its parts are stretches of the plan, which are read at once and in any
+// order.
 //
-//   planned_source in(data, plan, {.ranks = mine, .start = resumed, .samples_per_part = 256});
-//   auto reader = in.open(part, epoch);
+//   indexed_source in(data, plan, {.world = mine, .start = resumed, .samples_per_part = 256});
+//   auto reader = in.open(shard, epoch);
 //   while (auto record = reader.next()) { s.item = std::move(record);  reader.stamp(s); }        // and which it is
 //
 // A sample's part of the run's digest is the term of (epoch, position) and (sample, checksums of its payloads). Where
@@ -16,7 +17,7 @@
 #include <millrace/item/record.hpp>
 #include <millrace/measure/read_meter.hpp>
 #include <millrace/order/lane_cursor.hpp>
-#include <millrace/order/mixing.hpp>
+#include <millrace/order/shuffle_quality.hpp>
 
 #include <map>
 #include <memory>
@@ -24,35 +25,35 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-struct planned_source_options {
-  millrace::ranks ranks{};
+struct indexed_source_options {
+  millrace::world world{};
   std::uint64_t first_epoch = 0;
   std::uint64_t first_position = 0;      ///< in that epoch, of all ranks together
-  std::uint64_t samples_per_part = 256;
+  std::uint64_t samples_per_shard = 256;
 };
 
-template <class Data, class Plan = lane_plan>
-class planned_source {
+template <class Data, class Plan = exact_order>
+class indexed_source {
  public:
   using item = typename Data::item;
-  using options = planned_source_options;
+  using options = indexed_source_options;
   /// Whether mixing() is known: of one data set.
-  static constexpr bool observes = std::is_same_v<Plan, lane_plan>;
+  static constexpr bool observes = std::is_same_v<Plan, exact_order>;
 
-  planned_source(std::shared_ptr<Data> data, const Plan& plan, options o)
+  indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o)
       : shared_(std::make_shared<shared>(std::move(data), plan, o)) {}
 
   /// Of an epoch; those before first_part() are not in the first one.
-  std::size_t parts() const {
+  std::size_t shards() const {
     const auto& s = *shared_;
     return static_cast<std::size_t>((s.plan.positions() - 1) / s.stretch + 1);
   }
-  std::size_t first_part() const {
+  std::size_t first_shard() const {
     return static_cast<std::size_t>(shared_->options.first_position / shared_->stretch);
   }
 
   /// Of the samples that were planned so far, those read ahead among them.
-  mixing_figures mixing() const
+  shuffle_quality_figures shuffle_quality() const
     requires observes
   {
     const std::lock_guard lock(shared_->mutex);
@@ -66,68 +67,68 @@ class planned_source {
   }
 
   class reader;
-  reader open(std::size_t part, std::uint64_t epoch) const { return {shared_, shared_->planned(part, epoch)}; }
+  reader open(std::size_t shard, std::uint64_t epoch) const { return {shared_, shared_->planned(shard, epoch)}; }
 
  private:
   using samples = std::vector<planned_sample>;
 
   struct unobserved {
-    unobserved(const Plan&, const ranks&) {}
+    unobserved(const Plan&, const world&) {}
     void add(const planned_sample&) {}
   };
 
   struct shared {
-    shared(std::shared_ptr<Data> d, const Plan& p, const planned_source_options& o)
+    shared(std::shared_ptr<Data> d, const Plan& p, const indexed_source_options& o)
         : data(std::move(d)),
           plan(p),
           options(o),
-          stretch(o.samples_per_part * o.ranks.world_size),
-          cursor(plan, {.ranks = o.ranks, .epoch = o.first_epoch, .position = o.first_position}),
+          stretch(o.samples_per_shard * o.world.size),
+          cursor(plan, {.world = o.world, .epoch = o.first_epoch, .position = o.first_position}),
           next_epoch(o.first_epoch),
-          next_part(o.first_position / stretch),
-          observed(plan, o.ranks) {}
+          next_shard(o.first_position / stretch),
+          observed(plan, o.world) {}
 
     /// Parts are asked for nearly in order: what is passed on the way is kept for whoever asks for it.
-    samples planned(std::uint64_t part, std::uint64_t epoch) {
+    samples planned(std::uint64_t shard, std::uint64_t epoch) {
       const std::lock_guard lock(mutex);
-      const auto wanted = std::pair(epoch, part);
+      const auto wanted = std::pair(epoch, shard);
       while (!ahead.contains(wanted)) plan_next();
       auto found = ahead.extract(wanted);
       return std::move(found.mapped());
     }
 
     void plan_next() {
-      samples& made = ahead[{next_epoch, next_part}];
-      const std::uint64_t end = std::min(plan.positions(), (next_part + 1) * stretch);
+      samples& made = ahead[{next_epoch, next_shard}];
+      const std::uint64_t end = std::min(plan.positions(), (next_shard + 1) * stretch);
       while (cursor.position() < end) {
         made.push_back(*cursor.next());
         observed.add(made.back());
       }
       if (end < plan.positions()) {
-        ++next_part;
+        ++next_shard;
         return;
       }
-      if (plan.rows(plan.batches() - 1, options.ranks) == 0) made.push_back(stand_in());
+      if (plan.rows(plan.batches() - 1, options.world) == 0) made.push_back(stand_in());
       ++next_epoch;
-      next_part = 0;
+      next_shard = 0;
       cursor.move_to(next_epoch, 0);
     }
 
     /// At the position of this rank's first row in the last batch, which lies behind the epoch's end.
     planned_sample stand_in() const {
       planned_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
-      last.position = (plan.batches() - 1) * plan.settings().global_batch + options.ranks.rank;
+      last.position = (plan.batches() - 1) * plan.settings().global_batch + options.world.rank;
       return last;
     }
 
     const std::shared_ptr<Data> data;
     const Plan plan;
-    const planned_source_options options;
+    const indexed_source_options options;
     const std::uint64_t stretch;   // positions of all ranks together
     std::mutex mutex;
     typename Plan::cursor cursor;
-    std::uint64_t next_epoch, next_part;
-    std::conditional_t<observes, millrace::mixing, unobserved> observed;
+    std::uint64_t next_epoch, next_shard;
+    std::conditional_t<observes, millrace::shuffle_quality, unobserved> observed;
     std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
   };
 

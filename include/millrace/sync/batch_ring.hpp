@@ -45,7 +45,7 @@ struct ready_batch {
 
 /// A template only so that including it costs little.
 template <class = void>
-class basic_slots {
+class basic_batch_ring {
  public:
   struct options {
     std::size_t rows = 1;               ///< of a batch
@@ -206,7 +206,7 @@ class basic_slots {
   /// Rings whenever take() or starts_epoch() may have a new answer.
   doorbell& bell() noexcept { return bell_; }
 
-  /// Back to FREE. The caller then calls open_free() and tells the pump.
+  /// Back to FREE. The caller then calls open_free() and tells the dispatcher.
   void free(std::size_t slot_index) noexcept {
     const std::lock_guard lock(mutex_);
     free_.push_back(slot_index);   // room was reserved: cannot throw
@@ -264,6 +264,6 @@ class basic_slots {
   std::size_t in_use_ = 0, ready_count_ = 0;
   bool stopped_ = false;
 };
-using slots = basic_slots<>;
+using batch_ring = basic_batch_ring<>;
 
 }}  // namespace millrace
