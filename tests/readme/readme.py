@@ -2,8 +2,9 @@
 #
 #   python3 tests/readme/readme.py
 #
-# Each block of C++ becomes snippet.hpp for one program beside this file, in this order. Those of examples/README.md,
-# the recipes, are compiled by recipes.cpp and not run.
+# Each block of C++ in the README, and those of examples/README.md behind its recipes, becomes snippet.hpp for one
+# program beside this file, in this order. The recipes are compiled by recipes.cpp and not run. The README has at most
+# 200 lines, and the headers that include/millrace/README.md names exist.
 import pathlib
 import re
 import subprocess
@@ -14,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from checks import COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
 
 PROGRAMS = ("first_program", "predictions", "own_stage", "mix", "text", "metrics")
+MAX_LINES = 200
 NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
                         r"`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
 
@@ -39,9 +41,12 @@ def problem_with(job):
     return None
 
 
-def problem_with_recipes(passes):
-    text = (ROOT / "examples" / "README.md").read_text()
-    recipes = re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+def blocks_of(text):
+    return re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def problem_with_recipes(passes, text):
+    recipes = blocks_of(text)
     source = pathlib.Path(__file__).parent / "recipes.cpp"
     flags = ["g++", *WARNINGS, "-O0", f"-I{ROOT / 'include'}", *library_flags("--cflags")]
     key = passes.key(flags, source.read_text() + text, ROOT / "include")
@@ -63,7 +68,10 @@ def problem_with_recipes(passes):
 def main():
     report = Report()
     text = (ROOT / "README.md").read_text()
-    snippets = re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    lines = text.count("\n")
+    report.add(f"the README has at most {MAX_LINES} lines", None if lines <= MAX_LINES else f"{lines} lines")
+    recipes, _, others = (ROOT / "examples" / "README.md").read_text().partition("\n## If you come from elsewhere\n")
+    snippets = blocks_of(text) + blocks_of(others)
     report.add("each block of C++ has its program",
                None if len(snippets) == len(PROGRAMS) else f"{len(snippets)} blocks, {len(PROGRAMS)} programs")
     passes = RememberedPasses()
@@ -71,12 +79,15 @@ def main():
             for compiler in COMPILERS]
     for (program, _, compiler, _), problem in in_parallel(problem_with, jobs):
         report.add(f"{program} {compiler}", problem)
-    report.add("the recipes of examples/README.md g++", problem_with_recipes(passes))
+    report.add("the recipes of examples/README.md g++", problem_with_recipes(passes, recipes))
 
-    text += (ROOT / "examples" / "README.md").read_text()
+    text += recipes + others
     named = {(a or b).rstrip(".,;:)`") for a, b in NAMED_FILE.findall(text)}
     lost = [name for name in sorted(named) if not (ROOT / name).exists() and not (ROOT / "include" / name).exists()]
     report.add(f"all {len(named)} files that it names exist", ", ".join(lost))
+    stations = re.findall(r"`([\w/]+\.hpp)`", (ROOT / "include" / "millrace" / "README.md").read_text())
+    lost = [name for name in stations if not (ROOT / "include" / "millrace" / name).exists()]
+    report.add(f"all {len(stations)} headers on the way of the data exist", ", ".join(lost))
     return report.close()
 
 
