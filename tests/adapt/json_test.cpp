@@ -58,10 +58,10 @@ TEST_CASE("of a record its field json") {
 }
 
 TEST_CASE("what is no document, has no such field, or another type in it") {
-  CHECK(refusal("text", R"({"text": "a")").starts_with("the field 'json' is no JSON document: "));
-  CHECK(refusal("text", R"({"text": "a"} x)").starts_with("the field 'json' is no JSON document: "));
-  CHECK(refusal("text", "").starts_with("the field 'json' is no JSON document: "));
-  CHECK(refusal("text", "{\"text\": \"\xff\"}").starts_with("the field 'json' is no JSON document: "));
+  CHECK(refusal("text", R"({"text": "a")").starts_with("the field 'json' is not valid JSON: "));
+  CHECK(refusal("text", R"({"text": "a"} x)").starts_with("the field 'json' is not valid JSON: "));
+  CHECK(refusal("text", "").starts_with("the field 'json' is not valid JSON: "));
+  CHECK(refusal("text", "{\"text\": \"\xff\"}").starts_with("the field 'json' is not valid JSON: "));
   CHECK(refusal("text", R"({"txt": "a"})") == "the field 'json' has no field 'text'; it begins \"{\"txt\": \"a\"}\"");
   CHECK(refusal("text", "[1]").starts_with("the field 'json' has no field 'text'"));
   CHECK(refusal("text", R"({"text": 7})") ==

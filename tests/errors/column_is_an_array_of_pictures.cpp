@@ -1,4 +1,4 @@
-// error: a column of batch<...> is an array of what is no number
+// error: a column of batch<...> is an array whose elements are not numbers
 #include <millrace/image/picture.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/shards.hpp>

@@ -1,4 +1,4 @@
-// error: a column of batch<...> is a vector of what is no number
+// error: a column of batch<...> is a vector whose elements are not numbers
 #include <millrace/item/ragged.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>

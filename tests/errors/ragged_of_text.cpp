@@ -1,4 +1,4 @@
-// error: a column of batch<...> is no row of numbers
+// error: a column of batch<...> is not a row of numbers
 #include <millrace/item/ragged.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>

@@ -114,12 +114,12 @@ TEST_CASE("what is no UTF-8 is named with file, line and offset, behind the line
   for (int i = 0; i < 1'000; ++i) file += "all is well \xc3\xa9\n";
   const lines_read bad = read_lines(file + "caf\xe9 au lait\nfine again\n");
   CHECK(bad.texts.size() == 1'000);
-  CHECK(bad.error.find("line 1001 is no UTF-8 text: its byte 4 begins '\\xe9 au'") != std::string::npos);
+  CHECK(bad.error.find("line 1001 is not valid UTF-8: its byte 4 begins '\\xe9 au'") != std::string::npos);
   CHECK(bad.error.find("offset 15003, key line 1001, stage lines") != std::string::npos);
   CHECK(read_lines(file + "caf\xe9\nfine\n", {.check_utf8 = false}).texts.size() == 1'002);
   // A character cut in two by the end of a line is none.
-  CHECK(read_lines("\xe4\xb8\n\xad\n").error.find("line 1 is no UTF-8") != std::string::npos);
-  CHECK(read_lines("a\nb\xc3").error.find("line 2 is no UTF-8") != std::string::npos);
+  CHECK(read_lines("\xe4\xb8\n\xad\n").error.find("line 1 is not valid UTF-8") != std::string::npos);
+  CHECK(read_lines("a\nb\xc3").error.find("line 2 is not valid UTF-8") != std::string::npos);
   CHECK(read_lines(std::string("\xff\xfe" "a\0\n\0", 6)).error.find("the mark of UTF-16") != std::string::npos);
 }
 

@@ -98,10 +98,10 @@ TEST_CASE("bytes without NumPy's mark are raw elements") {
   CHECK(a.data == std::vector<std::int16_t>{1, -2, 3});
   CHECK(mr::array<std::int16_t, 1>(mr::bytes::borrowed(file, "pcm"))(1) == -2);
   CHECK(mr::array<float>(mr::bytes::borrowed("", "pcm")).data.empty());
-  CHECK(message_of(file, "pcm") == "the field 'pcm' has 6 bytes, which is no multiple of the 4 bytes of one f32");
+  CHECK(message_of(file, "pcm") == "the field 'pcm' has 6 bytes, which is not a multiple of the 4 bytes of one f32");
   CHECK_THROWS_AS((void)(mr::array<std::int16_t, 2>(mr::bytes::borrowed(file))), mr::data_error);
   // A damaged .npy file does not turn into numbers.
-  CHECK(message_of(std::string(8, 'x')) == "the field 'npy' is no .npy file: it does not begin with NumPy's mark");
+  CHECK(message_of(std::string(8, 'x')) == "the field 'npy' is not a .npy file: it does not begin with NumPy's mark");
 }
 
 TEST_CASE("another type, order or version is an error that names both") {

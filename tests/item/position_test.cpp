@@ -47,7 +47,7 @@ std::string refusal_of(const std::string& text) {
   try {
     static_cast<void>(mr::parse_position(text));
   } catch (const mr::data_error& e) {
-    const std::string always = "this is no resume point of a run: ";
+    const std::string always = "this is not a resume point of a run: ";
     const std::string& m = e.message();
     return m.starts_with(always) ? m.substr(always.size(), m.rfind("; it has ") - always.size()) : m;
   }
@@ -219,18 +219,18 @@ TEST_CASE("what the checksum lets pass is still looked at") {
     return refusal_of(with_checksum(replaced(text, what, by)));
   };
   CHECK(with("seed=7", "seed=8") == "no error");
-  CHECK(with("seed=7", "seed=07") == "seed=07 is no number of that field");
-  CHECK(with("seed=7", "seed=-7") == "seed=-7 is no number of that field");
-  CHECK(with("seed=7", "seed=") == "seed= is no number of that field");
-  CHECK(with("seed=7", "seed=18446744073709551616") == "seed=18446744073709551616 is no number of that field");
-  CHECK(with("lanes=48", "lanes=4294967296") == "lanes=4294967296 is no number of that field");
-  CHECK(with("drop_last=1", "drop_last=2") == "drop_last=2 is no number of that field");
-  CHECK(with("data=0", "data=A") == "data=A123456789abcdef is no number of that field");
-  CHECK(with("data=0", "data=") == "data=123456789abcdef is no number of that field");
+  CHECK(with("seed=7", "seed=07") == "seed=07 is not a valid number for that field");
+  CHECK(with("seed=7", "seed=-7") == "seed=-7 is not a valid number for that field");
+  CHECK(with("seed=7", "seed=") == "seed= is not a valid number for that field");
+  CHECK(with("seed=7", "seed=18446744073709551616") == "seed=18446744073709551616 is not a valid number for that field");
+  CHECK(with("lanes=48", "lanes=4294967296") == "lanes=4294967296 is not a valid number for that field");
+  CHECK(with("drop_last=1", "drop_last=2") == "drop_last=2 is not a valid number for that field");
+  CHECK(with("data=0", "data=A") == "data=A123456789abcdef is not a valid number for that field");
+  CHECK(with("data=0", "data=") == "data=123456789abcdef is not a valid number for that field");
   CHECK(with(" seed=7", "") == "'seed=' is missing in front of ' epoch=3 position=640000 lanes=48 window'");
   CHECK(with(" seed=7", " seed=7 seed=7") ==
         "'epoch=' is missing in front of ' seed=7 epoch=3 position=640000 lanes=48'");
-  CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is no number of that field");
+  CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is not a valid number for that field");
   CHECK(with("version=1", "version=6") ==
         "this resume point is of version 6, and only versions 1 to 5 are known here");
   CHECK(refusal_of(text + " ") == "more follows its checksum");

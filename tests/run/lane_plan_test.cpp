@@ -296,7 +296,7 @@ TEST_CASE("options that give no order, and ranks that would change it, are refus
   };
   const auto plan_of = [](options o) { return [o] { mr::exact_order{o}; }; };
   CHECK(message_of(plan_of({.counts = {5}, .lanes = 0})) == "a plan of 0 lanes has no order");
-  CHECK(message_of(plan_of({.counts = {5}, .global_batch = 0})) == "batches of 0 rows are none");
+  CHECK(message_of(plan_of({.counts = {5}, .global_batch = 0})) == "the batch size is 0");
   CHECK(message_of(plan_of({.counts = {0, 0}})) == "no shard has a sample");
   CHECK(message_of(plan_of({})) == "no shard has a sample");
   CHECK(message_of(plan_of({.counts = {5}, .global_batch = 6})) ==
@@ -314,9 +314,9 @@ TEST_CASE("options that give no order, and ranks that would change it, are refus
   CHECK(message_of(as_rank(0, 8)) == "8 ranks do not divide the number of lanes of 12");
   CHECK(message_of(as_rank(2, 2)) == "there is no rank 2 of 2");
   CHECK(message_of(as_rank(0, 0)) == "there is no rank 0 of 0");
-  CHECK(message_of([&] { plan.sample_at(0, 960); }) == "an epoch has 960 positions, and 960 is none of them");
+  CHECK(message_of([&] { plan.sample_at(0, 960); }) == "an epoch has 960 positions, and 960 is out of range");
   CHECK(message_of([&] { mr::lane_cursor(plan, {.position = 961}); }) ==
-        "an epoch has 960 positions, and 961 is none of them");
+        "an epoch has 960 positions, and 961 is out of range");
   CHECK(message_of([&] { mr::lane_cursor(plan, {.position = 960}); }) == "no error");
   const mr::exact_order endless({.counts = {5}, .epoch_batches = options::endless});
   CHECK(message_of([&] { endless.sample_at(1, 0); }) == "there is no epoch 1");

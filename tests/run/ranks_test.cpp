@@ -97,7 +97,7 @@ TEST_CASE("what contradicts itself is refused by name") {
         "OMPI_COMM_WORLD_SIZE (Open MPI) is set and OMPI_COMM_WORLD_RANK is not");
   CHECK(message_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}) == "PMI_RANK=2 is not below PMI_SIZE=2");
   CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "0"}}) == "RANK=0 is not below WORLD_SIZE=0");
-  CHECK(message_of({{"RANK", "one\n"}, {"WORLD_SIZE", "2"}}) == "RANK=one\\x0a is no number of processes");
+  CHECK(message_of({{"RANK", "one\n"}, {"WORLD_SIZE", "2"}}) == "RANK=one\\x0a is not a number of processes");
   CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}) ==
         "LOCAL_RANK=2 is not below WORLD_SIZE=2");
 }

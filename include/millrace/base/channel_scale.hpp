@@ -1,9 +1,10 @@
-// What makes numbers of one channel's bytes: fma(byte, scale, bias).
+// Computes the scale and bias that normalize the bytes of one channel: fma(byte, scale, bias).
 //
-//   const auto red = mr::detail::channel_scale_of(0.485, 0.229, 0);     // of mean, std and channel
+//   const auto red = mr::detail::channel_scale_of(0.485, 0.229, 0);     // mean, std, channel
 //
-// mean and std are of full scale (0..1), as torchvision writes them: scale = 1 / (255 std), bias = -mean / std.
-// Errors: setup_error for a std that is no positive number, and for numbers that are not finite. Threads: pure.
+// mean and std are fractions of full scale (0..1), as torchvision writes them: scale = 1 / (255 std), bias = -mean /
+// std.
+// Errors: setup_error for a std that is not above 0, and for numbers that are not finite. Threads: pure.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -19,7 +20,7 @@ struct channel_scale {
 
 inline channel_scale channel_scale_of(double mean, double deviation, std::size_t channel) {
   const channel_scale made{static_cast<float>(1 / (255 * deviation)), static_cast<float>(-mean / deviation)};
-  // Builtins, for <cmath> would cost a sixth of what the library costs a compiler.
+  // Built-ins instead of <cmath>, which would add a sixth to the compile time of the library.
   const float largest = __builtin_fmaf(255.0F, made.scale, made.bias);
   const auto is_finite = [](float x) { return __builtin_isfinite(x) != 0; };
   if (!(deviation > 0) || !is_finite(made.scale) || !is_finite(made.bias) || !is_finite(largest))

@@ -1,9 +1,9 @@
-// Nanoseconds of one of the system's clocks.
+// Reads one of the system's clocks, in nanoseconds.
 //
 //   const std::int64_t start = mr::read_clock_ns(CLOCK_MONOTONIC);
 //
-// The standard's clocks read the same ones, but <chrono> brings the calendar and its streams along, which is a fifth of
-// what including the library costs. Errors: none. May be called from any thread.
+// std::chrono reads the same clocks, but <chrono> includes the calendar and its streams. That is a fifth of the cost of
+// including the library. Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -13,13 +13,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Returns the time of `clock`, in nanoseconds.
 inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
   timespec t{};
   ::clock_gettime(clock, &t);
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-/// Of the clock that nobody sets.
+/// Returns the time of the monotonic clock, in nanoseconds; setting the system time does not change it.
 inline std::uint64_t steady_now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
 
 }}  // namespace millrace

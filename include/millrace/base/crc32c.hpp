@@ -1,11 +1,12 @@
-// CRC-32C (Castagnoli), the checksum of TensorBoard's records, of storage formats and of many object stores.
+// Computes CRC-32C (Castagnoli), the checksum of TensorBoard's records, of storage formats and of many object stores.
 //
 //   std::uint32_t whole = mr::crc32c(data);
-//   std::uint32_t same = mr::crc32c(second_half, mr::crc32c(first_half));   // goes on where the first call ended
+//   std::uint32_t same = mr::crc32c(second_half, mr::crc32c(first_half));   // continues where the first call ended
 //
-// Uses the processor's instruction where the machine that runs the program has it (SSE4.2), three at a time, else
-// tables; both give the same number. Threads: pure. Source: polynomial 0x1EDC6F41 in reflected form, initial value and
-// final xor of all ones (RFC 3720, section 12.1); tables by "slicing-by-8" (Kounavis and Berry, IEEE ToC 57(11), 2008).
+// Uses the SSE4.2 instruction if the processor at run time has it, in three interleaved streams; otherwise tables. Both
+// give the same number. Threads: pure. Errors: none.
+// Source: polynomial 0x1EDC6F41 in reflected form, initial value and final xor of all ones (RFC 3720, section 12.1);
+// tables by "slicing-by-8" (Kounavis and Berry, IEEE ToC 57(11), 2008).
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,8 +23,8 @@ namespace detail {
 
 using crc32c_tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
-/// Table k holds the effect of a byte that is followed by k more bytes. Not constexpr: evaluating it would be a
-/// twentieth of what including the library costs.
+/// Table k holds the effect of a byte that is followed by k more bytes. Not constexpr: its evaluation would be a
+/// twentieth of the cost of including the library.
 inline crc32c_tables make_crc32c_tables() noexcept {
   crc32c_tables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -39,7 +40,7 @@ inline crc32c_tables make_crc32c_tables() noexcept {
   return tables;
 }
 
-/// Both parts below take and give the inner state: the checksum before its final xor.
+/// Both implementations take and return the inner state: the checksum before its final xor.
 inline std::uint32_t crc32c_by_tables(std::span<const std::byte> data, std::uint32_t state) noexcept {
   static const crc32c_tables table = make_crc32c_tables();
   const auto at = [&data](std::size_t i) noexcept { return std::to_integer<std::uint32_t>(data[i]); };
@@ -54,7 +55,8 @@ inline std::uint32_t crc32c_by_tables(std::span<const std::byte> data, std::uint
 }
 
 #if defined(__x86_64__)
-/// What `zeros_bytes` zeros do to a state, as tables: a state is a sum of bits, and each bit goes its own way.
+/// Advances a state over `zeros_bytes` zeros, by tables. This works because the state is a sum (xor) of independent
+/// bits.
 template <std::size_t zeros_bytes>
 class crc32c_zeros {
  public:
@@ -76,8 +78,8 @@ class crc32c_zeros {
   std::array<std::array<std::uint32_t, 256>, 4> table_{};
 };
 
-/// Three lanes side by side: the instruction takes three cycles, but one can begin in each. The lanes are joined by
-/// what the zeros in place of the lanes behind them would do.
+/// Computes three lanes in parallel: the instruction takes three cycles, but one can begin in each cycle. Joins the
+/// lanes by advancing each state over as many zeros as there are bytes after its lane.
 template <std::size_t lane_bytes>
 __attribute__((target("sse4.2"))) inline const std::byte* crc32c_by_lanes(const std::byte* at, const std::byte* end,
                                                                           std::uint32_t& state) noexcept {
@@ -101,14 +103,14 @@ __attribute__((target("sse4.2"))) inline const std::byte* crc32c_by_lanes(const 
   return at;
 }
 
-/// Built for SSE4.2 whatever the flags of the program are; to be called only where the processor has it.
+/// Compiled for SSE4.2 regardless of the program's flags. Call it only if the processor has SSE4.2.
 __attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_instruction(std::span<const std::byte> data,
                                                                              std::uint32_t state) noexcept {
   const std::byte* at = data.data();
   const std::byte* const end = at + data.size();
   if (data.size() >= 3 * 4096) at = crc32c_by_lanes<4096>(at, end, state);
   if (data.size() >= 3 * 256) at = crc32c_by_lanes<256>(at, end, state);
-  if (data.size() >= 3 * 64) at = crc32c_by_lanes<64>(at, end, state);   // of 2 KiB, what is left is a quarter
+  if (data.size() >= 3 * 64) at = crc32c_by_lanes<64>(at, end, state);   // a quarter remains of 2 KiB
   std::uint64_t wide = state;
   std::size_t left = static_cast<std::size_t>(end - at);
   for (; left >= 8; left -= 8, at += 8) {
@@ -124,7 +126,8 @@ __attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_instruction(std
 
 }  // namespace detail
 
-/// The checksum of `data`, or of what `before` is the checksum of followed by `data`.
+/// Returns the checksum of `data`. With `before`, the checksum of earlier bytes, returns that of those bytes and
+/// `data`.
 inline std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before = 0) noexcept {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("sse4.2")) return ~detail::crc32c_by_instruction(data, ~before);

@@ -1,11 +1,12 @@
-// A 64-bit digest of bytes, and a sum of digests that does not depend on the order of adding.
+// Computes a 64-bit digest of bytes, and a sum of digests that does not depend on the order of adding.
 //
 //   mr::stream_digest whole;
 //   whole.add(position, mr::digest_bytes(row));
-//   whole.value();                                // equal for equal streams, whoever added what first
+//   whole.value();                                // equal for equal streams, in whatever order the rows were added
 //
-// A sum may be gone on with from its value. Two digests, or two positions, that change places do change it. Not
-// cryptographic: it finds accidents, not attackers. Threads: none shared; ranks add up by adding their values.
+// A sum can be continued from its value. The sum changes if two digests, or two positions, are swapped. Not
+// cryptographic: it finds accidents, not attacks. Errors: none. Threads: no shared state; ranks add up by adding their
+// values.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -16,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Digest of a run of bytes; the length counts.
+/// Returns the digest of a run of bytes; its length is part of the digest.
 inline std::uint64_t digest_bytes(std::span<const std::byte> data, std::uint64_t seed = 0) noexcept {
   std::uint64_t state = combine_keys(seed, data.size());
   std::size_t at = 0;
@@ -30,12 +31,12 @@ inline std::uint64_t digest_bytes(std::span<const std::byte> data, std::uint64_t
   return mix_bits(state ^ tail);
 }
 
-/// Sum of (position, digest) pairs, modulo 2^64.
+/// Sums (position, digest) pairs, modulo 2^64.
 class stream_digest {
  public:
   constexpr explicit stream_digest(std::uint64_t value = 0) noexcept : sum_(value) {}
 
-  /// What one pair adds, for those who add elsewhere.
+  /// Returns the summand of one pair, for callers that keep the sum themselves.
   static constexpr std::uint64_t term(std::uint64_t position, std::uint64_t digest) noexcept {
     return mix_bits(combine_keys(position, 0) ^ digest);
   }

@@ -1,10 +1,10 @@
-// Figures for people: three or four digits that count, with the unit that suits.
+// Formats figures for people: three or four significant digits and a fitting unit.
 //
 //   detail::percent(0.384)            "38.4 %"          detail::time_text(1.88e6)       "1.88 ms"
 //   detail::whole(21'400)             "21 400"          detail::bytes_text(6.79e8)      "679 MB"
 //   detail::gain_text(0.067)          "+6.7 %"          detail::times_as_fast(6.87)     "6.9 times as fast"
 //
-// Thousands are set apart by a blank; bytes go by powers of ten. Whatever the locale. Errors: none.
+// A blank separates thousands; units of bytes are powers of ten. The locale has no effect. Errors: none. Threads: pure.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -23,7 +23,7 @@ inline std::string fixed(double value, int digits) {
   return {text, end.ptr};
 }
 
-/// Three digits that count.
+/// Formats with three significant digits.
 inline std::string three_digits(double value) {
   const double size = value < 0 ? -value : value;
   return fixed(value, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
@@ -46,7 +46,7 @@ inline std::string times_as_fast(double ratio) {
   return fixed(ratio, ratio < 9.95 ? 1 : 0) + " times as fast";
 }
 
-/// The largest of the units that leaves a number of at least 1.
+/// Formats in the largest unit in which the number is at least 1.
 template <std::size_t n>
 std::string in_units(double value, const std::array<const char*, n>& units, double step) {
   std::size_t i = 0;

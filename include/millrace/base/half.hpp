@@ -1,11 +1,11 @@
-// Between f32 and the two 16-bit kinds of numbers, the same bits on the host and in kernels.
+// Converts between f32 and the two 16-bit floating-point formats, with the same bits on the host and in kernels.
 //
 //   mr::f16 h = mr::detail::to_f16(0.1F);
 //   float f = mr::detail::to_float(h);              // exact
 //   auto x = mr::detail::to_element<T>(value);      // T: float, f16 or bf16
 //
-// Rounding is to nearest, halves to even; beyond the largest f16 it is infinite. NaN is no input of to_f16 and to_bf16.
-// Threads: pure. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
+// Rounds to nearest, ties to even; values beyond the largest f16 become infinite. Do not pass NaN to to_f16 or to_bf16.
+// Errors: none. Threads: pure. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -51,7 +51,7 @@ MILLRACE_BOTH_SIDES inline f16 to_f16(float value) noexcept {
     const std::uint32_t rebased = magnitude - (std::uint32_t{127 - 15} << 23);
     made = (rebased + 0xfff + (rebased >> 13 & 1)) >> 13;
   } else {
-    // Subnormal: a multiple of 2^-24. Adding 0.5 makes the FPU round there, to nearest even in every build.
+    // Subnormal: a multiple of 2^-24. Adding 0.5 makes the FPU round at that bit, to nearest even in every build.
     const float shifted = __builtin_bit_cast(float, magnitude) + 0.5F;
     made = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, 0.5F);
   }
@@ -80,7 +80,7 @@ MILLRACE_BOTH_SIDES T to_element(float value) noexcept {
   else return value;
 }
 
-/// The element types of numbers that training computes with.
+/// The element types in which training computes.
 template <class T>
 concept training_element = std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 

@@ -1,12 +1,13 @@
-// Writing JSON: strings and numbers as text that every parser takes.
+// Writes JSON strings and numbers that every parser accepts.
 //
 //   std::string line = "{";
 //   mr::detail::append_json_string(line, name);     // "quoted \"name\""
 //   line += ':';
 //   mr::detail::append_json_number(line, value);    // 0.1, 1e+300, null
 //
-// Text from outside may hold anything: bytes that are no UTF-8 become U+FFFD. Numbers are the shortest text that reads
-// back as the same double, whatever the locale. Errors: none. Source: RFC 8259; UTF-8 after RFC 3629, section 4.
+// Text from outside may hold any bytes: a byte that is not UTF-8 becomes U+FFFD. A number becomes the shortest text
+// that reads back as the same double. The locale has no effect. Errors: none. Threads: pure.
+// Source: RFC 8259; UTF-8 as in RFC 3629, section 4.
 #pragma once
 
 #include <millrace/base/numbers.hpp>
@@ -20,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Length of the UTF-8 character that `text` begins with; 0 if it begins with none.
+/// Returns the length of the UTF-8 character at the start of `text`, in bytes; 0 if there is none.
 constexpr std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto within = [&](std::size_t i, unsigned low, unsigned high) { return byte(i) >= low && byte(i) <= high; };
@@ -62,7 +63,7 @@ inline void append_json_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-/// NaN and the infinities have no JSON: null.
+/// Appends a number. NaN and the infinities become null, because JSON has no form for them.
 inline void append_json_number(std::string& out, double value) {
   if (!is_finite(value)) {
     out += "null";

@@ -1,12 +1,12 @@
-// What the launcher of several processes says in the environment: which one this is, of how many.
+// Lists the environment variables in which launchers give a process its rank and the world size.
 //
 //   for (const mr::launcher& l : mr::launchers) if (std::getenv(l.rank)) ...
 //   int gpu = mr::local_rank() % gpus;
 //
-// The variables of torchrun, Open MPI, MVAPICH2, MPICH's hydra (Intel MPI's too) and Slurm, by their documentation. The
-// innermost comes first: a launcher may have been started by one further down, whose variables are then still there,
-// and its own are the ones to believe. Errors: none here; order/world.hpp judges them. Threads: reads the environment,
-// which nobody may change meanwhile.
+// Holds the variables of torchrun, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI) and Slurm, from their
+// documentation. The innermost launcher comes first: a launcher may itself be started by one further down the list.
+// The outer launcher's variables are then still set, but those of the inner launcher are the right ones.
+// Errors: none; order/world.hpp checks the values. Threads: reads the environment, which must not change meanwhile.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Names of variables.
+/// A launcher, and the names of its environment variables.
 struct launcher {
   const char* name;
   const char* rank;
@@ -23,6 +23,7 @@ struct launcher {
   const char* local_rank;
 };
 
+/// The known launchers, the innermost first.
 inline constexpr launcher launchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
@@ -31,7 +32,7 @@ inline constexpr launcher launchers[] = {
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
 };
 
-/// A number of processes as launchers write it: digits, nothing else, below 2^20. -1: it is something else.
+/// Returns the number that a launcher wrote: only digits, below 2^20; -1 for any other text.
 constexpr int launcher_number(const char* text) noexcept {
   int number = text && *text != '\0' ? 0 : -1;
   for (; number >= 0 && *text != '\0'; ++text)
@@ -39,7 +40,7 @@ constexpr int launcher_number(const char* text) noexcept {
   return number < 1 << 20 ? number : -1;
 }
 
-/// Which of the processes on this machine this one is; 0 where no launcher says.
+/// Returns the rank of this process among those on this machine; 0 if no launcher sets it.
 inline int local_rank() noexcept {
   for (const launcher& l : launchers)
     if (const int rank = launcher_number(std::getenv(l.local_rank)); rank >= 0) return rank;

@@ -1,10 +1,11 @@
-// What this process may use of the machine: cores (affinity mask and cgroup quota) and memory (cgroup limit).
+// Finds out how many cores (affinity mask, cgroup quota) and how much memory (cgroup limit) this process may use.
 //
-//   unsigned workers = mr::usable_cores();          // never more than the scheduler will give
+//   unsigned workers = mr::usable_cores();          // never more than the scheduler grants
 //   std::size_t all  = mr::usable_memory_bytes();   // physical memory or the cgroup's limit, whichever is less
 //
-// oneTBB looks at the affinity mask only; a container with a quota of 2 cores on a 64-core machine would get 64
-// threads that throttle each other. Linux; elsewhere the hardware's own numbers. Read afresh at each call, no state.
+// oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine it would start
+// 64 threads that throttle each other. Works on Linux; other systems give the hardware's numbers.
+// Errors: none. Threads: any; each call reads the values again, without state.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -28,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// First line of a small file, empty if it cannot be read.
+/// Returns the first line of a small file; empty if it cannot be read.
 inline std::string first_line(const std::string& path) {
   std::string line;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
@@ -40,15 +41,15 @@ inline std::string first_line(const std::string& path) {
   return line;
 }
 
-/// Cores' worth of quota from the text of cgroup v2's cpu.max ("200000 100000" or "max 100000"); 0: none.
+/// Returns the quota in cores from the text of cgroup v2's cpu.max ("200000 100000" or "max 100000"); 0: no quota.
 inline double cores_of_cpu_max(const std::string& text) {
   long long quota = 0, period = 0;
   if (std::sscanf(text.c_str(), "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
-/// The path in a line of /proc/self/cgroup, if it is that of cgroup v2 ("0::/user.slice/x") or, of v1, that of a
-/// controller ("4:cpu,cpuacct:/x"); empty for any other, and for the root.
+/// Returns the path in a line of /proc/self/cgroup: without a controller the path of cgroup v2 ("0::/user.slice/x"),
+/// else that of the controller in cgroup v1 ("4:cpu,cpuacct:/x"). Empty for other lines and for the root.
 inline std::string cgroup_path_in(const std::string& line, const std::string& controller) {
   const std::size_t first = line.find(':'), second = line.find(':', first + 1);
   if (first == std::string::npos || second == std::string::npos) return "";
@@ -59,8 +60,8 @@ inline std::string cgroup_path_in(const std::string& line, const std::string& co
   return path;
 }
 
-/// Calls `look` with each folder from the own cgroup up to the root: limits apply at every level. With a controller's
-/// name those of cgroup v1.
+/// Calls `look` with each folder from this process's cgroup up to the root, because limits apply at every level. With a
+/// controller's name the folders are those of cgroup v1.
 template <class Look>
 void for_each_cgroup(const Look& look, const std::string& controller = "") {
   std::string path;
@@ -85,7 +86,8 @@ inline void name_this_thread([[maybe_unused]] const char* name) noexcept {
 
 }  // namespace detail
 
-/// At least 1. The smaller of the affinity mask and the cgroup quota (rounded up).
+/// Returns how many cores this process may use, at least 1: the affinity mask or the cgroup quota (rounded up),
+/// whichever is less.
 inline unsigned usable_cores() {
   unsigned cores = std::max(1U, std::thread::hardware_concurrency());
 #if defined(__linux__)
@@ -109,7 +111,7 @@ inline unsigned usable_cores() {
   return std::max(1U, cores);
 }
 
-/// Physical memory, or the cgroup's limit if that is less.
+/// Returns how many bytes of memory this process may use: physical memory or the cgroup's limit, whichever is less.
 inline std::size_t usable_memory_bytes() {
   std::size_t bytes = std::size_t{4} << 30;
 #if defined(__linux__)

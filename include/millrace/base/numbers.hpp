@@ -1,9 +1,9 @@
-// What a number is by its bits, so that it also holds in a program built with -ffast-math; on the host and in kernels.
+// Classifies numbers by their bits, which also works in programs built with -ffast-math; on the host and in kernels.
 //
 //   if (!mr::detail::is_finite(loss)) ++nonfinite;
 //   if (mr::detail::is_nan(logit)) ++nans;
 //
-// Threads: pure. Format: IEEE 754.
+// Errors: none. Threads: pure. Format: IEEE 754.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -18,7 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The built-in instead of std::bit_cast: the standard's functions are the host's alone.
+// The built-in instead of std::bit_cast: kernels cannot call the standard library's functions.
 MILLRACE_BOTH_SIDES constexpr bool is_nan(float value) noexcept {
   return (__builtin_bit_cast(std::uint32_t, value) & 0x7fffffffU) > 0x7f800000U;
 }

@@ -1,9 +1,9 @@
-// The bytes of a text, for what takes bytes.
+// Gives the bytes of a text, for functions that take bytes.
 //
 //   mr::crc32c(mr::detail::bytes_of(text));
 //
-// std::as_bytes(std::span(text)) is the same, but makes each compiler prove again that a text is a contiguous range.
-// Errors: none. Threads: does not matter; the bytes live as long as the text.
+// std::as_bytes(std::span(text)) does the same, but costs compile time: it proves again that a text is a contiguous
+// range. Errors: none. Threads: any. Lifetime: the bytes live as long as the text.
 #pragma once
 
 #include <millrace/base/version.hpp>

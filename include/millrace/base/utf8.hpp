@@ -1,10 +1,11 @@
-// How much of a text is well-formed UTF-8 (The Unicode Standard 15, table 3-7): no overlong forms, no surrogates.
+// Checks how much of a text is well-formed UTF-8 (The Unicode Standard 15, table 3-7): no overlong forms, no
+// surrogates.
 //
 //   millrace::detail::is_utf8(text);
-//   std::size_t good = millrace::detail::utf8_prefix_bytes(text);    // text.size() if all of it is
+//   std::size_t good = millrace::detail::utf8_prefix_bytes(text);    // text.size() if all of it is well-formed
 //   millrace::detail::clean_utf8(text);                              // each other byte becomes U+FFFD
 //
-// Eight bytes are looked at together, so that ASCII costs next to nothing. Threads: pure.
+// Checks eight bytes at once, so that ASCII costs next to nothing. Errors: none. Threads: pure.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,7 +20,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Bytes of the sequence that begins in the lowest byte of `word` (later bytes lie above it); 0: it is none.
+/// Returns the length in bytes of the sequence that begins in the lowest byte of `word`; 0 if it is malformed. Later
+/// bytes lie above the lowest.
 constexpr std::size_t utf8_sequence_bytes(std::uint32_t word) noexcept {
   if ((word & 0xc0e0) == 0x80c0) return (word & 0xff) >= 0xc2 ? 2 : 0;
   if ((word & 0xc0c0f0) == 0x8080e0) {
@@ -27,13 +29,13 @@ constexpr std::size_t utf8_sequence_bytes(std::uint32_t word) noexcept {
     return code >= 0x800 && code >> 11 != 0x1b ? 3 : 0;
   }
   if ((word & 0xc0c0c0f8) == 0x808080f0) {
-    const std::uint32_t high = (word & 0x07) << 6 | (word >> 8 & 0x3f);   // the code's bits from the 12th on
+    const std::uint32_t high = (word & 0x07) << 6 | (word >> 8 & 0x3f);   // bits 12 and up of the code point
     return high >= 0x10 && high < 0x110 ? 4 : 0;
   }
   return 0;
 }
 
-/// The length of the longest well-formed beginning.
+/// Returns the length of the longest well-formed prefix, in bytes.
 inline std::size_t utf8_prefix_bytes(std::string_view text) noexcept {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::uint64_t high_bits = 0x8080'8080'8080'8080;

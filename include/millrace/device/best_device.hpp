@@ -1,12 +1,12 @@
-// The fastest device of this machine: a GPU where this build knows CUDA and there is one, else the host.
+// Selects the fastest device of this machine: a GPU if this build has CUDA and the machine has a GPU, else the host.
 //
 //   mr::to_device({.device = mr::best_device()})
 //
-// With several processes on one machine each takes the GPU of its local rank, counted round where there are fewer. The
-// rank is what torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm put into the environment (launcher.hpp); 0 where
-// none did. Kernels go by the thread's current device: make this one current, cudaSetDevice(device.ordinal()), before
-// anything else of CUDA; on behalf of a thread that has not chosen, the runtime opens device 0 as well, which takes
-// memory there. Errors: io_error where there is a GPU that cannot be used.
+// With several processes on one machine, each process takes GPU (local rank) % (number of GPUs). The local rank comes
+// from the environment that torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm sets (launcher.hpp); it is 0 without
+// these. Kernels run on the current device of the thread. Call cudaSetDevice(device.ordinal()) before any other CUDA
+// call. For a thread that has not chosen a device, the runtime also opens device 0, which takes memory there.
+// Errors: io_error if a GPU exists and cannot be used.
 #pragma once
 
 #include <millrace/base/launcher.hpp>
@@ -17,6 +17,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Returns the GPU of this process's local rank, or the host device if there is no GPU.
+/// Throws io_error if the GPU cannot be used.
 inline device best_device() {
 #ifdef MILLRACE_CUDA
   if (const int count = cuda_device_count(); count > 0) return cuda_device(local_rank() % count);

@@ -1,10 +1,10 @@
-// A device without hardware that really copies, at a chosen speed: for tests of the copy path and "what if" benchmarks.
+// A device without hardware that copies at a chosen speed, for tests of the copy path and "what if" benchmarks.
 //
 //   mr::to_device({.device = mr::copying_device({.bytes_per_second = 12e9, .latency_ns = 10'000}), .slots = 3})
 //
-// It has memory of its own and one copy thread that works off a queue in order, as a GPU's copy engine does; events are
-// reached when the queue gets there. Work on the user's streams is done when the call returns, so release events are
-// reached at once. A copy takes at least bytes / bytes_per_second + latency; 0 means as fast as memcpy.
+// The device has its own memory. One copy thread works through a queue in order, like the copy engine of a GPU. An
+// event is reached when the queue gets to it. Work on the user's streams is done when the call returns, so release
+// events are reached at once. A copy takes at least bytes / bytes_per_second + latency; 0 means as fast as memcpy.
 #pragma once
 
 #include <millrace/base/machine.hpp>
@@ -14,13 +14,14 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
-#include <thread>   // and the clock that its sleep_until takes
+#include <thread>   // also provides the clock for sleep_until
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The speed of a copying_device().
 struct copying_device_options {
-  double bytes_per_second = 0;    ///< 0: unlimited
-  std::uint64_t latency_ns = 0;   ///< of each copy
+  double bytes_per_second = 0;    ///< bytes per second; 0: as fast as memcpy
+  std::uint64_t latency_ns = 0;   ///< nanoseconds added to each copy
 };
 
 namespace detail {
@@ -56,8 +57,8 @@ class copying_backend final : public host_backend {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return e.reached >= e.recorded; });
   }
-  // A user's stream is synchronous here, so a release event is reached when recorded, and a batch handed out must
-  // have arrived: making the "stream" wait is making the caller wait.
+  // A user's stream is synchronous here, so a release event is reached when it is recorded. A delivered batch must have
+  // arrived, so the caller waits in place of the stream.
   void stream_waits_for(stream_view, device_event& mark) override { wait(mark); }
 
  private:
@@ -119,6 +120,7 @@ class copying_backend final : public host_backend {
 
 }  // namespace detail
 
+/// Returns a new copying device; default: as fast as memcpy.
 inline device copying_device(copying_device_options options = {}) {
   return device(std::make_shared<detail::copying_backend>(options));
 }

@@ -1,15 +1,17 @@
-// An NVIDIA GPU as a device: pinned host slots, a copy stream of its own, events. Needs cudart, no nvcc.
+// An NVIDIA GPU as a device: pinned host slots, its own copy stream, events. Needs cudart and no nvcc.
 //
 //   auto flow = ... | mr::to_device({.device = mr::cuda_device(1), .stream = my_stream, .slots = 3});
-//   mr::best_device();                       // a GPU if there is one; of several the one of this process's local rank
+//   mr::best_device();                       // the GPU of this process's local rank, or the host without a GPU
 //   b.get<&example::pixels>().data;          // device memory, ready for work in my_stream
 //
-// There where the build's dependency brings CUDA (it defines MILLRACE_CUDA). Copies run in a non-blocking stream and
-// are ordered with the user's by events alone; the default `stream` is the legacy one of that device. Calls on the
-// step's path return at once; memory, stream and events are made when the session starts. Where pinned memory cannot
-// be had, slots are pageable: copies are slower then, one warning says so, and so does the device's name.
-// Errors: setup_error for a device that is not there and for a stream that is being captured; io_error, with CUDA's own
-// words, for the rest. Threads: any; each keeps its current device. A capture on the user's thread is left alone.
+// This header is available if the build finds CUDA; its build dependency then defines MILLRACE_CUDA.
+// Copies run in a non-blocking stream. Only events order them with the user's stream. The default of `stream` is the
+// legacy stream of that device. Calls on the step's path return at once. Memory, stream and events are made when the
+// session starts. If pinned memory cannot be allocated, the slots are pageable and copies are slower. One warning and
+// the name of the device then say so.
+// Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
+// for other failures.
+// Threads: any; each thread keeps its current device. A capture on the user's thread is not disturbed.
 #pragma once
 
 #include <millrace/device/cuda_error.hpp>
@@ -25,7 +27,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// GPUs that this process may use; 0 where there is no driver. Where there is one that gives none, a line says why.
+/// Returns the number of GPUs that this process may use; 0 without a driver.
+/// If a driver is installed and fails, prints the reason to stderr and returns 0.
 inline int cuda_device_count() noexcept {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
@@ -46,7 +49,7 @@ class cuda_backend final : public device_backend {
   explicit cuda_backend(int ordinal) : ordinal_(ordinal) {
     const int count = cuda_device_count();
     if (ordinal < 0 || ordinal >= count)
-      throw setup_error("there is no cuda_device(" + std::to_string(ordinal) + "): this process sees " +
+      throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) + "), and this process sees " +
                             std::to_string(count) + " GPUs",
                         "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
     cudaDeviceProp properties{};
@@ -69,7 +72,7 @@ class cuda_backend final : public device_backend {
 
   void enter_thread() override {
     check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;   // for good: the thread is ours
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;   // never restored, because Millrace owns the thread
     check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
   }
 
@@ -110,13 +113,13 @@ class cuda_backend final : public device_backend {
     quietly([&] { return cudaFree(memory); });
   }
 
-  // Who waits sleeps instead of spinning: the core belongs to the workers.
+  // A waiting thread sleeps instead of spinning, so that the workers can use the core.
   std::unique_ptr<device_event> make_event() override {
     return make_event(cudaEventDisableTiming | cudaEventBlockingSync);
   }
   std::unique_ptr<device_event> make_timed_event() override { return make_event(cudaEventDefault); }
   std::optional<std::uint64_t> elapsed_ns(device_event& from, device_event& to) override {
-    const capture_tolerant now;   // the device is that of the events, whichever is current
+    const capture_tolerant now;   // needs no current device: the events know their device
     float ms = 0;
     const cudaError_t result = cudaEventElapsedTime(&ms, handle(from), handle(to));
     if (result == cudaErrorNotReady) {
@@ -149,7 +152,8 @@ class cuda_backend final : public device_backend {
   }
   void record(device_event& mark, stream_view stream) override {
     const current_device here(ordinal_);
-    // A mark in a graph is none in the stream, and whoever waits for it is drawn into the capture: the copies too.
+    // An event recorded during a capture goes into the graph, not into the stream. A stream that waits for it joins the
+    // capture, and so would the copy stream.
     if (is_capturing(stream))
       throw setup_error("a batch was released while its stream was being captured",
                         "Release it after cudaStreamEndCapture, or before cudaStreamBeginCapture");
@@ -167,7 +171,7 @@ class cuda_backend final : public device_backend {
   void copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) override {
     check_stream(after);
     const current_device here(ordinal_);
-    const capture_tolerant now;   // another stream's capture is not ours to spoil
+    const capture_tolerant now;   // must not invalidate a capture of another stream
     check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, named_stream(after)), "cudaMemcpyAsync");
     check_cuda(cudaStreamSynchronize(named_stream(after)), "cudaStreamSynchronize");
   }
@@ -200,7 +204,7 @@ class cuda_backend final : public device_backend {
     return memory;
   }
 
-  /// What destructors do: with the device current, whatever state the runtime is in.
+  /// Makes a call for a destructor: with the device current if possible, and without throwing.
   template <class Call>
   void quietly(Call&& call) const noexcept {
     std::optional<current_device> here;
@@ -209,7 +213,7 @@ class cuda_backend final : public device_backend {
       here.emplace(ordinal_);
       now.emplace();
     } catch (...) {
-      // The runtime is gone or the device broken; the call below may still give something back.
+      // The runtime has shut down or the device has failed. The call below may still free something.
     }
     ignore_cuda(call());
   }
@@ -224,6 +228,8 @@ class cuda_backend final : public device_backend {
 
 }  // namespace detail
 
+/// Returns GPU `ordinal`, numbered from 0 as by cudaSetDevice().
+/// Throws setup_error if that GPU does not exist, io_error if it cannot be used.
 inline device cuda_device(int ordinal) { return device(std::make_shared<detail::cuda_backend>(ordinal)); }
 
 }}  // namespace millrace

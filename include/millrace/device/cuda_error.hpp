@@ -1,11 +1,11 @@
-// What the CUDA runtime answers, turned into errors that say what to do; and the calling thread's state, borrowed.
+// Turns errors of the CUDA runtime into errors with a hint, and saves and restores the calling thread's CUDA state.
 //
 //   detail::check_cuda(cudaMemcpyAsync(...), "cudaMemcpyAsync");     // io_error unless cudaSuccess
 //   const detail::current_device here(1);                            // until the end of the scope
-//   if (detail::is_capturing(stream)) ...                            // of the current device
+//   if (detail::is_capturing(stream)) ...                            // a stream of the current device
 //
-// An error of ours is taken off the runtime's "last error" again, so that the user's own checks do not find it there.
-// Threads: any; `current_device` belongs to one.
+// An error of Millrace's own call is removed from the runtime's "last error". So the user's own checks do not find it.
+// Threads: any; a `current_device` belongs to one thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -51,17 +51,18 @@ inline void check_cuda(cudaError_t result, const char* call) {
                  cuda_hint(result));
 }
 
-/// For destructors: what fails there cannot be told to anybody, least of all that the runtime is already gone.
+/// Drops an error in a destructor, which cannot report it. The usual cause is a runtime that has already shut down.
 inline void ignore_cuda(cudaError_t result) noexcept {
   if (result != cudaSuccess) cudaGetLastError();
 }
 
-/// In a program built with --default-stream per-thread the runtime takes a null handle for the calling thread's own
-/// stream. Ours is the legacy one, whoever calls: that stream, like all blocking ones, is in order with it.
+/// Returns the stream, or the legacy stream for a null handle. In a program built with --default-stream per-thread, the
+/// runtime takes a null handle for the calling thread's own stream. Millrace means the legacy stream on every thread.
+/// The per-thread stream is ordered with the legacy stream, like all blocking streams.
 inline cudaStream_t named_stream(cudaStream_t stream) noexcept { return stream ? stream : cudaStreamLegacy; }
 
-/// Whether work that is put into the stream now would go into a graph, or spoil one: the legacy stream is no part of a
-/// capture, but would have to wait for the stream that is captured. Asking harms neither.
+/// Returns whether work queued in the stream now would go into a graph or invalidate a capture. The legacy stream is
+/// never captured, but its work would have to wait for a captured stream. The query disturbs neither of them.
 inline bool is_capturing(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t result = cudaStreamIsCapturing(named_stream(stream), &status);
@@ -73,7 +74,7 @@ inline bool is_capturing(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// Makes a device current for the calling thread, and gives the thread its own back.
+/// Makes a device current for the calling thread until the end of the scope, then restores the thread's own device.
 class current_device {
  public:
   explicit current_device(int ordinal) {
@@ -93,7 +94,8 @@ class current_device {
   bool changed_ = false;
 };
 
-/// Until the end of the scope, calls of this thread that a capture elsewhere in the process forbids do no harm to it.
+/// Sets the relaxed capture mode for the calling thread until the end of the scope. Calls that are forbidden during a
+/// capture elsewhere in the process then do not invalidate that capture.
 class capture_tolerant {
  public:
   capture_tolerant() { check_cuda(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode"); }

@@ -1,14 +1,15 @@
-// The one interface behind which a device lies: memory, events, copies. to_device and the stager know nothing else.
+// The interface of a device: memory, events and copies. to_device and the stager use devices only through it.
 //
 //   mr::to_device({.device = mr::host_device()})
 //   mr::to_device({.device = mr::copying_device({.bytes_per_second = 12e9})})
-//   mr::to_device({.device = mr::best_device()})          // a GPU where there is one, else the host
+//   mr::to_device({.device = mr::best_device()})          // a GPU if there is one, else the host
 //
-// Words: a *stream* is a queue of work on the device; an *event* is a mark in a stream. What "waits" without further
-// word is the device's stream, never a thread. The calls that block their thread are wait(), made on a thread that does
-// nothing else, and copy_to_host(), which is not for the step's path. Threads: copy calls come from one stager thread,
-// wait() from another; record(), stream_waits_for() and copy_to_host() from whoever holds a batch; every thread calls
-// enter_thread() first. Errors: io_error. Destructors never throw.
+// Words: a *stream* is a queue of work on the device; an *event* is a mark in a stream.
+// If the comments say only that something "waits", the device's stream waits, never a thread. Two calls block their
+// thread: wait(), made on a thread that does nothing else, and copy_to_host(), which is not for the step's path.
+// Threads: the stager makes the copy calls, another thread calls wait(). The holder of a batch calls record(),
+// stream_waits_for() and copy_to_host(). Every thread calls enter_thread() first.
+// Errors: io_error. Destructors never throw.
 #pragma once
 
 #include <millrace/device/stream.hpp>
@@ -22,62 +23,69 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A mark in a stream. Recorded again, it stands for the new place; never recorded, it reads as reached.
+/// A mark in a stream. Recording it again moves it. An event that was never recorded counts as reached.
 struct device_event {
   virtual ~device_event() = default;
 };
 
-/// What a device can do.
+/// The interface that every kind of device implements.
 class device_backend {
  public:
   virtual ~device_backend() = default;
 
+  /// Returns the name for reports and messages.
   virtual std::string name() const = 0;
-  /// True: batches are used where they were written; there is no copy, no device ring and no stager.
+  /// Returns true if batches are used in the slots they were written to: no copy, no ring of device slots, no stager.
   virtual bool leases_host_slots() const = 0;
-  /// Whether the host can read a delivered batch.
+  /// Returns the kind of memory of a delivered batch, which says whether the host can read it.
   virtual memory_kind memory() const = 0;
 
-  /// What one session uses: a copy stream of its own, so that none waits behind another's steps. Null: this object.
+  /// Returns the device for one session. It has its own copy stream, so that no session waits for another session's
+  /// steps. Null means: use this object.
   virtual std::shared_ptr<device_backend> for_one_session() { return nullptr; }
-  /// Of several of its kind, from 0; -1 for the host.
+  /// Returns the number of the device among its kind, from 0; -1 for the host.
   virtual int ordinal() const noexcept { return -1; }
   /// Makes this device current for the calling thread.
   virtual void enter_thread() {}
 
-  virtual void* allocate_host(std::size_t bytes) = 0;   ///< pinned where that means something
+  /// Returns memory for a host slot; pinned if the device distinguishes pinned memory.
+  virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* memory) noexcept = 0;
   virtual void* allocate_device(std::size_t bytes) = 0;
   virtual void free_device(void* memory) noexcept = 0;
 
+  /// Returns a new event, not recorded yet.
   virtual std::unique_ptr<device_event> make_event() = 0;
-  /// One that says when it was reached; null where the device has no clock of its own.
+  /// Returns an event that stores the time when it was reached; null if the device has no clock.
   virtual std::unique_ptr<device_event> make_timed_event() { return nullptr; }
-  /// Nanoseconds between two such, recorded in streams one after the other; none as long as they are not reached.
+  /// Returns the nanoseconds between two timed events recorded one after the other; empty until both are reached.
   virtual std::optional<std::uint64_t> elapsed_ns(device_event&, device_event&) { return {}; }
-  /// On the device's own copy stream: wait for `event`, copy, mark.
+  /// Three calls for the device's copy stream: wait for `event`, copy, record `event`.
   virtual void copy_waits_for(device_event& event) = 0;
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes) = 0;
   virtual void record_copy(device_event& event) = 0;
-  /// Throws setup_error where the user's stream cannot take a batch now: while it is being captured.
+  /// Throws setup_error if the user's stream cannot take a batch now, because it is being captured.
   virtual void check_stream(stream_view) {}
-  /// On the user's stream.
+  /// Two calls for the user's stream: record `event`, wait for `event`.
   virtual void record(device_event& event, stream_view stream) = 0;
   virtual void stream_waits_for(stream_view stream, device_event& event) = 0;
   /// Blocks the calling thread until the event is reached.
   virtual void wait(device_event& event) = 0;
-  /// For looking at a batch: blocks until what is in the user's stream is through and the bytes are on the host.
+  /// Copies bytes of a batch to the host, to inspect them. Blocks until the work in the user's stream and the copy are
+  /// done.
   virtual void copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) = 0;
 };
 
-/// A device as a value; cheap to copy. Memory handed out by it outlives every handle that is still in use.
+/// A device as a value; cheap to copy. Memory from a device stays valid while it is in use, even without this handle.
 class device {
  public:
   explicit device(std::shared_ptr<device_backend> backend) : backend_(std::move(backend)) {}
 
+  /// Returns the name for reports and messages.
   std::string name() const { return backend_->name(); }
-  /// What cudaSetDevice takes; -1 where there is no GPU.
+  /// Returns the number for cudaSetDevice(); -1 if this device is no GPU.
   int ordinal() const noexcept { return backend_->ordinal(); }
+  /// Returns the implementation.
   const std::shared_ptr<device_backend>& backend() const noexcept { return backend_; }
 
  private:

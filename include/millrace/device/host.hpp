@@ -1,7 +1,9 @@
-// The host as a device: a batch is used in the slot it was written to. Same states, leases and calls as a GPU, no copy.
+// The host as a device: a batch is used in the slot it was written to, with the same leases and calls as on a GPU.
 //
 //   auto flow = ... | mr::to_device({.device = mr::host_device()});
 //   b.stream();                             // an empty handle; work is done when the call returns
+//
+// Nothing is copied. The states of a batch are the same as on a GPU.
 #pragma once
 
 #include <millrace/device/device.hpp>
@@ -13,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Host memory for everything, and events that are always reached: the part that devices without a GPU share.
+/// The common part of devices without a GPU: all memory is host memory, and events are always reached.
 class host_backend : public device_backend {
  public:
   std::string name() const override { return "host"; }
@@ -39,6 +41,7 @@ class host_backend : public device_backend {
 
 }  // namespace detail
 
+/// Returns the host as a device: no copies, and batches stay in host slots.
 inline device host_device() { return device(std::make_shared<detail::host_backend>()); }
 
 }}  // namespace millrace

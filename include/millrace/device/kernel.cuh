@@ -1,4 +1,4 @@
-// Kernels that are written once and compiled twice: by nvcc for the GPU, by any compiler for a test without one.
+// Compiles one kernel source twice: by nvcc for the GPU, and by any compiler for a test without a GPU.
 //
 //   struct doubled {                                         // a body: trivially copyable, pointers and numbers
 //     static constexpr unsigned threads = 256;
@@ -9,12 +9,13 @@
 //   };
 //   launch(doubled{v, n}, {.blocks = (n + 255) / 256, .stream = s});
 //
-// A body is run once for each block. What its threads do alone stands in each(), what they add up in reduce(), what
-// one of them does in once(); between these, control flow must be the same for all threads of the block. In the host's
-// build a block is one call and these are loops, in an order that gives the same bits: launch() then puts a copy of
-// the body into the stream as a host function. That build is for tests on a stand-in for the CUDA runtime, whose device
-// memory the host can read; a file asks for it by defining MILLRACE_KERNELS_ON_HOST, and defines bodies_in_graphs().
-// Errors: io_error for a launch that fails. Threads: any.
+// A body runs once for each block. each() holds the work that every thread does alone. reduce() merges results of all
+// threads. once() runs on one thread. Between these calls, control flow must be the same for all threads of the block.
+// In the host build, a block is one call, and these three are loops in an order that gives the same bits. There
+// launch() puts a copy of the body into the stream as a host function. The host build is for tests on a stand-in for
+// the CUDA runtime, whose device memory the host can read. To use it, a file defines MILLRACE_KERNELS_ON_HOST and the
+// function bodies_in_graphs().
+// Errors: io_error if a launch fails. Threads: any.
 #pragma once
 
 #if !defined(__CUDACC__) && !defined(MILLRACE_KERNELS_ON_HOST)
@@ -38,7 +39,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Values that are loaded or stored at once; their address is a multiple of their size.
+/// Values that are loaded or stored at once. Their address is a multiple of their total size.
 template <class T, std::size_t N>
 struct alignas(sizeof(T) * N) pack {
   T values[N];
@@ -53,12 +54,12 @@ MILLRACE_BOTH_SIDES void store_pack(T* to, const pack<T, N>& values) noexcept {
   *reinterpret_cast<pack<T, N>*>(to) = values;
 }
 
-/// Whether `address` is a multiple of `bytes`.
+/// Returns whether `address` is a multiple of `bytes`.
 MILLRACE_BOTH_SIDES inline bool is_aligned(const void* address, std::size_t bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
-/// To a number that other blocks add to as well.
+/// Adds to a number that other blocks may add to at the same time.
 MILLRACE_BOTH_SIDES inline void add_shared(std::uint64_t& to, std::uint64_t value) noexcept {
 #ifdef __CUDA_ARCH__
   atomicAdd(reinterpret_cast<unsigned long long*>(&to), static_cast<unsigned long long>(value));
@@ -67,7 +68,7 @@ MILLRACE_BOTH_SIDES inline void add_shared(std::uint64_t& to, std::uint64_t valu
 #endif
 }
 
-/// The threads of one block, as a body sees them.
+/// The threads of one block, for use in a body.
 template <unsigned Threads>
 class block_team {
  public:
@@ -78,7 +79,7 @@ class block_team {
   MILLRACE_BOTH_SIDES unsigned block() const noexcept { return block_; }
   MILLRACE_BOTH_SIDES unsigned blocks() const noexcept { return blocks_; }
 
-  /// f(thread) for every thread.
+  /// Calls f(thread) for every thread.
   template <class F>
   MILLRACE_BOTH_SIDES void each(const F& f) const {
 #ifdef __CUDA_ARCH__
@@ -88,7 +89,7 @@ class block_team {
 #endif
   }
 
-  /// f() on one thread, the one that knows what reduce() returned.
+  /// Calls f() on thread 0, the only thread that has the result of reduce().
   template <class F>
   MILLRACE_BOTH_SIDES void once(const F& f) const {
 #ifdef __CUDA_ARCH__
@@ -97,7 +98,7 @@ class block_team {
     f();
   }
 
-  /// The parts that f(thread) returns, merged in a fixed order by part.merge(other). Known to once() alone.
+  /// Merges the results of f(thread) in a fixed order with part.merge(other). The result is valid only inside once().
   template <class F>
   MILLRACE_BOTH_SIDES auto reduce(const F& f) const {
     using part = std::remove_cv_t<decltype(f(0U))>;
@@ -106,7 +107,8 @@ class block_team {
     part mine = f(threadIdx.x);
     for (unsigned step = lanes / 2; step > 0; step /= 2) mine.merge(from_lane_above(mine, step));
     if constexpr (warps > 1) {
-      // Bytes, because a shared variable has no initialiser; the first barrier is for the reduction before this one.
+      // Bytes, because a shared variable cannot have an initializer. The first barrier keeps a previous reduction
+      // apart from this one.
       __shared__ alignas(16) unsigned char memory[warps * sizeof(part)];
       auto* const of_warps = reinterpret_cast<part*>(memory);
       __syncthreads();
@@ -146,6 +148,7 @@ class block_team {
   unsigned block_, blocks_;
 };
 
+/// The grid and the stream of a launch.
 struct launch_options {
   unsigned blocks = 1;
   stream_view stream{};
@@ -158,7 +161,8 @@ __global__ void __launch_bounds__(Body::threads) run_body(const __grid_constant_
   body(block_team<Body::threads>(blockIdx.x, gridDim.x));
 }
 
-/// Queues the kernel. The call's own result is checked, not the thread's last error, which may be someone else's.
+/// Queues the kernel. Checks the result of the call itself. The thread's last error may come from other code.
+/// Throws io_error if the launch fails.
 template <class Body>
 void launch(const Body& body, const launch_options& how) {
   static_assert(std::is_trivially_copyable_v<Body>);
@@ -172,7 +176,7 @@ void launch(const Body& body, const launch_options& how) {
 
 #else
 
-/// Where launches that are captured are kept, since a graph may run them any number of times.
+/// Returns the store of captured launches, which must live on because a graph may run them any number of times.
 inline std::vector<std::shared_ptr<void>>& bodies_in_graphs();
 
 template <class Body>

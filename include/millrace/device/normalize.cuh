@@ -1,15 +1,17 @@
-// Pixels to numbers on the GPU: the kernel of normalize.hpp, for .cu files.
+// Normalizes pixels on the GPU, u8 to f32, f16 or bf16: the kernel version of normalize.hpp, for .cu files.
 //
 //   mr::normalize(b.get<&example::pixels>(), numbers, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
 //                                                      .layout = mr::image_layout::nchw}, b.stream());
 //
-// Shapes, units, what is computed and its errors: normalize_options.hpp; the bits are those of the host's loop (under
-// nvcc's -use_fast_math, results below 2^-126 become 0). Both views lie in the device's memory; it has to be current.
-// Queues one kernel and returns: the views stay valid until the stream has come past it. Nothing is allocated. The
-// first call with a type and layout loads its kernel, which may take milliseconds and wait for the device: make one
-// before the loop where that matters.
-// Fastest where each image's numbers begin at a multiple of 16 bytes and its pixels at one of 8; correct everywhere.
-// Threads: any.
+// Shapes, units, formula and its errors: normalize_options.hpp. The bits equal those of the host version. Under nvcc's
+// -use_fast_math, results below 2^-126 become 0. Both views must lie in device memory. Their device must be current.
+// The call queues one kernel (several for more than 2^31 units of work) and returns. The views must stay valid until
+// the stream has run it.
+// Nothing is allocated. The first call with a type and layout loads its kernel. That may take milliseconds and wait for
+// the device, so make such a call before the loop if it matters.
+// The kernel is fastest if each image's numbers begin at a multiple of 16 bytes and its pixels at a multiple of 8.
+// Other alignments are correct too.
+// Errors: setup_error if a view lies in host memory; io_error if a launch fails. Threads: any.
 #pragma once
 
 #include <millrace/device/kernel.cuh>
@@ -29,9 +31,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// `width` numbers make one store of 16 bytes. Threads of a warp write neighbouring stores. Each thread has units of
-/// 16 pixel values in all, a block's width apart, and loads them before it stores the first: loads do not wait for each
-/// other.
+/// Divides the work: `width` numbers are one unit, a store of 16 bytes. The threads of a warp write neighboring units.
+/// Each thread handles 16 pixel values in units that lie `threads` units apart. It loads all of them before its first
+/// store, so that the loads do not wait for each other.
 template <class T>
 struct normalize_geometry {
   static constexpr unsigned width = 16 / sizeof(T), threads = 256, units_of_thread = 16 / width;
@@ -45,7 +47,7 @@ struct normalize_geometry {
   MILLRACE_BOTH_SIDES static void run(const Body& body, unsigned block, unsigned thread) {
     typename Body::pixels loaded[units_of_thread];
     const unsigned first = block * units_of_block + thread;
-    // A loop that stays one would index `loaded`, and what is indexed lies in memory.
+    // Without unrolling, the loop would index `loaded`, and an indexed array lies in memory instead of registers.
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -59,7 +61,7 @@ struct normalize_geometry {
   }
 };
 
-/// The whole batch as one run of elements: a head up to the first aligned store, stores, the rest.
+/// Treats the whole batch as one run of elements: a head up to the first aligned store, stores, the rest.
 template <class T, unsigned Channels>
 struct interleaved_normalize {
   static constexpr unsigned width = normalize_geometry<T>::width, threads = normalize_geometry<T>::threads;
@@ -68,9 +70,9 @@ struct interleaved_normalize {
   const std::uint8_t* in;
   T* out;
   std::size_t count;
-  unsigned first_channel;   // of element 0
+  unsigned first_channel;   // channel of element 0
   unsigned head, units;
-  bool in_aligned;          // behind the head
+  bool in_aligned;          // whether the input after the head is aligned
   float scale[4], bias[4];
 
   MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
@@ -90,7 +92,7 @@ struct interleaved_normalize {
 
   MILLRACE_BOTH_SIDES void store(unsigned unit, const pixels& loaded) const {
     const unsigned channel = (first_channel + head + unit % Channels * width) % Channels;
-    float scales[Channels], biases[Channels];   // beginning with this store's first channel
+    float scales[Channels], biases[Channels];   // in the order of this store, from its first channel on
     for (unsigned c = 0; c < Channels; ++c) {
       scales[c] = scale[(channel + c) % Channels];
       biases[c] = bias[(channel + c) % Channels];
@@ -102,7 +104,7 @@ struct interleaved_normalize {
   }
 
  private:
-  /// Head and rest are shorter than a store each.
+  /// Writes the head and the rest. Each of them is shorter than a store.
   MILLRACE_BOTH_SIDES void edges(unsigned t) const {
     if (t < head) one(t);
     const std::size_t rest = head + std::size_t{units} * width;
@@ -114,18 +116,18 @@ struct interleaved_normalize {
   }
 };
 
-/// To planes: a thread takes `Width` neighbouring pixels and makes one store into each plane.
+/// Writes planes: a thread loads `Width` neighboring pixels and makes one store into each plane.
 template <class T, unsigned Channels, unsigned Width>
 struct planar_normalize {
   static constexpr unsigned threads = normalize_geometry<T>::threads;
   struct pixels {
-    pack<std::uint8_t, Width> pieces[Channels];   // in pieces of Width bytes, not yet by channel
+    pack<std::uint8_t, Width> pieces[Channels];   // in pieces of Width bytes, still interleaved
   };
 
   const std::uint8_t* in;
   T* out;
-  std::size_t plane;                   // pixels of one image
-  unsigned units_of_image, units;      // of Width pixels
+  std::size_t plane;                   // number of pixels in one image
+  unsigned units_of_image, units;      // one unit is Width pixels
   float scale[4], bias[4];
 
   MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
@@ -133,7 +135,7 @@ struct planar_normalize {
   }
 
   MILLRACE_BOTH_SIDES pixels load(unsigned unit) const {
-    // Images follow each other without a gap, so units do too.
+    // There is no gap between images, so there is none between units.
     const std::uint8_t* const from = in + std::size_t{unit} * Width * Channels;
     pixels loaded;
     for (unsigned c = 0; c < Channels; ++c) loaded.pieces[c] = load_pack<Width>(from + c * Width);
@@ -154,7 +156,7 @@ struct planar_normalize {
   }
 };
 
-/// Units are counted in 32 bits, because a GPU divides those faster; a batch with more is cut.
+/// Units are counted in 32 bits, because a GPU divides 32-bit numbers faster. A batch with more units is split.
 inline constexpr std::size_t most_units = std::size_t{1} << 31;
 
 template <class T, unsigned Channels>
@@ -208,6 +210,8 @@ void launch_normalize(const normalize_job<T>& job, stream_view stream) {
 
 }  // namespace detail
 
+/// Queues the normalization of pixels [B, H, W, C] u8, C of 1 to 4, to numbers [B, H, W, C] or [B, C, H, W].
+/// Throws setup_error if shapes or options do not fit or a view lies in host memory, io_error if a launch fails.
 template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options, stream_view stream) {

@@ -1,12 +1,13 @@
-// Pixels to numbers on the host: u8 NHWC to f32, f16 or bf16, NHWC or NCHW, as (x / 255 - mean) / std per channel.
+// Normalizes pixels on the host: u8 NHWC to f32, f16 or bf16, NHWC or NCHW, as (x / 255 - mean) / std per channel.
 //
 //   mr::normalize(pixels, numbers, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
 //                                   .layout = mr::image_layout::nchw});
 //
-// Shapes: pixels [B, H, W, C] with C of 1 to 4; numbers [B, H, W, C] or [B, C, H, W]. What is computed, and the errors,
-// are those of normalize_options.hpp, and setup_error for memory of a device (its kernel is in normalize.cuh): the same
-// bits on every CPU, compiler and path. Uses AVX2 where the CPU has it, else a table of 256 values per channel.
-// Threads: none shared; a large batch may be cut along B. Large results bypass the cache.
+// Shapes: pixels [B, H, W, C] with C of 1 to 4; numbers [B, H, W, C] or [B, C, H, W]. The formula is in
+// normalize_options.hpp. Every CPU, compiler and code path gives the same bits. The code uses AVX2 if the CPU has it,
+// else a table of 256 values per channel. Large results bypass the cache.
+// Errors: those of normalize_options.hpp; setup_error for device memory, whose kernel is in normalize.cuh.
+// Threads: any; calls share nothing. The caller may split a large batch along B over threads.
 #pragma once
 
 #include <millrace/device/normalize_options.hpp>
@@ -45,8 +46,9 @@ struct table_normalizer {
 
 #ifdef __x86_64__
 
-/// Sixteen numbers at a time. Members carry the target themselves, so that a build for any x86-64 has them; loops over
-/// channels are fold expressions, because -O2 would leave them loops and their factors in memory.
+/// Computes sixteen numbers at a time. Each member has its own target attribute, so that builds for any x86-64 contain
+/// them. Loops over channels are fold expressions, because -O2 would not unroll loops and would keep the factors in
+/// memory.
 struct avx2_normalizer {
   static bool usable() noexcept {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -56,8 +58,8 @@ struct avx2_normalizer {
 
   template <class T>
   static void run(const normalize_job<T>& job) {
-    // Beyond what caches hold, reading the result's lines only to overwrite them costs more than it helps. Planes that
-    // are aligned differently cannot all be streamed.
+    // A result larger than the caches is stored past them: reading its cache lines only to overwrite them costs time.
+    // Planes with different alignments cannot all be streamed.
     constexpr std::size_t large_bytes = std::size_t{8} << 20;
     const bool large = job.images * job.pixels * job.channels * sizeof(T) >= large_bytes;
     const bool streams = large && (!job.planar || job.pixels * sizeof(T) % store_bytes == 0);
@@ -83,12 +85,12 @@ struct avx2_normalizer {
     return _mm256_fmadd_ps(_mm256_cvtepi32_ps(values), scale, bias);
   }
 
-  /// Eight bytes as 32-bit numbers.
+  /// Returns eight bytes as 32-bit numbers.
   [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i load_8(const std::uint8_t* from) noexcept {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
   }
 
-  /// The upper halves of eight f32, rounded to nearest even.
+  /// Returns the upper halves of eight f32, rounded to nearest even.
   [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i upper_halves(__m256 v) noexcept {
     const __m256i bits = _mm256_castps_si256(v);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -102,7 +104,7 @@ struct avx2_normalizer {
     else _mm256_storeu_si256(place, (__m256i)v);
   }
 
-  /// Sixteen numbers, converted.
+  /// Converts sixteen numbers to T and stores them.
   template <class T, bool Streams>
   [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline void store_16(T* to, __m256 a, __m256 b) noexcept {
     if constexpr (std::is_same_v<T, float>) {
@@ -113,19 +115,20 @@ struct avx2_normalizer {
       const __m128i high = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
       store<Streams>(to, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
     } else {
-      const __m256i crossed = _mm256_packus_epi32(upper_halves(a), upper_halves(b));   // packs within 128-bit lanes
+      const __m256i crossed = _mm256_packus_epi32(upper_halves(a), upper_halves(b));   // packs per 128-bit half
       store<Streams>(to, _mm256_permute4x64_epi64(crossed, 0xd8));
     }
   }
 
-  /// Elements until `out` is aligned for a store.
+  /// Returns the number of elements before `out` is aligned for a store.
   template <class T>
   static std::size_t to_alignment(const T* out) noexcept {
     const auto past = reinterpret_cast<std::uintptr_t>(out) % store_bytes;
     return past == 0 ? 0 : (store_bytes - past) / sizeof(T);
   }
 
-  /// The channels' factors as vectors, and for planes the shuffles that pick a channel of four pixels per lane.
+  /// The channels' factors as vectors. For planes also the shuffles that pick one channel of four pixels in each half
+  /// of 128 bits.
   template <std::size_t Channels>
   struct factors {
     __m256 scale[Channels], bias[Channels];
@@ -141,7 +144,7 @@ struct avx2_normalizer {
      ...);
   }
 
-  /// The whole batch is one run of elements; the channels' factors repeat every `Channels` vectors.
+  /// Treats the whole batch as one run of elements. The channels' factors repeat every `Channels` vectors.
   template <class T, bool Streams, std::size_t Channels>
   [[gnu::target("avx2,fma,f16c")]] static void interleaved(const normalize_job<T>& job) {
     const std::size_t count = job.images * job.pixels * Channels;
@@ -163,7 +166,7 @@ struct avx2_normalizer {
     for (; i < count; ++i) job.out[i] = job.value(job.in[i], i % Channels);
   }
 
-  /// Eight pixels, four in each lane; reads at most four pixels beyond them.
+  /// Returns eight pixels, four in each half of 128 bits. Reads at most four pixels beyond them.
   template <std::size_t Channels>
   [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i load_pixels(
       const std::uint8_t* from) noexcept {
@@ -211,11 +214,13 @@ struct avx2_normalizer {
 
 }  // namespace detail
 
+/// Normalizes pixels [B, H, W, C] u8, C of 1 to 4, to numbers [B, H, W, C] or [B, C, H, W] on the host.
+/// Throws setup_error if shapes or options do not fit or a view lies in device memory.
 template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options = {}) {
   const auto job = detail::plan_normalize(pixels, numbers, options);
-  static_cast<void>(pixels.host());    // the columns that lie elsewhere are refused by name
+  static_cast<void>(pixels.host());    // throws for a column in device memory and names it
   static_cast<void>(numbers.host());
 #ifdef __x86_64__
   if (detail::avx2_normalizer::usable()) return detail::avx2_normalizer::run(job);

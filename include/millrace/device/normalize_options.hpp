@@ -1,11 +1,12 @@
-// What normalising pixels means, for the host's loop and for the kernel: options, factors, checks.
+// Defines the normalization of pixels for the host and for the GPU kernel: options, factors and checks.
 //
 //   mr::normalize_options o{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
 //                           .layout = mr::image_layout::nchw};
 //
-// mean and std are in units of full scale (0..1), as torchvision writes them; the first C values count. Every result is
-// fma(x, scale, bias) with scale = 1 / (255 std) and bias = -mean / std, rounded to f32 once, then to nearest even
-// where f16 or bf16 is asked for. Errors: setup_error for shapes that do not fit and a std that is no positive number.
+// Units: mean and std are relative to full scale (0..1), as in torchvision. Only their first C values are used.
+// Every result is fma(x, scale, bias) with scale = 1 / (255 std) and bias = -mean / std. It is rounded once to f32. For
+// f16 or bf16 it is then rounded to nearest even.
+// Errors: setup_error if the shapes do not fit, a std is not positive or a number is not finite.
 #pragma once
 
 #include <millrace/base/channel_scale.hpp>
@@ -26,12 +27,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The order of the axes: nhwc is [B, H, W, C], nchw is [B, C, H, W].
 enum class image_layout : std::uint8_t { nhwc, nchw };
 
+/// Options of normalize().
 struct normalize_options {
-  std::array<double, 4> mean{};               ///< per channel, 0..1
-  std::array<double, 4> std = {1, 1, 1, 1};   ///< likewise
-  image_layout layout = image_layout::nhwc;   ///< of the result
+  std::array<double, 4> mean{};               ///< per channel, relative to full scale (0..1)
+  std::array<double, 4> std = {1, 1, 1, 1};   ///< per channel, relative to full scale; above 0
+  image_layout layout = image_layout::nhwc;   ///< layout of the result
 };
 
 namespace detail {
@@ -40,8 +43,8 @@ template <class T>
 struct normalize_job {
   const std::uint8_t* in = nullptr;
   T* out = nullptr;
-  std::size_t images = 0, pixels = 0, channels = 0;   // pixels of one image
-  bool planar = false;                                // NCHW
+  std::size_t images = 0, pixels = 0, channels = 0;   // pixels: number of pixels in one image
+  bool planar = false;                                // result is NCHW
   float scale[4]{}, bias[4]{};                        // no std::array: kernels cannot index one
 
   T value(std::uint8_t x, std::size_t channel) const noexcept { return made(x, scale[channel], bias[channel]); }
@@ -50,7 +53,7 @@ struct normalize_job {
   }
 };
 
-/// Checks the shapes and turns the options into factors. Where the memory lies is for the caller to check.
+/// Checks the shapes and turns the options into factors. The caller checks that the memory is on the right device.
 template <training_element T>
 normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                                 const normalize_options& options) {

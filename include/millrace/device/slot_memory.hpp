@@ -1,12 +1,14 @@
-// Memory for slots that lie on the host: large ones in huge pages, where the system gives some on request.
+// Allocates memory for host slots; large slots lie in huge pages if the system grants them.
 //
 //   void* slot = detail::allocate_slot(38'535'168);   // std::bad_alloc; at a multiple of 4096 bytes or more
 //   detail::free_slot(slot);
 //
-// A row is written once and read once, a page of 4 KiB after the other; with each comes a walk through the page tables,
-// which in a virtual machine are two. No memory beside the slot's own is taken: huge pages are asked for only for what
-// is whole ones of it. But all of that becomes resident, also where rows of a ragged column leave gaps. Linux, where
-// /sys/kernel/mm/transparent_hugepage/enabled says "madvise" or "always"; elsewhere pages are what they are.
+// Huge pages help because a row is written once and read once, one page of 4 KiB after the other. Each small page costs
+// a walk through the page tables, and two in a virtual machine. No memory is taken beyond the slot itself: huge pages
+// are requested only for the whole huge pages in it. All of these become resident, even if the rows of a ragged column
+// leave gaps.
+// Huge pages need Linux with "madvise" or "always" in /sys/kernel/mm/transparent_hugepage/enabled. Elsewhere the slots
+// use normal pages.
 // Threads: any.
 #pragma once
 
@@ -21,14 +23,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::size_t slot_alignment_bytes = 4096;
-inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;   // x86-64, and aarch64 with pages of 4 KiB
+inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;   // on x86-64, and on aarch64 with pages of 4 KiB
 
 inline void* allocate_slot(std::size_t bytes) {
   const bool large = bytes >= huge_page_bytes;
   void* memory = nullptr;
   if (::posix_memalign(&memory, large ? huge_page_bytes : slot_alignment_bytes, bytes) != 0) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-  // A wish: where it is not granted, nothing changes.
+  // The kernel may ignore this request; the memory is valid either way.
   if (large) static_cast<void>(::madvise(memory, bytes / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE));
 #endif
   return memory;

@@ -1,28 +1,29 @@
-// A handle on a device's stream (a queue of work in order). Light: a .cu file may include it.
+// A handle to a device's stream (a queue of work in order). It is light, so a .cu file may include it.
 //
 //   mr::to_device({.stream = my_cuda_stream})       // any cudaStream_t converts, and any class that converts to one
-//   kernel<<<grid, block, 0, b.stream()>>>(...);    // and back
+//   kernel<<<grid, block, 0, b.stream()>>>(...);    // the handle converts back to a cudaStream_t
 //
-// On the host there are no streams: the handle is empty and work is done when the call returns. Owns nothing.
+// The host has no streams: the handle is empty, and work is done when the call returns.
+// Lifetime: the handle owns nothing; the caller keeps the stream alive.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
-struct CUstream_st;   // what a cudaStream_t points to; named here so that no CUDA header is needed
+struct CUstream_st;   // the target type of cudaStream_t; declared here so that no CUDA header is needed
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A stream that belongs to somebody else.
+/// A handle to a stream; it does not own the stream.
 struct stream_view {
   CUstream_st* handle = nullptr;   ///< null: the legacy default stream of the device
 
   constexpr stream_view() = default;
   constexpr stream_view(CUstream_st* stream) noexcept : handle(stream) {}
-  /// A stream class of the user's, or of a library, that converts to a cudaStream_t.
+  /// Converts from any class of the user or a library that converts to a cudaStream_t.
   template <class Stream>
     requires requires(const Stream& s) { s.operator CUstream_st*(); }
   constexpr stream_view(const Stream& s) noexcept : handle(s.operator CUstream_st*()) {}
-  stream_view(int) = delete;   // a stray 0 is no stream
+  stream_view(int) = delete;   // a stray 0 must not compile as a stream
   constexpr operator CUstream_st*() const noexcept { return handle; }
 };
 

@@ -1,8 +1,8 @@
-// What a profiler calls a stream.
+// Gives a stream the name that profilers show.
 //
 //   detail::name_stream(copies_, "millrace copies");        // shown by the tool in place of "Stream 14"
 //
-// Does nothing where no tool listens, and nothing without MILLRACE_NVTX. Threads: any. Errors: none.
+// The call does nothing if no tool listens or MILLRACE_NVTX is not defined. Threads: any. Errors: none.
 #pragma once
 
 #include <millrace/device/stream.hpp>

@@ -1,12 +1,12 @@
-// What keeps a mistake in a flow from becoming ten, and how its sentence comes to stand at the user's own line.
+// Turns each mistake in a flow into one compiler error at the user's own line.
 //
 //   error: 'operator|<map_stage<...>>' is unavailable: millrace: the callable in map() returns void: ...
 //
-// How it works: what is right and what is wrong are overloads of one name that exclude each other; those for what is
-// wrong are declared `unavailable` with their sentence, which compilers print where the user calls them. They return a
-// broken_flow, which swallows every later stage and yields poison, so that no second error follows. A member function
-// and a constructor are reported once by g++, another function twice, so they are what most sentences hang on: those of
-// operator| are in flow/refusals.hpp. Each sentence has a file in tests/errors.
+// How it works: valid and invalid calls are overloads of one name that exclude each other. The invalid ones are
+// declared `unavailable` with a sentence, which compilers print at the user's call. They return a broken_flow. It
+// accepts every later stage and yields poison, so no second error follows.
+// g++ reports a member function or a constructor once, any other function twice. So most sentences are attached to
+// members: those of operator| are in flow/refusals.hpp. Each sentence has a file in tests/errors.
 #pragma once
 
 #include <millrace/flow/stage.hpp>
@@ -15,10 +15,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace diagnose {
 
-/// What can be wrong with a stage where it stands. Its sentence: flow/refusals.hpp.
+/// Mistakes of a stage at its position in a flow; flow/refusals.hpp has their sentences.
 enum class mistake {
   none,
-  told,   // already
+  told,   // the stage reported its mistake already
   not_a_stage,
   stage_after_batch,
   stage_after_bucket,
@@ -39,16 +39,19 @@ enum class mistake {
   no_length,
 };
 
-/// Shown as the wanted type where a callable is generic and has no single one.
+/// Shown as the wanted type of a generic callable, which has no single one.
 struct any_type;
+/// Carries the arriving item type into the compiler's message.
 template <class>
 struct arrives;
+/// Carries the type that the stage accepts into the compiler's message.
 template <class>
 struct wanted;
+/// Carries the type that a column belongs to into the compiler's message.
 template <class>
 struct column_of;
 
-/// The first parameter of a callable, where it can be read off it.
+/// The type of a callable's first parameter; any_type if the callable is generic.
 template <class F>
 struct first_parameter {
   using type = any_type;
@@ -69,19 +72,23 @@ template <class F>
   requires requires { &F::operator(); }
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
-/// What takes the place of an option that is called otherwise here: a member of this name, of a type like these.
+// An option that users expect under another name has a member of that name, of one of these types: setting it does not
+// compile, and the error names the right option.
+/// Type of batch_options::batch_size: points to `size`.
 struct option_is_size {
   option_is_size() = default;
   template <class T>
   __attribute__((unavailable("millrace: batch has no option of this name: its rows are .size. Write .size = n")))
   option_is_size(T&&) {}
 };
+/// Type of map_options::num_workers: points to `threads`.
 struct option_is_threads {
   option_is_threads() = default;
   template <class T>
   __attribute__((unavailable("millrace: there are no processes to count: workers are .threads. Write .threads = n")))
   option_is_threads(T&&) {}
 };
+/// Type of shuffle_options::buffer_size: points to `window`.
 struct option_is_window {
   option_is_window() = default;
   template <class T>
@@ -90,17 +97,20 @@ struct option_is_window {
   option_is_window(T&&) {}
 };
 
-/// What a stage is given instead of its options.
+// Parameters of overloads that catch a bare number given instead of options: the error names the option.
+/// Catches batch<...>(256).
 struct batch_of_a_number {
   template <std::integral N>
   __attribute__((unavailable("millrace: batch<...> is given a bare number. Name the option: batch<...>({.size = n}).")))
   batch_of_a_number(N);
 };
+/// Catches prefetch(4).
 struct prefetch_of_a_number {
   template <std::integral N>
   __attribute__((unavailable("millrace: prefetch is given a bare number. Name the option: prefetch({.batches = n}).")))
   prefetch_of_a_number(N);
 };
+/// Catches shuffle(1000).
 struct shuffle_of_a_number {
   template <std::integral N>
   __attribute__((unavailable("millrace: shuffle is given a bare number. Name the option: shuffle({.window = n}).")))
@@ -109,7 +119,7 @@ struct shuffle_of_a_number {
 
 }  // namespace diagnose
 
-/// Converts to anything, so that a loop over a broken session adds no error of its own.
+/// Converts to anything, so that a loop over a broken session adds no error.
 struct poison {
   template <class T>
   operator T() const;
@@ -123,11 +133,11 @@ struct poison {
   poison step() const;
 };
 
-/// What a mistake makes of a flow, so that one sentence is all that the compiler says.
+/// The result of a `|` with a mistake: accepts every later stage, so that the compiler prints one sentence only.
 struct broken_flow : flow_tag {
   using item = poison;
 };
-/// The same of a stage.
+/// The result of a stage function that was called with a mistake.
 struct broken_stage : stage_tag {};
 
 }}  // namespace millrace

@@ -1,10 +1,10 @@
-// A source and the stages after it, as one type; and the '|' that joins them.
+// A flow is a source and its stages as one type; `|` joins them.
 //
 //   auto flow = mr::from(clips) | mr::map(prepare) | mr::batch<&window::pixels, &window::id>({.size = 16});
-//   using item = decltype(flow)::item;      // what comes out at the end
+//   using item = decltype(flow)::item;      // the item type at the end of the flow
 //   auto run = mr::session{std::move(flow)};
 //
-// A flow is a value: it holds the source and the stages, does nothing, and is moved into the session that runs it.
+// A flow is a value: it holds the source and the stages and does nothing. Move it into the session that runs it.
 // Errors: all at the '|', at compile time, one sentence each (flow/refusals.hpp).
 #pragma once
 
@@ -16,7 +16,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Stages that make new items of those that come; not those that choose or reorder them.
+/// Stages that make new items from the arriving ones; stages that choose or reorder items are none.
 template <class Stage>
 concept makes_items = requires(const Stage& stage) { stage.callable; } || requires(const Stage& stage) {
   stage.expanding;
@@ -26,22 +26,22 @@ using refusals_of = diagnose::refusals<Item, !(makes_items<Stages> || ...)>;
 
 }  // namespace detail
 
-/// The run of stages behind a source.
+/// A source followed by stages; Item is the type of the items at its end.
 template <class Item, class Source, class... Stages>
 struct flow : detail::refusals_of<Item, Stages...> {
   using item = Item;
   using source_type = Source;
 
   Source source;
-  std::uint64_t seed = 0;   ///< of everything random in this flow
+  std::uint64_t seed = 0;   ///< seed of all random numbers in this flow
   std::tuple<Stages...> stages{};
 
   using detail::refusals_of<Item, Stages...>::operator|;
 };
 
-/// What a stage says about itself to operator|. Each stage type has
-///   template <class In> static constexpr diagnose::mistake mistake_on;   none: it can follow a flow of In
-///   template <class In> using out = ...;                                 what it makes of it
+/// Returns the flow with one more stage. Each stage type tells operator|:
+///   template <class In> static constexpr diagnose::mistake mistake_on;   // none: it can follow a flow of In
+///   template <class In> using out = ...;                                 // the item type that it makes from In
 template <class Item, class Source, class... Stages,
           detail::follows<Item, !(detail::makes_items<Stages> || ...)> Stage>
 constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
@@ -52,6 +52,7 @@ constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
               std::tuple_cat(std::move(before.stages), std::tuple<Stage>(std::move(stage)))};
 }
 
+/// Accepts anything after a mistake, so that the compiler reports the first mistake only.
 template <class Thing>
 constexpr broken_flow operator|(broken_flow broken, const Thing&) {
   return broken;

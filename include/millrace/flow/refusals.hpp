@@ -1,10 +1,9 @@
-// What '|' says where a stage cannot follow, one sentence for each mistake; how it gets to the user's line is told in
-// flow/diagnose.hpp.
+// Holds the compile-time errors of '|', one sentence for each mistake; flow/diagnose.hpp tells how they work.
 //
 //   template <class Item, class... Stages>
 //   struct flow : refusals<Item, ...> { using refusals<Item, ...>::operator|; };
 //
-// They are members that flow names by a using-declaration: that way both g++ and clang++ report them once.
+// The overloads are members that flow names by a using-declaration: this way g++ and clang++ both report them once.
 #pragma once
 
 #include <millrace/flow/diagnose.hpp>
@@ -13,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Items after `batch` and the stages that take them are marked, so that only those may follow.
+/// `batch` marks its items, and the stages that accept them carry the same mark: only these may follow.
 template <class Item>
 concept ends_in_batch = requires {
   typename Item::batch_mark;
@@ -22,7 +21,7 @@ template <class Stage>
 concept takes_batches = requires {
   typename Stage::batch_mark;
 };
-/// So are those after `bucket`, which batch alone takes.
+/// `bucket` marks its items too: only batch accepts them.
 template <class Item>
 concept ends_in_bucket = requires {
   typename Item::bucket_mark;
@@ -42,7 +41,7 @@ concept takes_buckets = requires {
   typename Stage::takes_buckets_mark;
 };
 
-/// What is wrong with a stage behind a flow of these items; IsOfSource: no stage has made anything of them yet.
+/// Returns the mistake of a stage behind a flow of `Item`; IsOfSource: the items come from the source unchanged.
 template <class Stage, class Item, bool IsOfSource>
 constexpr diagnose::mistake mistake_at() {
   using diagnose::mistake;
@@ -71,12 +70,13 @@ concept refused = mistake_at<Stage, Item, IsOfSource>() == Mistake;
 
 namespace diagnose {
 
+/// The overloads of operator| for each mistake; every flow derives from this.
 template <class Item, bool IsOfSource>
 struct refusals : flow_tag {
   broken_flow operator|(const broken_stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::not_a_stage> Stage>
-  __attribute__((unavailable("millrace: what follows '|' is no stage. Put a callable into map(...), an expanding type "
+  __attribute__((unavailable("millrace: what follows '|' is not a stage. Put a callable into map(...), an expanding type "
                              "into expand(...).")))
   broken_flow operator|(const Stage&) const;
 
@@ -148,17 +148,17 @@ struct refusals : flow_tag {
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_an_array> Stage>
-  __attribute__((unavailable("millrace: a column of batch<...> is an array of what is no number. Give each element a "
+  __attribute__((unavailable("millrace: a column of batch<...> is an array whose elements are not numbers. Give each element a "
                              "member of its own.")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_a_vector> Stage>
-  __attribute__((unavailable("millrace: a column of batch<...> is a vector of what is no number. Make it a tensor, or "
+  __attribute__((unavailable("millrace: a column of batch<...> is a vector whose elements are not numbers. Make it a tensor, or "
                              "a ragged row of numbers.")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::not_a_column> Stage>
-  __attribute__((unavailable("millrace: a column of batch<...> is no row of numbers: expected a number, an array, a "
+  __attribute__((unavailable("millrace: a column of batch<...> is not a row of numbers: expected a number, an array, a "
                              "ragged row, or shape() with span() or render(row). Name another member.")))
   broken_flow operator|(const Stage&) const;
 

@@ -1,50 +1,66 @@
-// START HERE to write a source or a stage of your own. No base class, no macro, no registration: three shapes.
+// START HERE to write a source or a stage: there is no base class, no macro and no registration.
 //
-// 1. A one-to-one stage is any callable. It goes into map(). Its arguments decide what it gets: the item, then, if it
-//    asks for them, the sample's random stream and the worker's scratch memory. It runs on many threads at once, so
-//    it must be callable through a const reference. A bad item is reported by throwing.
+// Words that all comments use:
+//   sample, record, field, key    as in WebDataset
+//   shard, lane, window           a file; a canonical share of the order; how far a sample may move
+//   pass, epoch                   once through the data; what the user calls an epoch
+//   rank, world size              as in MPI; `world {rank, size}` holds both
+//   ticket, claim                 a position; the tickets that a worker takes at once
+//   slot, batch ring, lease       the memory of a batch; the ring of slots; the user's hold on a batch
+//   worker, reader, I/O thread    a worker renders samples; a reader reads shards on an I/O thread
+//   stager, dispatcher            the thread that copies to the device; the object that hands claims to workers
+//   stage, segment                what the user writes; stages that are fused between two thread borders
+//   pipeline node                 a part of a session
+//   rng                           a sample's own stream of random numbers
+//   plan, order                   what will be done to a picture; which sample has which position
+//   trainer, step                 the thread that calls next(); its training step
+//
+// 1. A one-to-one stage is any callable. It goes into map(). Its parameters decide what it gets: the item, then
+// optionally the sample's rng, then optionally the worker's scratch memory. It runs on many threads at once, so it must
+// be callable through a const reference. It reports a bad item by throwing.
 //
 //      example prepare(const mr::record& r, mr::rng& rng);
 //      auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare) | ...
 //
-// 2. An expanding stage makes any number of items out of one. It goes into expand(). With a const push and no finish
-//    it runs in parallel; otherwise on one thread, in order. Its outputs keep the order of their inputs.
+// 2. An expanding stage makes any number of items from one. It goes into expand(). With a const push() and no finish()
+// it runs in parallel; otherwise it runs on one thread, in order. Its outputs keep the order of their inputs.
 //
 //      struct windows_of {
 //        using output = window;
 //        std::size_t frames;
 //        std::size_t max_outputs(const clip& c) const { return c.size() / frames; }
 //        void push(clip c, auto& emit) const { for (...) emit(window{...}); }
-//        void finish(auto& emit);                      // optional: what is still held when an epoch ends
+//        void finish(auto& emit);                      // optional: at the end of a pass, emits what is still held
 //      };
 //
-//    A stage that cannot know goes without max_outputs(): expand(stage, {.max_outputs = 1'000}).
-//    A resumed run enters such a flow at the beginning of an epoch if there is a finish(), which is expected to leave
-//    the stage as it was at first; without one only at the very beginning.
+//    A stage that cannot know its bound has no max_outputs(): expand(stage, {.max_outputs = 1'000}).
+//    A resumed run enters a flow with a finish() at the beginning of a pass. So finish() must reset the stage to its
+//    initial state. A stage that runs on one thread without finish() can only be entered at the beginning of the run.
 //
-// 3. A source makes items, in parts that can be read independently (shards, files). It goes into from().
+// 3. A source makes items, in shards that can be read independently. It goes into from().
 //
 //      struct numbers {
 //        using item = int;
 //        struct reader {
 //          int at, end;
 //          std::optional<int> next() { return at < end ? std::optional(at++) : std::nullopt; }
-//          void report(event_counts& counts) const;            // optional: at the part's end, for stats().counts
+//          void report(event_counts& counts) const;             // optional: adds to stats().counts at the shard's end
 //        };
 //        std::size_t shards() const { return 4; }
-//        reader open(std::size_t part, std::uint64_t epoch) const { return {int(part) * 10, int(part) * 10 + 10}; }
-//        std::string shard_name(std::size_t part) const;     // optional: for messages, and for resume points
-//        std::uint64_t shard_bytes(std::size_t shard) const;  // optional: resume points know the data by both
-//        std::int64_t shard_modified_ns(std::size_t shard) const;  // optional: when; told if it changed
-//        static constexpr bool same_every_pass = true;      // optional: open() does not look at the epoch
-//        static constexpr bool one_reader_at_a_time = true;   // optional: parts are opened one after the other
-//        static constexpr bool begins_at_pass_0 = true;       // optional: it cannot be entered in a later epoch
+//        reader open(std::size_t shard, std::uint64_t epoch) const { return {int(shard) * 10, int(shard) * 10 + 10}; }
+//        std::string shard_name(std::size_t shard) const;       // optional: for messages and resume points
+//        std::uint64_t shard_bytes(std::size_t shard) const;    // optional: resume points identify the data by both
+//        std::int64_t shard_modified_ns(std::size_t shard) const;   // optional: a resumed run reports a change
+//        static constexpr bool same_every_pass = true;          // optional: open() ignores the epoch
+//        static constexpr bool one_reader_at_a_time = true;     // optional: shards are opened one after the other
+//        static constexpr bool begins_at_pass_0 = true;         // optional: reading cannot begin in a later epoch
 //      };
 //
-//    Its items may have a key(), a std::string or std::string_view: what batch({.keys = true}) calls them.
+//    Its items may have a key() that converts to std::string_view: batch({.keys = true}) uses it as the row's key.
 //
-// Threads: open() and each reader's next() are called from I/O threads, one thread at a time for each reader, several
-// readers at once; they may block. Lifetime: stages live in the session; a reader ends with its part.
+// Threads: I/O threads call open() and next(), and these may block. Several readers run at once, each on one thread at
+// a time.
+// Lifetime: stages live in the session; a reader is destroyed at the end of its shard.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -61,17 +77,19 @@ namespace millrace { inline namespace MILLRACE_ABI {
 class rng;
 class scratch;
 
-/// What operator| recognises. Stages derive from stage_tag, flows from flow_tag.
+/// Base of every stage: operator| recognizes stages by it.
 struct stage_tag {};
-/// See stage_tag.
+/// Base of every flow: operator| recognizes flows by it.
 struct flow_tag {};
 
+/// A type that derives from stage_tag.
 template <class T>
 concept stage_like = std::derived_from<std::remove_cvref_t<T>, stage_tag>;
+/// A type that derives from flow_tag.
 template <class T>
 concept flow_like = std::derived_from<std::remove_cvref_t<T>, flow_tag>;
 
-/// The third shape above.
+/// A source: the third shape above.
 template <class S>
 concept source_like = requires(const S& source, std::size_t shard, std::uint64_t epoch) {
   typename S::item;
@@ -81,7 +99,7 @@ concept source_like = requires(const S& source, std::size_t shard, std::uint64_t
 
 namespace detail {
 
-/// Calls `f` with what it asks for.
+/// Calls `f` with the arguments that it accepts.
 template <class F, class In>
 constexpr decltype(auto) call_with_context(const F& f, In&& item, rng& random, scratch& memory) {
   if constexpr (std::invocable<const F&, In>) return f(std::forward<In>(item));
@@ -94,7 +112,7 @@ template <class F, class In>
 concept callable_on = std::invocable<const F&, In> || std::invocable<const F&, In, rng&> ||
     std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, rng&, scratch&>;
 
-/// Whether a call takes random numbers: such stages have an ordinal in the key of their draws.
+/// Whether `F` takes an rng: only such stages have an ordinal, which is part of their rng key.
 template <class F, class In>
 concept draws_on = callable_on<F, In> && !std::invocable<const F&, In> && !std::invocable<const F&, In, scratch&>;
 
@@ -102,7 +120,7 @@ template <class F, class In>
 using call_result = decltype(call_with_context(std::declval<const F&>(), std::declval<In>(), std::declval<rng&>(),
                                                std::declval<scratch&>()));
 
-/// Stands for the real thing when a push is only checked, not called.
+/// Replaces the real emitter where a push is only checked, not called.
 template <class Output>
 struct any_emitter {
   void operator()(Output) {}

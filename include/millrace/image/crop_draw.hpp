@@ -1,12 +1,16 @@
-// The crop rule of torchvision's RandomResizedCrop, on integers only: one draw gives one crop on every compiler.
+// Draws the crop box of torchvision's RandomResizedCrop with integer arithmetic only.
 //
 //   mr::crop_box box = mr::draw_crop({.width = 500, .height = 375}, random, {.scale_min = 0.08});
 //
-// Ten tries: a share of the area, uniform in [scale_min, scale_max]; an aspect ratio (width / height), log-uniform in
-// [ratio_min, ratio_max]; a place, uniform, if the box fits. Else the largest central crop whose ratio is allowed.
-// Floating point would depend on the compiler's use of fused multiply-adds and on libm, so areas and logarithms are
-// fixed-point numbers with 32 fraction bits, square roots are taken of integers, and the options are converted by an
-// exact scaling by 2^32 and one rounding. Errors: setup_error for options outside their ranges.
+// The same random numbers give the same crop on every compiler. The rule makes up to ten attempts; each one draws:
+// - the area as a share of the picture's area, uniform in [scale_min, scale_max];
+// - the aspect ratio (width / height), log-uniform in [ratio_min, ratio_max];
+// - the position, uniform, if a box of that size fits.
+// If no attempt fits, the result is the largest central crop with an allowed ratio.
+// Floating-point results would depend on libm and on the compiler's use of fused multiply-adds. Therefore areas and
+// logarithms are fixed-point numbers with 32 fraction bits, and square roots are taken of integers. The options are
+// scaled by 2^32, which is exact, and rounded once.
+// Units: pixels. Errors: setup_error if an option is outside its range. Threads: any; one rng is used by one at a time.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -19,21 +23,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// In whole pixels.
+/// A box in whole pixels; left = top = 0 is the top left corner of the picture.
 struct crop_box {
   std::size_t left = 0, top = 0, width = 0, height = 0;
   friend bool operator==(const crop_box&, const crop_box&) = default;
 };
 
-/// Share of the area and ratio of width to height that a random crop may have.
+/// The areas and aspect ratios that a random crop may have.
 struct random_crop_options {
-  double scale_min = 0.08;
-  double scale_max = 1.0;
-  double ratio_min = 3.0 / 4.0;
-  double ratio_max = 4.0 / 3.0;
+  double scale_min = 0.08;        ///< least area, as a share of the picture's; 0 < scale_min <= scale_max
+  double scale_max = 1.0;         ///< largest area, as a share of the picture's; at most 1
+  double ratio_min = 3.0 / 4.0;   ///< least width / height; 1/1024 <= ratio_min <= ratio_max
+  double ratio_max = 4.0 / 3.0;   ///< largest width / height; at most 1024
 };
 
-/// In pixels.
+/// The size of a picture in pixels.
 struct picture_size {
   std::size_t width = 0, height = 0;
 };
@@ -42,7 +46,7 @@ namespace detail {
 
 __extension__ using unsigned_128 = unsigned __int128;
 
-/// Floor of the square root.
+/// Returns the floor of the square root.
 constexpr std::uint64_t integer_sqrt(unsigned_128 value) noexcept {
   std::uint64_t root = 0;
   const auto high = static_cast<std::uint64_t>(value >> 64);
@@ -55,7 +59,7 @@ constexpr std::uint64_t integer_sqrt(unsigned_128 value) noexcept {
   return root;
 }
 
-/// 2^(2^-k) for k = 1..32, each the square root of the one before, with 62 fraction bits.
+/// Holds 2^(2^-k) for k = 1..32 with 62 fraction bits. Each value is the square root of the one before.
 template <class = void>
 constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
   std::array<std::uint64_t, 32> steps{};
@@ -64,7 +68,7 @@ constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
   return steps;
 }();
 
-/// 2^x for x with 32 fraction bits, |x| < 16; the result has 32 fraction bits too.
+/// Returns 2^x for |x| < 16. Both x and the result have 32 fraction bits.
 template <class = void>
 constexpr std::uint64_t fixed_exp2(std::int64_t x) noexcept {
   const auto whole = static_cast<int>(x >> 32);
@@ -75,7 +79,7 @@ constexpr std::uint64_t fixed_exp2(std::int64_t x) noexcept {
   return value >> (30 - whole);
 }
 
-/// log2(x / 2^32) with 32 fraction bits, for x > 0.
+/// Returns log2(x / 2^32) with 32 fraction bits, for x > 0.
 constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
   const int whole = static_cast<int>(std::bit_width(x)) - 1;
   std::uint64_t mantissa = whole >= 62 ? x >> (whole - 62) : x << (62 - whole);   // [1, 2) with 62 fraction bits
@@ -89,20 +93,21 @@ constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
   return result;
 }
 
-/// To 32 fraction bits, to nearest. Scaling by 2^32 is exact, so that fusing it with the addition changes nothing.
+/// Converts to 32 fraction bits, rounding to nearest. Scaling by 2^32 is exact, so a fused multiply-add changes
+/// nothing.
 constexpr std::uint64_t to_fixed(double value) noexcept { return static_cast<std::uint64_t>(value * 0x1p32 + 0.5); }
 
-/// Uniform in [low, high], in steps of the fixed-point format.
+/// Draws a number uniform in [low, high], in steps of the fixed-point format.
 constexpr std::int64_t fixed_between(rng& random, std::int64_t low, std::int64_t high) noexcept {
   return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1));
 }
 
-/// Options of a random crop in fixed point, checked.
+/// Checked options of a random crop, in fixed point. Throws setup_error if an option is outside its range.
 template <class = void>
 struct basic_fixed_crop_options {
   std::int64_t scale_min, scale_max;           // 32 fraction bits
-  std::uint64_t ratio_min, ratio_max;          // likewise
-  std::int64_t log_ratio_min, log_ratio_max;   // base 2, likewise
+  std::uint64_t ratio_min, ratio_max;          // 32 fraction bits
+  std::int64_t log_ratio_min, log_ratio_max;   // base 2, 32 fraction bits
 
   explicit constexpr basic_fixed_crop_options(const random_crop_options& o)
       : scale_min(0), scale_max(0), ratio_min(0), ratio_max(0), log_ratio_min(0), log_ratio_max(0) {
@@ -124,13 +129,13 @@ struct basic_fixed_crop_options {
 };
 using fixed_crop_options = basic_fixed_crop_options<>;
 
-/// Side length of a box: the square root of area * ratio, both with 32 fraction bits, to nearest.
+/// Returns a side of a box: sqrt(area * ratio), rounded to nearest. Area and ratio have 32 fraction bits.
 constexpr std::uint64_t side_of(std::uint64_t area, std::uint64_t ratio) noexcept {
-  const auto root = integer_sqrt(unsigned_128{area} * ratio >> 40);   // of 24 fraction bits: 12 remain
+  const auto root = integer_sqrt(unsigned_128{area} * ratio >> 40);   // 24 fraction bits under the root give 12
   return (root + (1U << 11)) >> 12;
 }
 
-/// a * b, or a / b, to nearest; b with 32 fraction bits.
+/// Return a * b and a / b, rounded to nearest; b has 32 fraction bits.
 constexpr std::uint64_t rounded_product(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<std::uint64_t>((unsigned_128{a} * b + (std::uint64_t{1} << 31)) >> 32);
 }
@@ -140,7 +145,8 @@ constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexc
 
 }  // namespace detail
 
-/// A random crop of a picture of the given size (1..65535 each way).
+/// Returns a random crop of a picture of the given size, 1 to 65535 pixels on each side.
+/// Throws setup_error if an option is outside its range.
 template <class = void>
 crop_box draw_crop(picture_size size, rng& random, const random_crop_options& options = {}) {
   const detail::fixed_crop_options o(options);

@@ -1,10 +1,12 @@
-// Pixels to a JPEG file in memory, for examples, tests and tools.
+// Encodes pixels as a JPEG file in memory, for examples, tests and tools.
 //
 //   std::vector<std::byte> file = mr::encode_jpeg(pixels, {.quality = 90});
 //   auto gray = mr::encode_jpeg(picture_of_shape_h_w_1, {.progressive = true});
 //
-// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The same pixels, options and libjpeg give the same
-// bytes. Errors: setup_error for a shape or an option that JPEG cannot hold. Threads: none shared.
+// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8; each side has 1 to 65500 pixels.
+// The same pixels, options and libjpeg give the same bytes.
+// Errors: setup_error if JPEG cannot hold the shape or an option; io_error if libjpeg cannot be started.
+// Threads: any; calls share nothing.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -20,22 +22,24 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// How many luma samples share a chroma sample.
+/// The number of pixels that share one chroma value, as width x height.
+/// yuv444: 1 x 1, yuv422: 2 x 1, yuv440: 1 x 2, yuv420: 2 x 2, yuv411: 4 x 1.
 enum class chroma_sampling : std::uint8_t { yuv444, yuv422, yuv440, yuv420, yuv411 };
 
+/// Options of encode_jpeg().
 struct jpeg_encode_options {
   int quality = 90;                                          ///< 1..100
-  chroma_sampling sampling = chroma_sampling::yuv420;
-  bool progressive = false;
+  chroma_sampling sampling = chroma_sampling::yuv420;        ///< not used for gray and keep_rgb
+  bool progressive = false;                                  ///< several scans instead of one
   bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
-  bool optimise_tables = true;                               ///< smaller by some per cent, slower to write
-  unsigned restart_rows = 0;                                 ///< rows of blocks between restart markers; 0 for none
-  bool keep_rgb = false;                                     ///< store R, G, B as they are: larger, no colour rounding
+  bool optimise_tables = true;                               ///< tables for this picture: some percent smaller, slower
+  unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0: no markers
+  bool keep_rgb = false;                                     ///< stores R, G, B as they are: larger, no color rounding
 };
 
 namespace detail {
 
-/// A template only so that including it costs little.
+/// A template only to save compile time where the class is not used.
 template <class = void>
 class basic_jpeg_compressor : private jpeg_output {
  public:
@@ -80,7 +84,8 @@ using jpeg_compressor = basic_jpeg_compressor<>;
 
 }  // namespace detail
 
-/// Encodes `pixels`.
+/// Returns `pixels`, [height, width, 1 or 3] u8, as a JPEG file.
+/// Throws setup_error if the shape or an option is not possible, io_error if libjpeg cannot be started.
 template <class = void>
 std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options = {}) {
   const auto& shape = pixels.shape();

@@ -1,10 +1,11 @@
-// What a JPEG's markers say before any pixel is decoded: size, components, coding process, EXIF orientation.
+// Reads a JPEG's markers before any pixel is decoded: size, components, coding process, EXIF orientation.
 //
 //   auto h = mr::read_jpeg_header(bytes);      // about 0.1 us; allocates nothing
 //   h.width, h.height, h.components, h.progressive
 //
-// Errors: data_error for anything that is no JPEG (and what it looks like instead), is cut short, or uses a coding
-// process that this library does not decode. Format: ITU-T T.81 annex B; the EXIF orientation tag: CIPA DC-008, 4.6.4.
+// Errors: data_error if the bytes are not a JPEG (the message names the format that they look like), if they are cut
+// short, or if this library does not decode the coding process. Threads: any; pure functions.
+// Format: ITU-T T.81 annex B; the EXIF orientation tag: CIPA DC-008, 4.6.4.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -18,18 +19,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The facts that a JPEG's headers state about the picture.
 struct jpeg_header {
-  std::size_t width = 0;     ///< in pixels, as stored (before any orientation)
-  std::size_t height = 0;
-  int components = 0;        ///< 1 (gray), 3 (colour) or 4 (CMYK)
+  std::size_t width = 0;     ///< pixels, as stored (before any orientation)
+  std::size_t height = 0;    ///< pixels, as stored (before any orientation)
+  int components = 0;        ///< 1 (gray), 3 (color) or 4 (CMYK)
   bool progressive = false;
   bool arithmetic = false;   ///< arithmetic instead of Huffman coding
-  int orientation = 1;       ///< 1..8 of the EXIF tag; 1 if there is none
+  int orientation = 1;       ///< value of the EXIF tag, 1..8; 1 if there is no tag
 };
 
 namespace detail {
 
-/// Names what a file that is no JPEG begins like; empty if nothing is known.
+/// Returns the name of the format whose files begin like `data`; empty if it is unknown.
 template <class = void>
 std::string_view sniff_format(std::span<const std::byte> data) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
@@ -53,7 +55,7 @@ std::string_view sniff_format(std::span<const std::byte> data) noexcept {
   return {};
 }
 
-/// Reads 16- and 32-bit numbers of either byte order; callers check bounds.
+/// Reads 16- and 32-bit numbers in either byte order. The caller checks the bounds.
 struct byte_reader {
   const std::byte* data;
   bool little_endian;
@@ -67,7 +69,7 @@ struct byte_reader {
   }
 };
 
-/// The orientation in the payload of an APP1 segment; 0 if it names none or is not well formed.
+/// Returns the orientation in the payload of an APP1 segment; 0 if there is none or the segment is malformed.
 inline int exif_orientation(std::span<const std::byte> segment) noexcept {
   if (segment.size() < 14 || std::memcmp(segment.data(), "Exif\0\0", 6) != 0) return 0;
   const auto tiff = segment.subspan(6);
@@ -139,8 +141,9 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 
 }  // namespace detail
 
-/// Walks the markers up to the frame header; `orientation` is filled from an EXIF segment before it. With
-/// `accept_damaged` the first marker may be damaged, as libjpeg lets it be.
+/// Returns the facts in the JPEG's frame header. The orientation comes from an EXIF segment before the frame header.
+/// With `accept_damaged`, the first marker may be damaged, as libjpeg allows it.
+/// Throws data_error if the bytes are not a JPEG, are cut short, or use an unsupported coding process.
 template <class = void>
 jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false) {
   const detail::byte_reader read{data.data(), false};
@@ -153,7 +156,7 @@ jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damage
   jpeg_header header;
   std::size_t at = 2;
   for (;;) {
-    // As libjpeg does: skip what is no marker, and any number of fill bytes.
+    // libjpeg also skips bytes that are no marker, and any number of fill bytes.
     while (at < data.size() && read.u8(at) != 0xff) ++at;
     while (at < data.size() && read.u8(at) == 0xff) ++at;
     if (at >= data.size()) break;

@@ -1,9 +1,10 @@
-// How a JPEG is to be decoded, as whoever plans a picture chooses it.
+// Options for decoding a JPEG: quality, decoder, orientation and limits.
 //
 //   auto p = mr::jpeg(r["jpg"], {.quality = mr::picture_quality::fast, .apply_orientation = true});
 //   auto q = mr::jpeg(r["jpg"], {.decoder = mr::picture_decoder::libjpeg});      // to compare, or to rule one out
 //
-// Which decoder makes a picture does not change an `exact` one by a bit, nor a `fast` one that is decoded smaller.
+// The choice of the decoder changes no bit of an `exact` picture. It changes no bit of a `fast` picture that is decoded
+// at a reduced size.
 // Errors: none. Threads: a value.
 #pragma once
 
@@ -14,29 +15,35 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// How close a picture is to "decode everything, then crop and resize".
 enum class picture_quality : std::uint8_t {
-  exact,   ///< within one level of decoding everything, and cropping and resizing that
-  /// Decoded at 4/8, 2/8 or 1/8 of the size while the crop still covers the target on both axes, that is from 2, 4 and
-  /// 8 times as large on. Of photographs such pictures differ from exact ones by 0.4 to 0.7 levels in the mean and by
-  /// 42 at most, 0.5 to 2 % of the samples by more than 4 (PSNR 45 to 49 dB). Others, whose chroma is resized before
-  /// there are colours, differ by 0.2 in the mean and by 21 at most.
+  exact,   ///< within one level of decoding everything, then cropping and resizing
+  /// Decodes at 4/8, 2/8 or 1/8 of the size if the crop is at least 2, 4 or 8 times the target on both axes. On
+  /// photographs such pictures differ from exact ones by 0.4 to 0.7 levels in the mean and by 42 at most. Of their
+  /// values, 0.5 to 2 % differ by more than 4 levels (PSNR 45 to 49 dB). Other pictures are decoded at full size. The
+  /// built-in decoder's path then resizes chroma before the conversion to RGB. Such pictures differ by 0.2 levels in
+  /// the mean and by 21 at most.
   fast
 };
 
+/// The decoder of a picture.
 enum class picture_decoder : std::uint8_t {
-  automatic,   ///< the own one for files that it knows, where the processor is fast at it; libjpeg for all others
-  own,         ///< on any processor; what it refuses is an error that says why
-  libjpeg
+  /// The built-in decoder, if it supports the file and this CPU can run its fast code; else libjpeg. A `fast` picture
+  /// at full size uses the built-in decoder on every CPU, so that its bits do not depend on the CPU.
+  automatic,
+  own,       ///< the built-in decoder on any little-endian CPU; an unsupported file is an error that says why
+  libjpeg    ///< libjpeg for every file
 };
 
+/// Options of jpeg().
 struct jpeg_options {
-  picture_quality quality = picture_quality::exact;
-  picture_decoder decoder = picture_decoder::automatic;
-  bool apply_orientation = false;                         ///< turn the picture as its EXIF tag says
-  bool accept_damaged = false;                            ///< take what there is of a cut or corrupt file, and count it
-  int max_scans = 100;                                    ///< of a progressive JPEG
-  std::uint64_t max_pixels = 178'956'970;                 ///< width * height, as in Pillow
-  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< that libjpeg may take for one picture
+  picture_quality quality = picture_quality::exact;       ///< precision against speed
+  picture_decoder decoder = picture_decoder::automatic;   ///< the decoder to use
+  bool apply_orientation = false;                         ///< turns and mirrors the picture as its EXIF tag says
+  bool accept_damaged = false;                            ///< uses what can be decoded of a damaged file; counts it
+  int max_scans = 100;                                    ///< most scans of a progressive JPEG
+  std::uint64_t max_pixels = 178'956'970;                 ///< largest width * height; Pillow's limit for an error
+  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< most memory that libjpeg may use for one picture
 };
 
 }}  // namespace millrace

@@ -1,16 +1,19 @@
-// Any JPEG to a baseline JPEG of the same picture, bit for bit: other coding, same coefficients.
+// Transcodes any lossy 8-bit JPEG to a baseline JPEG with the same coefficients: the picture is the same bit for bit.
 //
 //   std::vector<std::byte> file = mr::transcode_jpeg(bytes);
-//   auto with_markers = mr::transcode_jpeg(bytes, {.restarts_per_row = 8});
+//   auto with_restarts = mr::transcode_jpeg(bytes, {.restarts_per_row = 8});
 //
-// Progressive and arithmetic coding become Huffman coding in one scan with tables made for the picture, so they decode
-// several times as fast; they grow by some per cent. A file that is sequential in one scan already comes back smaller,
-// or as it is. Markers (EXIF, ICC, Adobe, comments) stay, in their order; what follows the image's end is dropped, and
-// so are restart markers that are not asked for. Restarts divide a row of MCUs evenly: as many as can be, at most
-// restarts_per_row, 1 per row at least; 0 for none. (More than 10 blocks in an MCU do not fit into one scan: such a
-// picture gets a scan for each component.) What is written is read again and compared before it is given out.
-// Errors: data_error for what is no 8-bit lossy JPEG, is damaged, or cannot be held by a baseline JPEG; io_error should
-// the comparison ever fail. Threads: none shared. Memory: twice limits.max_memory_bytes at most.
+// Progressive and arithmetic coding become Huffman coding in one scan, with tables made for the picture. Such files
+// decode several times as fast and grow by some percent. An MCU of more than 10 blocks does not fit into one scan; such
+// a picture gets one scan per component. A file that is already sequential in one scan, with the restarts asked for,
+// comes back smaller or unchanged.
+// Markers (EXIF, ICC, Adobe, comments) stay in their order. A rewritten file loses the bytes after the end of the image
+// and the restart markers that are not asked for. Restarts divide a row of MCUs evenly: as many as possible, at most
+// restarts_per_row, at least 1 per row. With restarts_per_row = 0 there are none.
+// The function reads the written file again and compares it with the original before it returns.
+// Errors: data_error if the bytes are not an 8-bit lossy JPEG, are damaged, or do not fit into a baseline JPEG;
+// io_error if the comparison fails or libjpeg cannot be started.
+// Threads: any; calls share nothing. Memory: at most twice limits.max_memory_bytes.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -26,9 +29,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of transcode_jpeg().
 struct jpeg_transcode_options {
-  unsigned restarts_per_row = 0;
-  jpeg_limits limits{};
+  unsigned restarts_per_row = 0;   ///< most restart intervals in a row of MCUs; 0: no restart markers
+  jpeg_limits limits{};            ///< limits of each of the two readings; accept_damaged has no effect
 };
 
 namespace detail {
@@ -49,8 +53,9 @@ class jpeg_coefficient_writer : private jpeg_output {
     info_.arith_code = 0;
     info_.optimize_coding = 1;
     info_.restart_interval = restart_interval;
-    info_.write_JFIF_header = 0;    // these two are among the markers, if the file has them: readers tell the colours
-    info_.write_Adobe_marker = 0;   // by what is there
+    // If the file has these two, they are among the markers copied below. Readers derive the color space from them.
+    info_.write_JFIF_header = 0;
+    info_.write_Adobe_marker = 0;
     if (!fits_one_scan()) take_a_scan_for_each();
     jpeg_write_coefficients(&info_, from.arrays());
     for (const auto& segment : from.markers())
@@ -91,9 +96,11 @@ constexpr unsigned restart_interval_of(std::size_t mcus_per_row, unsigned restar
 
 }  // namespace detail
 
+/// Returns `data`, any lossy 8-bit JPEG, as a baseline JPEG with the same coefficients and markers.
+/// Throws data_error if the file is damaged or does not fit into a baseline JPEG, io_error if the comparison fails.
 inline std::vector<std::byte> transcode_jpeg(std::span<const std::byte> data,
                                              const jpeg_transcode_options& options = {}) {
-  (void)read_jpeg_header(data);   // says best what is no JPEG
+  (void)read_jpeg_header(data);   // called for its errors: it describes best what is not a JPEG
   detail::jpeg_coefficients before(data, options.limits);
   const unsigned restart_interval = detail::restart_interval_of(before.mcus_per_row(), options.restarts_per_row);
   auto file = detail::jpeg_coefficient_writer().write(before, restart_interval);

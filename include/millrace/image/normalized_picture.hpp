@@ -1,4 +1,4 @@
-// A picture whose row in a batch is numbers, not bytes: f32, f16 or bf16, [3, height, width], normalised.
+// A picture whose row in a batch holds normalized numbers: f32, f16 or bf16, [3, height, width].
 //
 //   struct example { mr::normalized_picture<mr::f16> pixels; std::int32_t label; };
 //   constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
@@ -6,10 +6,11 @@
 //     return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng), imagenet}, mr::integer<std::int32_t>(r["cls"])};
 //   }
 //
-// The numbers are those that normalize() makes of the u8 picture, bit for bit, written straight into the row. For
-// training on the host; on a GPU normalize.cuh does the same to u8 pixels, of which two to four times as many fit into
-// a second of copying. Units: mean and std of full scale (0..1), as torchvision writes them. Errors: as picture;
-// setup_error for a std that is no positive number. Threads: a value.
+// The numbers equal normalize() of the u8 picture bit for bit, and are written straight into the row.
+// This type is for training on the host. On a GPU, use a u8 picture and normalize.cuh: two to four times as many u8
+// pixels can be copied in a second.
+// Units: mean and std are relative to full scale (0..1), as in torchvision.
+// Errors: as picture; setup_error if a std is not positive or a number is not finite. Threads: a value.
 #pragma once
 
 #include <millrace/base/channel_scale.hpp>
@@ -24,13 +25,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What each channel is normalised by: (pixel / 255 - mean) / std.
+/// The mean and the standard deviation of each channel: a number is (pixel / 255 - mean) / std.
 struct pixel_normalization {
-  std::array<double, 3> mean{};              ///< per channel, 0..1
-  std::array<double, 3> std = {1, 1, 1};     ///< likewise
+  std::array<double, 3> mean{};              ///< per channel, relative to full scale (0..1)
+  std::array<double, 3> std = {1, 1, 1};     ///< per channel, relative to full scale; above 0
 };
 
-/// A picture's plan, and the numbers that become of its pixels.
+/// A picture's plan and the normalization of its pixels; renders [3, height, width] of T.
 template <detail::training_element T>
 class normalized_picture {
  public:
@@ -38,17 +39,21 @@ class normalized_picture {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
+  /// Throws setup_error if a std is not positive or a number is not finite.
   normalized_picture(picture plan, const pixel_normalization& by) : picture_(std::move(plan)) {
     for (std::size_t c = 0; c < channels_.size(); ++c)
       channels_[c] = detail::channel_scale_of(by.mean[c], by.std[c], c);
   }
 
+  /// Returns [3, height, width].
   std::array<std::size_t, 3> shape() const noexcept { return {3, picture_.height(), picture_.width()}; }
+  /// Returns the plan of the u8 picture.
   const picture& plan() const noexcept { return picture_; }
 
-  /// Decodes into `row`, which has 3 * height * width elements.
+  /// Decodes into `row`, 3 * height * width elements. Throws setup_error for another size, data_error for damage.
   void render(std::span<T> row, scratch& s) const { picture::render_alone(job_for(row), s); }
 
+  /// Decodes up to `together` pictures, each into its row; faster than one by one, with the same bits.
   static void render_together(std::span<const normalized_picture* const> pictures,
                               std::span<const std::span<T>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;

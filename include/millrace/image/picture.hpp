@@ -1,22 +1,25 @@
-// A JPEG as a plan: where to crop, what size to make, whether to flip. No pixel is touched before it is rendered.
+// A JPEG and a plan for it: where to crop, the size to make, whether to flip. Nothing is decoded before it is rendered.
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::jpeg(r["jpg"]).resize_shorter(256).center_crop(224);
 //   p.shape();                       // [224, 224, 3]
-//   mr::image pixels = p.pixels();   // for whoever needs them now; a batch renders straight into its row
+//   mr::image pixels = p.pixels();   // decodes now; a batch renders straight into its row instead
 //
-// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call narrows the plan and returns it; calls
-// mean what they would mean on pixels, in their order. Rendering does it in one pass: only the rows and columns that
-// the result needs are decoded, and one antialiased bilinear resize writes the result, flipped, where it belongs.
-// `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias); taps of a resize
-// end at the crop before it and reach beyond the crop after it. `fast` decodes at 1/8, 2/8 or 4/8 of the size while
-// that still covers the target, else it resizes chroma before colours are made of it (how exact that is:
-// jpeg_options.hpp). A resize of a resize is one resize from the source. Damage below the crop is not seen, because
-// decoding stops there. A batch renders several pictures at once, for they are decoded faster so; no bit depends on it,
-// nor, in `exact`, on which decoder does it (picture_renderer.hpp).
+// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call narrows the plan and returns it. The
+// calls have the same meaning as on pixels, in the order in which they are made.
+// Rendering is one pass. It decodes only the rows and columns that the result needs. One antialiased bilinear resize
+// then writes the result, flipped if asked, to its destination. Several resizes become one resize from the source.
+// `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias). A resize does not
+// read beyond a crop that came before it. It does read beyond a crop that comes after it.
+// `fast` decodes at 1/8, 2/8 or 4/8 of the size if that still covers the target. Otherwise it resizes chroma before the
+// conversion to RGB. The accuracy is stated in jpeg_options.hpp.
+// Decoding stops below the crop, so damage below it is not seen.
+// A batch renders several pictures at once, because that decodes faster. No bit depends on it. No bit of an `exact`
+// picture depends on the decoder either (picture_renderer.hpp).
 //
-// Errors: jpeg() throws data_error for what is no JPEG or exceeds max_pixels, render() for damage; both name shard and
-// key. setup_error for impossible sizes. Threads: a picture is a value and keeps the block of its bytes.
+// Errors: jpeg() throws data_error if the bytes are not a JPEG or exceed max_pixels. render() throws data_error for
+// damage. Both errors name shard and key. Impossible sizes are a setup_error.
+// Threads: a picture is a value. Lifetime: it keeps the memory block of its bytes alive.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -36,14 +39,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// mr::picture; a template only so that including it costs little.
+/// A JPEG and its plan; use it as mr::picture. A template only to save compile time where it is not used.
 template <class = void>
 class basic_picture {
  public:
   using element = std::uint8_t;
-  static constexpr const char* rendering = "decode";   ///< in reports
+  static constexpr const char* rendering = "decode";   ///< name of the rendering in reports
 
-  /// Reads the header; see jpeg().
+  /// Reads the header and plans the whole picture; see jpeg().
   explicit basic_picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {
     try {
       header_ = read_jpeg_header(data_, options.accept_damaged);
@@ -57,15 +60,17 @@ class basic_picture {
     if (options.apply_orientation) orient(header_.orientation);
   }
 
-  /// Size of what would be rendered now.
+  /// Return the size of the result of the plan so far; width and height in pixels.
   std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
   std::size_t height() const noexcept { return static_cast<std::size_t>(down().count); }
+  /// Returns [height, width, 3].
   std::array<std::size_t, 3> shape() const noexcept { return {height(), width(), 3}; }
-  /// What the file's header says, before any plan.
+  /// Returns the facts in the file's header, before any plan.
   const jpeg_header& header() const noexcept { return header_; }
+  /// Returns the bytes of the file.
   const bytes& data() const noexcept { return data_; }
 
-  /// Keeps a box, in pixels of the picture so far. data_error if it does not lie inside.
+  /// Keeps a box, in pixels of the picture so far. Throws data_error if the box does not lie inside the picture.
   basic_picture crop(const crop_box& box) const& { return basic_picture(*this).crop(box); }
   basic_picture crop(const crop_box& box) && {
     const bool inside = box.width > 0 && box.height > 0 && box.left <= width() && box.width <= width() - box.left &&
@@ -79,7 +84,8 @@ class basic_picture {
     return std::move(*this);
   }
 
-  /// The box of this size in the middle (an odd rest is split as torchvision does). data_error if it is larger.
+  /// Keeps the central box of this size; an odd margin is split as in torchvision. Throws data_error if the box is
+  /// larger than the picture.
   basic_picture center_crop(std::size_t height, std::size_t width) const& {
     return basic_picture(*this).center_crop(height, width);
   }
@@ -91,7 +97,7 @@ class basic_picture {
   basic_picture center_crop(std::size_t side) const& { return basic_picture(*this).center_crop(side, side); }
   basic_picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
 
-  /// Makes it this size, antialiased, whatever that does to the aspect ratio.
+  /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535.
   basic_picture resize(std::size_t height, std::size_t width) const& {
     return basic_picture(*this).resize(height, width);
   }
@@ -105,16 +111,18 @@ class basic_picture {
     return std::move(*this);
   }
 
-  /// Makes the shorter side `side` and keeps the aspect ratio; the longer side is rounded down, as in torchvision.
+  /// Resizes the shorter side to `side` and keeps the aspect ratio. The longer side is rounded down, as in torchvision.
+  /// Throws setup_error if a side of the result is outside 1..65535.
   basic_picture resize_shorter(std::size_t side) const& { return basic_picture(*this).resize_shorter(side); }
   basic_picture resize_shorter(std::size_t side) && {
     const std::size_t h = height(), w = width();
-    const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; the product stays small
+    const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; no product overflows
     return w <= h ? std::move(*this).resize(limited * h / w, limited)
                   : std::move(*this).resize(limited, limited * w / h);
   }
 
-  /// A random box of torchvision's rule, resized.
+  /// Crops a random box by the rule of torchvision's RandomResizedCrop (crop_draw.hpp) and resizes it.
+  /// Throws setup_error if an option or the size is out of range.
   basic_picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const& {
     return basic_picture(*this).random_resized_crop(side, random, options);
   }
@@ -129,12 +137,13 @@ class basic_picture {
     return std::move(*this).crop(box).resize(size.height, size.width);
   }
 
-  /// Mirrors left and right.
+  /// Swaps left and right.
   basic_picture flip() const& { return basic_picture(*this).flip(); }
   basic_picture flip() && {
     across().flip();
     return std::move(*this);
   }
+  /// Swaps left and right with this probability; default 0.5.
   basic_picture random_flip(rng& random, double probability = 0.5) const& {
     return basic_picture(*this).random_flip(random, probability);
   }
@@ -142,11 +151,14 @@ class basic_picture {
     return random.chance(probability) ? std::move(*this).flip() : std::move(*this);
   }
 
-  /// Decodes into `row`, which has height * width * 3 bytes. The bits depend on the file and the plan alone.
+  /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
+  /// Throws setup_error if the row has another size, data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
 
-  /// How many pictures a batch renders at once: of eight, 2 % of the coded symbols are decoded without a partner.
+  /// The number of pictures that a batch renders at once. The decoder works on two pictures at a time; with eight
+  /// pictures, only 2 % of the coded symbols are decoded one picture at a time.
   static constexpr std::size_t together = 8;
+  /// Decodes up to `together` pictures, each into its row.
   static void render_together(std::span<const basic_picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;
@@ -155,7 +167,7 @@ class basic_picture {
     s.get<detail::picture_renderer>().render(std::span(jobs).first(pictures.size()), s);
   }
 
-  /// The pixels, owned: [height, width, 3].
+  /// Decodes now and returns the pixels, [height, width, 3] u8. Throws data_error if the file is damaged.
   image pixels(scratch& s) const {
     image made(shape());
     render_alone(job_for(target_of(made.span(), false)), s);
@@ -174,7 +186,7 @@ class basic_picture {
     return std::to_string(width) + " x " + std::to_string(height) + " pixels";
   }
 
-  /// torchvision rounds half of the rest to even.
+  /// Returns half of the margin. torchvision rounds an odd half to even.
   static std::size_t middle(std::size_t whole, std::size_t part) noexcept {
     if (part > whole) return 0;
     const std::size_t rest = whole - part;
@@ -195,20 +207,20 @@ class basic_picture {
                        "Raise max_pixels if such pictures are meant to be there", {.stage = "jpeg"});
   }
 
-  /// Columns and rows of what is seen, as opposed to what is stored.
+  /// Return the columns and rows as seen, after the EXIF orientation; columns_ and rows_ are as stored.
   plan_axis& across() noexcept { return transposed_ ? rows_ : columns_; }
   plan_axis& down() noexcept { return transposed_ ? columns_ : rows_; }
   const plan_axis& across() const noexcept { return transposed_ ? rows_ : columns_; }
   const plan_axis& down() const noexcept { return transposed_ ? columns_ : rows_; }
 
-  /// CIPA DC-008, 4.6.4: where row 0 and column 0 of what is stored are seen.
+  /// Source: CIPA DC-008, 4.6.4, which states the sides on which the stored row 0 and column 0 are seen.
   void orient(int orientation) noexcept {
     transposed_ = orientation >= 5;
     if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8) columns_.flip();
     if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) rows_.flip();
   }
 
-  /// The least size that still covers both targets.
+  /// Returns the smallest decoding size, in eighths, that still covers the target on both axes.
   unsigned eighths() const noexcept {
     if (options_.quality == picture_quality::exact) return 8;
     for (const unsigned part : {1U, 2U, 4U}) {
@@ -218,7 +230,7 @@ class basic_picture {
     return 8;
   }
 
-  /// setup_error if the row is of another size.
+  /// Throws setup_error if the row has another size.
   template <class T>
   detail::pixel_target target_of(std::span<T> row, bool cold) const {
     if (row.size() != height() * width() * 3)
@@ -242,16 +254,17 @@ class basic_picture {
   bytes data_;
   jpeg_options options_;
   jpeg_header header_;
-  plan_axis columns_, rows_;   // of what is stored
-  bool transposed_ = false;    // stored rows are seen as columns
+  plan_axis columns_, rows_;   // as stored
+  bool transposed_ = false;    // true: stored rows are seen as columns
 };
 using picture = basic_picture<>;
 
-/// A plan of the whole picture in `data`: reads the header only (well under 1.5 us).
+/// Returns a plan of the whole picture in `data`. Reads only the header, which takes well under 1.5 us.
+/// Throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels.
 template <class = void>
 picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
 
-/// What the pictures rendered with this scratch have shown so far.
+/// Returns the event counts of the pictures rendered with this scratch so far.
 template <class = void>
 jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_renderer>().counts(); }
 

@@ -1,16 +1,18 @@
-// Renders planned pictures into their rows: chooses who decodes each, decodes, resizes. What a worker keeps for it.
+// Renders planned pictures into their rows: chooses a decoder for each picture, decodes and resizes. One per worker.
 //
 //   auto& renderer = scratch.get<mr::detail::picture_renderer>();
 //   const mr::detail::picture_job job{.data = &file, .options = &o, .header = &h, .plan = plan, .target = t};
 //   renderer.render({&job, 1}, scratch);                    // or up to most_together of them, which is faster
 //
-// The own decoder takes what it knows, two files at a time, and its planes are resized as soon as they are complete.
-// Whatever it refuses is decoded by libjpeg from the start, which alone decides between pixels, warning and error. So
-// that both see the same damage, the own decoder is asked for every row of MCUs that libjpeg would read for the crop.
-// The bits of an exact picture, and of a fast one that is decoded smaller, are the same from both: there colours are
-// made before the resize. Other fast ones' depend on whether the own decoder knows the file, never on the processor.
-// Shapes: pixel_target.hpp. Errors: data_error of one of the pictures, located; which of the others have been
-// rendered then is not said. Threads: one at a time.
+// The built-in decoder takes the files that it supports, two at a time. Its planes are resized as soon as they are
+// complete. libjpeg decodes each refused file from the start, and it alone decides between pixels, warning and error.
+// The built-in decoder is asked for every row of MCUs that libjpeg would read for the crop. So both see the same
+// damage.
+// Both decoders give the same bits for an exact picture and for a fast picture decoded at a reduced size, because RGB
+// is made before the resize. The bits of other fast pictures depend on whether the built-in decoder supports the file,
+// never on the CPU.
+// Shapes: pixel_target.hpp. Errors: data_error of one of the pictures, with its location; it is not stated which other
+// pictures have been rendered then. Threads: one at a time.
 #pragma once
 
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
@@ -33,17 +35,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// One picture; all that it points to outlives the call.
+/// One picture to render. All objects that it points to must outlive the call.
 struct picture_job {
   const bytes* data = nullptr;
   const jpeg_options* options = nullptr;
   const jpeg_header* header = nullptr;
-  resize_plan plan{};       ///< in pixels of the picture as it is decoded
-  unsigned eighths = 8;     ///< of the stored size, that it is decoded at
+  resize_plan plan{};       ///< in pixels of the picture at its decoding size
+  unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};
 };
 
-/// A template only so that including it costs little.
+/// A template only to save compile time where the class is not used.
 template <class = void>
 class basic_picture_renderer {
  public:
@@ -58,7 +60,7 @@ class basic_picture_renderer {
       if (refusal[i] == jpeg_refusal::none) ++own;
       else decode_other(jobs[i], refusal[i]);
     }
-    // Only now: after an error the same pictures may come again.
+    // Events are counted only after success, because the caller may render the same pictures again after an error.
     own_pictures_ += own;
     s.count(own > 1 ? event_names::own_together : event_names::own_alone, own);
     std::uint64_t smaller = 0, bytes = 0, pixels = 0;
@@ -84,10 +86,10 @@ class basic_picture_renderer {
   }
 
  private:
-  /// Of the libjpeg path: why the own decoder is not even asked.
+  /// Returns the reason for not asking the built-in decoder; `none` if it is asked.
   jpeg_refusal unasked(const picture_job& job) const noexcept {
     if (job.options->decoder == picture_decoder::libjpeg) return jpeg_refusal::not_asked;
-    // Bits that depend on who decodes a picture must not depend on the processor.
+    // If the bits depend on the decoder, the choice of the decoder must not depend on the CPU.
     const bool for_speed = job.options->decoder == picture_decoder::automatic && !resizes_planes(job);
     return for_speed && !jpeg_plane_decoder::has_fast_code() ? jpeg_refusal::machine : jpeg_refusal::none;
   }
@@ -103,8 +105,8 @@ class basic_picture_renderer {
   static jpeg_planes_request request_of(const picture_job& job) noexcept {
     const plane_box box = source_box(job.plan, {.width = at_eighths<std::size_t>(job.header->width, job.eighths),
                                                 .height = decoded_height(job)});
-    // libjpeg upsamples chroma by pairs of rows and looks at the row below each pair. Asking for more than it reads
-    // may send a file to it in vain; asking for less would hide damage that it sees.
+    // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. Asking for more rows than libjpeg
+    // reads may refuse a file needlessly. Asking for fewer rows would hide damage that libjpeg sees.
     return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
             .eighths = static_cast<int>(job.eighths)};
   }
@@ -113,7 +115,7 @@ class basic_picture_renderer {
     resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = job.target});
   }
 
-  /// About how long the decoder is at it.
+  /// Estimates the decoding time: the number of coded bytes down to the last row asked for.
   static std::size_t coded_bytes(const picture_job& job, const jpeg_planes_request& ask) noexcept {
     const std::size_t height = decoded_height(job);
     return ask.bytes.size() * std::min(ask.bottom, height) / height;
@@ -128,7 +130,8 @@ class basic_picture_renderer {
       if (refusal[i] != jpeg_refusal::none) continue;
       const jpeg_planes_request ask = request_of(jobs[i]);
       const std::size_t takes = coded_bytes(jobs[i], ask);
-      // The longest first: two are decoded at a time, and what is left of the last one is decoded alone, more slowly.
+      // The longest picture comes first. Two are decoded at a time, and the rest of the last one is decoded alone,
+      // which is slower.
       std::size_t at = count++;
       for (; at > 0 && work[at - 1] < takes; --at) {
         asked[at] = asked[at - 1];

@@ -1,12 +1,12 @@
-// Pixels to a PNG file in memory: exact, and uncompressed.
+// Encodes pixels as a PNG file in memory, losslessly and without compression.
 //
 //   std::vector<std::byte> file = mr::encode_png(pixels);
 //
-// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is as large as the pixels: for pictures to
-// look at; a small file is what encode_jpeg() makes. Errors: setup_error for a shape that PNG cannot hold. Threads:
-// pure.
-// Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk, rows without a filter, in stored blocks of deflate (RFC
-// 1951, 3.2.4) within zlib's frame (RFC 1950).
+// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is as large as the pixels, so it is meant for
+// pictures to look at. Use encode_jpeg() for small files.
+// Errors: setup_error if PNG cannot hold the shape. Threads: any; a pure function.
+// Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk. Its rows have no filter. They lie in stored blocks of
+// deflate (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// A template only so that including it costs little.
+/// A template only to save compile time where the class is not used.
 template <class = void>
 class basic_png_writer {
  public:
@@ -37,11 +37,12 @@ class basic_png_writer {
     begin_chunk("IHDR", 13);
     put_u32(width);
     put_u32(height);
-    for (const int byte : {8, channels == 3 ? 2 : 0, 0, 0, 0}) put(byte);   // depth, RGB or gray, the only methods
+    // Bit depth 8; RGB or gray; then the only compression and filter methods of PNG; not interlaced.
+    for (const int byte : {8, channels == 3 ? 2 : 0, 0, 0, 0}) put(byte);
     end_chunk();
 
     begin_chunk("IDAT", 2 + 5 * blocks + raw_bytes + 4);
-    put(0x78);   // a window of 32 KiB, no dictionary; with the next byte a multiple of 31
+    put(0x78);   // window of 32 KiB, no dictionary; as one number the two bytes are a multiple of 31
     put(0x01);
     to_come_ = raw_bytes;
     for (std::size_t y = 0; y < height; ++y) {
@@ -58,7 +59,7 @@ class basic_png_writer {
   }
 
  private:
-  static constexpr std::size_t most_stored = 65'535;   // bytes in a block
+  static constexpr std::size_t most_stored = 65'535;   // most bytes in a stored block
 
   void put(int byte) { file_.push_back(static_cast<std::byte>(byte)); }
   void put_u32(std::size_t value) {
@@ -71,7 +72,7 @@ class basic_png_writer {
   }
   void end_chunk() { put_u32(crc(std::span(file_).subspan(chunk_at_))); }
 
-  /// Into blocks, each of which says how long it is and whether it is the last.
+  /// Appends bytes to stored blocks. The head of each block holds its length and whether it is the last.
   void store(std::span<const std::uint8_t> bytes) {
     for (const std::uint8_t byte : bytes) {
       adler_low_ = (adler_low_ + byte) % 65'521;
@@ -93,7 +94,7 @@ class basic_png_writer {
     }
   }
 
-  /// CRC-32 as PNG has it: polynomial 0x04c11db7, reflected.
+  /// Returns the CRC-32 of PNG: polynomial 0x04c11db7, reflected.
   static std::uint32_t crc(std::span<const std::byte> bytes) {
     std::uint32_t table[256];
     for (std::uint32_t i = 0; i < 256; ++i) {
@@ -112,10 +113,11 @@ class basic_png_writer {
 
 }  // namespace detail
 
-/// Encodes `pixels`.
+/// Returns `pixels`, [height, width, 1 or 3] u8, as an uncompressed PNG file.
+/// Throws setup_error if PNG cannot hold the shape.
 template <class = void>
 std::vector<std::byte> encode_png(const image& pixels) {
-  constexpr std::size_t most = 2'147'483'647;   // of a side, and of a chunk's bytes
+  constexpr std::size_t most = 2'147'483'647;   // limit of PNG for a side and for the bytes of a chunk
   const auto& [height, width, channels] = pixels.shape();
   if ((channels != 1 && channels != 3) || height < 1 || width < 1 || height > most || width > most ||
       height * (width * channels + 1) > most - most / 1000)

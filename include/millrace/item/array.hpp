@@ -1,12 +1,12 @@
-// Arrays from the bytes of a field: NumPy's .npy files, and raw numbers.
+// Reads arrays from the bytes of a field: NumPy's .npy files and raw numbers.
 //
 //   auto embedding = mr::array<float>(r["npy"]);             // .shape {768}, .data: std::vector<float>
-//   auto box       = mr::array<float, 2>(r["box.npy"]);      // tensor<float, 2>: another rank is an error
+//   auto box       = mr::array<float, 2>(r["box.npy"]);      // tensor<float, 2>: another number of dimensions throws
 //   auto samples   = mr::array<std::int16_t>(r["pcm"]);      // no .npy: raw elements, little-endian, shape {n}
 //
-// A field is a .npy file if it begins with NumPy's mark or if its name ends in "npy"; anything else is raw. Accepted
-// are versions 1.0 and 2.0, little-endian, C order, and exactly the element type T: nothing is converted.
-// Errors: data_error naming field, shard and key. Sizes are checked before memory is taken. Threads: none shared.
+// A field is a .npy file if it begins with NumPy's magic bytes or if its name ends in "npy". Any other field is raw.
+// Accepted are versions 1.0 and 2.0, little-endian, C order, and exactly the element type T. Nothing is converted.
+// Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: no shared state.
 // Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
 #pragma once
 
@@ -30,7 +30,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// An array whose number of dimensions is known at run time only; row-major.
+/// An array whose number of dimensions is known only at run time; row-major.
 template <tensor_element T>
 struct shaped_array {
   std::vector<std::size_t> shape{};
@@ -44,7 +44,7 @@ static_assert(std::endian::native == std::endian::little, "fields hold little-en
 template <class T>
 concept array_element = tensor_element<T> && !std::same_as<T, bool>;
 
-/// How NumPy writes T: "<f4", "|u1", ...
+/// Returns NumPy's name of T: "<f4", "|u1", ...
 template <array_element T>
 std::string npy_type() {
   const char kind = dtype_name<T>().front();
@@ -57,14 +57,14 @@ struct npy_header {
   std::vector<std::size_t> shape{};
 };
 
-/// Reads the header: a Python dictionary with the keys descr, fortran_order and shape. A template only so that
-/// including it costs little.
+/// Reads the header: a Python dictionary with the keys descr, fortran_order and shape. It is a template only to keep
+/// compile time low where it is not used.
 template <class = void>
 class npy_header_parser {
  public:
   explicit npy_header_parser(std::string_view text) : text_(text) {}
 
-  /// Nothing if the text is no such dictionary.
+  /// Returns nothing if the text is no such dictionary.
   std::optional<npy_header> parse() {
     npy_header header;
     bool has_type = false, has_order = false, has_shape = false;
@@ -143,17 +143,17 @@ struct array_layout {
   throw data_error(name + " " + problem, std::move(hint), place_of(field));
 }
 
-/// Checks everything that there is to check; nothing is allocated but the shape.
+/// Checks the whole field and returns its layout. Allocates the shape only.
 template <array_element T>
 array_layout layout_of(const bytes& field) {
   constexpr std::string_view mark = "\x93NUMPY";
   const std::string_view all = field.text();
   if (!all.starts_with(mark)) {
     if (field.name().ends_with("npy"))
-      throw_no_array(field, "is no .npy file: it does not begin with NumPy's mark", "Write it with numpy.save()");
+      throw_no_array(field, "is not a .npy file: it does not begin with NumPy's mark", "Write it with numpy.save()");
     if (all.size() % sizeof(T) != 0)
       throw_no_array(field,
-                     "has " + std::to_string(all.size()) + " bytes, which is no multiple of the " +
+                     "has " + std::to_string(all.size()) + " bytes, which is not a multiple of the " +
                          std::to_string(sizeof(T)) + " bytes of one " + std::string(dtype_name<T>()),
                      "Ask for the element type that was written");
     return {.shape = {all.size() / sizeof(T)}, .count = all.size() / sizeof(T), .payload = field};
@@ -187,7 +187,7 @@ array_layout layout_of(const bytes& field) {
   if (header->fortran_order)
     throw_no_array(field, "holds an array in Fortran order (expected: C order)",
                    "Use numpy.ascontiguousarray() before saving");
-  // A zero anywhere makes the array empty, however large the other extents are.
+  // An extent of zero makes the array empty, however large the other extents are.
   const bool empty = std::find(header->shape.begin(), header->shape.end(), 0U) != header->shape.end();
   const std::size_t there = all.size() - header_at - header_bytes;
   std::size_t count = empty ? 0 : 1;
@@ -208,7 +208,7 @@ array_layout layout_of(const bytes& field) {
 
 template <array_element T>
 std::vector<T> elements_of(const array_layout& layout) {
-  if constexpr (std::same_as<T, std::uint8_t>) {   // may be read where they lie, so that no zeros are written first
+  if constexpr (std::same_as<T, std::uint8_t>) {   // bytes can be read in place, so no zeros are written first
     const auto* const first = reinterpret_cast<const std::uint8_t*>(layout.payload.data());
     return {first, first + layout.count};
   } else {
@@ -220,7 +220,8 @@ std::vector<T> elements_of(const array_layout& layout) {
 
 }  // namespace detail
 
-/// A copy of the array in `field`, of any number of dimensions.
+/// Returns a copy of the array in `field`, with any number of dimensions.
+/// Throws data_error if it is damaged or its elements are not of type T.
 template <detail::array_element T>
 shaped_array<T> array(const bytes& field) {
   auto layout = detail::layout_of<T>(field);
@@ -228,7 +229,8 @@ shaped_array<T> array(const bytes& field) {
   return {.shape = std::move(layout.shape), .data = std::move(elements)};
 }
 
-/// A copy of the array in `field`, which must have N dimensions.
+/// Returns a copy of the array in `field`, which must have N dimensions.
+/// Throws data_error as above, and for another number of dimensions.
 template <detail::array_element T, std::size_t N>
 tensor<T, N> array(const bytes& field) {
   const auto layout = detail::layout_of<T>(field);

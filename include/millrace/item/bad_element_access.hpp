@@ -1,11 +1,12 @@
-// What an element that cannot be read or written throws, in debug builds (without NDEBUG): an index that is out of
-// range, or memory of a GPU. Light: a .cu file may include it.
+// bad_element_access: thrown in debug builds (without NDEBUG) for an index out of range and for GPU memory.
 //
 //   try { labels[256] = 0; } catch (const std::exception& e) { std::puts(e.what()); }
 //   // millrace: an index of the column example::label is out of range: got 256, expected less than 256. ...
 //
-// No millrace::error, whose texts would make every .cu file dearer that includes a view; a callable of a flow that lets
-// it through is a stage_error which names shard and key. Errors and threads: a value.
+// A .cu file may include this header: it is cheap to compile. For the same reason this is no millrace::error: its
+// strings would slow down every .cu file that includes a view. If it leaves a callable of a flow, it becomes a
+// stage_error with shard and key.
+// Threads: a value.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -15,17 +16,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// An element cannot be read or written: the index is out of range, or the memory is a GPU's.
 class bad_element_access : public std::exception {
  public:
+  /// Returns the message.
   const char* what() const noexcept override { return text_; }
 
-  /// Of a column, or of a tensor, which has no name; `dimension` of the index counts from 0.
+  /// Returns the error of an index out of range. An empty `column` name means a tensor.
   static bad_element_access index(const char* column, std::size_t index, std::size_t extent) noexcept {
     bad_element_access e;
     e.add("an index of ").add_name(column).add(" is out of range: got ").add_number(index);
     e.add(", expected less than ").add_number(extent).add(". Compare it with the shape");
     return e;
   }
+  /// Returns the error of a host access to GPU memory.
   static bad_element_access memory(const char* column) noexcept {
     bad_element_access e;
     e.add_name(column).add(" lies in GPU memory: got an element access by the host, expected one by a kernel. Copy it "
@@ -59,7 +63,7 @@ class bad_element_access : public std::exception {
 
 namespace detail {
 
-/// Where elements are looked up, in debug builds. In a kernel nothing is checked: it cannot throw.
+/// Checks an index in debug builds. Checks nothing in a kernel, which cannot throw.
 constexpr void check_index([[maybe_unused]] const char* column, [[maybe_unused]] std::size_t index,
                            [[maybe_unused]] std::size_t extent) {
 #if !defined NDEBUG && !defined __CUDA_ARCH__

@@ -1,6 +1,6 @@
-// What is known of a batch only once its last row is written: how far its ragged columns reach.
+// batch_extent: the part of a slot that a batch uses, known only after its last row is written.
 //
-//   batch_extent e = layout.close(base, rows);     // pads, and moves what is padded together
+//   batch_extent e = layout.close(base, rows);     // pads ragged rows and moves them together
 //   backend.copy_to_device(to, base, e.used_bytes);
 //
 // Threads and lifetime: a value.
@@ -14,11 +14,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The used bytes of a slot, and the padded lengths of its ragged columns.
 struct batch_extent {
-  static constexpr std::size_t most_ragged = 8;   ///< ragged columns of a batch
+  static constexpr std::size_t most_ragged = 8;   ///< limit of ragged columns in a batch
 
-  std::array<std::uint32_t, most_ragged> padded_to{};   ///< length of the rows of each, in the order of batch<...>
-  std::size_t used_bytes = ~std::size_t{0};             ///< of its slot, from the front; all of it unless said
+  std::array<std::uint32_t, most_ragged> padded_to{};   ///< row length of each, in the order of batch<...>
+  std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; default: all
 };
 
 }}  // namespace millrace

@@ -1,10 +1,11 @@
-// The keys of a batch's rows. They belong to its slot: room for a row's key is had once, and grows to the longest one.
+// batch_keys: the keys of a batch's rows, which belong to its slot.
 //
 //   batch_keys keys(256);
 //   keys.set(row, s.origin.key());            // workers, each its own rows
 //   std::span(keys.texts(), rows);            // one std::string_view for each row
 //
-// Threads: set() of different rows at the same time. Errors: std::bad_alloc.
+// Each row keeps its buffer from batch to batch. The buffer grows to the longest key.
+// Threads: set() may run on different rows at the same time. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,18 +17,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The keys of the rows in one slot.
 class batch_keys {
  public:
-  /// Of no rows: nobody asked for keys.
+  /// Holds no rows, for a flow without keys.
   batch_keys() = default;
+  /// Holds keys for `rows` rows, empty at first.
   explicit batch_keys(std::size_t rows) : held_(rows), texts_(rows) {}
 
+  /// Sets the key of one row.
   void set(std::size_t row, std::string_view key) {
     held_[row].assign(key);
     texts_[row] = held_[row];
   }
-  /// Null where there are none. Keys that change hands with swap() stay where they lie.
+  /// Returns one text for each row, or null if there are none. swap() does not invalidate the texts.
   const std::string_view* texts() const noexcept { return texts_.empty() ? nullptr : texts_.data(); }
+  /// Exchanges the keys with `other`.
   void swap(batch_keys& other) noexcept {
     held_.swap(other.held_);
     texts_.swap(other.texts_);
@@ -35,7 +40,7 @@ class batch_keys {
 
  private:
   std::vector<std::string> held_;
-  std::vector<std::string_view> texts_;   // of them
+  std::vector<std::string_view> texts_;   // views of held_
 };
 
 }}  // namespace millrace

@@ -1,13 +1,14 @@
-// Bytes that keep the memory they lie in, and the pool that this memory comes from.
+// Bytes that keep their memory alive, and the pool that this memory comes from.
 //
-//   mr::bytes jpg = record["jpg"];        // shares the record's block; copying counts a reference, copies nothing
-//   std::span<const std::byte> s = jpg;   // a raw view: good as long as some `bytes` of that block lives
+//   mr::bytes jpg = record["jpg"];        // shares the record's block: copying counts a reference and copies no data
+//   std::span<const std::byte> s = jpg;   // a raw view: valid while any `bytes` of that block lives
 //   std::string_view text = jpg.text();
 //   jpg.name();                           // "jpg": the field's name, for error messages
 //
-// Threads: a block may be shared between threads and is recycled by the last holder, whichever thread that is. One
-// `bytes` object is used by one thread at a time. Lifetime: blocks may outlive the pool handle and the session.
-// Debug builds overwrite recycled blocks, and AddressSanitizer builds poison them, so that a view kept too long shows.
+// Threads: several threads may share a block; the last holder recycles it, on any thread. One `bytes` object is used by
+// one thread at a time.
+// Lifetime: a block may outlive the pool handle and the session. Debug builds overwrite recycled blocks and
+// AddressSanitizer builds poison them, so a view that is kept too long is noticed.
 #pragma once
 
 #include <millrace/base/text.hpp>
@@ -36,19 +37,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Recycles blocks of memory; see below.
 class block_pool;
 
 namespace detail {
 
 struct pool_state;
 
-/// The head of a block; the payload follows it in memory.
+/// The header of a block; the payload follows it in memory.
 struct block {
   std::atomic<std::uint32_t> holders{0};
   std::size_t capacity_bytes = 0;
   std::size_t size_class = 0;
-  std::shared_ptr<pool_state> home;   // set while the block is out, so that the free list outlives the pool handle
-  const void* head = nullptr;         // the record_head of the record that lies here, if any
+  std::shared_ptr<pool_state> home;   // set while the block is in use, so that the free list outlives the pool handle
+  const void* head = nullptr;         // the record_head of the record in this block, if any
 
   std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -68,7 +70,7 @@ inline void show_to_readers([[maybe_unused]] block& b) noexcept {
 #endif
 }
 
-/// Size classes are a quarter of a power of two apart: at most a quarter of a block lies idle.
+/// Returns the size class. Classes are a quarter of a power of two apart, so at most a quarter of a block is unused.
 constexpr std::size_t size_class_of(std::size_t bytes) noexcept {
   const std::size_t at_least = bytes < 256 ? 256 : bytes;
   const auto power = static_cast<std::size_t>(std::bit_width(at_least - 1));
@@ -111,7 +113,7 @@ inline void release_block(block* b) noexcept {
   {
     const std::lock_guard lock(home->mutex);
     auto& list = home->idle[b->size_class];
-    // The list's room was reserved when the block was made, so pushing cannot throw.
+    // The list's capacity was reserved when the block was made, so push_back cannot throw.
     if (home->idle_bytes + b->capacity_bytes <= home->idle_limit_bytes && list.size() < list.capacity()) {
       poison(*b);
       list.push_back(b);
@@ -148,29 +150,37 @@ class block_ref {
 
 }  // namespace detail
 
-/// A run of bytes together with the block that holds them; 5 words, cheap to copy.
+/// A view of bytes and a reference to the block that holds them; 5 words, cheap to copy.
 class bytes {
  public:
   bytes() = default;
+  /// Holds `block` and views a part of it; `name` must lie in the block too or outlive it.
   bytes(detail::block_ref block, std::span<const std::byte> view, std::string_view name = {}) noexcept
       : block_(std::move(block)), view_(view), name_(name) {}
 
-  /// Bytes that own nothing: whoever calls keeps `view` alive (a string literal, a memory-mapped file).
+  /// Returns bytes that own nothing: the caller keeps `view` alive (a string literal, a memory-mapped file).
   static bytes borrowed(std::span<const std::byte> view, std::string_view name = {}) noexcept {
     return {detail::block_ref(), view, name};
   }
+  /// Returns a text as bytes that own nothing: the caller keeps it alive.
   static bytes borrowed(std::string_view text, std::string_view name = {}) noexcept {
     return borrowed(detail::bytes_of(text), name);
   }
 
+  /// Returns the first byte.
   const std::byte* data() const noexcept { return view_.data(); }
+  /// Returns the number of bytes.
   std::size_t size() const noexcept { return view_.size(); }
+  /// Returns true if there are no bytes.
   bool empty() const noexcept { return view_.empty(); }
+  /// Returns a view; valid while any `bytes` of the block lives.
   operator std::span<const std::byte>() const noexcept { return view_; }
+  /// Returns the bytes as text; valid while any `bytes` of the block lives.
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
 
-  /// The field's name, or empty.
+  /// Returns the field's name, or an empty text.
   std::string_view name() const noexcept { return name_; }
+  /// Returns the block; null for borrowed bytes.
   const detail::block_ref& block() const noexcept { return block_; }
 
  private:
@@ -179,14 +189,14 @@ class bytes {
   std::string_view name_;
 };
 
-/// Recycles blocks, so that reading allocates nothing once it runs. Any thread may use it.
+/// Recycles blocks, so that reading stops allocating after its start. Any thread may use it.
 class block_pool {
  public:
-  /// At most `idle_limit_bytes` are kept for reuse; beyond that blocks go back to the heap.
+  /// Keeps at most `idle_limit_bytes` for reuse (default: 256 MiB); further blocks go back to the heap.
   explicit block_pool(std::size_t idle_limit_bytes = std::size_t{256} << 20)
       : state_(std::make_shared<detail::pool_state>(idle_limit_bytes)) {}
 
-  /// A block of at least `bytes`; its content is undefined.
+  /// Returns a block of at least `bytes`; its content is undefined.
   detail::block_ref take(std::size_t bytes) {
     const std::size_t size_class = detail::size_class_of(bytes);
     detail::block* found = nullptr;
@@ -214,7 +224,7 @@ class block_pool {
     return detail::block_ref(found);
   }
 
-  /// A copy of `data` in a block of its own.
+  /// Returns a copy of `data` in a block of its own.
   bytes copy(std::span<const std::byte> data, std::string_view name = {}) {
     auto block = take(data.size());
     if (!data.empty()) std::memcpy(block.get()->data(), data.data(), data.size());

@@ -1,9 +1,9 @@
-// Which member types may be columns of a batch, and how one lies there: element type, shape, writing of a row.
+// Describes how a member type becomes a column of a batch: element type, shape, and writing of a row.
 //
 //   static_assert(mr::column_type<mr::picture>);
 //   detail::column_traits<std::vector<float>>::render(item, row, scratch);
 //
-// The list of what may be a column: item/columns.hpp. Errors: none. Threads: pure.
+// item/columns.hpp lists what may be a column. Errors: none. Threads: pure.
 #pragma once
 
 #include <millrace/item/bytes.hpp>
@@ -47,7 +47,7 @@ concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename 
   t.render(row);
 };
 
-/// How one member type lies in a batch: element type, rank of one row, shape of an item, writing of a row.
+/// Layout of one member type in a batch: element type, dimensions of a row, shape of an item, writing of a row.
 template <class T>
 struct column_traits;
 
@@ -109,7 +109,7 @@ struct column_traits<T> {
   }
 };
 
-/// Rows of varying length, as item/ragged.hpp has them; shape() is that of the longest.
+/// Rows of varying length, such as item/ragged.hpp; shape() is the shape of the longest possible row.
 template <class T>
 concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
     !std::same_as<typename T::element, bool> && requires(const T& t) {
@@ -148,7 +148,7 @@ constexpr bool same_member() {
   else return false;
 }
 
-/// "example::pixels", read off the compiler's own name of this function; a namespace without a name is left out.
+/// Returns "example::pixels", taken from the compiler's name of this function; leaves out an anonymous namespace.
 template <auto M>
 constexpr auto spell_member() {
   constexpr std::string_view whole = __PRETTY_FUNCTION__;
@@ -156,7 +156,7 @@ constexpr auto spell_member() {
   constexpr std::size_t end = whole.find_first_of("];", start);
   constexpr std::string_view full = whole.substr(start, end - start);
   constexpr std::string_view spelt = full.substr(full[0] == '(' || full[0] == '&' ? full.find('&') + 1 : 0);
-  constexpr std::string_view unnamed[] = {"{anonymous}::", "(anonymous namespace)::"};   // of g++, of clang++
+  constexpr std::string_view unnamed[] = {"{anonymous}::", "(anonymous namespace)::"};   // g++, clang++
   constexpr std::string_view name = spelt.substr(spelt.starts_with(unnamed[0])   ? unnamed[0].size()
                                                  : spelt.starts_with(unnamed[1]) ? unnamed[1].size() : 0);
   std::array<char, name.size() + 1> text{};
@@ -166,7 +166,7 @@ constexpr auto spell_member() {
 template <auto M>
 inline constexpr auto member_spelling = spell_member<M>();
 
-/// As errors name it: "the column example::pixels".
+/// Returns the name for error messages: "the column example::pixels".
 template <auto M>
 std::string named_column() {
   return std::string("the column ") + member_spelling<M>.data();
@@ -174,7 +174,7 @@ std::string named_column() {
 
 }  // namespace detail
 
-/// What `batch` accepts as a column.
+/// A type that `batch` accepts as a column.
 template <class T>
 concept column_type = requires {
   typename detail::column_traits<T>::element;

@@ -1,19 +1,22 @@
-// What may be a column of a batch, and how items become columns (struct of arrays).
+// columns: the columns of a batch (struct of arrays), and how items become their rows.
 //
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   using both = mr::columns<&example::pixels, &example::label>;    // [B, H, W, 3] u8 and [B] i32
 //
-// A column type is one of: a number; std::array<number, N>; std::vector<number>; bytes, such as a field of a record,
-// which become u8 and are copied once, from where they were read to into their row; anything with shape() and span()
-// (an image, a tensor); anything with `using element`, shape() and render(std::span<element> row) or
-// render(row, scratch&). A type that renders several rows better than one also has `static constexpr std::size_t
-// together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
-// scratch&)`, which is called with 2 to that many; the bits of a row must not depend on its partners.
-// Shapes are fixed by the first item of a run: another shape later is a data_error that names both. Rows of varying
-// length are `ragged` (item/ragged.hpp).
+// A column type is one of these:
+//   a number; std::array<number, N>; std::vector<number>
+//   bytes, such as a field of a record: they become u8 and are copied once, from the read buffer into their row
+//   a type with shape() and span(), such as an image or a tensor
+//   a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
+//   ragged, for rows of varying length (item/ragged.hpp)
+// A type that renders several rows faster than one may also have `static constexpr std::size_t together` and `static
+// void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`. It is called with 2
+// to `together` rows. The bits of a row must not depend on the other rows.
+// The first item of a run fixes the shapes. Errors: data_error for another shape later; it names both shapes.
 //
-// In a slot all columns of one shape come first. Rows of a ragged one are written where the longest would fit; close()
-// then pads them to the batch's longest and moves them together, so that what a batch uses is one piece.
+// In a slot, the columns of fixed shape come first. Each row of a ragged column is written with space for the longest
+// possible row. Then close() pads all rows to the longest of the batch and moves them together. So the used part of a
+// slot is contiguous.
 #pragma once
 
 #include <millrace/item/batch_extent.hpp>
@@ -26,14 +29,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The columns of a batch, named by member pointers. Computes where each lies in a slot and writes rows into it.
+/// The columns of a batch, named by member pointers. Computes their offsets in a slot and writes their rows.
 template <auto... Members>
 class columns {
  public:
   using item = std::tuple_element_t<0, std::tuple<detail::member_owner<Members>...>>;
   static constexpr std::size_t count = sizeof...(Members);
 
-  /// The largest number of rows that one of the columns likes to have rendered at once.
+  /// The preferred claim: the largest number of rows that a column renders at once.
   static constexpr std::size_t together = [] {
     std::size_t most = 1;
     const auto look = [&most]<class T>(std::type_identity<T>) {
@@ -43,7 +46,7 @@ class columns {
     return most;
   }();
 
-  /// What rendering is called in reports: as one of the columns calls its own.
+  /// The name of rendering in reports: the one that a column defines, else "render".
   static constexpr const char* rendering = [] {
     const char* name = "render";
     const auto look = [&name]<class T>(std::type_identity<T>) {
@@ -53,11 +56,12 @@ class columns {
     return name;
   }();
 
+  /// The number of ragged columns.
   static constexpr std::size_t ragged =
       (std::size_t{0} + ... + (detail::ragged_item<detail::member_type<Members>> ? 1 : 0));
   static_assert(ragged <= batch_extent::most_ragged, "millrace: a batch has at most 8 ragged columns");
 
-  /// Fixes all shapes from the first item.
+  /// Fixes all shapes from the first item. Throws data_error if a ragged column of it has no max_length.
   void fix_shapes(const item& first, std::size_t rows) {
     rows_ = rows;
     bytes_ = 0;
@@ -68,32 +72,35 @@ class columns {
     }
   }
 
+  /// Returns the number of rows of a full batch.
   std::size_t rows() const noexcept { return rows_; }
-  /// The most bytes that a batch may have, every column aligned to 256 bytes.
+  /// Returns the bytes of the largest possible batch, with every column aligned to 256 bytes.
   std::size_t batch_bytes() const noexcept { return bytes_; }
 
-  /// Throws the data_error of a shape that differs from the first one's.
+  /// Throws data_error if the shape of a column, or its ragged_options, differ from those of the first item.
   void check_shapes(const item& one) const { (check<Members>(one), ...); }
 
-  /// Writes items into consecutive rows of the batch at `base`, starting with row `first`.
+  /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`.
   void render(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
     (render_column<Members>(items, base, first, s), ...);
   }
 
-  /// Once all rows of a batch are written, by one thread, where a column is ragged.
+  /// Pads ragged rows and moves them together; returns the used part of the slot. One thread calls it, after all rows
+  /// of the batch are written.
   batch_extent close(std::byte* base, std::size_t rows) const noexcept {
     batch_extent e{.used_bytes = ragged_at_bytes_};
     (close_column<Members>(base, rows, e), ...);
     return e;
   }
 
-  /// A delivered batch, as views need to know it.
+  /// The facts about a delivered batch that views need.
   struct delivered {
     std::byte* base = nullptr;
     std::size_t rows = 0;
     batch_extent extent{};
     memory_kind memory = memory_kind::host;
   };
+  /// Returns the view of column M: `[rows, ...]`, or a padded_view if it is ragged.
   template <auto M>
   auto view(const delivered& b) const noexcept {
     using traits = detail::column_traits<detail::member_type<M>>;
@@ -119,12 +126,14 @@ class columns {
       return v;
     }
   }
+  /// Returns the views of all columns as a tuple, in the order of Members.
   auto views(const delivered& b) const noexcept { return std::tuple(view<Members>(b)...); }
 
+  /// Whether M is one of the columns.
   template <auto M>
   static constexpr bool holds = (detail::same_member<M, Members>() || ...);
 
-  /// "example::pixels [256, 224, 224, 3] u8", one per column, for reports.
+  /// Returns "example::pixels [256, 224, 224, 3] u8" for each column, for reports.
   std::string describe() const {
     std::string text;
     (describe_one<Members>(text), ...);
@@ -139,7 +148,7 @@ class columns {
   struct column_place {
     std::array<std::size_t, detail::column_traits<detail::member_type<M>>::rank> shape{};
     std::size_t row_elements = 1;
-    std::size_t offset_bytes = 0;   // of a ragged one that is not fixed: until close()
+    std::size_t offset_bytes = 0;   // a ragged column that is not fixed lies here only until close()
   };
   template <auto M>
     requires is_ragged<M>
@@ -182,7 +191,7 @@ class columns {
     place.offset_bytes = add_bytes(rows_ * place.row_elements * sizeof(typename traits::element));
   }
 
-  // ---- of ragged columns ----
+  // ---- ragged columns ----
 
   template <auto M>
   static constexpr std::size_t ragged_index() {
@@ -197,7 +206,7 @@ class columns {
       if (!place.options.fixed) place.offset_bytes = add_bytes(place.bytes(rows_, place.shape[0]));
     }
   }
-  /// True at M; columns that lie in front of it are added to `at_bytes`.
+  /// Returns true at M; adds the bytes of every ragged column before it to `at_bytes`.
   template <auto M, auto Passed>
   bool pass_column(const delivered& b, std::size_t& at_bytes) const noexcept {
     if constexpr (is_ragged<Passed> && !detail::same_member<M, Passed>()) {
@@ -216,7 +225,7 @@ class columns {
     if (place.options.fixed) std::fill(to + from.size(), to + place.row_elements, place.options.padding);
     reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes)[row] = static_cast<std::int32_t>(one.length());
   }
-  /// Moves rows towards the front only, each behind the one before it, so none is overwritten before it was moved.
+  /// Moves rows only towards the front, in order, so no row is overwritten before it was moved.
   template <auto M>
   void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
     if constexpr (is_ragged<M>) {
@@ -291,7 +300,7 @@ class columns {
     using traits = detail::column_traits<detail::member_type<M>>;
     const auto& row_shape = std::get<index_of<M>()>(places_).shape;
     std::array<std::size_t, traits::rank + 1> shape{rows_};
-    // No std::copy_n: g++ 14 warns of a copy of two numbers that it believes to be one.
+    // No std::copy_n: g++ 14 warns here, because it believes that the two numbers are one.
     for (std::size_t axis = 0; axis < traits::rank; ++axis) shape[axis + 1] = row_shape[axis];
     text += (text.empty() ? "" : ", ") + std::string(detail::member_spelling<M>.data()) + " " +
             (is_ragged<M> ? "up to " : "") + to_string(shape) + " " +
@@ -301,7 +310,7 @@ class columns {
   std::tuple<column_place<Members>...> places_{};
   std::size_t rows_ = 0;
   std::size_t bytes_ = 0;
-  std::size_t ragged_at_bytes_ = 0;   // behind the columns of one shape
+  std::size_t ragged_at_bytes_ = 0;   // where the ragged columns begin, behind those of fixed shape
 };
 
 }}  // namespace millrace

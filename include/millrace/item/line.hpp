@@ -1,11 +1,12 @@
-// One line of a text file: a text that keeps the memory it lies in, and where it stands.
+// line: one line of a text file, which keeps its memory alive and knows its file and number.
 //
-//   std::vector<std::uint32_t> tokenize(std::string_view text);        // a line goes where a string_view is wanted
+//   std::vector<std::uint32_t> tokenize(std::string_view text);        // a line converts to a string_view
 //   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenize) | ...
 //   one.text();  one.file();  one.number();                            // "To be, ...", "corpus-0017.txt.gz", 12
 //
-// Without its end of line ("\n" or "\r\n"). Lines that were read together share a block, so that they cost no
-// allocation. Threads and lifetime: as `bytes`; text() is good for as long as the line, or its field(), lives.
+// The text excludes the end of line ("\n" or "\r\n"). Lines that were read together share a block, so a line costs no
+// allocation.
+// Threads: as `bytes`. Lifetime: text() is valid as long as the line, or its field(), lives.
 #pragma once
 
 #include <millrace/item/record.hpp>
@@ -15,23 +16,30 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// One line of a text file.
 class line {
  public:
   line() = default;
-  /// For sources: a record with one field, whose key is key_before and the number.
+  /// Makes a line from a record, for sources. The record has one field; its key is key_before and the number.
   explicit line(record from) noexcept : from_(std::move(from)), text_(from_.field(0).text()) {}
 
+  /// The text before the number in the key of the record.
   static constexpr std::string_view key_before = "line ";
 
+  /// Returns the text without its end of line.
   std::string_view text() const noexcept { return text_; }
+  /// Returns text().
   operator std::string_view() const noexcept { return text_; }
+  /// Returns the number of bytes of the text.
   std::size_t size() const noexcept { return text_.size(); }
+  /// Returns true if the text is empty.
   bool empty() const noexcept { return text_.empty(); }
-  /// The same as bytes: for columns, and for functions that take a record's field.
+  /// Returns the text as bytes, for columns and for functions that take a record's field.
   bytes field() const noexcept { return from_.field(0); }
 
+  /// Returns the name of the file.
   std::string_view file() const noexcept { return from_.shard(); }
-  /// Counted from 1, empty ones too.
+  /// Returns the line number, from 1; empty lines count too.
   std::uint64_t number() const noexcept {
     const std::string_view key = from_.key();
     std::uint64_t number = 0;
@@ -39,13 +47,14 @@ class line {
       std::from_chars(key.data() + key_before.size(), key.data() + key.size(), number);
     return number;
   }
-  /// "corpus-0017.txt.gz:12": what batch({.keys = true}) calls it.
+  /// Returns "corpus-0017.txt.gz:12", the key in batch({.keys = true}).
   std::string key() const { return std::string(file()) + ":" + std::to_string(number()); }
-  /// Where it begins in the (uncompressed) file.
+  /// Returns the offset of the line in the uncompressed file.
   std::uint64_t offset_bytes() const noexcept { return from_.offset_bytes(); }
 
-  /// What errors name: file, line and offset.
+  /// Returns the record behind the line, from which errors take file, line and offset.
   record origin() const noexcept { return from_; }
+  /// Returns the bytes of memory that the line keeps: its share of the block.
   std::size_t held_bytes() const noexcept { return from_.held_bytes(); }
 
  private:

@@ -1,4 +1,4 @@
-// A row of tokens, as pack() makes them (stages/pack.hpp) and token_files() reads them (sources/token_files.hpp).
+// packed: a row of tokens, made by pack() (stages/pack.hpp) or token_files() (sources/token_files.hpp).
 //
 //   flow | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32})      // [32, length] u32 each
 //
@@ -14,13 +14,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// `segments` and `positions` are empty unless they were asked for, else as long as `ids`.
+/// A row of tokens. `segments` and `positions` are as long as `ids` if they were asked for, else empty.
 struct packed {
   std::vector<std::uint32_t> ids{};
   std::vector<std::uint32_t> segments{};
   std::vector<std::uint32_t> positions{};
 
+  /// Returns the ids.
   operator std::span<const std::uint32_t>() const noexcept { return ids; }
+  /// Returns the bytes of memory of the row.
   std::size_t held_bytes() const noexcept {
     return sizeof(packed) + (ids.size() + segments.size() + positions.size()) * sizeof(std::uint32_t);
   }

@@ -1,24 +1,24 @@
-// The resume point: where a run stands, as one line of text that goes into a checkpoint.
+// position: the resume point, which says where a run stands in one line of text for a checkpoint.
 //
-//   std::string text = to_text(position);              // "millrace version=1 seed=7 epoch=3 position=640000 ..."
-//   mr::position from = mr::parse_position(text);      // data_error that names what is wrong with it
+//   std::string text = mr::to_text(position);          // "millrace version=1 seed=7 epoch=3 position=640000 ..."
+//   mr::position from = mr::parse_position(text);      // data_error that names what is wrong with the text
 //   mr::check_same(from, current);                     // setup_error that names what differs: data set, seed, ...
 //
-// Below 300 bytes, printable, without an end of line (one at the end is let pass when reading). Numbers are decimal,
-// data, digest, times and checksum hexadecimal. `crc32c` is the CRC-32C of all that stands in front of it, so a damaged
-// text is refused, however it was damaged. The number of workers and what was read ahead are not in it: they may
-// change. Everything that the order depends on is, and may not.
-// Version 1 is the order of an index, whatever the ranks. Version 4, that of a source without one, says besides where
-// reading has to begin again, for which ranks, and a hash of when the files were changed; version 5, that of such a
-// source whose samples are packed into rows, how many tokens its first row has before that. Versions 2 and 3 are what
-// was 4 and 5 when lanes did not wait for each other between passes: of one lane the order is the same, and they go on;
-// of several they are refused.
-// With an index all ranks have the same text but for its digest: each has that of what it was given itself. They add up
-// (wrapping) to the digest of the run: sum them before saving:
+// Format: fewer than 300 bytes, printable, without an end of line; parse_position() accepts one at the end. Numbers are
+// decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything before it, so any
+// damage is refused. The text holds everything that the order depends on: none of that may change. It excludes the
+// number of workers and the read-ahead: both may change.
+// Version 1 is the order of an index, for any number of ranks. Version 4 is the order of a source without an index. It
+// adds where reading begins again, for which ranks, and a hash of the times of the files' last changes. Version 5 is
+// version 4 for samples that are packed into rows. It adds the number of tokens that the first row already holds.
+// Versions 2 and 3 are older forms of 4 and 5: lanes did not wait for each other between passes. With one lane the
+// order is the same, so they are accepted. With several lanes they are refused.
+// With an index, the texts of all ranks differ only in `digest`. Each rank has the digest of its own samples. The
+// wrapping sum of all ranks' digests is the digest of the run. Sum them before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-// Where nobody has changed it since b.position(), the text says `shares`, the number of ranks, and a run that goes on
-// from it says once that its digests will mean nothing. Nothing refuses it.
-// Errors: as above; text is not trusted, and whatever it holds ends in a position or in that error. Threads: pure.
+// If the digest is unchanged since b.position(), the text has the field `shares`, the number of ranks. A run that
+// resumes from such a text is not refused. It reports once that its digests will mean nothing.
+// Errors: as above. The text is not trusted: any text gives a position or a data_error. Threads: pure.
 #pragma once
 
 #include <millrace/base/crc32c.hpp>
@@ -34,56 +34,57 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What a run without an index reads again, to go on behind a batch.
+/// Where a run without an index begins to read again, in order to continue behind a batch.
 struct replay_point {
-  std::uint64_t pass = 0;    ///< through the source
-  std::uint64_t place = 0;   ///< in the order of that pass: of the first sample that is made into rows
-  std::uint64_t rows = 0;    ///< from that sample on, which were delivered or dropped already
-  std::uint64_t shard = 0;    ///< the first that is opened, in the pass's order of parts
-  std::uint64_t first = 0;   ///< samples of the pass in the parts before it
-  std::uint64_t held = 0;    ///< tokens that packing has in its row when the sample at `place` comes
+  std::uint64_t pass = 0;    ///< number of the pass through the source
+  std::uint64_t place = 0;   ///< ordinal in that pass of the first sample that is made into rows
+  std::uint64_t rows = 0;    ///< rows from that sample on that were already delivered or dropped
+  std::uint64_t shard = 0;    ///< ordinal of the first shard to open, in the pass's order of shards
+  std::uint64_t first = 0;   ///< number of samples in the shards of the pass before it
+  std::uint64_t held = 0;    ///< tokens in the row of the packing stage when the sample at `place` arrives
 
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
 
-/// A digest as one of several ranks had it: another one was summed. Says nothing about where a run stands.
+/// The digest of one of several ranks, kept to see whether the user summed it. Not a part of where a run stands.
 struct digest_share {
   std::uint64_t digest = 0;
-  std::uint32_t ranks = 0;   ///< 0: no others had anything
+  std::uint32_t ranks = 0;   ///< number of ranks; 0: no other rank had samples
 
   friend constexpr bool operator==(const digest_share&, const digest_share&) { return true; }
 };
 
+/// The resume point of a run: its settings, and how far it is.
 struct position {
-  /// Of the text and of the order that it stands for: a build that orders otherwise has another.
+  /// Version of the text and of the order behind it. A build with another order has another version.
   static constexpr std::uint32_t known_version = 1;
   static constexpr std::uint32_t replay_version = 4;
   static constexpr std::uint32_t packing_version = 5;
-  /// What these two were when lanes did not wait for each other between passes.
+  /// The versions of these two from when lanes did not wait for each other between passes.
   static constexpr std::uint32_t older_replay_version = 2;
   static constexpr std::uint32_t older_packing_version = 3;
 
   std::uint32_t version = known_version;
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
-  std::uint64_t next_position = 0;   ///< in the epoch: the first that was not delivered
+  std::uint64_t next_position = 0;   ///< the epoch's first position that was not delivered
   std::uint32_t lanes = 0;
-  std::uint64_t window = 0;          ///< in samples; 0: not shuffled
-  std::uint64_t global_batch = 0;    ///< rows of all ranks together
-  std::uint64_t epoch_batches = 0;   ///< 0: an epoch is an exact pass; 2^64 - 1: endless
+  std::uint64_t window = 0;          ///< shuffle window in samples; 0: not shuffled
+  std::uint64_t global_batch = 0;    ///< rows of a batch, summed over all ranks
+  std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: an epoch is one pass; 2^64 - 1: endless
   bool drop_last = true;
-  std::uint64_t data_set = 0;        ///< fingerprint: names, sizes, counts
-  std::uint64_t digest = 0;          ///< of what was delivered so far: this rank's share, or the ranks' sum
-  // Of all versions but 1:
-  std::uint64_t step = 0;            ///< batches of the run so far
+  std::uint64_t data_set = 0;        ///< fingerprint of names, sizes and counts
+  std::uint64_t digest = 0;          ///< digest of the delivered samples: of this rank, or the sum over ranks
+  // In all versions but 1:
+  std::uint64_t step = 0;            ///< number of batches of the run so far
   replay_point replay{};
-  std::uint32_t ranks = 0;           ///< 0: any number, else this point is of that many,
-  std::uint32_t rank = 0;            ///< and of this one of them; of each of them if it is equal to `ranks`
-  // Of versions 4 and 5, which have no digest:
-  std::uint32_t times = 0;           ///< made of when the source's files were last changed; 0: not known
-  digest_share share{};              ///< of version 1
+  std::uint32_t ranks = 0;           ///< number of ranks that the point is valid for; 0: any
+  std::uint32_t rank = 0;            ///< the rank that it is valid for; equal to `ranks`: all of them
+  // In versions 4 and 5, which have no digest:
+  std::uint32_t times = 0;           ///< hash of the times of the files' last changes; 0: not known
+  digest_share share{};              ///< in version 1 only
 
-  /// Whether `digest` is still that of one of several ranks.
+  /// Returns true if `digest` is still the digest of one of several ranks, so not yet summed.
   bool is_share() const noexcept { return share.ranks > 1 && digest == share.digest; }
 
   friend bool operator==(const position&, const position&) = default;
@@ -146,7 +147,7 @@ inline std::uint32_t checksum_of(std::string_view text) noexcept {
   return crc32c(bytes_of(text));
 }
 
-/// Takes a resume point apart from its beginning.
+/// Parses the text of a resume point, field by field from the front.
 class position_reader {
  public:
   explicit position_reader(std::string_view text) : text_(text), left_(text) {
@@ -169,9 +170,9 @@ class position_reader {
     std::uint64_t value = 0;
     const char* const end = digits.data() + digits.size();
     const auto read = std::from_chars(digits.data(), end, value, field.hexadecimal ? 16 : 10);
-    // Exactly as it is written: no other text means the same.
+    // Accepts only the spelling that to_text() writes, so that no other text means the same.
     if (read.ec != std::errc{} || read.ptr != end || value > field.most || field_text(field, value) != digits)
-      fail(std::string(field.name) + "=" + printable(digits.substr(0, 40)) + " is no number of that field");
+      fail(std::string(field.name) + "=" + printable(digits.substr(0, 40)) + " is not a valid number for that field");
     return value;
   }
 
@@ -187,7 +188,7 @@ class position_reader {
   }
 
   [[noreturn]] void fail(const std::string& why) const {
-    throw data_error("this is no resume point of a run: " + why + "; it has " + std::to_string(text_.size()) + " bytes",
+    throw data_error("this is not a resume point of a run: " + why + "; it has " + std::to_string(text_.size()) + " bytes",
                      "Give the text that batch::position() gave, whole and unchanged");
   }
 
@@ -197,6 +198,7 @@ class position_reader {
 
 }  // namespace detail
 
+/// Returns the resume point as one line of text; see the head of this file for the format.
 inline std::string to_text(const position& p) {
   std::string text(detail::position_mark);
   const auto add = [&](const detail::position_field& field, std::uint64_t value) {
@@ -210,6 +212,7 @@ inline std::string to_text(const position& p) {
   return text + " crc32c=" + detail::hexadecimal_digits(detail::checksum_of(text), 8);
 }
 
+/// Returns the resume point in `text`. Throws data_error if the text is damaged or of an unknown version.
 inline position parse_position(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   detail::position_reader reader(text);
@@ -229,8 +232,8 @@ inline position parse_position(std::string_view text) {
   return p;
 }
 
-/// Whether a run with the settings of `current` may go on at `from`: what may not differ does not. Where each of them
-/// stands (epoch, position, digest), and when its files were changed, is not compared.
+/// Checks that a run with the settings of `current` may resume at `from`. Throws setup_error that lists the
+/// differences. Does not compare how far the two runs are (epoch, position, digest), nor the times of their files.
 inline void check_same(const position& from, const position& current) {
   if ((from.version == position::older_replay_version || from.version == position::older_packing_version) &&
       from.lanes > 1 && current.version != position::known_version)

@@ -1,4 +1,4 @@
-// A column whose rows are of varying length: words, boxes, sound. Each batch of it is padded to a rectangle.
+// ragged: a column whose rows vary in length (words, boxes, sound); each batch pads them to a rectangle.
 //
 //   struct example { mr::picture pixels; mr::ragged<std::uint32_t> words; std::int32_t label; };
 //   example prepare(const mr::record& r) {
@@ -6,11 +6,12 @@
 //   }
 //   auto [words, lengths] = b.get<&example::words>();     // [B, longest of the batch] u32 and [B] i32
 //
-// Of a std::vector<T>, or of a tensor<T, N> whose first dimension varies: boxes [n, 4] become [B, longest, 4]. A slot
-// has room for max_length in every row; only what a batch uses of it is copied to a device. With `fixed` all batches
-// are of one shape, as CUDA graphs need it. All samples of a run have the same options: those of the first.
-// Errors: data_error, where it is made, for more than max_length (unless `truncate`); setup_error for options that make
-// no sense. Threads and lifetime: a value.
+// It is made from a std::vector<T>, or from a tensor<T, N> whose first dimension varies: boxes [n, 4] become [B,
+// longest, 4]. A slot has space for max_length in every row, but only the used part is copied to a device. With `fixed`
+// all batches have one shape, as CUDA graphs need it.
+// All samples of a run must have the options of the first sample.
+// Errors: the constructor throws data_error for a length above max_length (unless `truncate`), and setup_error for
+// invalid options. Threads and lifetime: a value.
 #pragma once
 
 #include <millrace/item/tensor.hpp>
@@ -27,17 +28,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of a ragged column.
 template <class T>
 struct ragged_options {
-  std::size_t max_length = 0;     ///< has to be said: slots have room for it
-  T padding{};                    ///< what stands behind the end of a row
-  bool truncate = false;          ///< what is longer loses its end, and is no error
-  bool fixed = false;             ///< every batch is padded to max_length, none to its longest row
-  std::size_t multiple_of = 1;    ///< the longest row is rounded up to a multiple of that, at most to max_length
+  std::size_t max_length = 0;     ///< limit of the length; required, because slots have space for it
+  T padding{};                    ///< value behind the end of a row
+  bool truncate = false;          ///< true: cuts longer rows; false: a longer row is a data_error
+  bool fixed = false;             ///< true: pads every batch to max_length, not to its longest row
+  std::size_t multiple_of = 1;    ///< rounds the padded length up to a multiple of this, at most to max_length
 
   friend bool operator==(const ragged_options&, const ragged_options&) = default;
 
-  /// "max_length 64, padding 0", for messages.
+  /// Returns "max_length 64, padding 0", for messages.
   std::string describe() const {
     std::string text = "max_length " + std::to_string(max_length) + ", padding ";
     if constexpr (requires { std::to_string(padding); }) text += std::to_string(padding);
@@ -45,13 +47,14 @@ struct ragged_options {
     if (multiple_of > 1) text += ", multiple_of " + std::to_string(multiple_of);
     return text + (truncate ? ", truncate" : "") + (fixed ? ", fixed" : "");
   }
-  /// Length of the rows of a batch whose longest is that.
+  /// Returns the padded length of the rows of a batch whose longest row is `longest`.
   std::size_t padded(std::size_t longest) const noexcept {
     if (fixed) return max_length;
     return std::min(max_length, (longest + multiple_of - 1) / multiple_of * multiple_of);
   }
 };
 
+/// One row of a ragged column, without padding: shape `[length, ...]`.
 template <class T, std::size_t N = 1>
 class ragged {
  public:
@@ -59,29 +62,34 @@ class ragged {
   static constexpr std::size_t rank = N;
 
   ragged() = default;
+  /// Makes a row of the elements. Throws data_error if it is too long, setup_error if the options are invalid.
   ragged(std::vector<T> elements, const ragged_options<T>& o)
     requires(N == 1)
       : options_(o), data_(std::move(elements)) {
     shape_[0] = data_.size();
     fit();
   }
-  template <tensor_element Same>   // a template, so that batch may say what is wrong with a T that no tensor has
+  /// Makes a row of the tensor, whose first dimension varies. Throws as above.
+  template <tensor_element Same>   // a template, so that batch can report a T that no tensor accepts
     requires std::same_as<Same, T>
   ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)
       : options_(o), shape_(elements.shape()), data_(elements.span().begin(), elements.span().end()) {
     fit();
   }
 
-  /// Of this row, in the dimension that varies.
+  /// Returns the length of this row in the dimension that varies.
   std::size_t length() const noexcept { return shape_[0]; }
+  /// Returns the elements, row-major, without padding.
   std::span<const T> elements() const noexcept { return {data_.data(), data_.size()}; }
+  /// Returns the options.
   const ragged_options<T>& options() const noexcept { return options_; }
-  /// Of the longest row that there may be.
+  /// Returns the shape of the longest possible row: `[max_length, ...]`.
   std::array<std::size_t, N> shape() const noexcept {
     auto most = shape_;
     most[0] = options_.max_length;
     return most;
   }
+  /// Returns the bytes of memory of the row.
   std::size_t held_bytes() const noexcept { return sizeof(ragged) + data_.size() * sizeof(T); }
 
  private:

@@ -1,13 +1,13 @@
-// One sample of a shard: its key, its shard and its named byte fields.
+// record: one sample of a shard, with its key, its shard and its named fields of bytes.
 //
-//   mr::bytes picture = r["jpg;png"];              // the first that is there; data_error if none is
+//   mr::bytes picture = r["jpg;png"];              // the first that the record has; data_error if it has none
 //   if (r.has("json")) ...
 //   auto label = mr::integer<std::int32_t>(r["cls"]);
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
 //
-// A record is a handle of three words on one block that holds everything (payloads, names, key), so that records cost
-// no allocation. Records that were read together share a block.
-// Threads: as `bytes`. Lifetime: the record and every `bytes` taken from it keep the block.
+// A record is a handle of three words on one block, which holds payloads, names and key. So a record costs no
+// allocation. Records that were read together share a block.
+// Threads: as `bytes`. Lifetime: the record and every `bytes` taken from it keep the block alive.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -29,39 +29,45 @@ struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };
 
-/// Lies in the block, behind the payloads; names are offsets too.
+/// Lies in the block, behind the payloads; texts are offsets into the block too.
 struct record_head {
   std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
   std::uint64_t offset_bytes;
   std::size_t next_at = 0;            // the head of the next record in this block; 0: none
   std::size_t records_in_block = 1;
-  mutable std::uint64_t checksums = 0;   // of all payloads; 0 where nobody computed them
+  mutable std::uint64_t checksums = 0;   // of all payloads; 0: not computed
 };
 
 }  // namespace detail
 
-/// One sample as it lies in its shard.
+/// One sample of a shard.
 class record {
  public:
   record() = default;
+  /// Makes a handle on the record whose head lies in `block`.
   record(detail::block_ref block, const detail::record_head* head) noexcept
       : block_(std::move(block)), head_(head), held_bytes_(block_.get()->capacity_bytes / head->records_in_block) {}
 
-  /// Whether there is none: not made yet, or moved away.
+  /// Returns true if this holds no sample: default-constructed, or moved from.
   bool empty() const noexcept { return !block_; }
 
+  /// Returns the key; valid while the block lives.
   std::string_view key() const noexcept { return head_ ? text(head_->key_at, head_->key_size) : std::string_view{}; }
+  /// Returns the name of the shard; valid while the block lives.
   std::string_view shard() const noexcept {
     return head_ ? text(head_->shard_at, head_->shard_size) : std::string_view{};
   }
-  /// Where the sample's first member begins in the (uncompressed) shard.
+  /// Returns the offset of the sample's first member in the uncompressed shard.
   std::uint64_t offset_bytes() const noexcept { return head_ ? head_->offset_bytes : error_location::unknown; }
 
+  /// Returns the number of fields.
   std::size_t field_count() const noexcept { return head_ ? head_->field_count : 0; }
+  /// Returns field `index` of field_count(), in the order of the shard.
   bytes field(std::size_t index) const noexcept {
     const auto& f = entries()[index];
     return {block_, {base() + f.data_at, f.data_size}, text(f.name_at, f.name_size)};
   }
+  /// Returns all fields, in the order of the shard.
   std::vector<bytes> fields() const {
     std::vector<bytes> all;
     all.reserve(field_count());
@@ -69,41 +75,44 @@ class record {
     return all;
   }
 
-  /// `names`: one field name, or several separated by ';' in order of preference.
+  /// Returns true if the record has one of `names`: one field name, or several separated by ';'.
   bool has(std::string_view names) const noexcept { return find(names) != none; }
 
-  /// The first of `names` that the record has. data_error, naming what is there, if it has none of them.
+  /// Returns the first field of `names` that the record has; `names` as in has(), in order of preference.
+  /// Throws data_error if it has none of them; the message lists its fields.
   bytes operator[](std::string_view names) const {
     const std::size_t index = find(names);
     if (index == none) throw_missing(names);
     return field(index);
   }
 
+  /// Returns the error location of the sample: shard, key and offset.
   error_location where() const {
     return {.stage = {}, .shard = std::string(shard()), .key = std::string(key()), .offset_bytes = offset_bytes()};
   }
-  /// One number for the CRC-32C of its payloads in their order, where the source computed them anyway; else 0.
+  /// Returns one number for the CRC-32Cs of all payloads in order, if the source computed them; else 0.
   std::uint64_t checksums() const noexcept { return head_ ? head_->checksums : 0; }
-  /// For sources, before anybody else has the record.
+  /// Sets checksums(), for sources: only before the record is handed on.
   void set_checksums(std::uint64_t all) noexcept {
     if (head_) head_->checksums = all;
   }
-  /// Bytes of memory that this record keeps: its share of the block.
+  /// Returns the bytes of memory that this record keeps: its share of the block.
   std::size_t held_bytes() const noexcept { return block_ ? held_bytes_ : 0; }
 
-  /// For those who will soon ask for the checksums of a record that was read long ago.
+  /// Prefetches the memory of checksums(), for a record that was read long ago.
   void prefetch_checksums() const noexcept {
     if (head_) __builtin_prefetch(&head_->checksums);
   }
-  /// For small records that were read long ago: asks the processor for the memory that looking up fields will touch,
-  /// and, once that has had time to come, for the beginning of the fields.
+  /// Prefetches the memory that a lookup of fields touches, for a small record that was read long ago. When that memory
+  /// has arrived, prefetch_fields() prefetches the beginning of the fields.
   [[gnu::always_inline]] void prefetch_head() const noexcept {
     if (!block_) return;
     const auto* const head = reinterpret_cast<const std::byte*>(head_);
     __builtin_prefetch(block_.get(), 1);
-    // The table of the fields lies in front of the head.
+    // The table of the fields lies before the head.
     for (int line = -1; line <= 1; ++line) __builtin_prefetch(head + line * cache_line_bytes);
   }
+  /// Prefetches the beginning of each field; call it some time after prefetch_head().
   [[gnu::always_inline]] void prefetch_fields() const noexcept {
     for (std::size_t i = 0; i < field_count(); ++i) {
       const std::byte* const data = base() + entries()[i].data_at;
@@ -116,7 +125,7 @@ class record {
  private:
   static constexpr std::size_t none = ~std::size_t{0};
   static constexpr int cache_line_bytes = 64;
-  static constexpr std::size_t prefetched_bytes = 256;   // the processor sees by itself how it goes on
+  static constexpr std::size_t prefetched_bytes = 256;   // the processor detects the pattern and prefetches the rest
 
   const std::byte* base() const noexcept { return block_.get()->data(); }
   const detail::field_entry* entries() const noexcept {
@@ -152,10 +161,10 @@ class record {
 
   detail::block_ref block_;
   const detail::record_head* head_ = nullptr;
-  std::size_t held_bytes_ = 0;   // kept here, because those who count bytes do not look at the record otherwise
+  std::size_t held_bytes_ = 0;   // kept here, because byte accounting needs nothing else of the record
 };
 
-/// The record that a field was taken from, as a place for error messages; empty for bytes of any other origin.
+/// Returns the error location of the record that a field was taken from; empty for bytes of any other origin.
 inline error_location place_of(const bytes& field) {
   const auto* block = field.block().get();
   if (!block || !block->head) return {};

@@ -1,4 +1,4 @@
-// Puts a record together, field by field, in one recycled block. For sources that make records.
+// record_builder: builds a record field by field in one recycled block, for sources that make records.
 //
 //   mr::record_builder build(pool);
 //   build.begin("train-000.tar", "n01/0001", offset_bytes);
@@ -18,14 +18,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Builds one record after the other.
-/// A template only so that including it costs little.
+/// Builds one record after the other. It is a template only to keep compile time low where it is not used.
 template <class = void>
 class basic_record_builder {
  public:
+  /// Takes its blocks from `pool`, which must outlive the builder.
   explicit basic_record_builder(block_pool& pool) : pool_(&pool) {}
 
-  /// Starts a record and drops an unfinished one.
+  /// Begins a record; drops an unfinished one.
   void begin(std::string_view shard, std::string_view key, std::uint64_t offset_bytes) {
     shard_ = shard;
     key_ = key;
@@ -35,14 +35,17 @@ class basic_record_builder {
     used_bytes_ = 0;
   }
 
+  /// Returns true if the record already has a field of this name.
   bool has(std::string_view name) const noexcept {
     return std::any_of(fields_.begin(), fields_.end(),
                        [&](const auto& f) { return std::string_view(names_).substr(f.name_at, f.name_size) == name; });
   }
+  /// Returns the key of the record.
   std::string_view key() const noexcept { return key_; }
+  /// Returns the number of fields so far.
   std::size_t field_count() const noexcept { return fields_.size(); }
 
-  /// Room for the bytes of one more field; valid until the next call.
+  /// Adds a field and returns its buffer of `size_bytes`; the buffer is valid until the next call.
   std::span<std::byte> add_field(std::string_view name, std::size_t size_bytes) {
     make_room(size_bytes);
     fields_.push_back({names_.size(), name.size(), used_bytes_, size_bytes});
@@ -52,13 +55,14 @@ class basic_record_builder {
     return room;
   }
 
-  /// Takes back the field added last (its bytes could not be read).
+  /// Removes the field that was added last, because its bytes could not be read.
   void drop_last_field() {
     used_bytes_ = fields_.back().data_at;
     names_.resize(fields_.back().name_at);
     fields_.pop_back();
   }
 
+  /// Returns the record, with all fields added since begin().
   record finish() {
     using detail::field_entry, detail::record_head;
     make_room(0);
@@ -97,8 +101,8 @@ class basic_record_builder {
     return largest;
   }
 
-  /// Grows so that `size_bytes` more and the table at the end fit. The previous record's size beside its largest field
-  /// is the guess for what is still to come, so that a big field followed by small ones is not copied.
+  /// Grows the block so that `size_bytes` more and the table at the end fit. It expects the rest of the record to be as
+  /// large as the previous record without its largest field, so that a big field followed by small ones is not copied.
   void make_room(std::size_t size_bytes) {
     const std::size_t table = 256 + names_.size() + key_.size() + shard_.size() +
                               (fields_.size() + 2) * (sizeof(detail::field_entry) + 64) + sizeof(detail::record_head);
@@ -117,6 +121,7 @@ class basic_record_builder {
   std::size_t used_bytes_ = 0;
   std::size_t tail_hint_bytes_ = 0;
 };
+/// Builds one record after the other.
 using record_builder = basic_record_builder<>;
 
 }}  // namespace millrace

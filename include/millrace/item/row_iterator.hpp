@@ -1,8 +1,9 @@
-// The rows of a view or a tensor, one after the other: what a loop over one of rank 2 or more goes through.
+// row_iterator: goes through the rows of a view or tensor with 2 or more dimensions.
 //
 //   for (auto picture : b.get<&example::pixels>()) use(picture.shape[0], picture.data);     // [H, W, C] each
 //
-// Rows are views, given by value; they refer to what the view refers to. Light: for .cu files. Threads: a value.
+// Rows are views, returned by value; they refer to the memory of the whole view. A .cu file may include this header: it
+// is cheap to compile. Threads: a value.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -11,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A forward iterator over views of like shape that lie behind each other.
+/// A forward iterator over views of one shape that are contiguous in memory.
 template <class Row>
 class row_iterator {
  public:
@@ -20,23 +21,27 @@ class row_iterator {
   using difference_type = std::ptrdiff_t;
 
   row_iterator() = default;
-  /// At row `at`, which is `row` moved on by so many of its own size.
+  /// Points to row `at`; `row` is row 0.
   constexpr row_iterator(Row row, std::size_t at) noexcept : row_(row), at_(at) {}
 
+  /// Returns the row as a view.
   constexpr Row operator*() const noexcept {
     Row row = row_;
     row.data += at_ * row.size();
     return row;
   }
+  /// Moves to the next row.
   constexpr row_iterator& operator++() noexcept {
     ++at_;
     return *this;
   }
+  /// Moves to the next row and returns the iterator before.
   constexpr row_iterator operator++(int) noexcept {
     row_iterator before = *this;
     ++at_;
     return before;
   }
+  /// Compares row numbers only.
   friend constexpr bool operator==(const row_iterator& a, const row_iterator& b) noexcept { return a.at_ == b.at_; }
 
  private:

@@ -1,13 +1,14 @@
-// Numbers and text from the bytes of a field: what Python's int(), float() and decode() accept, and nothing else.
+// Reads numbers and text from the bytes of a field, exactly as Python's int(), float() and decode() accept them.
 //
 //   auto label = mr::integer<std::int32_t>(r["cls"]);     // "7", " +7\n", "007", "1_000"
 //   auto score = mr::real<float>(r["score"]);             // "0.5", ".5", "5.", "1e-3", "-inf", "nan"
 //   std::string caption = mr::text(r["txt"]);             // UTF-8
 //
-// White space is that of ASCII (blank, \t \n \v \f \r), around the number only; digits are ASCII digits; underscores
-// stand between two digits. Nothing depends on the locale. A real too small for T becomes the nearest number, as in
-// Python; one too large is an error, unlike in Python, and so is an integer that T cannot hold.
-// Errors: data_error naming field, shard and key, with an excerpt. Threads: none shared.
+// White space is ASCII (blank, \t \n \v \f \r) and allowed only around the number. Digits are ASCII digits; an
+// underscore is allowed between two digits. Nothing depends on the locale. A real that is too small for T becomes the
+// nearest number, as in Python. Unlike in Python, a real that is too large is an error. An integer that T cannot hold
+// is an error too.
+// Errors: data_error with field, shard, key and an excerpt. Threads: no shared state.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -27,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// 'cls' as "7.5" ...: the field's name and the beginning of what it holds, safe to print.
+/// Returns the beginning of the field's content and its size, safe to print: "7.5" (3 bytes).
 inline std::string excerpt_of(const bytes& field) {
   constexpr std::size_t most_characters = 40;
   const std::string_view all = field.text();
@@ -51,7 +52,7 @@ inline std::string_view without_blanks(std::string_view text) noexcept {
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-/// Takes digits with single underscores between them off the front of `text`; returns how many digits.
+/// Removes digits with single underscores between them from the front of `text`; returns the number of digits.
 inline std::size_t take_digits(std::string_view& text) noexcept {
   std::size_t digits = 0, at = 0;
   while (at < text.size()) {
@@ -69,7 +70,7 @@ inline bool take_sign(std::string_view& text) noexcept {
   return negative;
 }
 
-/// `word` is lower case.
+/// Returns true if the texts are equal; `word` is lower case.
 inline bool equal_ignoring_case(std::string_view text, std::string_view word) noexcept {
   if (text.size() != word.size()) return false;
   for (std::size_t i = 0; i < text.size(); ++i)
@@ -77,10 +78,11 @@ inline bool equal_ignoring_case(std::string_view text, std::string_view word) no
   return true;
 }
 
-/// Digits with an optional point and exponent. Says by its size what is out of range: "1e400" is, "1e-400" is not.
+/// Digits with an optional point and exponent. `below_one` tells too small ("1e-400", accepted) from too large
+/// ("1e400").
 struct decimal {
   bool valid = false;
-  bool below_one = false;   ///< the first digit that is not 0 stands behind the point
+  bool below_one = false;   ///< the first digit that is not 0 is behind the point
 };
 inline decimal scan_decimal(std::string_view text) noexcept {
   const std::string_view all = text;
@@ -106,7 +108,7 @@ inline decimal scan_decimal(std::string_view text) noexcept {
       if (c != '_' && exponent < enough) exponent = exponent * 10 + (c - '0');
   }
   if (!text.empty()) return {};
-  // The decimal place of the first digit that is not 0, counted from the point.
+  // The position of the first digit that is not 0, counted from the decimal point.
   std::int64_t magnitude = 0;
   bool nonzero_seen = false;
   for (const char c : whole) {
@@ -122,7 +124,7 @@ inline decimal scan_decimal(std::string_view text) noexcept {
 
 }  // namespace detail
 
-/// The integer that `field` holds.
+/// Returns the integer in `field`. Throws data_error if it is no integer or does not fit into T.
 template <std::integral T>
   requires(!std::same_as<T, bool> && sizeof(T) <= 8)
 T integer(const bytes& field) {
@@ -130,7 +132,7 @@ T integer(const bytes& field) {
   const bool negative = detail::take_sign(text);
   const std::string_view digits = text;
   if (detail::take_digits(text) == 0 || !text.empty())
-    detail::throw_no_scalar(field, " is no integer", "Expected decimal digits, such as 7 or -12");
+    detail::throw_no_scalar(field, " is not a valid integer", "Expected decimal digits, such as 7 or -12");
   constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
   const std::uint64_t limit = !negative ? largest : std::signed_integral<T> ? largest + 1 : 0;
   std::uint64_t value = 0;
@@ -146,7 +148,7 @@ T integer(const bytes& field) {
   return static_cast<T>(negative ? 0 - value : value);
 }
 
-/// The floating-point number that `field` holds, correctly rounded.
+/// Returns the real number in `field`, correctly rounded. Throws data_error if it is no number or too large for T.
 template <std::floating_point T>
   requires(sizeof(T) <= 8)
 T real(const bytes& field) {
@@ -158,7 +160,7 @@ T real(const bytes& field) {
     return with_sign(std::numeric_limits<T>::infinity());
   const detail::decimal scanned = detail::scan_decimal(text);
   if (!scanned.valid)
-    detail::throw_no_scalar(field, " is no real number", "Expected a decimal number, such as 0.5, -3 or 1e-4");
+    detail::throw_no_scalar(field, " is not a valid real number", "Expected a decimal number, such as 0.5, -3 or 1e-4");
   std::string cleaned;
   if (text.find('_') != std::string_view::npos) {
     for (const char c : text)
@@ -175,10 +177,10 @@ T real(const bytes& field) {
   return with_sign(value);
 }
 
-/// The text that `field` holds, which must be UTF-8.
+/// Returns the text in `field`. Throws data_error if it is not UTF-8.
 inline std::string text(const bytes& field) {
   if (!detail::is_utf8(field.text()))
-    detail::throw_no_scalar(field, " is no UTF-8 text", "Convert the data set's text to UTF-8");
+    detail::throw_no_scalar(field, " is not valid UTF-8", "Convert the data set's text to UTF-8");
   return std::string(field.text());
 }
 

@@ -1,4 +1,4 @@
-// Reusable working memory of one worker: decoders, row buffers, tables.
+// scratch: reusable working memory of one worker, for decoders, row buffers and tables.
 //
 //   void render(std::span<std::uint8_t> row, mr::scratch& s) const {
 //     auto& decoder = s.get<my_decoder>();          // made on first use, kept from sample to sample
@@ -6,8 +6,8 @@
 //     if (decoder.repaired()) s.count("repaired frames");   // shown by run.stats().counts
 //   }
 //
-// Threads: a scratch is leased to one worker at a time and may be used by another one later; never kept across a call
-// that may switch tasks. What it holds must not depend on what it was used for before: results never do.
+// Threads: one worker at a time uses a scratch; another worker may use it later. It is never kept across a call that
+// may switch tasks. Its content must not depend on earlier samples in a way that changes results.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,9 +19,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Working memory of one worker, by type.
 class scratch {
  public:
-  /// The worker's own T, default-constructed on first use.
+  /// Returns the worker's own T, default-constructed on first use.
   template <class T>
   T& get() {
     for (const auto& tool : tools_)
@@ -30,9 +31,11 @@ class scratch {
     return *static_cast<T*>(tools_.back().object.get());
   }
 
+  /// Adds `times` to the event count of this name; `what` is a string literal.
   void count(const char* what, std::uint64_t times = 1) noexcept {
     if (counts_ && times > 0) counts_->count(what, times);
   }
+  /// Sets where count() counts; without it nothing is counted.
   void count_into(event_counts& counts) noexcept { counts_ = &counts; }
 
  private:

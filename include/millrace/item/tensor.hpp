@@ -1,12 +1,12 @@
-// An owned, shaped array in host memory, and the element types that columns may have.
+// tensor: an owned array with a shape in host memory; also the element types that columns may have.
 //
 //   mr::tensor<float, 2> box({4, 2});      // [4, 2] f32, zeros
-//   box(3, 1) = 0.5F;                      // an element; of a tensor of rank 1 box[3] as well
-//   box[3];                                // row 3, a view; for (auto row : box) goes through all
+//   box(3, 1) = 0.5F;                      // an element; with one dimension box[3] is one too
+//   box[3];                                // row 3, a view; for (auto row : box) goes through all rows
 //   std::span<float> all = box.span();
 //
-// Layout: row-major and contiguous. Indices are checked in debug builds. Threads: as std::vector. `image` is the tensor
-// that pictures turn into.
+// Layout: row-major and contiguous. Indices are checked in debug builds. `image` is the tensor that pictures become.
+// Threads: as std::vector.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Shapes as people write them: "[224, 224, 3]".
+/// Returns a shape as text: "[224, 224, 3]".
 template <std::size_t N>
 std::string to_string(const std::array<std::size_t, N>& shape) {
   std::string text = "[";
@@ -29,17 +29,18 @@ std::string to_string(const std::array<std::size_t, N>& shape) {
   return text + "]";
 }
 
+/// Throws the setup_error of a view whose elements lie in GPU memory.
 template <class T, std::size_t N>
 [[noreturn]] void throw_not_on_host(const tensor_view<T, N>& view) {
   throw setup_error("the column " + std::string(view.name) + " lies in GPU memory, which the host cannot read",
                     "Copy it to the host first, or use to_device({.device = host_device()})");
 }
 
-/// What a column's element may be: a number of fixed size, or f16 / bf16.
+/// A type that elements of a column may have: a number of fixed size, f16 or bf16.
 template <class T>
 concept tensor_element = std::is_arithmetic_v<T> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
-/// "u8", "i64", "f32", ... for messages.
+/// Returns the name of T: "u8", "i64", "f32", ...
 template <tensor_element T>
 constexpr std::string_view dtype_name() noexcept {
   if constexpr (std::is_same_v<T, f16>) return "f16";
@@ -52,6 +53,7 @@ constexpr std::string_view dtype_name() noexcept {
   else return std::is_signed_v<T> ? "i64" : "u64";
 }
 
+/// An owned array with N dimensions in host memory.
 template <tensor_element T, std::size_t N>
 class tensor {
  public:
@@ -59,28 +61,33 @@ class tensor {
   static constexpr std::size_t rank = N;
 
   tensor() = default;
+  /// Makes a tensor of zeros.
   explicit tensor(std::array<std::size_t, N> shape) : shape_(shape), data_(count(shape)) {}
-  /// Of elements that are there, as many as the shape has.
+  /// Takes over `elements`, whose number must fit the shape.
   tensor(std::array<std::size_t, N> shape, std::vector<T> elements) noexcept
       : shape_(shape), data_(std::move(elements)) {
     assert(data_.size() == count(shape));
   }
 
+  /// Returns the shape.
   const std::array<std::size_t, N>& shape() const noexcept { return shape_; }
+  /// Returns the number of elements.
   std::size_t size() const noexcept { return data_.size(); }
+  /// Returns all elements, row-major.
   std::span<T> span() noexcept { return {data_.data(), data_.size()}; }
   std::span<const T> span() const noexcept { return {data_.data(), data_.size()}; }
+  /// Returns the first element.
   T* data() noexcept { return data_.data(); }
   const T* data() const noexcept { return data_.data(); }
 
-  /// All of it.
+  /// Returns a view of the whole tensor; valid while the tensor lives.
   tensor_view<T, N> view() noexcept { return {.data = data(), .shape = shape_}; }
   tensor_view<const T, N> view() const noexcept { return {.data = data(), .shape = shape_}; }
 
-  /// Of rank 1 element `i`, of higher ranks row `i` of the first dimension, a view.
+  /// Returns element `i` if there is one dimension, else row `i` of the first dimension as a view.
   decltype(auto) operator[](std::size_t i) { return view()[i]; }
   decltype(auto) operator[](std::size_t i) const { return view()[i]; }
-  /// The element at these indices, one for each dimension.
+  /// Returns the element at these indices, one for each dimension.
   template <class... Index>
     requires(sizeof...(Index) == N)
   T& operator()(Index... index) { return view()(index...); }
@@ -88,7 +95,7 @@ class tensor {
     requires(sizeof...(Index) == N)
   const T& operator()(Index... index) const { return view()(index...); }
 
-  /// Elements of rank 1, rows of higher ranks.
+  /// Iterate over the elements if there is one dimension, else over the rows.
   auto begin() noexcept { return view().begin(); }
   auto begin() const noexcept { return view().begin(); }
   auto end() noexcept { return view().end(); }
@@ -105,7 +112,7 @@ class tensor {
   std::vector<T> data_;
 };
 
-/// Pixels in memory: [height, width, channels] u8.
+/// Pixels in memory: `[height, width, channels] u8`.
 using image = tensor<std::uint8_t, 3>;
 
 }}  // namespace millrace

@@ -1,19 +1,20 @@
-// A typed, shaped view of a column of a batch, on the host or on a device. Light: a .cu file may include it.
+// tensor_view: a typed view with a shape of a column of a batch, on the host or on a device.
 //
 //   mr::tensor_view<const std::uint8_t, 4> x = b.get<&example::pixels>();   // [B, H, W, C] u8
 //   x.shape[1];                       // H
 //   launch(x.data, x.size(), stream); // any device
 //
 //   mr::tensor_view<std::int32_t, 1> labels = b.get<&example::label>();     // on the host:
-//   labels[3] = 7;                    // rank 1: an element, read or written
-//   x[3];                             // higher ranks: row 3, a view of [H, W, C]
-//   x(3, 0, 0, 2);                    // any rank: the element
-//   for (auto label : labels) ...     // elements; of higher ranks rows
+//   labels[3] = 7;                    // one dimension: an element, read or written
+//   x[3];                             // more dimensions: row 3, a view of [H, W, C]
+//   x(3, 0, 0, 2);                    // any number of dimensions: the element
+//   for (auto label : labels) ...     // elements; with more dimensions, rows
 //   std::span all = x.span();         // all elements; std::span(labels) as well
 //
-// On GPU memory x[3] and a loop over rows give views of it; elements cannot be had there: span() throws, and the others
-// do in debug builds (without NDEBUG), where indices are checked too.
-// Layout: row-major and contiguous. Owns nothing: valid until its batch is released.
+// On GPU memory, x[3] and a loop over rows return views of GPU memory, but the host cannot access elements. span()
+// throws in all builds. Other element accesses throw in debug builds (without NDEBUG), which also check indices.
+// A .cu file may include this header: it is cheap to compile.
+// Layout: row-major and contiguous. Lifetime: owns nothing and is valid until its batch is released.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -28,12 +29,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Which processor can read a piece of memory.
+/// The processor that can read a piece of memory: the host or the device.
 enum class memory_kind : std::uint8_t { host, device };
 
 namespace detail {
 
-/// Row-major. Indices are checked in debug builds, those of a kernel never.
+/// Returns the row-major offset. Checks indices in debug builds, never in a kernel.
 template <std::size_t N>
 constexpr std::size_t element_offset(const std::array<std::size_t, N>& index, const std::array<std::size_t, N>& shape,
                                      const char* column) {
@@ -47,6 +48,7 @@ constexpr std::size_t element_offset(const std::array<std::size_t, N>& index, co
 
 }  // namespace detail
 
+/// A view of an array with N dimensions, which owns nothing.
 template <class T, std::size_t N>
 struct tensor_view {
   using element = T;
@@ -55,39 +57,41 @@ struct tensor_view {
   T* data = nullptr;
   std::array<std::size_t, N> shape{};
   memory_kind memory = memory_kind::host;
-  const char* name = "";   ///< of the column; lives as long as the program
+  const char* name = "";   ///< name of the column; a string that lives as long as the program
 
+  /// Returns the number of elements.
   constexpr std::size_t size() const noexcept {
     std::size_t product = 1;
     for (const std::size_t extent : shape) product *= extent;
     return product;
   }
+  /// Returns the number of bytes of all elements.
   constexpr std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
 
-  /// The elements, where the host can read them.
+  /// Returns all elements. Throws setup_error if the host cannot read them.
   std::span<T> host() const {
     if (memory != memory_kind::host) throw_not_on_host(*this);   // defined in item/tensor.hpp
     return {data, size()};
   }
 
-  /// The same view, for functions that only read.
+  /// Converts to a view of const elements.
   template <class Same>   // a template, because nvcc warns about a conversion of a type to itself
     requires(std::is_same_v<Same, T> && !std::is_const_v<T>)
   constexpr operator tensor_view<const Same, N>() const noexcept {
     return {.data = data, .shape = shape, .memory = memory, .name = name};
   }
 
-  /// All elements, as those of a tensor; the same as host().
+  /// Returns the same as host(); the name is that of tensor.
   std::span<T> span() const { return host(); }
 
-  /// Element `i`.
+  /// Returns element `i`.
   constexpr T& operator[](std::size_t i) const requires(N == 1) { return (*this)(i); }
-  /// Row `i` of the first dimension.
+  /// Returns row `i` of the first dimension as a view.
   constexpr tensor_view<T, N - 1> operator[](std::size_t i) const requires(N > 1) {
     detail::check_index(name, i, shape[0]);
     return *row_iterator(first_row(), i);
   }
-  /// The element at these indices, one for each dimension.
+  /// Returns the element at these indices, one for each dimension.
   template <class... Index>
     requires(sizeof...(Index) == N)
   constexpr T& operator()(Index... index) const {
@@ -95,7 +99,7 @@ struct tensor_view {
     return data[detail::element_offset<N>({static_cast<std::size_t>(index)...}, shape, name)];
   }
 
-  /// Elements of rank 1, rows of higher ranks.
+  /// Iterate over the elements if there is one dimension, else over the rows.
   constexpr auto begin() const {
     if constexpr (N == 1) {
       check_readable();
@@ -124,7 +128,7 @@ struct tensor_view {
 
 }}  // namespace millrace
 
-// A view is no more than a pointer with a shape. Of its rows it knows the number, but size() counts elements.
+// A view is only a pointer with a shape. It is no sized range: it iterates over rows, but size() counts elements.
 template <class T, std::size_t N>
 inline constexpr bool std::ranges::enable_view<millrace::tensor_view<T, N>> = true;
 template <class T, std::size_t N>

@@ -1,15 +1,17 @@
-// Walks the positions of one rank, in order, from any position on.
+// Walks the positions of one rank in order, starting at any position.
 //
-//   lane_cursor mine(plan, {.ranks = {.rank = 1, .world_size = 4}, .epoch = 3, .position = resumed_at});
-//   while (auto s = mine.next()) read(s->sample.part, s->sample.index);      // to the end of the epoch
-//   mine.move_to(4, 0);                                                      // and on with the next
+//   lane_cursor mine(order, {.world = {.rank = 1, .size = 4}, .epoch = 3, .position = resumed_at});
+//   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
+//   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
-// From position p on it gives what a walk from the epoch's beginning gives from there on: p is all that there is to
-// know. A rank starts with its first position that is not below p. Several cursors of one plan may walk apart from each
-// other, one to read ahead and one to deliver. Each holds a pass's parts and, of the rank's lanes, what
-// order/lane_jitter.hpp says; a lane is entered when its turn comes, so that the first sample waits for one lane only.
-// Errors: setup_error for ranks that do not divide and for positions beyond the epoch's end (the end itself is none:
-// nothing follows). Threads: belongs to one. Lifetime: the plan outlives it.
+// A walk from position p equals the rest of a walk from the start of the epoch. So p is the whole state of a resume.
+// A rank starts at its first position that is not below p. Several cursors may walk one exact_order independently, for
+// example one that reads ahead and one that delivers. Each cursor holds the shards of one pass, and the walks of the
+// rank's lanes (memory: order/lane_jitter.hpp). A lane is entered at its first sample, so the first sample waits for
+// one lane only.
+// Errors: throws setup_error for a world size that does not divide, and for positions beyond the end of the epoch. The
+// end itself is a valid position that nothing follows. Threads: one thread uses a cursor.
+// Lifetime: the exact_order outlives the cursor.
 #pragma once
 
 #include <millrace/order/exact_order.hpp>
@@ -18,33 +20,38 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The rank and the start of a cursor.
 struct lane_cursor_options {
   millrace::world world{};
   std::uint64_t epoch = 0;
-  std::uint64_t position = 0;   ///< in the epoch, of all ranks together
+  std::uint64_t position = 0;   ///< position in the epoch, all ranks together
 };
 
+/// Walks the samples of one rank in an exact_order.
 class lane_cursor {
  public:
   using options = lane_cursor_options;
 
+  /// Throws setup_error if the world size does not divide, or the position lies beyond the end of the epoch.
   explicit lane_cursor(const exact_order& plan, const options& o = {}) : plan_(&plan), world_(o.world) {
     plan.check(world_);
     move_to(o.epoch, o.position);
   }
 
+  /// Moves to the rank's first position that is not below `position`. Throws setup_error beyond the end of the epoch.
   void move_to(std::uint64_t epoch, std::uint64_t position) {
-    // The end stands for the next epoch's beginning; what lies beyond it is a mistake.
+    // The end of an epoch stands for the start of the next. Positions beyond the end are mistakes.
     if (position != plan_->positions()) static_cast<void>(plan_->spot_of(epoch, position));
     epoch_ = epoch;
     position_ = position + (world_.rank + world_.size - position % world_.size) % world_.size;
   }
 
+  /// Returns the epoch of the walk.
   std::uint64_t epoch() const noexcept { return epoch_; }
-  /// Of the sample that next() gives.
+  /// Returns the position of the sample that next() returns.
   std::uint64_t position() const noexcept { return position_; }
 
-  /// Nothing at the end of the epoch, until move_to() is called.
+  /// Returns the next sample of the rank, or nothing at the end of the epoch until move_to() is called.
   std::optional<planned_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
     const exact_order::spot s = plan_->spot_of(epoch_, position_);
@@ -72,7 +79,7 @@ class lane_cursor {
   located_sample find(std::uint64_t number) {
     if (!plan_->settings().shuffled) return layout_.find_from(lanes_.front().near_shard, number);
     const std::uint64_t lane = number % plan_->settings().lanes, place = number / plan_->settings().lanes;
-    open_lane& at = lanes_[lane / world_.size];   // lanes of one pass that a rank meets differ by multiples
+    open_lane& at = lanes_[lane / world_.size];   // one rank's lanes in a pass differ by multiples of the world size
     if (!at.entered || at.walk.place() != place) {
       at.walk = lane_walk(plan_->lane_of(pass_, lane), place);
       at.begin = plan_->lane_begin(lane);

@@ -1,15 +1,18 @@
-// The order inside one lane: a sliding jitter that can be entered anywhere.
+// Defines the order inside one lane: a sliding jitter that can be entered at any ordinal.
 //
 //   lane_jitter order({.seed = 7, .pass = 2, .lane = 5, .length = 26'669, .window = lane_jitter::places(170)});
-//   order.at(1'000);                    // which of the lane's samples comes 1,000th
+//   order.at(1'000);                    // index in the lane of the sample with ordinal 1,000
 //   lane_walk walk(order, 1'000);       // from there on, one by one
 //   walk.next();
 //
-// Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, and samples come in key order (equal keys: the lower
-// i first). Keys and w count in 1/65536 of a place. Why it can be entered at place j: every sample up to j - w has come
-// by then, none from j + w on has, so the 2 w keys in between say the rest. A walk holds about w samples at its start
-// and half a w later on; at(j) costs O(w). A window of at most one place changes nothing.
-// Errors: none; at(j) wants j below the length, and a walk ends with the lane. Threads: a walk belongs to one.
+// Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window. Samples come in the order of
+// their keys. Of two equal keys the lower i comes first. Keys and w are in 1/65536 of a sample.
+// Why it can be entered at ordinal j: every sample up to j - w has come by then. No sample from j + w on has come. So
+// the 2 w keys between them determine the rest.
+// Costs: a walk holds about w samples at its start and w / 2 later. at(j) costs O(w). A window of at most one sample
+// changes nothing.
+// Errors: none; j must be below the length, and next() must not be called after the end of the lane.
+// Threads: one thread uses a walk.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -21,41 +24,49 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The order inside one lane, as a pure function of its options.
 class lane_jitter {
  public:
   struct options {
     std::uint64_t seed = 0;
     std::uint64_t pass = 0;
     std::uint64_t lane = 0;
-    std::uint64_t length = 0;   ///< in samples
-    std::uint64_t window = 0;   ///< in 1/65536 of a place, so that a share of a window need not be whole
+    std::uint64_t length = 0;   ///< samples of the lane
+    std::uint64_t window = 0;   ///< in 1/65536 of a sample, because a lane's share of a window may be a fraction
   };
+  /// One sample of the lane and its key.
   struct entry {
     std::uint64_t key = 0, index = 0;
-    // The heap's front is the greatest, so these say "sorts later".
+    // The heap functions keep the greatest element at the front, so `later` serves as their less-than.
     static bool later(const entry& a, const entry& b) noexcept {
       return a.key != b.key ? a.key > b.key : a.index > b.index;
     }
     static bool sooner(const entry& a, const entry& b) noexcept { return later(b, a); }
   };
 
-  /// Longer lanes and wider windows would overflow the keys.
+  /// Upper limit for lengths and windows in samples: beyond it the keys overflow.
   static constexpr std::uint64_t most_places = std::uint64_t{1} << 40;
+  /// One sample in the unit of the keys.
   static constexpr std::uint64_t one_place = std::uint64_t{1} << 16;
+  /// Returns a number of samples in the unit of the keys.
   static constexpr std::uint64_t places(std::uint64_t count) noexcept { return std::min(count, most_places) << 16; }
 
   lane_jitter() = default;
   explicit lane_jitter(const options& o) : options_(o) {}
 
+  /// Returns the options.
   const options& settings() const noexcept { return options_; }
+  /// Returns whether the jitter changes the order at all.
   bool moves() const noexcept { return options_.window > one_place; }
 
+  /// Returns the key of a sample, in 1/65536 of a sample.
   std::uint64_t key(std::uint64_t index) const noexcept {
     const auto& o = options_;
     rng random({.seed = o.seed, .epoch = o.pass, .sample = combine_keys(o.lane, index), .stage = jitter_stream});
     return (index << 16) + random.below(o.window);
   }
 
+  /// Returns the index of the sample with this ordinal in the lane. Costs O(window).
   std::uint64_t at(std::uint64_t place) const {
     if (!moves()) return place;
     std::vector<entry> around;
@@ -63,8 +74,8 @@ class lane_jitter {
     return around.front().index;
   }
 
-  /// Puts into `around` the sample that comes at `place`, then, in no order, those that come later and that had to be
-  /// looked at to say so. Returns the first index that was not looked at.
+  /// Fills `around`: first the sample with ordinal `place`, then the later samples that were examined, in no order.
+  /// Returns the first index that was not examined.
   std::uint64_t gather(std::uint64_t place, std::vector<entry>& around) const {
     const auto& o = options_;
     const std::uint64_t at = place << 16;
@@ -73,7 +84,7 @@ class lane_jitter {
     around.clear();
     around.reserve(static_cast<std::size_t>(end - begin));
     for (std::uint64_t i = begin; i < end; ++i) around.push_back({key(i), i});
-    // Those before `begin` have come already, so as many of these have as are still missing.
+    // Samples before `begin` have come already. So have the first `place - begin` entries in the order of their keys.
     const auto here = around.begin() + static_cast<std::ptrdiff_t>(place - begin);
     std::nth_element(around.begin(), here, around.end(), entry::sooner);
     around.erase(around.begin(), here);
@@ -81,12 +92,12 @@ class lane_jitter {
   }
 
  private:
-  static constexpr std::uint64_t jitter_stream = ~std::uint64_t{1};   // apart from those of the stages that draw
+  static constexpr std::uint64_t jitter_stream = ~std::uint64_t{1};   // distinct from the streams of the stages
 
   options options_;
 };
 
-/// A lane's samples, one after the other, from any place on.
+/// Walks the samples of a lane in order, starting at any ordinal.
 class lane_walk {
  public:
   lane_walk() = default;
@@ -96,13 +107,15 @@ class lane_walk {
     std::make_heap(waiting_.begin(), waiting_.end(), lane_jitter::entry::later);
   }
 
-  /// The place of the sample that next() gives.
+  /// Returns the ordinal of the sample that next() returns.
   std::uint64_t place() const noexcept { return place_; }
+  /// Returns whether the lane has no more samples.
   bool done() const noexcept { return place_ >= order_.settings().length; }
 
+  /// Returns the index in the lane of the next sample.
   std::uint64_t next() {
     if (!order_.moves()) return place_++;
-    // The front is certain once no later arrival can sort before it.
+    // The front is final once no later arrival can sort before it.
     while (arrived_ < order_.settings().length && (waiting_.empty() || waiting_.front().key > arrived_ << 16)) {
       waiting_.push_back({order_.key(arrived_), arrived_});
       ++arrived_;
@@ -118,7 +131,7 @@ class lane_walk {
  private:
   lane_jitter order_;
   std::vector<lane_jitter::entry> waiting_;   // a heap
-  std::uint64_t arrived_ = 0;                 // those below it are in the heap or have come
+  std::uint64_t arrived_ = 0;                 // indices below it are in the heap or have come
   std::uint64_t place_ = 0;
 };
 

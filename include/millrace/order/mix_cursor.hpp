@@ -1,12 +1,12 @@
-// Walks the positions of one rank in a mix, in order, from any position on.
+// Walks the positions of one rank in a mix in order, starting at any position.
 //
-//   mix_cursor mine(plan, {.ranks = {.rank = 1, .world_size = 4}, .epoch = 3, .position = resumed_at});
-//   while (auto s = mine.next()) read(s->sample.part, s->sample.index);      // to the end of the epoch
-//   mine.move_to(4, 0);                                                      // and on with the next
+//   mix_cursor mine(plan, {.world = {.rank = 1, .size = 4}, .epoch = 3, .position = resumed_at});
+//   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
+//   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
-// As lane_cursor, of which it holds one for each source; all positions are walked, those of other ranks are passed by.
-// `pass` is the sample's own: how often its source began anew. Errors: as lane_cursor. Threads: belongs to one.
-// Lifetime: the plan outlives it.
+// Works like lane_cursor, and holds one lane_cursor for each source. It walks all positions and skips those of other
+// ranks. `pass` of a sample counts the passes of its own source.
+// Errors: as lane_cursor. Threads: one thread uses a cursor. Lifetime: the mix_plan outlives the cursor.
 #pragma once
 
 #include <millrace/order/lane_cursor.hpp>
@@ -14,16 +14,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Walks the samples of one rank in a mix.
 class mix_cursor {
  public:
   using options = lane_cursor_options;
 
+  /// Throws setup_error if the world size does not divide, or the position lies beyond the end of the epoch.
   explicit mix_cursor(const mix_plan& plan, const options& o = {}) : plan_(&plan), world_(o.world) {
     plan.check(world_);
     for (std::size_t i = 0; i < plan.sources(); ++i) sources_.emplace_back(plan.source(i));
     move_to(o.epoch, o.position);
   }
 
+  /// Moves to the rank's first position that is not below `position`. Throws setup_error beyond the end of the epoch.
   void move_to(std::uint64_t epoch, std::uint64_t position) {
     const std::vector<std::uint64_t> counts = plan_->counts_before(epoch, position);
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].move_to(0, counts[i]);
@@ -34,11 +37,12 @@ class mix_cursor {
     enter_phase();
   }
 
+  /// Returns the epoch of the walk.
   std::uint64_t epoch() const noexcept { return epoch_; }
-  /// Of the sample that next() gives.
+  /// Returns the position of the sample that next() returns.
   std::uint64_t position() const noexcept { return position_; }
 
-  /// Nothing at the end of the epoch, until move_to() is called.
+  /// Returns the next sample of the rank, or nothing at the end of the epoch until move_to() is called.
   std::optional<planned_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
     while (walked_ < position_) static_cast<void>(walk());
@@ -72,7 +76,7 @@ class mix_cursor {
   millrace::world world_;
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
-  std::uint64_t walked_ = 0, place_ = 0;   // the position that is next to be walked, in the epoch and as place_of()
+  std::uint64_t walked_ = 0, place_ = 0;   // the next position of the walk: in the epoch, and as place_of() returns it
   const mix_plan::phase* phase_ = nullptr;
   std::uint64_t in_period_ = 0, phase_left_ = 0;
 };

@@ -1,19 +1,20 @@
-// Which of several sources each position belongs to, so that every stretch of positions holds their shares.
+// Assigns each position to one of several sources, so that every block of positions holds their shares.
 //
-//   mix_pattern pattern({7, 3});                       // of ten positions seven are source 0's, three source 1's
+//   mix_pattern pattern({7, 3});                       // of ten positions, seven are source 0's and three source 1's
 //   pattern.source_at(1'000'003);                      // a pure function of the position
-//   pattern.counts_before(1'000'003);                  // how many of them each source had
-//   pattern.position_of(1, 300'000);                   // where source 1 has its 300,000th, counted from 0
+//   pattern.counts_before(1'000'003);                  // positions of each source before this one
+//   pattern.position_of(1, 300'000);                   // position of sample 300,000 of source 1, counted from 0
 //   mix_pattern::shares_of({0.7, 0.3});                // {7, 3}
 //
-// Shares are whole numbers, so the pattern repeats after their sum, exactly, on every machine. The first n positions
-// hold each source n * share / sum times, less than 1 off (1 - 1 / (2 k - 2) at most with k sources). So any n
-// consecutive ones do to within 1 with two sources, and to within 2 - 1 / (k - 1) with more: 1 cannot be had for three
-// in general (7 : 3 : 1 has no such sequence of ten).
-// Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): of the sources that may come,
-// the one that has to come first; here in whole numbers, and of equals the first.
-// Costs: 2 bytes for each position of the period, which is 65,536 at most. source_at() is a look-up, the others scan a
-// period. Errors: setup_error for weights that make no shares. Threads: immutable.
+// Shares are whole numbers. So the pattern repeats exactly after their sum, on every machine. The first n positions
+// hold each source n * share / sum times, with an error below 1. With k sources the error is at most 1 - 1 / (2 k - 2).
+// Any n consecutive positions are exact to within 1 with two sources. With more sources they are exact to within
+// 2 - 1 / (k - 1). Exact to within 1 is impossible for three in general: 7 : 3 : 1 has no such sequence of length ten.
+// Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the sources that may
+// come, take the one with the earliest deadline. This version uses whole numbers; equal deadlines go to the first.
+// Costs: 2 bytes for each position of the period, which is at most 65,536. source_at() is a look-up; the other members
+// scan a period.
+// Errors: shares_of() throws setup_error for weights that make no shares. Threads: immutable.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -29,12 +30,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// A periodic assignment of positions to sources.
 class mix_pattern {
  public:
+  /// Upper limit of the period.
   static constexpr std::uint64_t longest_period = 65'536;
 
-  /// A share of 0 is never met; one at least is more. Their sum, divided by what they have in common, is
-  /// longest_period at most.
+  /// A source with the share 0 never comes; at least one share must be greater. The sum of the shares, divided by their
+  /// greatest common divisor, must be at most longest_period.
   explicit mix_pattern(std::vector<std::uint64_t> shares) : shares_(std::move(shares)) {
     const std::uint64_t common = std::accumulate(shares_.begin(), shares_.end(), std::uint64_t{0},
                                                  [](std::uint64_t a, std::uint64_t b) { return std::gcd(a, b); });
@@ -42,18 +45,22 @@ class mix_pattern {
     lay_out(std::accumulate(shares_.begin(), shares_.end(), std::uint64_t{0}));
   }
 
+  /// Returns the shares, divided by their greatest common divisor.
   const std::vector<std::uint64_t>& shares() const noexcept { return shares_; }
+  /// Returns the number of positions after which the pattern repeats.
   std::uint64_t period() const noexcept { return sources_.size(); }
 
+  /// Returns the source of a position.
   std::size_t source_at(std::uint64_t position) const noexcept { return sources_[position % sources_.size()]; }
 
+  /// Returns, for each source, its number of positions below `position`.
   std::vector<std::uint64_t> counts_before(std::uint64_t position) const { return counts(0, position, 1); }
 
-  /// Of each source in begin, begin + stride, ... below end.
+  /// Returns, for each source, its number of positions among begin, begin + stride, ... below `end`.
   std::vector<std::uint64_t> counts(std::uint64_t begin, std::uint64_t end, std::uint64_t stride) const {
     std::vector<std::uint64_t> found(shares_.size(), 0);
     if (begin >= end) return found;
-    // After so many steps the pattern is met at the same place again.
+    // After `cycle` strides the walk meets the same point of the pattern again.
     const std::uint64_t steps = (end - begin - 1) / stride + 1, cycle = period() / std::gcd(period(), stride);
     const auto add = [&](std::uint64_t first, std::uint64_t count) {
       for (std::uint64_t at = (begin + first % cycle * stride) % period(); count > 0; --count) {
@@ -69,6 +76,7 @@ class mix_pattern {
     return found;
   }
 
+  /// Returns the position of sample `number` of a source, counted from 0.
   std::uint64_t position_of(std::size_t source, std::uint64_t number) const noexcept {
     std::uint64_t at = 0;
     for (std::uint64_t left = number % shares_[source];; ++at)
@@ -76,8 +84,9 @@ class mix_pattern {
     return number / shares_[source] * period() + at;
   }
 
-  /// Whole numbers in the proportion of the weights: of the smallest sum that gives them exactly (to a millionth of a
-  /// share), and where no sum up to longest_period does, of that one, rounded.
+  /// Returns whole numbers in the proportion of the weights. Takes the smallest sum that is exact to a millionth of a
+  /// share. Without such a sum up to longest_period, takes longest_period and rounds.
+  /// Throws setup_error if there is no weight, a weight is not above 0, or a share is below 1 / longest_period.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights) {
     if (weights.empty()) throw setup_error("a mix of no sources has no samples", "Give it at least one");
     double all = 0;
@@ -110,7 +119,7 @@ class mix_pattern {
     return shares;
   }
 
-  /// The largest remainders are rounded up.
+  /// Rounds the largest remainders up.
   static std::vector<std::uint64_t> rounded_shares(const std::vector<double>& weights, double all) {
     std::vector<std::uint64_t> shares;
     std::vector<std::pair<double, std::size_t>> remainders;
@@ -128,7 +137,7 @@ class mix_pattern {
   void lay_out(std::uint64_t period) {
     struct candidate {
       std::uint16_t source;
-      std::int64_t share, lag;   // lag: what it has been due so far less what it had, in 1/period of a position
+      std::int64_t share, lag;   // lag: positions due so far minus positions received, in 1/period
     };
     std::vector<candidate> all;
     for (std::size_t i = 0; i < shares_.size(); ++i)
@@ -141,7 +150,7 @@ class mix_pattern {
       for (candidate& c : all) {
         c.lag += c.share;
         if (scale * c.lag < whole) continue;   // too early
-        const std::int64_t slack = whole * (scale - 1) - scale * c.lag;   // in steps, times scale and share
+        const std::int64_t slack = whole * (scale - 1) - scale * c.lag;   // strides to the deadline * scale * share
         if (first && slack * first->share >= first_slack * c.share) continue;
         first = &c;
         first_slack = slack;
@@ -153,7 +162,7 @@ class mix_pattern {
   }
 
   std::vector<std::uint64_t> shares_;
-  std::vector<std::uint16_t> sources_;   // of one period
+  std::vector<std::uint16_t> sources_;   // one period
 };
 
 }}  // namespace millrace

@@ -1,21 +1,23 @@
-// The plan of several sources whose counts are known: which sample of which source lies at which position.
+// Maps each position of a mix to a sample, for several sources with known sample counts.
 //
 //   mix_plan plan({.sources = {{.weight = 0.7, .counts = a}, {.weight = 0.3, .counts = b}}, .global_batch = 1024});
-//   plan.spot_of(3, 70'000);                  // epoch 3, position 70,000: which source, and its how manieth sample
-//   plan.sample_at(3, 70'000);                // the same as part and index; parts of all sources count on
-//   plan.counts_before(3, 70'000);            // of each source since the run's beginning
+//   plan.spot_of(3, 70'000);                  // epoch 3, position 70,000: the source, and the ordinal in the source
+//   plan.sample_at(3, 70'000);                // the same as shard and index; shards are numbered across all sources
+//   plan.counts_before(3, 70'000);            // samples of each source since the start of the run
 //
-// A mix_pattern says whose turn it is, a exact_order of each source which of its samples then comes: the n-th of a
-// source is the n-th of its own order, pass after pass, as if it were alone. What happens when a source runs out:
-// - stop: the epoch ends behind the last sample of the first one that does. Each epoch begins a pass of every source.
-// - renormalise: the others go on in proportion to their weights, until all are through: an epoch is one pass of all.
-// - cycle: the source goes on with its next pass, in the middle of an epoch if need be; none ever begins again. An
-//   epoch is as long as the pass of the source that lasts longest (the largest for its weight), so that each sample
-//   comes at least once in the first, rounded up to batches; or epoch_batches.
-// Where an epoch of stop or renormalise fills no last batch, that is dropped or short, as in exact_order.
-// Rank r of R takes the positions p = r mod R; whatever R, the order is the same. Every rank walks all of them, since a
-// source's n-th sample may be any rank's: planning costs R times as much for each sample that it gets.
-// Errors: setup_error for sources without samples and for options that make no batch. Threads: immutable.
+// A mix_pattern says which source has each position. An exact_order of each source says which of its samples comes
+// then. Sample n of a source is sample n of its own order, pass after pass, as without a mix. When a source runs out:
+// - stop: the epoch ends after the last sample of the first source that runs out. Each epoch begins a pass of every
+//   source.
+// - reweight: the other sources continue in proportion to their weights until all run out. An epoch is one pass of all.
+// - repeat: the source continues with its next pass, in the middle of an epoch if necessary. No source restarts with
+//   an epoch. An epoch is as long as the longest pass in positions of the mix, rounded up to batches. So each sample
+//   comes at least once in the first epoch. `epoch_batches` sets another length.
+// With stop and reweight, a last batch that an epoch does not fill is dropped or short, as in exact_order.
+// Rank r of R takes the positions p with p mod R = r; the order is the same for every R. Sample n of a source may
+// belong to any rank, so every rank walks all positions. Planning therefore costs R times as much for each sample.
+// Errors: throws setup_error for sources without samples and for options that make no batch.
+// Threads: immutable; any thread may call any member.
 #pragma once
 
 #include <millrace/order/exact_order.hpp>
@@ -27,32 +29,35 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// One source of a mix, as its plan sees it.
+/// One source of a mix, as its plan needs it.
 struct mix_plan_source {
   double weight = 1;
   std::uint64_t seed = 0;
-  std::vector<std::uint64_t> counts{};   ///< samples of each part
-  std::size_t window = 0;                ///< of its shuffle, in samples; 0: none
+  std::vector<std::uint64_t> counts{};   ///< samples of each shard
+  std::size_t window = 0;                ///< shuffle window in samples; 0: not shuffled
 };
 
+/// Options of a mix_plan.
 struct mix_plan_options {
   std::vector<mix_plan_source> sources{};
   exhausted on_exhausted = exhausted::stop;
-  std::size_t lanes = 48;             ///< of each source
-  std::size_t global_batch = 1;       ///< rows of a batch of all ranks together
-  bool drop_last = true;              ///< of stop and renormalise
-  std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< of cycle: so many, or endless
+  std::size_t lanes = 48;             ///< lanes of each source
+  std::size_t global_batch = 1;       ///< rows of a batch, all ranks together
+  bool drop_last = true;              ///< drops a short last batch; with stop and reweight only
+  std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< with repeat only: a number, or endless
 };
 
 class mix_cursor;
 
+/// The order of a mix: maps positions to sources and samples, for all epochs and ranks.
 class mix_plan {
  public:
   using options = mix_plan_options;
   using cursor = mix_cursor;
 
+  /// Throws setup_error if a source has no sample, the weights make no shares, or an epoch has no batch.
   explicit mix_plan(options o) : options_(std::move(o)) {
-    if (options_.global_batch == 0) throw setup_error("batches of 0 rows are none", "Choose a size of at least 1");
+    if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
     std::vector<double> weights;
     std::uint64_t shards = 0;
     for (mix_plan_source& s : options_.sources) {
@@ -75,40 +80,47 @@ class mix_plan {
     set_length();
   }
 
+  /// Returns the options, without the sample counts.
   const options& settings() const noexcept { return options_; }
+  /// Returns whether a source that runs out repeats.
   bool cycles() const noexcept { return options_.on_exhausted == exhausted::repeat; }
+  /// Returns the number of sources.
   std::size_t sources() const noexcept { return sources_.size(); }
+  /// Returns the order of one source.
   const exact_order& source(std::size_t i) const noexcept { return sources_[i]; }
+  /// Returns the shares of the sources at the start of an epoch.
   const std::vector<std::uint64_t>& shares() const noexcept { return phases_.front().pattern.shares(); }
-  /// Of all sources together, in samples; 0: none is shuffled.
+  /// Returns the sum of the shuffle windows of all sources, in samples; 0: no source is shuffled.
   std::uint64_t window() const noexcept {
     std::uint64_t all = 0;
     for (const mix_plan_source& s : options_.sources) all += s.window;
     return all;
   }
-  /// In the list of all sources' parts, one source after the other.
+  /// Returns the first shard of a source in the list of all sources' shards, one source after the other.
   std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }
-  /// The source whose end an epoch's length comes from: the first exhausted one, the last, or the one that lasts
-  /// longest.
+  /// Returns the source that determines the length of an epoch. With stop it is the first that runs out, with reweight
+  /// the last. With repeat it is the source with the longest pass.
   std::size_t measure() const noexcept { return measure_; }
 
-  /// Of an epoch.
+  /// Returns the positions of an epoch.
   std::uint64_t positions() const noexcept { return positions_; }
+  /// Returns the batches of an epoch, including a short one.
   std::uint64_t batches() const noexcept {
     if (positions_ == exact_order_options::endless) return positions_;
     return (positions_ + options_.global_batch - 1) / options_.global_batch;
   }
 
-  /// What one rank delivers in that batch of an epoch.
+  /// Returns the rows that one rank delivers in this batch of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept {
     if (batch >= batches()) return 0;
     const std::uint64_t all =
         std::min<std::uint64_t>(positions_ - batch * options_.global_batch, options_.global_batch);
     return static_cast<std::size_t>(exact_order::share(all, mine));
   }
-  /// Samples at the end of an epoch that drop_last leaves out, since they fill no batch.
+  /// Returns the samples at the end of an epoch that drop_last leaves out, because they fill no batch.
   std::uint64_t dropped_per_pass() const noexcept { return dropped_; }
 
+  /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const {
     if (r.size == 0 || r.rank >= r.size)
       throw setup_error("there is no " + r.describe(), "Ranks count from 0");
@@ -118,31 +130,33 @@ class mix_plan {
                         "Choose a number that they divide: the order would depend on them otherwise");
   }
 
-  /// A stretch of an epoch (of the run, if sources cycle) with one pattern: until the next source runs out.
+  /// A block of an epoch with one pattern, up to the point where the next source runs out. With repeat: of the run.
   struct phase {
     std::uint64_t begin = 0;
     mix_pattern pattern;
-    std::vector<std::uint64_t> counts_before;   ///< in the epoch (in the run)
+    std::vector<std::uint64_t> counts_before;   ///< samples of each source in the epoch (run) before the phase
   };
+  /// Returns the phase of a position as place_of() returns it.
   const phase& phase_at(std::uint64_t at) const noexcept {
     const auto after = std::upper_bound(phases_.begin(), phases_.end(), at,
                                         [](std::uint64_t position, const phase& p) { return position < p.begin; });
     return *(after - 1);
   }
-  /// Where the next one begins; the last has no end.
+  /// Returns the start of the next phase; the last phase has no end.
   std::uint64_t phase_end(const phase& p) const noexcept {
     return &p == &phases_.back() ? ~std::uint64_t{0} : (&p + 1)->begin;
   }
-  /// The place that phase_at() wants: in the epoch, or in the run if sources cycle.
+  /// Returns the position that phase_at() takes: in the epoch, or with repeat in the run. Throws setup_error beyond the
+  /// end of the epoch.
   std::uint64_t place_of(std::uint64_t epoch, std::uint64_t position) const {
     if (position > positions_) throw_beyond(position);
     const bool one_epoch = positions_ == exact_order_options::endless;
     if (one_epoch ? epoch > 0 : epoch > most_positions / positions_)
-      throw setup_error("there is no epoch " + std::to_string(epoch), "An endless epoch is the only one, epoch 0");
+      throw setup_error("epoch " + std::to_string(epoch) + " does not exist", "An endless epoch is the only one, epoch 0");
     return cycles() && !one_epoch ? epoch * positions_ + position : position;
   }
 
-  /// Of each source: how many of its samples came before that position of the run. The position may be the epoch's end.
+  /// Returns, for each source, its samples before this position of the run. The position may be the end of the epoch.
   std::vector<std::uint64_t> counts_before(std::uint64_t epoch, std::uint64_t position) const {
     const std::uint64_t at = place_of(epoch, position);
     const phase& p = phase_at(at);
@@ -154,7 +168,7 @@ class mix_plan {
     return counts;
   }
 
-  /// What a rank has of each source in the epoch's positions from `begin` to before `end`.
+  /// Returns, for each source, the samples of one rank in the positions [begin, end) of an epoch.
   std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t epoch, std::uint64_t begin,
                                        std::uint64_t end) const {
     std::vector<std::uint64_t> counts(sources_.size(), 0);
@@ -170,10 +184,12 @@ class mix_plan {
     return counts;
   }
 
+  /// A position as a source and an ordinal in that source.
   struct spot {
     std::size_t source = 0;
-    std::uint64_t number = 0;   ///< among all that the source gives in the run
+    std::uint64_t number = 0;   ///< ordinal among all samples that the source delivers in the run
   };
+  /// Returns the source of a position, and the ordinal in that source. Throws setup_error if there is no such position.
   spot spot_of(std::uint64_t epoch, std::uint64_t position) const {
     if (position == positions_) throw_beyond(position);
     const std::uint64_t at = place_of(epoch, position);
@@ -182,7 +198,8 @@ class mix_plan {
     return {source, counts_before(epoch, position)[source]};
   }
 
-  /// Costs O(parts + window + period of the pattern): for questions, not for walking.
+  /// Returns the sample at a position. Costs O(shards + window + period of the pattern): meant for single questions.
+  /// Throws setup_error if there is no such position.
   planned_sample sample_at(std::uint64_t epoch, std::uint64_t position) const {
     const spot s = spot_of(epoch, position);
     planned_sample found = sources_[s.source].sample_at(0, s.number);
@@ -197,11 +214,11 @@ class mix_plan {
 
   [[noreturn]] void throw_beyond(std::uint64_t position) const {
     throw setup_error("an epoch has " + std::to_string(positions_) + " positions, and " + std::to_string(position) +
-                          " is none of them",
+                          " is out of range",
                       "Positions count from 0");
   }
 
-  /// The source that runs out first where those with a share go on from `counts`, and behind how many positions.
+  /// Returns the source with a share that runs out first in the phase, and the number of positions until then.
   std::pair<std::size_t, std::uint64_t> first_dry(const phase& p) const {
     std::pair<std::size_t, std::uint64_t> first{0, ~std::uint64_t{0}};
     for (std::size_t i = 0; i < sources_.size(); ++i) {
@@ -260,7 +277,7 @@ class mix_plan {
     }
   }
 
-  options options_;   // without the counts, which the sources have
+  options options_;   // without the counts, which the sources hold
   std::vector<exact_order> sources_;
   std::vector<std::uint64_t> first_shards_;
   std::vector<phase> phases_;

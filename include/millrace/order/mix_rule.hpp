@@ -1,9 +1,9 @@
-// How sources are mixed: their weights, and what happens when one runs out.
+// Says how sources are mixed: their weights, and the behavior when a source runs out.
 //
 //   mix_rule rule{.sources = {{.weight = 0.7, .name = "photos"}, {.weight = 0.3}},
 //                 .on_exhausted = mr::exhausted::repeat};
 //
-// What each rule does: order/mix_plan.hpp.
+// order/mix_plan.hpp describes the effect of each value of `exhausted`.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -15,16 +15,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What becomes of a mix when one of its sources has no more samples.
+/// The behavior of a mix when one of its sources runs out: end the epoch, repeat the source, or reweight the others.
 enum class exhausted : std::uint8_t { stop, repeat, reweight };
 
-/// One source of a mix, as the rule of its turns sees it.
+/// One source of a mix: its weight, and the seed and window of its shuffle.
 struct mix_rule_source {
   double weight = 1;
   std::uint64_t seed = 0;
-  std::size_t window = 0;   ///< of its shuffle, in samples; 0: none
-  std::string name{};       ///< for people; empty: its number
+  std::size_t window = 0;   ///< shuffle window in samples; 0: not shuffled
+  std::string name{};       ///< name for messages and reports; empty: the number of the source
 };
+/// The sources of a mix, and the behavior when one runs out.
 struct mix_rule {
   std::vector<mix_rule_source> sources{};
   exhausted on_exhausted = exhausted::stop;

@@ -1,13 +1,14 @@
-// One pass through the data set, before any shuffling: the shards in their order, laid end to end.
+// Describes one pass through the data set before any shuffle: the shards in their order, laid end to end.
 //
-//   pass_layout layout({.counts = counts, .parts = {2, 0, 1}, .dropped = 5, .dropped_at = 40});
-//   layout.length();                    // samples that are delivered: all but the dropped ones
-//   layout.find(17);                    // {part, index} of the 17th of them
-//   layout.dropped();                   // the others, by name
+//   pass_layout layout({.counts = counts, .shards = {2, 0, 1}, .dropped = 5, .dropped_at = 40});
+//   layout.length();                    // delivered samples: all but the dropped ones
+//   layout.find(17);                    // {shard, index} of delivered sample 17
+//   layout.dropped();                   // shard and index of the other samples
 //
-// Counts are samples of each part in the list as the user gave it, `parts` is a permutation of that list, parts may be
-// empty. What is dropped is one stretch, wherever the plan puts it. Errors: none; find() wants a number below length().
-// Threads: immutable; a locator belongs to one thread.
+// `counts` holds the samples of each shard, in the list as the user gave it. `shards` is a permutation of that list.
+// Shards may be empty. The dropped samples are one block at any offset.
+// Errors: none; the number given to find() must be below length(). Threads: immutable; the `nearby` variable of
+// find_from() belongs to one thread.
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -21,13 +22,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The delivered and dropped samples of one pass, by shard and index.
 class pass_layout {
  public:
   struct options {
-    std::span<const std::uint64_t> counts{};   ///< only looked at during construction
-    std::vector<std::size_t> shards{};
-    std::uint64_t dropped = 0;
-    std::uint64_t dropped_at = 0;   ///< how many samples are delivered from in front of the dropped ones
+    std::span<const std::uint64_t> counts{};   ///< samples of each shard; read during construction only
+    std::vector<std::size_t> shards{};   ///< the shards in the order of the pass
+    std::uint64_t dropped = 0;   ///< samples that are not delivered
+    std::uint64_t dropped_at = 0;   ///< delivered samples before the dropped ones
   };
 
   pass_layout() = default;
@@ -43,14 +45,16 @@ class pass_layout {
     starts_.push_back(total);
   }
 
+  /// Returns the number of delivered samples.
   std::uint64_t length() const noexcept { return starts_.back() - dropped_; }
 
+  /// Returns the delivered sample with this number, from 0.
   located_sample find(std::uint64_t number) const noexcept {
     std::size_t nearby = 0;
     return find_from(nearby, number);
   }
 
-  /// The same, faster where `nearby` is what the last such call left: numbers of one lane lie close together.
+  /// Returns the same as find(). It is faster if `nearby` is kept between calls, because numbers of one lane are close.
   located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
     const std::uint64_t place = number < dropped_at_ ? number : number + dropped_;
     if (place < starts_[nearby] || place >= starts_[nearby + 1]) {
@@ -60,6 +64,7 @@ class pass_layout {
     return {shards_[nearby], place - starts_[nearby]};
   }
 
+  /// Returns the samples that are not delivered.
   std::vector<located_sample> dropped() const {
     std::vector<located_sample> left_out;
     for (std::size_t k = 0; k < shards_.size(); ++k) {
@@ -72,7 +77,7 @@ class pass_layout {
 
  private:
   std::vector<std::size_t> shards_;
-  std::vector<std::uint64_t> starts_{0};   // of each part, and the end
+  std::vector<std::uint64_t> starts_{0};   // start of each shard, and the end of the last
   std::uint64_t dropped_ = 0, dropped_at_ = 0;
 };
 

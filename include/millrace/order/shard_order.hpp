@@ -1,12 +1,14 @@
-// The plan: which sample has which position. Pure arithmetic on (seed, epoch); no threads, no I/O.
+// Computes the order of the shards in an epoch, and the jitter of the samples. Pure arithmetic: no threads, no I/O.
 //
-//   plan order({.seed = 7, .parts = 147, .shuffled = true, .window = 8192});
-//   order.part(epoch, k);                      // the k-th shard to be read in that epoch
-//   jitter_order<record> window(order);        // samples in, in the order of the parts; out in plan order
+//   shard_order order({.seed = 7, .shards = 147, .shuffled = true, .window = 8192});
+//   order.shards_of(epoch)[k];                 // the k-th shard to read in that epoch
+//   jitter_order<record> window(order);        // takes samples in the order of the shards, returns them shuffled
 //
-// Parts are permuted by (seed, epoch) (Fisher-Yates on counter-based numbers). Sample i of the epoch's sequence gets
-// the key i + U(seed, epoch, i) * window, and samples come in key order: "sliding jitter". A sample moves by less than
-// `window` places, about half a window is held, and the order depends on nothing else. Not shuffled: as listed.
+// (seed, epoch) permutes the shards (Fisher-Yates on counter-based random numbers). Sample i of the epoch's sequence
+// gets the key i + U(seed, epoch, i) * window. Samples come in the order of their keys: a sliding jitter. A sample
+// moves by less than `window` ordinals, and the jitter holds about half a window of samples. The order depends on
+// nothing else. Without a shuffle, the order is the list as the user gave it.
+// Errors: none. Threads: a shard_order is immutable; one thread uses a jitter_order.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -20,6 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The order of the shards of each epoch, and the keys of the jitter.
 class shard_order {
  public:
   struct options {
@@ -27,23 +30,25 @@ class shard_order {
     std::size_t shards = 1;
     bool shuffled = false;
     std::size_t window = 1;   ///< in samples
-    std::size_t lane = 0;     ///< of `lanes`: every so-maniest part of an epoch's order belongs to it
+    std::size_t lane = 0;     ///< lane l owns shards l, l + lanes, l + 2 * lanes, ... of the epoch's order
     std::size_t lanes = 1;
   };
 
   explicit shard_order(options o) : options_(o) {}
 
+  /// Returns the options.
   const options& settings() const noexcept { return options_; }
 
-  /// A sample that comes at `place` has all before this one behind it, whatever the draws: they came before it.
+  /// Returns the lowest sample index that may come at or after ordinal `place`. All lower indices come earlier,
+  /// whatever their random numbers.
   std::uint64_t first_needed_for(std::uint64_t place) const noexcept {
     const std::uint64_t window = jitters() ? options_.window : 1;
     return place < window ? 0 : place - window + 1;
   }
 
-  /// Whether each epoch takes all parts as they were listed: parts_of() need not be asked, nor held for many.
+  /// Returns whether each epoch takes all shards as listed. Then shards_of() need not be called, nor its result held.
   bool as_listed() const noexcept { return !options_.shuffled && options_.lanes == 1; }
-  /// The order of the parts in an epoch.
+  /// Returns the shards of the lane in the order of an epoch.
   std::vector<std::size_t> shards_of(std::uint64_t epoch) const {
     std::vector<std::size_t> order(options_.shards);
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -58,28 +63,30 @@ class shard_order {
     return order;
   }
 
-  /// Where sample `index` of the epoch's sequence sorts, in 1/65536 of a place.
+  /// Returns the key of sample `index` of the epoch's sequence, in 1/65536 of a sample.
   std::uint64_t jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept {
     const std::uint64_t sample = options_.lanes == 1 ? index : combine_keys(options_.lane, index);
     rng random({.seed = options_.seed, .epoch = epoch, .sample = sample, .stage = jitter_stream});
     return (index << 16) + random.below(static_cast<std::uint64_t>(options_.window) << 16);
   }
+  /// Returns whether the jitter changes the order at all.
   bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }
 
  private:
-  // Streams of their own, apart from those of the stages that draw.
+  // Separate rng streams, distinct from the streams of the stages.
   static constexpr std::uint64_t shard_stream = ~std::uint64_t{0};
   static constexpr std::uint64_t jitter_stream = ~std::uint64_t{0};
 
   options options_;
 };
 
-/// Takes the samples of an epoch in sequence and gives them out in plan order, as soon as that order is certain.
+/// Takes the samples of an epoch in sequence, and returns them in jittered order once that order is final.
 template <class T>
 class jitter_order {
  public:
   explicit jitter_order(const shard_order& order) : plan_(&order) {}
 
+  /// Takes the next sample of the sequence.
   void push(sample<T>&& s) {
     const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived_) : arrived_ << 16;
     held_bytes_ += held_bytes_of(*s.item);
@@ -96,9 +103,10 @@ class jitter_order {
     std::push_heap(heap_.begin(), heap_.end());
   }
 
-  /// Whether the next sample in plan order is known: no later arrival can sort before it.
+  /// Returns whether pop() may be called: no later arrival can sort before the next sample.
   bool ready() const noexcept { return !heap_.empty() && (ended_ || heap_.front().key <= arrived_ << 16); }
 
+  /// Returns the next sample. Call it only if ready().
   sample<T> pop() {
     std::pop_heap(heap_.begin(), heap_.end());
     const std::size_t place = heap_.back().place;
@@ -109,14 +117,14 @@ class jitter_order {
     return s;
   }
 
-  /// The epoch's sequence is complete: everything left may come out.
+  /// Marks the sequence as complete, so that all held samples become ready.
   void end_epoch() noexcept { ended_ = true; }
-  /// Ready for the next epoch's sequence, once empty; or for its sequence without the first few.
+  /// Prepares for the sequence of the next epoch, or for one that lacks its first `without` samples. Requires empty().
   void begin_epoch(std::uint64_t without = 0) noexcept {
     ended_ = false;
     arrived_ = without;
   }
-  /// Drops what is held.
+  /// Drops the held samples.
   void clear() noexcept {
     heap_.clear();
     held_.clear();
@@ -124,15 +132,18 @@ class jitter_order {
     held_bytes_ = 0;
   }
 
+  /// Returns whether no sample is held.
   bool empty() const noexcept { return heap_.empty(); }
+  /// Returns the number of held samples.
   std::size_t size() const noexcept { return heap_.size(); }
+  /// Returns the bytes that the held samples keep alive.
   std::size_t held_bytes() const noexcept { return held_bytes_; }
 
  private:
   struct entry {
     std::uint64_t key, index;
     std::size_t place;
-    // The heap's front is the greatest, so "less" is "sorts later".
+    // The heap functions keep the greatest element at the front, so "less" means "comes later".
     bool operator<(const entry& other) const noexcept {
       return key != other.key ? key > other.key : index > other.index;
     }

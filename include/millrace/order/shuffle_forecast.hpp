@@ -1,19 +1,22 @@
-// How well an order mixes the shards, before it is read: the largest share that one part has of a batch.
+// Forecasts the shuffle quality of an order before anything is read: the largest share of one shard in a batch.
 //
-//   shuffle_forecast ahead(plan);
-//   ahead.share();                  // 0.031: of 256 rows, 8 come from one part on average
-//   ahead.ideal_share();            // 0.014: as a complete shuffle of the data set would have it
-//   ahead.window_within(0.10);      // the window that brings the share within 10 % of that
+//   shuffle_forecast forecast(order);
+//   forecast.share();               // 0.031: on average 8 of 256 rows come from one shard
+//   forecast.ideal_share();         // 0.014: the same for a complete shuffle of the data set
+//   forecast.window_within(0.10);   // the window that brings the share within 10 % of the ideal
 //
-// A batch is that of all ranks together, whose gradients meet in one step; or, given ranks, what one of them gets of
-// it: its lanes hold only some of the data, so its share can stay above the ideal whatever the window. Shares are
-// means over batches, from 0 to 1. The ideal is drawn: batches without replacement from the whole data set. The share
-// is drawn as well, from what the jitter does: a sample that comes at key t had its place anywhere between t - w and t
-// with equal chance, and the key of place j follows from how many samples have come by t: t^2 / 2w at the lane's
-// beginning, then one for each step, and the same backwards at its end. The first passes are looked at. All draws are
-// of fixed streams: the same settings give the same figures, good to about 3 %. A figure costs some ten milliseconds,
-// window_within() some twenty figures. Errors: setup_error for ranks that do not divide. Threads: none shared.
-// Lifetime: the plan outlives it.
+// A batch is by default the batch of all ranks together, because their gradients meet in one step. Given a world, it is
+// the rows of one rank. The lanes of one rank hold only some of the data, so its share can stay above the ideal with
+// any window. Shares are means over batches, from 0 to 1.
+// Method: the ideal is a random estimate from batches drawn without replacement from the whole data set. The share is a
+// random estimate, too. With window w, a sample that comes at key t has its index anywhere in [t - w, t] with equal
+// chance. The key of ordinal j follows from the number of samples that have come by key t. This number is t^2 / 2w at
+// the beginning of the lane, and then grows by 1 per sample. The end of the lane mirrors the beginning. Only the first
+// passes are examined. All random streams are fixed, so the same settings give the same figures. They are accurate to
+// about 3 %.
+// Costs: a figure takes about ten milliseconds, window_within() about twenty figures. Errors: the constructor throws
+// setup_error for a world size that does not divide. Threads: immutable, starts none.
+// Lifetime: the exact_order outlives the forecast.
 #pragma once
 
 #include <millrace/order/exact_order.hpp>
@@ -28,7 +31,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Counts the rows of each part in a batch.
+/// Counts the rows of each shard in a batch.
 class shard_counter {
  public:
   explicit shard_counter(std::size_t shards) : rows_(shards, 0) {}
@@ -59,8 +62,10 @@ class shard_counter {
 
 }  // namespace detail
 
+/// A forecast of the shuffle quality of one exact_order.
 class shuffle_forecast {
  public:
+  /// Throws setup_error if the world size does not divide the global batch and the lanes.
   explicit shuffle_forecast(const exact_order& plan, const world& mine = {})
       : plan_(&plan), world_(mine) {
     plan.check(mine);
@@ -72,6 +77,7 @@ class shuffle_forecast {
     rounds_ = std::clamp<std::size_t>(draws / rows_, 64, 2'000);
   }
 
+  /// Returns the mean share of the largest shard in a batch under a complete shuffle.
   double ideal_share() const {
     detail::shard_counter counter(plan_->settings().counts.size());
     const pass_layout everything({.counts = plan_->settings().counts, .shards = as_listed()});
@@ -93,23 +99,23 @@ class shuffle_forecast {
     return sum / static_cast<double>(rounds_);
   }
 
-  /// With the plan's own window.
+  /// Returns the mean share of the largest shard in a batch with the order's own window.
   double share() const { return plan_->settings().shuffled ? share(plan_->settings().window) : mean_share(nullptr); }
 
-  /// Shuffled with that window.
+  /// Returns the mean share of the largest shard in a batch, shuffled with this window in samples.
   double share(std::size_t window) const {
     const double places = static_cast<double>(window) / static_cast<double>(plan_->settings().lanes);
     return mean_share(&places);
   }
 
-  /// The smallest window, to 5 %, whose share exceeds the ideal by no more than that. Nothing if none does: with fewer
-  /// rows than lanes, or for one rank of several, a batch meets only some of the data, whatever the window.
+  /// Returns the smallest window, to 5 %, with a share of at most (1 + excess) times the ideal. Returns nothing if no
+  /// window achieves that. With fewer rows than lanes, or for one rank of several, a batch meets only some of the data.
   std::optional<std::size_t> window_within(double excess) const {
     const double wanted = ideal_share() * (1 + excess);
     const std::size_t lanes = plan_->settings().lanes;
-    // In a lane that is a small part of its window every order is about equally likely.
+    // In a lane much smaller than its window, all orders are about equally likely.
     const std::size_t widest = 32 * static_cast<std::size_t>(plan_->pass_length() / lanes + 1) * lanes;
-    // The plan's own window is where one would begin to look.
+    // The search begins at the order's own window, the most likely answer.
     std::size_t too_small = 1, enough = std::clamp<std::size_t>(plan_->settings().window, 1, widest);
     while (share(enough) > wanted) {
       if (enough >= widest) return std::nullopt;
@@ -124,8 +130,8 @@ class shuffle_forecast {
   }
 
  private:
-  static constexpr std::size_t draws = 100'000;         // for one figure
-  static constexpr std::size_t most_places = 500'000;   // of parts in all layouts together
+  static constexpr std::size_t draws = 100'000;         // random samples for one figure
+  static constexpr std::size_t most_places = 500'000;   // shards in all layouts together
 
   std::vector<std::size_t> as_listed() const {
     return shard_order({.shards = plan_->settings().counts.size()}).shards_of(0);
@@ -135,7 +141,7 @@ class shuffle_forecast {
     return rng({.seed = 0, .epoch = round, .sample = what, .stage = ~std::uint64_t{3}});
   }
 
-  /// `window`: of a lane, in places; null: not shuffled.
+  /// `window`: samples of one lane; null: not shuffled.
   double mean_share(const double* window) const {
     detail::shard_counter counter(plan_->settings().counts.size());
     const std::uint64_t batch = std::min<std::uint64_t>(plan_->settings().global_batch, plan_->pass_length());
@@ -158,7 +164,7 @@ class shuffle_forecast {
     return sum / static_cast<double>(rounds_);
   }
 
-  /// Rows of a batch that follow each other in one lane.
+  /// Consecutive rows of a batch in one lane.
   struct stretch {
     std::uint64_t pass, lane, place, rows;
     double window;
@@ -169,7 +175,7 @@ class shuffle_forecast {
     const std::uint64_t begin = plan_->lane_begin(s.lane), length = plan_->lane_begin(s.lane + 1) - begin;
     const auto all = static_cast<double>(length);
     if (std::min(s.window, all) <= 4 * static_cast<double>(s.rows)) {
-      // So few to choose from that each choice depends on the others, and little work: the order itself.
+      // With so few candidates each choice depends on the others, and the exact order costs little.
       lane_jitter::options o = plan_->lane_of(s.pass, s.lane).settings();
       o.window = static_cast<std::uint64_t>(std::min(s.window, 0x1p40) * 65'536);
       lane_walk walk(lane_jitter(o), s.place);
@@ -190,8 +196,8 @@ class shuffle_forecast {
     }
   }
 
-  /// By which key that many of a lane's samples have come. Between two keys by which all of a lane may have come or
-  /// not, where the window is wider than the lane, it makes no difference which.
+  /// Returns the key by which `come` samples of a lane have come. If the window is wider than the lane, all indices are
+  /// equally likely in a range of keys. Any key in this range serves.
   static double key_of(double come, double window, double all) noexcept {
     if (come > all / 2) return all + window - key_of(all - come, window, all);
     const double start = std::min(window, all), by_start = start * start / (2 * window);
@@ -200,7 +206,7 @@ class shuffle_forecast {
 
   const exact_order* plan_;
   world world_;
-  std::vector<pass_layout> layouts_;   // of the first passes
+  std::vector<pass_layout> layouts_;   // the first passes
   std::size_t rows_ = 1, rounds_ = 1;
 };
 

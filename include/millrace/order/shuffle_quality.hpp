@@ -1,17 +1,17 @@
-// How well the samples that a rank gets are mixed: live figures, to be compared with those of the forecast.
+// Measures the shuffle quality of the samples that a rank gets: live figures to compare with the forecast.
 //
-//   mixing live(plan, mine);
-//   live.add(planned);                      // each sample that this rank gets, in the order of positions
-//   shuffle_quality_figures f = live.figures();      // session::mixing() has these, and the forecast's beside them
-//   f.share, f.expected_share, f.ideal_share             // the largest share of one part in a batch, mean
-//   f.neighbour_distance, f.ideal_neighbour_distance     // positions between two samples that are neighbours in a part
+//   shuffle_quality live(order, mine);
+//   live.add(planned);                                // each sample of this rank, in the order of positions
+//   shuffle_quality_figures f = live.figures();       // session::shuffle_quality() also fills in the expected figures
+//   f.share, f.expected_share, f.ideal_share               // the largest share of one shard in a batch, mean
+//   f.neighbour_distance, f.ideal_neighbour_distance       // positions between two samples that are shard neighbors
 //
-// Shares are explained in order/shuffle_forecast.hpp, which also says what window would do. Neighbours often are alike
-// (a video's frames, one photographer's afternoon), so it matters how far apart they come: about a third of the window,
-// and a third of the data set in the ideal. Of each pass about 2,048 batches and 4,096 pairs are watched at most, the
-// same in every run. What is split between two lanes is not seen by a rank that has but one of them.
-// Costs: 1 to 3 ns a sample, and a number for each part. Errors: none. Threads: none shared. Lifetime: the plan
-// outlives it.
+// order/shuffle_forecast.hpp explains shares, and says how another window changes them. Neighbors in a shard are often
+// alike, such as the frames of a video or one photographer's pictures. So the distance between them matters: about a
+// third of the window, ideally a third of the data set. At most about 2,048 batches and 4,096 pairs of each pass are
+// watched, the same in every run. A rank does not see a pair if another rank has one of its samples.
+// Costs: 1 to 3 ns a sample, and 4 bytes for each shard. Errors: none. Threads: one thread uses an object.
+// Lifetime: the exact_order outlives it.
 #pragma once
 
 #include <millrace/order/shuffle_forecast.hpp>
@@ -21,26 +21,28 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// How well the shuffle mixes, against a shuffle of everything.
+/// Shuffle quality, compared with a shuffle of the whole data set.
 struct shuffle_quality_figures {
-  double share = 0;            ///< observed
-  double expected_share = 0;   ///< by the plan's window; mixing itself leaves it 0
-  double ideal_share = 0;      ///< by a complete shuffle; mixing itself leaves it 0
-  double neighbour_distance = 0;         ///< observed, in positions of all ranks together
-  double ideal_neighbour_distance = 0;
-  std::uint64_t batches = 0, neighbours = 0;   ///< that were observed; figures of none are 0
+  double share = 0;            ///< observed mean share of the largest shard in a batch
+  double expected_share = 0;   ///< forecast for the order's window; shuffle_quality leaves it 0
+  double ideal_share = 0;      ///< forecast for a complete shuffle; shuffle_quality leaves it 0
+  double neighbour_distance = 0;         ///< observed mean distance, in positions of all ranks together
+  double ideal_neighbour_distance = 0;   ///< the same for a complete shuffle
+  std::uint64_t batches = 0, neighbours = 0;   ///< observed batches and pairs; 0 makes the figure 0
 };
 
+/// Observes the samples of one rank and measures their shuffle quality.
 class shuffle_quality {
  public:
   explicit shuffle_quality(const exact_order& plan, const world& mine = {})
       : plan_(&plan), world_(mine), counter_(plan.settings().counts.size()) {
-    // The mean distance of two out of n places.
+    // The mean distance of two random ordinals out of n is (n + 1) / 3.
     figures_.ideal_neighbour_distance = static_cast<double>(plan.pass_length() + 1) / 3;
     pair_mask_ = std::bit_ceil(plan.samples() / 2 / watched_pairs + 1) - 1;
     batch_mask_ = std::bit_floor(plan.pass_length() / plan.settings().global_batch / watched_batches + 1) - 1;
   }
 
+  /// Observes the next sample of the rank. Call it in the order of positions.
   void add(const planned_sample& s) {
     if (s.position - batch_begin_ >= plan_->settings().global_batch || s.epoch != epoch_) begin_batch(s);
     if (batch_is_watched_) {
@@ -50,11 +52,13 @@ class shuffle_quality {
         ++figures_.batches;
       }
     }
-    // Pairs (0, 1), (2, 3), ... of a part; which of them differs from part to part, or small ones would have too many.
+    // Pairs are (0, 1), (2, 3), ... of a shard. Different shards watch different pairs; otherwise small shards would
+    // have too many.
     const std::uint64_t pair = s.sample.index / 2;
     if (((pair + s.sample.shard) & pair_mask_) == 0) watch(s);
   }
 
+  /// Returns the figures so far.
   shuffle_quality_figures figures() const noexcept {
     shuffle_quality_figures f = figures_;
     if (f.batches > 0) f.share = share_sum_ / static_cast<double>(f.batches);
@@ -90,7 +94,7 @@ class shuffle_quality {
   const exact_order* plan_;
   world world_;
   detail::shard_counter counter_;
-  std::unordered_map<std::uint64_t, std::uint64_t> half_seen_;   // by pair: where its first sample came
+  std::unordered_map<std::uint64_t, std::uint64_t> half_seen_;   // by pair: ordinal of its first sample
   std::uint64_t epoch_ = ~std::uint64_t{0}, pass_ = 0, batch_begin_ = 0;
   bool batch_is_watched_ = false;
   std::size_t rows_of_batch_ = 0;

@@ -1,18 +1,19 @@
-// Which process of how many this is, in data-parallel training.
+// Says which process of how many this is, in data-parallel training.
 //
-//   mr::ranks mine{.rank = 1, .world_size = 4};          // by hand: from MPI_Comm_rank() and the like
+//   mr::world mine{.rank = 1, .size = 4};                // by hand: from MPI_Comm_rank() and the like
 //   auto mine = mr::world_from_launcher();               // or from the environment: mpirun, srun, torchrun
 //   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1)"
 //
-// Nothing is read from the environment but by that call. No launcher: one process, rank 0 of 1. Of several launchers
-// the innermost counts where it is known which that is: torchrun where its agent is at work (TORCHELASTIC_RUN_ID), then
-// an MPI's, then Slurm, from whose job an MPI may have been started. Any other disagreement is an error, never a guess.
-// Slurm counts inside a step of srun only: a batch script, and the shell of salloc, have the variables of a whole job
-// (SLURM_PROCID=0, SLURM_NTASKS=64) and are one process all the same.
-// Errors: setup_error that names the variable: half of a pair, no number, a rank that is not below the number of ranks,
-// two launchers that contradict each other. Threads: reads the environment, which nobody may change meanwhile.
-// Source: the documentation of torchrun, Open MPI, MVAPICH2, MPICH and Slurm (srun's output environment variables; the
-// numbers of steps that are none of srun's lie above 0xfffffff0, slurm.h).
+// Only world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. With several launchers
+// the innermost wins, where its identity is known. torchrun wins if its agent is active (TORCHELASTIC_RUN_ID). MPI
+// comes next, then Slurm, because a Slurm job may have started MPI. Any other disagreement is an error, never a guess.
+// Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the whole job
+// (SLURM_PROCID=0, SLURM_NTASKS=64). Nevertheless each is one process.
+// Errors: throws setup_error that names the variable. Causes: half of a pair is missing, a value is no number, or a
+// rank is not below the world size. Two launchers that contradict each other are an error, too.
+// Threads: reads the environment, which no thread may change meanwhile.
+// Source: the documentation of torchrun, Open MPI, MVAPICH2, MPICH and Slurm (srun's output environment variables). The
+// numbers of steps that srun did not start are at or above 0xfffffff0 (slurm.h).
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -27,12 +28,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The rank of this process among `size` processes.
 struct world {
   std::size_t rank = 0;
   std::size_t size = 1;
-  std::size_t local_rank = 0;   ///< among the processes on this machine; 0 where the launcher does not say
-  const char* from = "";        ///< the launcher's name
+  std::size_t local_rank = 0;   ///< rank among the processes on this machine; 0 if the launcher does not say
+  const char* from = "";        ///< name of the launcher; empty: set by hand
 
+  /// Returns "rank 1 of 4", followed by the launcher and the local rank if there is a launcher.
   std::string describe() const {
     std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
     if (*from != '\0') text += std::string(" (") + from + ", local rank " + std::to_string(local_rank) + ")";
@@ -45,7 +48,7 @@ struct world {
 
 namespace detail {
 
-/// `Look` is getenv, or a test's own.
+/// Reads the variables of all launchers. `Look` is getenv, or a replacement in a test.
 template <class Look>
 class launcher_reader {
  public:
@@ -58,13 +61,13 @@ class launcher_reader {
     std::optional<world> found;
     for (const char* name : {"Open MPI", "MVAPICH2", "MPICH"}) {
       const std::optional<world> next = read_one(launcher_named(name));
-      const bool of_slurm = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);   // its own PMI
+      const bool of_slurm = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);   // its PMI
       if (!next || of_slurm) continue;
       if (found && !agree(*found, *next)) disagree(*found, *next);
       if (!found) found = next;
     }
     if (!found) found = step;
-    // RANK and WORLD_SIZE are names that much else sets, and leaves behind.
+    // Much other software sets RANK and WORLD_SIZE, and leaves them set.
     if (plain && found && !agree(*plain, *found)) disagree(*plain, *found);
     return found.value_or(plain.value_or(world{}));
   }
@@ -88,7 +91,7 @@ class launcher_reader {
   std::size_t number(const char* variable) const {
     const int value = launcher_number(look_(variable));
     if (value < 0)
-      throw setup_error(std::string(variable) + "=" + printable(look_(variable)) + " is no number of processes",
+      throw setup_error(std::string(variable) + "=" + printable(look_(variable)) + " is not a number of processes",
                         hint());
     return static_cast<std::size_t>(value);
   }
@@ -118,12 +121,12 @@ class launcher_reader {
   bool inside_srun_step() const {
     const char* variable = set("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID";
     if (!set(variable)) return false;
-    // The numbers above belong to batch scripts and interactive shells.
+    // Step numbers from 4294967280 on belong to batch scripts and interactive shells.
     const std::string_view text = look_(variable);
     return text.size() < 10 || (text.size() == 10 && text < "4294967280");
   }
 
-  /// With the step's own number of tasks, where it differs from the job's.
+  /// Returns the Slurm variables, with the step's number of tasks if it is set: it may differ from the job's.
   launcher slurm_step() const {
     launcher l = launcher_named("Slurm");
     if (set("SLURM_STEP_NUM_TASKS")) l.world_size = "SLURM_STEP_NUM_TASKS";
@@ -140,7 +143,8 @@ class launcher_reader {
 
 }  // namespace detail
 
-/// The ranks that the launcher of this process has put into its environment; rank 0 of 1 where there is none.
+/// Returns the world that the launcher of this process put into the environment; rank 0 of 1 without a launcher.
+/// Throws setup_error if the variables are incomplete, invalid or contradictory.
 inline world world_from_launcher() {
   const auto look = [](const char* variable) -> const char* { return std::getenv(variable); };
   return detail::launcher_reader(look).read();

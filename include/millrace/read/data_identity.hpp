@@ -1,9 +1,9 @@
-// What a resume point knows of a source without an index: which data it has, and whether its files were changed.
+// Describes the data of a source without an index for a resume point: the fingerprint and the file times.
 //
-//   std::uint64_t data = fingerprint_of(source);     // of names and sizes: another one is refused
-//   std::uint32_t times = times_of(source);          // of when files were changed: another one is told
+//   std::uint64_t data = fingerprint_of(source);     // names and sizes; a resume with another one is refused
+//   std::uint32_t times = times_of(source);          // modification times; a resume with other ones gets a notice
 //
-// Threads: pure.
+// Threads: pure functions.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -15,7 +15,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Of the names and sizes of the parts, as far as the source says them, and of their number.
+/// Returns a hash of the number of shards, and of their file names (without folders) and sizes in bytes.
+/// Leaves out names and sizes that the source does not report.
 template <class Source>
 std::uint64_t fingerprint_of(const Source& source) {
   std::uint64_t sum = source.shards();
@@ -29,7 +30,7 @@ std::uint64_t fingerprint_of(const Source& source) {
   return sum;
 }
 
-/// Of when the parts were last changed, as far as the source says it; 0: it does not.
+/// Returns a hash of the modification times of the shards. Returns 0 if the source reports none.
 template <class Source>
 std::uint32_t times_of(const Source& source) {
   std::uint64_t sum = 0;

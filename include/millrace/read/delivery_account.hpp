@@ -1,15 +1,15 @@
-// What one rank was given, batch by batch: the digest of it, and whether each epoch delivered what was planned.
+// Accounts for the batches of one rank: their digest, and whether each epoch delivered what was planned.
 //
 //   delivery_account account({.epoch = 3, .batch = 100, .batches = 5'004, .rows = 1'281'024, .dropped = 143,
 //                             .delivered = 25'600, .digest = from_the_resume_point});
 //   account.deliver(batch);             // each batch in order; throws at the epoch's end if anything is missing
 //   account.finish();                   // no more batches come
-//   account.digest();                   // so far, of the whole run: this rank's share
+//   account.digest();                   // this rank's share of the run's digest so far
 //
-// The law of conservation, at the end of each epoch: delivered + dropped_last = planned, in samples of this rank. All
-// three are known from the plan, for each rank its share, so that where it holds on every rank it holds over all of
-// them. An endless epoch has no end, and no law. Errors: conservation_error with both sums.
-// Threads: one; digest() and dropped() from any.
+// Law of conservation: at the end of each epoch, delivered + dropped_last = planned, in samples of this rank. The plan
+// gives all three numbers for each rank's share. So if the law holds on every rank, it holds for all ranks together.
+// An endless epoch has no end, so the law is never checked there.
+// Errors: conservation_error with both sums. Threads: one; digest() and dropped() from any.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -21,15 +21,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Where the account begins, and what each epoch has to deliver to this rank.
 struct delivery_account_options {
-  std::uint64_t epoch = 0, batch = 0;   ///< that come first: the batch counts in its epoch
-  std::uint64_t batches = 0;            ///< of an epoch
-  std::uint64_t rows = 0;               ///< of an epoch, that are delivered; this rank's
-  std::uint64_t dropped = 0;            ///< of an epoch, with its last batch; this rank's share
-  std::uint64_t delivered = 0;          ///< of the first epoch already
-  std::uint64_t digest = 0;
+  std::uint64_t epoch = 0, batch = 0;   ///< first epoch, and first batch in it
+  std::uint64_t batches = 0;            ///< batches of an epoch
+  std::uint64_t rows = 0;               ///< samples of this rank that an epoch delivers
+  std::uint64_t dropped = 0;            ///< samples of this rank that an epoch drops with its last batch
+  std::uint64_t delivered = 0;          ///< samples of the first epoch that were delivered before
+  std::uint64_t digest = 0;             ///< initial value of digest()
 };
 
+/// Checks the law of conservation at the end of each epoch, and sums up the digest.
 class delivery_account {
  public:
   using options = delivery_account_options;
@@ -37,18 +39,22 @@ class delivery_account {
   explicit delivery_account(const options& o)
       : options_(o), epoch_(o.epoch), batch_(o.batch), delivered_(o.delivered), digest_(o.digest) {}
 
+  /// Adds the next batch in order.
+  /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
   void deliver(const ready_batch& b) {
-    if (b.epoch != epoch_) throw violation("delivered");   // it ended early, or does not end
+    if (b.epoch != epoch_) throw violation("delivered");   // the epoch ended too early or too late
     delivered_ += b.rows;
     if (++batch_ == options_.batches) end_epoch();
     digest_.store(digest() + b.digest, std::memory_order_relaxed);
   }
+  /// Tells the account that no more batches come. Throws conservation_error if an epoch is incomplete.
   void finish() const {
     if (batch_ > 0) throw violation("had delivered, when the run was over,");
   }
 
+  /// Returns this rank's share of the run's digest so far: a wrapping sum.
   std::uint64_t digest() const noexcept { return digest_.load(std::memory_order_relaxed); }
-  /// Samples that the epochs so far left out at their ends.
+  /// Returns the number of samples of this rank that the epochs so far dropped at their ends.
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
  private:

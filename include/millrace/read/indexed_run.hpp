@@ -1,15 +1,16 @@
-// A run over an indexed data set: its plan, the source that intake reads, and where each batch stands in it.
+// A run over an indexed data set: its order, the source for the read stage, and the resume point behind each batch.
 //
 //   indexed_run run(data, {.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
-//   run.source();  run.shards();            // what intake reads, and in which order
-//   run.deliver(batch);                    // takes account of it, and gives the resume point behind it
-//   run.explain(epoch, position);          // shard, key and offset of the sample that lies there
+//   run.source();  run.shards();            // what the read stage reads, and in which order
+//   run.deliver(batch);                     // accounts for the batch; returns the resume point behind it
+//   run.locate(epoch, position);            // shard, key and offset of the sample at that position
 //
-// An epoch is an exact pass, or a fixed number of batches, or endless (order/exact_order.hpp). The digest in the resume
-// point is this rank's share: rank 0 goes on from that of the text, the others begin at 0, so that the ranks' sum is
-// right.
-// Errors: setup_error for ranks, lanes and resume points that do not fit, data_error for a text that is none,
-// conservation_error from deliver() and finish(). Threads: these two by the trainer, all else by any.
+// An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
+// The digest in the resume point is this rank's share. Rank 0 continues from the digest of the resume text. All other
+// ranks begin at 0, so that the sum over the ranks is right.
+// Errors: setup_error for ranks, lanes or a resume point that do not fit; data_error for a text that is not a resume
+// point; conservation_error from deliver() and finish().
+// Threads: deliver() and finish() by the trainer; everything else by any thread.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -26,7 +27,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The order of a data set. One that is ordered otherwise has an overload beside it.
+/// Returns the order of a data set. A data set with another kind of order has its own overload (mixed_data.hpp).
 template <class Data>
 exact_order plan_of(const Data& data, const indexed_run_options& o) {
   return exact_order({.seed = o.seed,
@@ -39,6 +40,7 @@ exact_order plan_of(const Data& data, const indexed_run_options& o) {
                     .epoch_batches = o.epoch_batches});
 }
 
+/// Connects an indexed data set with the session that delivers it.
 template <class Data>
 class indexed_run {
  public:
@@ -69,7 +71,7 @@ class indexed_run {
                                    .lanes = std::max<std::size_t>(1, o.lanes / world_.size),
                                    .most_held_bytes = o.most_held_bytes});
     if (o.epoch_batches == exact_order_options::endless && o.epochs > 1)
-      throw setup_error("an endless epoch is followed by none, and there shall be " + std::to_string(o.epochs),
+      throw setup_error("epoch_batches = endless allows one epoch, but epochs = " + std::to_string(o.epochs),
                         "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");
     if (start_.epoch >= o.epochs)
       throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(start_.epoch) +
@@ -77,30 +79,35 @@ class indexed_run {
                         "Raise session_options::epochs to go on, which counts from the first start");
   }
 
+  /// Returns the source for the read stage.
   const source_type& source() const noexcept { return source_; }
-  /// The plan of the source's parts: one after the other.
+  /// Returns the order of the shards of source(): as listed.
   const shard_order& shards() const noexcept { return shards_; }
+  /// Returns the position at which the session starts.
   const position& start() const noexcept { return start_; }
+  /// Returns the rank and the world size of this process.
   const world& own_ranks() const noexcept { return world_; }
-  /// Of samples that lie beside others whose turn came sooner, at most.
+  /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
   std::size_t held_bytes() const noexcept { return held_bytes_; }
-  /// Batches of the run before the session's first one.
+  /// Returns the number of batches of the run before the session's first batch.
   std::uint64_t first_step() const noexcept {
     return start_.epoch * plan_.batches() + start_.next_position / plan_.settings().global_batch;
   }
-  /// Which sample lies at a position of all ranks together, and where it comes from.
+  /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const {
     error_location found = data_->place_of(plan_.sample_at(epoch, at).sample);
     found.position = at;
     return found;
   }
+  /// Returns the order of the samples.
   const plan_type& order() const noexcept { return plan_; }
+  /// Returns the data set.
   const Data& data() const noexcept { return *data_; }
-  /// Rows that all ranks together have in the session's batch of that number.
+  /// Returns the rows that all ranks together have in the session's batch `batch`, counted from 0.
   std::size_t global_rows(std::uint64_t batch) const noexcept {
     return plan_.rows((first_step() + batch) % plan_.batches(), {});
   }
-  /// As observed so far, and as it was to be expected: some ten milliseconds the first time.
+  /// Returns the observed and the expected shuffle quality. The first call takes some ten milliseconds.
   shuffle_quality_figures shuffle_quality() const
     requires source_type::observes
   {
@@ -114,17 +121,18 @@ class indexed_run {
     f.ideal_share = ideal_share_;
     return f;
   }
-  /// What to say about a poor shuffle, with the window that would help; nothing of a good one, nor twice in a run.
+  /// Returns advice about a poor shuffle, with a window that would help. Returns an empty text if the shuffle is good,
+  /// if the run was resumed, and on all ranks but 0: a run gets the advice once.
   std::string mixing_advice() const {
     if constexpr (!source_type::observes) return {};
     else return lane_mixing_advice();
   }
 
-  /// What to say in a line of its own; nothing if all is well.
+  /// Returns a warning for a line of its own; empty if all is well.
   std::string notice() const {
     std::string text;
     if constexpr (requires { data_->notice(); }) text = data_->notice();
-    if (!start_.is_share() || world_.rank > 0) return text;   // one rank says it for all
+    if (!start_.is_share() || world_.rank > 0) return text;   // rank 0 warns for all ranks
     if (!text.empty()) text += "\nmillrace: ";
     return text + "the resume point's digest is not that of the run: got the share of one of " +
            std::to_string(start_.share.ranks) +
@@ -132,21 +140,24 @@ class indexed_run {
            "position().digest over the ranks before to_text()";
   }
 
+  /// Accounts for the next batch in order, and returns the resume point behind it.
+  /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
   position deliver(const ready_batch& batch) {
     account_.deliver(batch);
     position next = after(batch.batch);
     next.digest = account_.digest();
-    // As long as the others had nothing, the first rank's digest is the run's.
+    // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
     others_rows_ += global_rows(batch.batch) - batch.rows;
     next.share = digest_share{.digest = next.digest,
                   .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(world_.size) : 0};
     return next;
   }
-  /// No more batches come.
+  /// Tells the run that no more batches come. Throws conservation_error if an epoch is incomplete.
   void finish() const { account_.finish(); }
+  /// Returns this rank's account of delivered samples.
   const delivery_account& account() const noexcept { return account_; }
 
-  /// Where the run goes on behind the session's batch of that number, but for the digest.
+  /// Returns the resume point behind the session's batch `batch`, counted from 0, without its digest.
   position after(std::uint64_t batch) const noexcept {
     const std::uint64_t done = first_step() + batch + 1;
     position p = start_;
@@ -204,7 +215,7 @@ class indexed_run {
   const source_type source_;
   const shard_order shards_;
   delivery_account account_;
-  std::uint64_t others_rows_ = 0;   // that other ranks were given meanwhile
+  std::uint64_t others_rows_ = 0;   // rows delivered to other ranks in this session
   mutable std::once_flag forecast_once_;
   mutable double expected_share_ = 0, ideal_share_ = 0;
   std::size_t held_bytes_ = 0;

@@ -1,8 +1,8 @@
-// What a session tells a source that knows its samples beforehand (sources/indexed_shards.hpp): source.plan(options).
+// The options that a session gives to a source whose samples are known in advance (sources/indexed_shards.hpp).
 //
 //   auto run = source.plan({.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
 //
-// Light: sessions over other sources need no more than this of it.
+// This header is light: sessions over other sources need nothing else of such a source.
 #pragma once
 
 #include <millrace/order/world.hpp>
@@ -13,19 +13,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of one run over an indexed data set.
 struct indexed_run_options {
   std::uint64_t seed = 0;
-  std::size_t window = 0;       ///< of the shuffle, in samples; 0: none
-  std::size_t rows = 1;         ///< of this rank's batches
-  bool drop_last = true;
+  std::size_t window = 0;       ///< shuffle window in samples; 0: no shuffle
+  std::size_t rows = 1;         ///< rows of a batch of this rank
+  bool drop_last = true;        ///< drop an incomplete last batch of an exact pass
   millrace::world world{};
   std::size_t lanes = 48;
-  std::string resume{};
-  std::uint64_t epochs = 1;
-  std::uint64_t epoch_batches = 0;   ///< 0: an epoch is one exact pass; exact_order_options::endless: there is but one
-  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< read together by one thread
-  std::size_t most_held_bytes = 0;                    ///< of small samples whose neighbours' turn came first
+  std::string resume{};         ///< text of the resume point; empty: begin at the start
+  std::uint64_t epochs = 1;     ///< counted from the start of the run, not of the session
+  std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one exact pass; exact_order_options::endless: no end
+  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< bytes that one thread reads together
+  std::size_t most_held_bytes = 0;                    ///< bound on bytes of small samples read before their turn
 
+  /// Returns the rows of a batch of all ranks together.
   std::size_t global_batch() const noexcept { return rows * (world.size > 0 ? world.size : 1); }
 };
 

@@ -1,16 +1,17 @@
-// A source that gives the samples of an indexed data set in the order of a exact_order (or a mix_plan): what intake
-// reads in place of the shards themselves. Its parts are stretches of the plan, which are read at once and in any
-// order.
+// A source that gives the samples of an indexed data set in the order of an exact_order or a mix_plan.
 //
-//   indexed_source in(data, plan, {.world = mine, .start = resumed, .samples_per_part = 256});
+//   indexed_source in(data, plan, {.world = mine, .first_epoch = 3, .first_position = 640'000});
 //   auto reader = in.open(shard, epoch);
-//   while (auto record = reader.next()) { s.item = std::move(record);  reader.stamp(s); }        // and which it is
+//   while (auto record = reader.next()) { s.item = std::move(record);  reader.stamp(s); }        // and its identity
 //
-// A sample's part of the run's digest is the term of (epoch, position) and (sample, checksums of its payloads). Where
-// an epoch's short last batch has no row for this rank, the reader gives the epoch's last sample as a void row: every
-// rank has that batch, and knows the shapes should it begin with it.
-// Errors: of the sample that cannot be read, after those before it. Threads: open() from any; a reader belongs to one.
-// Lifetime: readers keep what they need.
+// The read stage reads this source in place of the shards themselves. Each of its shards is a block of consecutive
+// positions. Blocks may be read in any order, and the samples of a block are read together.
+// Each sample adds one term to the digest of the run. The term is made of (epoch, position) and (sample, checksums of
+// its payloads).
+// An epoch's short last batch may have no row for this rank. The reader then gives the epoch's last sample as a void
+// row: every rank has that batch, and a rank that begins with it must know the shapes.
+// Errors: the error of a sample that cannot be read, after all samples before it.
+// Threads: open() from any; a reader belongs to one. Lifetime: readers keep alive what they need.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -25,34 +26,37 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Where the source begins, and for which rank.
 struct indexed_source_options {
   millrace::world world{};
   std::uint64_t first_epoch = 0;
-  std::uint64_t first_position = 0;      ///< in that epoch, of all ranks together
-  std::uint64_t samples_per_shard = 256;
+  std::uint64_t first_position = 0;      ///< in that epoch; counts over all ranks together
+  std::uint64_t samples_per_shard = 256;   ///< samples of this rank in a block
 };
 
+/// Gives the samples of an indexed data set block by block.
 template <class Data, class Plan = exact_order>
 class indexed_source {
  public:
   using item = typename Data::item;
   using options = indexed_source_options;
-  /// Whether mixing() is known: of one data set.
+  /// Whether shuffle_quality() exists: only for a single data set.
   static constexpr bool observes = std::is_same_v<Plan, exact_order>;
 
   indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o)
       : shared_(std::make_shared<shared>(std::move(data), plan, o)) {}
 
-  /// Of an epoch; those before first_part() are not in the first one.
+  /// Returns the number of blocks in an epoch. The first epoch begins with block first_shard().
   std::size_t shards() const {
     const auto& s = *shared_;
     return static_cast<std::size_t>((s.plan.positions() - 1) / s.stretch + 1);
   }
+  /// Returns the block in which the first epoch begins.
   std::size_t first_shard() const {
     return static_cast<std::size_t>(shared_->options.first_position / shared_->stretch);
   }
 
-  /// Of the samples that were planned so far, those read ahead among them.
+  /// Returns the shuffle quality of the samples planned so far, including those that are read ahead.
   shuffle_quality_figures shuffle_quality() const
     requires observes
   {
@@ -60,13 +64,16 @@ class indexed_source {
     return shared_->observed.figures();
   }
 
+  /// Returns the meter that watches the reads of the data set.
   read_meter& reads() const
     requires requires(const Data& d) { d.reads(); }
   {
     return shared_->data->reads();
   }
 
+  /// Gives the samples of one block.
   class reader;
+  /// Returns a reader of block `shard` of epoch `epoch`. Each block can be opened once.
   reader open(std::size_t shard, std::uint64_t epoch) const { return {shared_, shared_->planned(shard, epoch)}; }
 
  private:
@@ -88,7 +95,7 @@ class indexed_source {
           next_shard(o.first_position / stretch),
           observed(plan, o.world) {}
 
-    /// Parts are asked for nearly in order: what is passed on the way is kept for whoever asks for it.
+    /// Blocks are requested nearly in order. A block that is planned on the way is kept until it is requested.
     samples planned(std::uint64_t shard, std::uint64_t epoch) {
       const std::lock_guard lock(mutex);
       const auto wanted = std::pair(epoch, shard);
@@ -114,7 +121,8 @@ class indexed_source {
       cursor.move_to(next_epoch, 0);
     }
 
-    /// At the position of this rank's first row in the last batch, which lies behind the epoch's end.
+    /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch.
+    /// That position lies behind the epoch's end, which marks the sample as a void row.
     planned_sample stand_in() const {
       planned_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
       last.position = (plan.batches() - 1) * plan.settings().global_batch + options.world.rank;
@@ -124,7 +132,7 @@ class indexed_source {
     const std::shared_ptr<Data> data;
     const Plan plan;
     const indexed_source_options options;
-    const std::uint64_t stretch;   // positions of all ranks together
+    const std::uint64_t stretch;   // positions of a block, over all ranks together
     std::mutex mutex;
     typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_shard;
@@ -137,6 +145,7 @@ class indexed_source {
    public:
     reader(std::shared_ptr<shared> from, samples wanted) : from_(std::move(from)), wanted_(std::move(wanted)) {}
 
+    /// Returns the block's next record; none at its end. Throws the error of a sample that cannot be read.
     std::optional<item> next() {
       if (at_ == 0 && !wanted_.empty()) read();
       if (at_ + prefetched < good_) records_[at_ + prefetched].prefetch_checksums();
@@ -144,7 +153,7 @@ class indexed_source {
       if (failure_) std::rethrow_exception(failure_);
       return std::nullopt;
     }
-    /// Names what next() gave last, which `s` holds by now.
+    /// Sets the identity of the sample that next() gave last; `s` already holds its item.
     void stamp(sample<item>& s) const {
       const planned_sample& last = wanted_[at_ - 1];
       s.pass = last.pass;
@@ -158,7 +167,7 @@ class indexed_source {
     }
 
    private:
-    static constexpr std::size_t prefetched = 16;   // stamp() looks at records that may lie in memory for long
+    static constexpr std::size_t prefetched = 16;   // stamp() reads records that may have left the cache
 
     void read() {
       std::vector<located_sample> places;

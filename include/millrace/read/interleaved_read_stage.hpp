@@ -1,19 +1,19 @@
-// The intake of a source without an index in epochs of so many batches: reads the rank's lanes side by side, and merges
-// them.
+// The read stage of a source without an index, for epochs of a fixed number of batches: reads and merges the lanes.
 //
 //   interleaved_read_stage<shards_source> in(source, {.lanes = starts, .turn = 3, .first_place = 6'400},
 //                                            segment.entrance());
 //   in.start();  ...  in.stop();  in.join();
 //
-// The rule: no lane begins pass k + 1 before all lanes of this rank have ended pass k. So the rank goes through its
-// share of each pass once before it begins the next, and on one rank every pass holds every sample once.
-// A lane has every so-maniest part of each pass, in a sliding jitter (reorder_buffer.hpp). The merger takes one sample
-// of each in turn, passes over those that have ended the pass, and begins each pass with the first lane: the order
-// depends on nothing else. Lanes read ahead over the border. Each has at most 1 + 2 x threads / lanes parts open, and
-// an equal share of the bytes that may be read ahead; only the lane whose turn it is, and that has nothing to give, may
-// overdraw, so there is always progress.
-// Errors: that of a lane takes the place of its next sample; data_error after 100 passes without a sample.
-// Threads: as many as asked for, or none, then advance() reads. Reads block only these threads.
+// Rule: no lane begins pass k + 1 before all lanes of this rank have ended pass k. So the rank completes its share of
+// each pass before it begins the next. On one rank every pass holds every sample once.
+// Lane l owns shards l, l + lanes, l + 2 * lanes, ... of each pass's order. A sliding jitter shuffles its samples
+// (reorder_buffer.hpp). The merger takes one sample of each lane in turn, and skips lanes that have ended the pass.
+// Each pass begins with the first lane. The order depends on nothing else.
+// Lanes read ahead across the border between two passes. Each lane has at most 1 + 2 x threads / lanes shards open,
+// and an equal share of the read-ahead bytes. Only the lane whose turn it is may exceed its share, and only while it
+// has no sample to give. So there is always progress.
+// Errors: an error of a lane takes the place of that lane's next sample; data_error after 100 passes without a sample.
+// Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
 #pragma once
 
 #include <millrace/read/lane_queue.hpp>
@@ -28,28 +28,29 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A lane, and where it is entered.
+/// A lane, and the point at which reading enters it.
 struct lane_start {
   shard_order::options order{};
   std::uint64_t pass = 0;
-  std::size_t shard = 0;        ///< of the lane's parts in that pass
-  std::uint64_t sample = 0;    ///< how many samples of the lane's pass come before that part
-  std::uint64_t place = 0;     ///< in the lane's order of that pass; samples before it are dropped
+  std::size_t shard = 0;       ///< index among the lane's shards in that pass
+  std::uint64_t sample = 0;    ///< samples of the lane's pass before that shard
+  std::uint64_t place = 0;     ///< ordinal in the lane's order of that pass; samples before it are dropped
 };
 
+/// Options of interleaved_read_stage.
 struct interleaved_read_stage_options {
   unsigned threads = 4;   ///< 0: no threads, advance() reads
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
-  std::size_t window_bytes = ~std::size_t{0};   ///< most that the shuffle windows of all lanes may hold
-  std::vector<lane_start> lanes{};              ///< of this rank, in the order of their turns; those with a later pass
-                                                ///< than others have ended that of the others
-  std::size_t turn = 0;                         ///< which of them gives the next sample, if it has not ended the pass
-  std::uint64_t first_place = 0;                ///< among the samples of this rank
+  std::size_t window_bytes = ~std::size_t{0};   ///< bound on what the shuffle windows of all lanes hold
+  std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns; a lane that
+                                                ///< starts in a later pass has already ended the first one
+  std::size_t turn = 0;                         ///< lane of the next sample, unless it has ended the pass
+  std::uint64_t first_place = 0;                ///< ordinal of the first sample among those of this rank
 };
 
 namespace detail {
 
-/// A template only so that including it costs little.
+/// This is a template only to keep including it cheap.
 template <class Order>
 data_error no_sample_error(std::uint64_t passes, const Order& order) {
   return data_error("a rank's share of the shards has no sample: got none in " + std::to_string(passes) +
@@ -61,11 +62,13 @@ data_error no_sample_error(std::uint64_t passes, const Order& order) {
 
 }  // namespace detail
 
+/// Reads the lanes of one rank side by side, and merges them in a fixed order.
 template <class Source>
 class interleaved_read_stage final : public read_stage_base<Source>, public space_listener {
  public:
   using item = typename Source::item;
   using options = interleaved_read_stage_options;
+  /// Number of passes without a sample after which the source counts as empty.
   static constexpr std::uint64_t most_empty_passes = 100;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next)
@@ -96,7 +99,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
   }
 
-  /// Reads one sample on the caller, or passes on what waits.
+  /// Reads one sample on the caller, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override {
     std::unique_lock lock(mutex_);
     if (pass_on()) return true;
@@ -154,7 +157,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     const shard_order order;
     lane_queue<item> ready{ready_samples};
     reorder_buffer<Source> shards;
-    std::uint64_t taken = 0;   // of this pass, in this session
+    std::uint64_t taken = 0;   // samples taken of this pass in this session
   };
 
   struct work_piece {
@@ -170,7 +173,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     while (!stopped_.load()) {
       if (seats_.closed(thread)) {
         lock.unlock();
-        ring_one();   // whatever it was woken for is another's now
+        ring_one();   // another thread must act on the news that woke this one
         seats_.rest(thread, stopped_);
         lock.lock();
         continue;
@@ -216,15 +219,15 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     return moved;
   }
 
-  /// What lane `of` says of its own samples, said of the rows of this rank.
+  /// Translates the suspect samples that an error of lane `of` names into rows of this rank.
   std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const {
     using enum late_data_error::suspect_samples;
     try {
       std::rethrow_exception(why);
     } catch (late_data_error& late) {
       if (late.suspects() != since) return why;
-      // Lanes take turns: when `of` gave its first suspect, each other lane had given as many of this pass as `of` had,
-      // or one more, or all that it has.
+      // Lanes take turns. When `of` gave its first suspect sample, each other lane had given as many samples of this
+      // pass as `of`, or one more, or all that it has.
       const std::uint64_t suspects = of.ready.next_row() - late.first_suspect(), row = next_->next_row();
       const std::uint64_t before = of.taken - std::min(of.taken, suspects);
       std::uint64_t later = 0;
@@ -275,7 +278,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     }
     return {};
   }
-  /// Whether one more thread would find something to read beside that.
+  /// Returns whether one more thread would find something to read besides `mine`.
   bool find_other_work(const work_piece& mine) {
     mine.from->in_hand = true;
     const bool found = find_work().from != nullptr;
@@ -297,8 +300,8 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     read.more = true;
   }
 
-  /// Until there is room for what waits, or something to read. `drained`: the workers had nothing to take, so none of
-  /// them will free room.
+  /// Sleeps until there is space for waiting samples, or something to read.
+  /// `drained`: the workers had nothing to take, so no worker will free space.
   void sleep(std::unique_lock<std::mutex>& lock, bool drained) {
     if (!drained) {
       const std::uint64_t below = next_->backlog() / 2 + 1;
@@ -317,10 +320,10 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   const options options_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<lane>> lanes_;
-  std::vector<std::size_t> in_pass_;   // the lanes that have not ended the pass, in the order of their turns
-  std::size_t turn_ = 0;               // in in_pass_: the lane of the next sample
-  std::uint64_t place_;                // of that sample, among those of this rank
-  std::uint64_t empty_passes_ = 0;     // since the last sample
+  std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
+  std::size_t turn_ = 0;               // index in in_pass_ of the lane of the next sample
+  std::uint64_t place_;                // ordinal of that sample among those of this rank
+  std::uint64_t empty_passes_ = 0;     // passes since the last sample
   bool finished_ = false;
   chunk read_by_advance_;
 

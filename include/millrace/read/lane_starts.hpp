@@ -1,14 +1,16 @@
-// Where the lanes of a source without an index are entered: at which part, and how many samples lie before it.
+// Finds where to enter the lanes of a source without an index: at which shard, and how many samples precede it.
 //
-//   lane_starts at = find_lane_starts(source, {.order = plan, .lanes = 48, .world = mine, .place = 64'000});
-//   at.lanes, at.turn;      // of this rank: what interleaved_read_stage wants
-//   at.counted;             // parts that were read through to count their samples
+//   auto at = find_lane_starts(source, {.order = order.settings(), .lanes = 48, .world = mine, .place = 64'000});
+//   at.lanes, at.turn;      // this rank's lanes, for interleaved_read_stage
+//   at.counted;             // number of shards that were read through to count their samples
 //
-// `place` says how many samples this rank has behind it; how many each of its lanes has, in which pass, and which part
-// the next one lies in, only counting can say. Each part is read at most once, by several threads, and only as far as
-// the place makes necessary: nothing at the run's beginning, never more than one reading of the data set. (A source
-// whose parts differ from pass to pass, as far as it says, is read through from the beginning.)
-// Errors: those of the source, completed with the part's name; data_error if it has no samples.
+// `place` says how many samples this rank has behind it. It does not say how many samples each lane has given, in which
+// pass, or which shard holds the next one. Only counting tells that.
+// Several threads count. They read each shard at most once, and only the shards that `place` requires. At the beginning
+// of a run they read nothing, and they never read more than the data set once. A source whose shards differ from pass
+// to pass (it does not declare same_every_pass) is read through from the beginning of the run.
+// Errors: those of the source, completed with the shard's name; data_error if the rank's share has no sample.
+// Threads: the caller, and up to `threads` - 1 more that end before the call returns.
 #pragma once
 
 #include <millrace/order/world.hpp>
@@ -18,23 +20,25 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The entry points of one rank's lanes.
 struct lane_starts {
   std::vector<lane_start> lanes{};
-  std::size_t turn = 0;            ///< which of them gives the next sample
-  std::uint64_t counted = 0;
+  std::size_t turn = 0;            ///< index of the lane that gives the next sample
+  std::uint64_t counted = 0;       ///< shards that were read through to count their samples
 };
 
+/// Options of find_lane_starts().
 struct lane_starts_options {
-  shard_order::options order{};     ///< of all lanes together
+  shard_order::options order{};     ///< order of all lanes together
   std::size_t lanes = 1;
   millrace::world world{};
-  std::uint64_t place = 0;   ///< among the samples of this rank
+  std::uint64_t place = 0;   ///< ordinal of the next sample among those of this rank
   unsigned threads = 1;
 };
 
 namespace detail {
 
-/// Samples of parts, each counted once.
+/// Holds the number of samples of each shard; counts each shard once.
 template <class Source>
 class shard_counts {
  public:
@@ -54,7 +58,7 @@ class shard_counts {
     }
     return found->samples;
   }
-  /// Whether of() has the answer already.
+  /// Returns whether of() already has the answer.
   bool knows(std::size_t shard, std::uint64_t pass) {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(number(shard, pass));
@@ -91,17 +95,17 @@ class shard_counts {
 
   const Source* const source_;
   std::mutex mutex_;
-  std::unordered_map<std::uint64_t, entry> entries_;   // by pass and part
+  std::unordered_map<std::uint64_t, entry> entries_;   // by pass and shard
   std::atomic<std::uint64_t> counted_{0};
 };
 
-/// The lanes of one rank in one pass, and the samples of their parts as far as they were counted.
+/// The lanes of one rank in one pass, and the sample counts of their shards as far as they are known.
 template <class Source>
 class counted_pass {
  public:
   struct lane {
     std::vector<std::size_t> shards{};
-    std::vector<std::uint64_t> ends{};   // of each part that was counted: samples of the lane up to there
+    std::vector<std::uint64_t> ends{};   // for each counted shard: samples of the lane up to its end
 
     std::uint64_t known() const noexcept { return ends.empty() ? 0 : ends.back(); }
     bool complete() const noexcept { return ends.size() == shards.size(); }
@@ -116,13 +120,14 @@ class counted_pass {
   }
 
   const std::vector<lane>& lanes() const noexcept { return lanes_; }
-  /// Samples of the rank in the first rounds: those in which no lane may have one that is not counted.
+  /// Returns the samples that the rank gives in the first `rounds` rounds: in a round each lane gives one sample.
+  /// The result is right only up to certain_rounds().
   std::uint64_t given_in(std::uint64_t rounds) const noexcept {
     std::uint64_t given = 0;
     for (const lane& l : lanes_) given += std::min(rounds, l.known());
     return given;
   }
-  /// Such rounds; the greatest number if all is counted.
+  /// Returns the number of rounds in which no lane needs an uncounted shard; the greatest number if all are counted.
   std::uint64_t certain_rounds() const noexcept {
     std::uint64_t certain = ~std::uint64_t{0};
     for (const lane& l : lanes_)
@@ -130,7 +135,7 @@ class counted_pass {
     return certain;
   }
 
-  /// Counts as far as it takes to find the place in the pass, or to its end if that comes before.
+  /// Counts shards until ordinal `place` is found in the pass, or until the pass ends.
   void count_to(std::uint64_t place) {
     for (;;) {
       const std::uint64_t certain = certain_rounds(), given = given_in(certain);
@@ -175,7 +180,7 @@ class counted_pass {
   std::vector<lane> lanes_;
 };
 
-/// Where a lane is entered that has given so many samples of a pass.
+/// Sets where to enter a lane that has given `at.place` samples of pass `pass`.
 template <class Lane>
 void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
   const std::uint64_t wanted = shard_order(at.order).first_needed_for(at.place);
@@ -190,6 +195,8 @@ void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
 
 }  // namespace detail
 
+/// Returns where each lane of this rank is entered, so that the rank goes on with sample `place`.
+/// Throws the errors of the source; data_error if 100 passes in turn have no sample for this rank.
 template <class Source>
 lane_starts find_lane_starts(const Source& source, const lane_starts_options& o) {
   lane_starts found;
@@ -215,7 +222,7 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
         throw detail::no_sample_error(empty_passes, found.lanes.front().order);
       continue;
     }
-    std::uint64_t rounds = 0;   // that are complete
+    std::uint64_t rounds = 0;   // complete rounds
     for (std::uint64_t above = std::min(certain, left + 1); rounds < above;) {
       const std::uint64_t middle = rounds + (above - rounds + 1) / 2;
       if (counted.given_in(middle) <= left) rounds = middle;

@@ -1,11 +1,11 @@
-// One of the sources of a mix without an index: its passes, in its own order, with one sample looked at beforehand.
+// One source of a mix without an index: gives the samples of its passes in its own order, and looks one sample ahead.
 //
 //   mix_stream<shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);
 //   while (!one.dry(counts)) use(one.take());
 //
-// Shuffled as shuffle() right behind the source would: parts, then samples within the window. Errors: what the source
-// throws, with the part's name. Threads: belongs to one.
+// The order is that of a shuffle() directly behind the source: first the shards, then the samples within the window.
+// Errors: those of the source, completed with the shard's name. Threads: belongs to one.
 #pragma once
 
 #include <millrace/measure/event_counts.hpp>
@@ -19,20 +19,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of mix_stream.
 struct mix_stream_options {
   std::uint64_t seed = 0;
-  std::size_t window = 0;         ///< of its shuffle, in samples; 0: none
-  std::uint64_t first_shard = 0;   ///< in the list of all sources' parts
-  std::shared_ptr<read_meter> reads{};   ///< those of all sources; none: not watched
-  std::string name{};                    ///< for who looks on
+  std::size_t window = 0;         ///< shuffle window in samples; 0: no shuffle
+  std::uint64_t first_shard = 0;  ///< index of its first shard in the list of all sources' shards
+  std::shared_ptr<read_meter> reads{};   ///< meter of all sources; null: reads are not watched
+  std::string name{};                    ///< name of the source in diagnostics
 };
 
-/// Says itself when it waits for storage.
+/// A source that reports to a read_meter when it waits for storage.
 template <class Source>
 concept watchable_source = requires(const Source& s, std::shared_ptr<read_meter> m) {
   { s.watched_in(m) } -> std::same_as<Source>;
 };
 
+/// Reads one source of a mix, one shard at a time.
 template <class Source>
 class mix_stream {
  public:
@@ -49,7 +51,7 @@ class mix_stream {
   mix_stream(const mix_stream&) = delete;
   mix_stream& operator=(const mix_stream&) = delete;
 
-  /// What is left of the pass before is not given any more.
+  /// Begins pass `pass` of the source. Drops what is left of the pass before.
   void begin_pass(std::uint64_t pass) {
     waiting_.clear();
     waiting_.begin_epoch();
@@ -58,26 +60,30 @@ class mix_stream {
     pass_ = pass;
     next_shard_ = 0;
   }
+  /// Returns the current pass.
   std::uint64_t pass() const noexcept { return pass_; }
-  /// Before the first pass, where batches have keys; `own` is the source's name in the mix.
+  /// Lets `names` name each sample. Called before the first pass, if batches have keys.
+  /// `own` is the source's name in the mix.
   void name_samples(std::shared_ptr<sample_names> names, std::string own) {
     names_ = std::move(names);
     own_name_ = std::move(own);
   }
+  /// Returns the bytes that the shuffle window holds.
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
-  /// Whether the pass is through.
+  /// Returns whether the pass has no more samples. Reads until the next sample is certain.
   bool dry(event_counts& counts) {
     while (!waiting_.ready() && read_one(counts)) {
     }
     return waiting_.empty();
   }
+  /// Removes the next sample and returns it. Requires that dry() returned false.
   sample<item> take() { return waiting_.pop(); }
 
  private:
   using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
 
-  /// False when there are no more.
+  /// Returns false if the pass has no more samples to read.
   bool read_one(event_counts& counts) {
     try {
       if (!reader_) {
@@ -126,7 +132,7 @@ class mix_stream {
       if (o.reads) return source.watched_in(o.reads);
     return source;
   }
-  /// Of a source that does not say more all time counts as reading.
+  /// Counts all time at the source as reading, if the source does not report its own reads.
   struct as_read {
     explicit as_read(const mix_stream& of) {
       if constexpr (!watchable_source<Source>)
@@ -151,7 +157,7 @@ class mix_stream {
   std::string own_name_;
   std::uint64_t pass_ = 0, next_index_ = 0;
   std::size_t next_shard_ = 0;
-  std::string shard_;   // the one that is open
+  std::string shard_;   // name of the open shard
 };
 
 }}  // namespace millrace

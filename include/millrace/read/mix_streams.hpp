@@ -1,15 +1,17 @@
-// Sources without an index as one source: each sample is read from the one whose turn it is.
+// Several sources without an index as one source: reads each sample from the source whose turn it is.
 //
-//   mix_streams<shards_source, range_source> in(rule, {.seed = 7}, shards, range);
+//   mix_streams<shards_source, range_source> in(rule, 7, shards, range);     // 7: the seed
 //   auto reader = in.open(0, epoch);
-//   while (auto item = reader.next()) use(item->number(), item->value);          // of which source, and what
+//   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
 //
-// Shares and what happens when a source runs out are those of order/mix_plan.hpp, but that nothing is known beforehand:
-// a source is dry when it has no next sample, and an epoch of cycle ends when each source was, and is as long ever
-// after. It is not filled up to whole batches. Each source is shuffled as shuffle() right behind it would: parts, then
-// samples within the window; it is read one part at a time, all of them by one thread.
-// Errors: what the sources throw, with the part's name; setup_error for a source without samples, and for windows that
-// together hold more than a quarter of the memory. Threads: as any source. Lifetime: a run begins with pass 0 of each.
+// Shares, and the rules for a source that runs out, are those of order/mix_plan.hpp, but no count is known in advance.
+// A source runs out when it has no next sample. An epoch of `repeat` ends when every source has run out at least once.
+// All later epochs have the same length. It is not rounded up to whole batches.
+// Each source is shuffled as by a shuffle() directly behind it: first its shards, then its samples within the window.
+// Each source is read one shard at a time, and one thread reads all sources.
+// Errors: those of the sources, completed with the shard's name. Also setup_error for a source without samples, and for
+// windows that together hold more than a quarter of the memory.
+// Threads: as any source. Lifetime: a run begins with pass 0 of each source.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -28,24 +30,29 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What one of several sources made: value.index() says which.
+/// An item of one of several sources: value.index() is the number of the source.
 template <class... Items>
 struct mixed_item {
   std::variant<Items...> value;
 
+  /// Returns the number of the source that made the item, from 0.
   std::size_t number() const noexcept { return value.index(); }
+  /// Moves out the item, which must be of source number `Source`.
   template <std::size_t Source>
   auto alone() && {
     return std::get<Source>(std::move(value));
   }
+  /// Returns the record that the item is or names; an empty record for other types.
   record origin() const noexcept {
     return std::visit([](const auto& item) { return origin_of(item); }, value);
   }
+  /// Returns the bytes that the item keeps alive.
   std::size_t held_bytes() const noexcept {
     return std::visit([](const auto& item) { return held_bytes_of(item); }, value);
   }
 };
 
+/// Mixes several sources without an index by weight.
 template <class... Sources>
 class mix_streams {
  public:
@@ -57,26 +64,29 @@ class mix_streams {
   mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
       : state_(std::make_shared<state>(std::move(rule), seed, sources...)) {}
 
+  /// Returns 1: all sources are read as one shard.
   std::size_t shards() const noexcept { return 1; }
-  /// Says of the sources what their order depends on, but for their samples.
+  /// Returns a text that changes with everything that the order depends on, except the samples.
   std::string shard_name(std::size_t) const { return state_->name; }
-  /// Made of the times of all parts.
+  /// Returns a hash of the modification times of all shards.
   std::int64_t shard_modified_ns(std::size_t) const noexcept { return static_cast<std::int64_t>(state_->times); }
 
-  /// Of all sources together; where none says when it waits for storage, turns at this one are told from outside.
+  /// Returns the meter of all sources together. It exists if at least one source reports its own reads; else the read
+  /// stage measures whole turns at this source.
   read_meter& reads() const noexcept
     requires watched
   {
     return *state_->reads;
   }
 
+  /// Lets `names` name each sample. Called before the first pass, if batches have keys.
   void name_samples(const std::shared_ptr<sample_names>& names) const {
     std::size_t i = 0;
     std::apply([&](auto&... s) { (s->name_samples(names, state_->rule.sources[i++].name), ...); }, state_->streams);
   }
 
   class reader;
-  /// Epochs come one after the other, from 0.
+  /// Returns the reader of an epoch. Epochs must be opened one after the other, from 0.
   reader open(std::size_t, std::uint64_t epoch) const {
     state_->begin(epoch);
     return reader(state_);
@@ -85,7 +95,7 @@ class mix_streams {
  private:
   struct identity {
     std::uint64_t id = 0, pass = 0;
-    record name{};   // if its stream gave it one
+    record name{};   // empty unless its stream named it
   };
 
   struct state {
@@ -151,7 +161,7 @@ class mix_streams {
       who = {taken.id, taken.epoch, std::move(taken.origin)};
       found.emplace(item{std::variant<typename Sources::item...>(std::in_place_index<Index>, std::move(*taken.item))});
       ++given;
-      // What is wrong with the sample after this one is no reason not to give this one.
+      // An error of the sample after this one must not keep this one back.
       try {
         if (stream.dry(*counts)) after_last(Index, [&] { stream.begin_pass(stream.pass() + 1); });
         if (length > 0 && given == length) over = true;
@@ -187,14 +197,14 @@ class mix_streams {
     mix_rule rule;
     std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
     std::string name;
-    std::uint64_t times = 0;   // when the sources' parts were changed, in one number
-    std::vector<std::uint64_t> shares, left;   // left: 0 for those that were dry
+    std::uint64_t times = 0;   // hash of the modification times of the sources' shards
+    std::vector<std::uint64_t> shares, left;   // left: 0 for sources that ran out
     mix_pattern pattern{{1}};
     std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
-    std::optional<event_counts> counts;                // of this epoch
+    std::optional<event_counts> counts;                // events of this epoch
     const std::size_t most_held = usable_memory_bytes() / 4;
-    std::uint64_t turn = 0, given = 0;          // of the pattern; of the epoch
-    std::uint64_t length = 0;                   // of an epoch of cycle, once it is known
+    std::uint64_t turn = 0, given = 0;          // turn in the pattern; samples given in the epoch
+    std::uint64_t length = 0;                   // samples of an epoch of `repeat`; 0: not yet known
     bool over = false;
     std::exception_ptr failure;
   };
@@ -204,13 +214,15 @@ class mix_streams {
    public:
     explicit reader(std::shared_ptr<state> from) : from_(std::move(from)) {}
 
+    /// Returns the next item of the epoch; none at its end.
     std::optional<item> next() { return from_->next(last_); }
-    /// Names what next() gave last.
+    /// Sets the identity of the item that next() gave last.
     void stamp(sample<item>& s) const noexcept {
       s.id = last_.id;
       s.pass = last_.pass;
       s.origin = last_.name;
     }
+    /// Adds the events of the epoch to `to`.
     void report(event_counts& to) const {
       for (const event_count& c : from_->counts->counts()) to.count(c.what, c.times);
       if (const char* const line = from_->counts->take_line()) to.tell(line);

@@ -1,12 +1,12 @@
-// Several indexed data sets as one, and the rule by which they are mixed: what a indexed_run over a mix reads.
+// Several indexed data sets as one, with the rule that mixes them: an indexed_run over a mix reads this.
 //
 //   mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}}, .on_exhausted = mr::exhausted::repeat});
-//   data.read(wanted, records, failure);      // as shard_data; parts of all sources count on, one after the other
-//   records[0].source;                        // which one it came from
+//   data.read(wanted, records, failure);      // as shard_data; shard numbers continue from source to source
+//   records[0].source;                        // number of the source that the record came from
 //   data.fingerprint();                       // upper half: of the data sets; lower half: of the rule
 //
-// Errors: those of shard_data; setup_error for a resume point of other sources or another rule, which says which of the
-// two. Threads: read() from any number at a time; all else does not change.
+// Errors: those of shard_data; setup_error for a resume point of other sources or of another rule, which names the one
+// that differs. Threads: read() from any number at a time; everything else is immutable.
 #pragma once
 
 #include <millrace/io/index/shard_data.hpp>
@@ -20,20 +20,23 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A record of a mix.
 struct mixed_record : record {
-  std::size_t source = 0;   ///< which of the mixed sources it is from, counted from 0
+  std::size_t source = 0;   ///< number of its source in the mix, from 0
 
+  /// Returns the number of its source in the mix, from 0.
   std::size_t number() const noexcept { return source; }
+  /// Moves out the record.
   template <std::size_t Source>
   record alone() && noexcept {
     return std::move(*this);
   }
 };
 
+/// Reads several data sets as one; shard numbers continue from one source to the next.
 class mixed_data {
  public:
   using item = mixed_record;
 
-  /// As many data sets as the rule has sources.
+  /// Takes one data set for each source of the rule.
   mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)
       : sets_(std::move(sets)), rule_(std::move(rule)) {
     std::uint64_t of_data = sets_.size(), of_rule = static_cast<std::uint64_t>(rule_.on_exhausted);
@@ -50,22 +53,28 @@ class mixed_data {
     fingerprint_ = (of_data & upper_half) | (of_rule >> 32);
   }
 
+  /// Returns the rule of the mix, with a name for each source.
   const mix_rule& rule() const noexcept { return rule_; }
+  /// Adds the events of all sources to `counts`.
   void report(event_counts& counts) const noexcept {
     for (const auto& set : sets_) set->report(counts);
   }
+  /// Returns the number of sources.
   std::size_t sources() const noexcept { return sets_.size(); }
+  /// Returns the data set of source `i`.
   const shard_data& source(std::size_t i) const noexcept { return *sets_[i]; }
-  /// Of all sources' parts.
+  /// Returns the samples of each shard, over the shards of all sources.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  /// Returns the bytes of all sources together.
   std::uint64_t size_bytes() const noexcept {
     std::uint64_t all = 0;
     for (const auto& set : sets_) all += set->size_bytes();
     return all;
   }
+  /// Returns a hash of the data sets (upper half) and of the rule (lower half).
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
-  /// Source, shard, key and offset of a sample.
+  /// Returns source, shard, key and offset of a sample.
   error_location place_of(const located_sample& s) const {
     const std::size_t source = source_of(s.shard);
     error_location found = sets_[source]->place_of({s.shard - first_shards_[source], s.index});
@@ -73,7 +82,7 @@ class mixed_data {
     return found;
   }
 
-  /// As that of shard_data, of all sources.
+  /// Returns the notices of all sources (shard_data::notice()); empty if all is well.
   std::string notice() const {
     std::string all;
     for (const auto& set : sets_)
@@ -81,10 +90,11 @@ class mixed_data {
     return all;
   }
 
-  /// Of all sources together.
+  /// Returns the meter that watches the reads of all sources together.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// The fingerprint that a resume point has.
+  /// Compares the fingerprint `then` of a resume point with this data set.
+  /// Throws setup_error if the sources or the rule of the mix differ.
   void check_same(std::uint64_t then) const {
     const std::uint64_t difference = then ^ fingerprint_;
     if (difference == 0) return;
@@ -95,7 +105,8 @@ class mixed_data {
                       "Make them equal, or start without it; ranks (of one global batch) and workers may change");
   }
 
-  /// Returns how many at the front of `wanted` are good; `failure` is what is wrong with the next one.
+  /// Reads wanted[i] into records[i]. Returns how many samples at the front of `wanted` are good.
+  /// Sets `failure` to the error of the next one, if there is one.
   std::size_t read(std::span<const located_sample> wanted, std::span<mixed_record> records,
                    std::exception_ptr& failure) {
     std::size_t good = wanted.size();
@@ -137,7 +148,7 @@ class mixed_data {
   std::uint64_t fingerprint_ = 0;
 };
 
-/// The order of a mix: each source has a seed made of the mix's, its number and its own.
+/// Returns the order of a mix. The seed of a source is made of the mix's seed, its number and its own seed.
 inline mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {
   mix_plan_options made{.on_exhausted = data.rule().on_exhausted,
                         .lanes = o.lanes,

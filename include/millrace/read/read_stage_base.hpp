@@ -1,11 +1,11 @@
-// Reading shards of a source by the chunk, and counting what was read: what intakes have in common.
+// The base of the read stages: reads a source in chunks, and counts what was read.
 //
-//   class intake : public read_stage_base<shards_source> { ... };
+//   class my_read_stage : public read_stage_base<shards_source> { ... };
 //   chunk read;
-//   this->read_chunk(part, read, 64);      // opens the part if need be; samples, their bytes, an error, the end
+//   this->read_chunk(shard, read, 64);     // opens the shard if necessary; gives samples, bytes, an error, the end
 //
-// Errors: end the chunk, completed with the part's name. Threads: read_chunk() of different parts at the same time, it
-// may block; the counters from any.
+// Errors: an error ends the chunk, completed with the shard's name.
+// Threads: read_chunk() of different shards at the same time, and it may block; the counters from any thread.
 #pragma once
 
 #include <millrace/measure/reading_figures.hpp>
@@ -22,22 +22,27 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What a session asks of whoever reads. Any thread.
+/// What a session asks of a read stage. All members may be called from any thread.
 class read_stage : public pipeline_node {
  public:
-  // Of one read: so many bytes and a sample more, or so many samples, whichever is less.
+  /// A chunk ends at the first of these bounds; its last sample may exceed the bytes.
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = 64;
 
+  /// Returns the bytes read since the start.
   virtual std::uint64_t bytes_read() const noexcept = 0;
+  /// Returns the samples read since the start.
   virtual std::uint64_t samples_read() const noexcept = 0;
+  /// Returns the nanoseconds that all reading threads together were busy.
   virtual std::uint64_t busy_ns() const noexcept = 0;
+  /// Returns the number of I/O threads that may read now; 0 if the trainer reads.
   virtual std::size_t threads() const noexcept = 0;
-  /// Held of samples that no worker has taken yet.
+  /// Returns the bytes of samples that were read and that no worker has taken yet.
   virtual std::size_t read_ahead_bytes() const noexcept = 0;
-  /// Before start(), where batches have keys.
+  /// Lets `names` name each sample. Called before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
 
   using pipeline_node::add_to;
+  /// Sets the reading counters of `s`.
   void add_to(run_stats& s) const noexcept {
     s.samples_read = samples_read();
     s.bytes_read = bytes_read();
@@ -46,6 +51,7 @@ class read_stage : public pipeline_node {
   }
 };
 
+/// Reads chunks from a source, and keeps the counters of a read stage.
 template <class Source>
 class read_stage_base : public read_stage {
  public:
@@ -64,7 +70,7 @@ class read_stage_base : public read_stage {
 
   std::string waits(std::uint64_t now_ns) const override {
     std::string text = "read: " + meter().waits(now_ns);
-    // A source that watches its own reads does not say that it waits for something else, nor always what it reads.
+    // A source that watches its own reads does not report other waits, and does not always report what it reads.
     if constexpr (metered)
       if (const std::string shard = chunks_.longest(now_ns); !shard.empty() && meter().longest(now_ns).empty())
         text += "; at " + shard;
@@ -82,12 +88,12 @@ class read_stage_base : public read_stage {
  protected:
   using shard = open_shard<Source>;
 
-  /// What was read, on its way into the part's queue.
+  /// Samples that were read, on their way into the queue of the shard.
   struct chunk {
     std::vector<sample<item>> samples{};
     std::size_t bytes = 0;
     std::exception_ptr error{};
-    bool more = true;   // may come
+    bool more = true;   // more samples may follow
   };
 
   static constexpr std::uint64_t hungry_ns = 20'000;
@@ -95,7 +101,7 @@ class read_stage_base : public read_stage {
   read_stage_base(const Source& source, sample_sink<item>& next, std::size_t threads)
       : source_(&source), next_(&next), seats_(threads), before_(meter().snapshot()) {}
 
-  /// For profilers: the shard without its folders.
+  /// Returns the name of the shard without its folders, for profilers.
   std::string name_of(const shard& from) const {
     if constexpr (requires { source_->shard_name(from.ordinal); }) {
       const std::string name = source_->shard_name(from.ordinal);
@@ -111,7 +117,7 @@ class read_stage_base : public read_stage {
     else return "shard " + std::to_string(from.ordinal) + " of the source";
   }
 
-  /// `in_turn`: all parts that lie behind wait for this one.
+  /// Reads up to `most` samples of a shard. `in_turn`: all later shards wait for this one.
   void read_chunk(shard& from, chunk& read, std::size_t most, bool in_turn = false) {
     const std::uint64_t start = steady_now_ns();
     std::optional<read_meter::running> all;
@@ -138,8 +144,8 @@ class read_stage_base : public read_stage {
             return sample_names::name_in(*source_, at);
           });
         read.samples.push_back(std::move(s));
-        // Hungry workers need not wait for what takes long, busy ones get samples by the chunk. Looking after 1, 2, 4
-        // ... samples is enough: none is held back for longer than reading took so far.
+        // Idle workers get the samples of a slow read early; busy workers get whole chunks. A check after 1, 2, 4, ...
+        // samples is enough: no sample is held back for longer than reading took so far.
         if (std::has_single_bit(read.samples.size()) && next_->backlog() == 0 && steady_now_ns() - start > hungry_ns)
           break;
         if (stopped_.load(std::memory_order_relaxed)) break;
@@ -168,7 +174,7 @@ class read_stage_base : public read_stage {
   sample_sink<item>* const next_;
   reader_limit seats_;
   std::atomic<bool> stopped_{false};
-  std::atomic<std::uint64_t> passed_on_{0};   // samples, of a source whose parts take turns
+  std::atomic<std::uint64_t> passed_on_{0};   // samples passed on in order, if shards take turns
 
  private:
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
@@ -178,7 +184,7 @@ class read_stage_base : public read_stage {
   }
 
   std::shared_ptr<sample_names> names_;
-  mutable read_meter chunks_;   // whole turns at the source
+  mutable read_meter chunks_;   // whole chunks read from the source
   const read_meter::figures before_;
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
 };

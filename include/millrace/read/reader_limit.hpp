@@ -1,11 +1,11 @@
-// How many of an intake's threads may read just now, and where the others rest.
+// Limits how many I/O threads of a read stage may read at a time, and lets the other threads sleep.
 //
-//   reader_limit seats(16);
-//   seats.open(4);                          // threads 0 .. 3; those that rest and may read again are woken
-//   while (seats.closed(index) && !stopped) seats.rest(index, stopped);      // each thread, between two reads
-//   seats.open_ns(now);                     // of all open ones together, since the start
+//   reader_limit limit(16);
+//   limit.open(4);                          // threads 0 .. 3 may read; those of them that sleep are woken
+//   while (limit.closed(index) && !stopped) limit.rest(index, stopped);      // each thread, between two reads
+//   limit.open_ns(now);                     // time that threads were allowed to read, summed over the threads
 //
-// Errors: none. Threads: any; rest() blocks its thread. After `stopped` is set, wake() ends all rests.
+// Errors: none. Threads: any; rest() blocks its thread. After `stopped` is set, wake() ends every rest().
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -15,16 +15,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Threads below open() may read; the others sleep. This is a template only to keep including it cheap.
 template <class = void>
 class basic_reader_limit {
  public:
-  /// 0: the trainer's own thread reads, and that is one.
+  /// Lets all `threads` read. With 0 threads the trainer itself reads, which counts as one.
   explicit basic_reader_limit(std::size_t threads)
       : open_(std::max<std::size_t>(1, threads)), all_(open_.load()), since_ns_(steady_now_ns()) {}
 
+  /// Returns how many threads may read.
   std::size_t open() const noexcept { return open_.load(); }
-  /// At least 1, and no more than there are.
+  /// Lets threads 0 to count - 1 read. Clamps `count` between 1 and the number of threads.
   void open(std::size_t count) noexcept {
     {
       const std::lock_guard lock(mutex_);
@@ -35,12 +36,16 @@ class basic_reader_limit {
     }
     bell_.ring();
   }
+  /// Returns whether thread `thread` may not read now.
   bool closed(std::size_t thread) const noexcept { return thread >= open_.load(); }
+  /// Blocks thread `thread` until it may read, or until `stopped` is set.
   void rest(std::size_t thread, const std::atomic<bool>& stopped) {
     bell_.wait([&] { return stopped.load() || !closed(thread); });
   }
+  /// Wakes all sleeping threads, which then check `stopped` again.
   void wake() noexcept { bell_.ring(); }
 
+  /// Returns the nanoseconds that threads were allowed to read, summed over the threads.
   std::uint64_t open_ns(std::uint64_t now_ns) const noexcept {
     const std::lock_guard lock(mutex_);
     return open_ns_ + open_.load() * (now_ns - std::min(now_ns, since_ns_));
@@ -51,7 +56,7 @@ class basic_reader_limit {
   const std::size_t all_;
   doorbell bell_;
   mutable std::mutex mutex_;
-  std::uint64_t open_ns_ = 0, since_ns_;   // until since_ns_
+  std::uint64_t open_ns_ = 0, since_ns_;   // open_ns_: allowed time up to since_ns_
 };
 using reader_limit = basic_reader_limit<>;
 

@@ -1,16 +1,18 @@
-// The shards of a run in their order: samples go on in plan order, whichever part was read first.
+// Puts the samples of a run's shards in order, whichever shard was read first.
 //
-//   reorder_buffer<shards_source> order(plan, {.epochs = 3}, first_segment.entrance());
-//   auto* part = order.open_next();                    // null: there is none, or not yet
-//   order.append(*part, samples);                      // what somebody has read from it; then order.end(*part, error)
-//   bool moved = order.pass_on();                      // as far as the next segment has room
-//   if (order.take_news()) wake_everybody();           // one more part may be opened, or the run is over
+//   reorder_buffer<shards_source> buffer(order, {.epochs = 3}, first_segment.entrance());
+//   auto* shard = buffer.open_next();                  // null: there is none, or not yet
+//   buffer.append(*shard, samples);                    // samples read from it; at its end: buffer.end(*shard, error)
+//   bool moved = buffer.pass_on();                     // passes on as many samples as the next segment has space for
+//   if (buffer.take_news()) wake_readers();            // one more shard may be opened, or the run is over
 //
-// Part k of the run (parts follow each other over the borders of epochs) keeps its samples in a queue of its own until
-// the parts before it are through. Then they go into the jitter order, and from there, as soon as their place is
-// certain, to the next segment. An error of a part ends the run: everything in front of it is passed on, then the error
-// in the place of the next sample. A run that goes on where another stopped opens only the parts that are still needed
-// and drops what came from them before (first_sample, first_place). Threads: one at a time, under the intake's lock.
+// The shards of all epochs form one sequence. Each shard holds its samples in a queue of its own until the shards
+// before it are done. Then its samples enter the jitter order. They go on to the next segment as soon as their ordinal
+// is certain.
+// A resumed run opens only the shards that are still needed. It drops their samples that come before the resume point
+// (first_sample, first_place).
+// Errors: an error of a shard ends the run. All samples before it are passed on; then it takes the place of the next
+// sample. Threads: one at a time, under the lock of the read stage.
 #pragma once
 
 #include <millrace/measure/event_counts.hpp>
@@ -30,41 +32,43 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A part that is being read, and its samples whose turn has not come.
+/// A shard that is being read, and its samples whose turn has not come.
 template <class Source>
 struct open_shard {
   using item = typename Source::item;
   using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
 
   std::uint64_t epoch = 0;
-  std::size_t ordinal = 0;   // in the list as the user gave it
-  std::size_t turn = 0;      // in the epoch's order of parts
+  std::size_t ordinal = 0;   // index in the list as the user gave it
+  std::size_t turn = 0;      // index in the epoch's order of shards
   bool last_of_epoch = false;
-  bool begun = false;        // its first sample was passed on
-  std::string name{};             // for who looks on; of the reading thread only
-  std::uint64_t first_row = error_location::unknown;   // no sample of it stands before that position
-  std::optional<reader> open{};   // of the reading thread only
-  std::uint64_t next_index = 0;   // of the reading thread only
+  bool begun = false;        // its first sample has left its queue
+  std::string name{};        // for diagnostics; only the reading thread uses it
+  std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier one
+  std::optional<reader> open{};   // only the reading thread uses it
+  std::uint64_t next_index = 0;   // only the reading thread uses it
   fifo<sample<item>> samples{};
   std::exception_ptr error{};
   bool done = false;
-  bool reader_waits = false;   // until more may be read ahead
-  bool in_hand = false;        // some thread reads it now
-  bool cut = false;            // nothing more of it is wanted
+  bool reader_waits = false;   // its reader waits until more may be read ahead
+  bool in_hand = false;        // a thread is reading it now
+  bool cut = false;            // its remaining samples are not needed
 };
 
+/// Options of reorder_buffer.
 struct reorder_buffer_options {
   std::uint64_t epochs = 1;
-  std::size_t window_bytes = ~std::size_t{0};   ///< most that the shuffle window may hold
+  std::size_t window_bytes = ~std::size_t{0};   ///< bound on what the shuffle window holds
   std::uint64_t first_epoch = 0;
-  std::size_t first_shard = 0;                   ///< of that epoch, in its order; those before it are passed over
-  std::uint64_t first_sample = 0;               ///< how many are in those
-  std::uint64_t first_place = 0;                ///< in the order of that epoch; samples before it are dropped
-  replay_log* log = nullptr;                    ///< told where each part begins
-  std::uint64_t take = ~std::uint64_t{0};       ///< samples of each epoch, in its order; what lies behind is not wanted
-  bool may_be_empty = false;                    ///< an epoch without a sample is no error
+  std::size_t first_shard = 0;                   ///< index in that epoch's order; earlier shards are skipped
+  std::uint64_t first_sample = 0;               ///< samples of the epoch in the skipped shards
+  std::uint64_t first_place = 0;                ///< ordinal in that epoch; samples before it are dropped
+  replay_log* log = nullptr;                    ///< records where each shard begins; null: no log
+  std::uint64_t take = ~std::uint64_t{0};       ///< samples to give of each epoch; the rest is not needed
+  bool may_be_empty = false;                    ///< accept an epoch without a sample
 };
 
+/// Holds the open shards of a run, and passes on their samples in order.
 template <class Source>
 class reorder_buffer {
  public:
@@ -85,26 +89,31 @@ class reorder_buffer {
     jitter_.begin_epoch(o.first_sample);
   }
 
+  /// Sets where the readers of the shards report their events.
   void count_into(event_counts& counts) noexcept { counts_ = &counts; }
 
+  /// Returns whether the run is over: finish() was passed on.
   bool finished() const noexcept { return finished_; }
-  /// Whether the next segment had room when pass_on() last looked.
+  /// Returns whether the next segment had space when pass_on() last looked.
   bool had_room() const noexcept { return room_; }
+  /// Returns the number of open shards.
   std::size_t open_shards() const noexcept { return shards_.size(); }
-  /// The part whose turn it is, or null.
+  /// Returns the shard whose turn it is, or null.
   shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
-  /// The first part that has more to give and that nobody reads, or null.
+  /// Returns the first unfinished shard that no thread is reading, or null.
   shard* first_idle() const noexcept {
     for (const auto& p : shards_)
       if (!p->done && !p->in_hand) return p.get();
     return nullptr;
   }
-  /// Of samples in the queues of all parts. Any thread.
+  /// Returns the bytes of the samples in the queues of all shards. May be called from any thread.
   std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
-  /// Samples, since the run began.
+  /// Returns the samples passed on since the session began, including those dropped on resume.
   std::uint64_t passed_on() const noexcept { return passed_on_; }
+  /// Returns whether another shard may be opened or the run is over, since the last call.
   bool take_news() noexcept { return std::exchange(news_, false); }
 
+  /// Opens the next shard of the run. Returns null if there is none, or not yet.
   shard* open_next() {
     if (finished_ || epoch_ >= options_.epochs) return nullptr;
     if constexpr (requires { requires Source::one_reader_at_a_time; })
@@ -130,12 +139,13 @@ class reorder_buffer {
     return shards_.back().get();
   }
 
+  /// Adds samples that were read from an open shard. Moves the samples out of `samples`.
   void append(shard& to, std::vector<sample<item>>& samples) {
     if (to.cut) {
       end(to, nullptr);
       return;
     }
-    // Without a shuffle, what is its turn already need not queue.
+    // Without a shuffle, samples of the shard whose turn it is need no queue.
     const bool at_once = !finished_ && !plan_->jitters() && &to == front();
     for (auto& s : samples) {
       if (at_once && to.samples.empty() && place_ < options_.take && next_->has_room()) {
@@ -147,7 +157,7 @@ class reorder_buffer {
       }
     }
   }
-  /// No more samples come from it; with an error, it takes the place of the next one.
+  /// Ends a shard: no more samples come from it. An `error` takes the place of its next sample.
   void end(shard& ended, std::exception_ptr error) {
     ended.done = true;
     if (!ended.cut) ended.error = std::move(error);
@@ -156,7 +166,7 @@ class reorder_buffer {
     ended.open.reset();
   }
 
-  /// True if anything moved.
+  /// Passes on samples while the next segment has space. Returns whether any step was made.
   bool pass_on() {
     bool moved = false;
     while ((room_ = next_->has_room()) && !finished_) {
@@ -174,7 +184,7 @@ class reorder_buffer {
   }
 
  private:
-  /// One step with the part whose turn it is; false if it has nothing to give yet.
+  /// Makes one step with the shard whose turn it is. Returns false if the shard has nothing to give yet.
   bool advance_front() {
     if (shards_.empty()) {
       if (epoch_ < options_.epochs) return false;
@@ -214,7 +224,7 @@ class reorder_buffer {
     return true;
   }
 
-  /// The part whose turn it is, and those behind it in its pass, give nothing any more; no other is opened.
+  /// Drops the rest of the current pass: cuts its open shards, and opens no other shard of it.
   void cut_pass() {
     const std::uint64_t epoch = shards_.front()->epoch;
     jitter_.clear();
@@ -232,7 +242,7 @@ class reorder_buffer {
     news_ = true;
   }
 
-  /// The next in order, unless it came before this run went on.
+  /// Gives the next sample in order to the next segment, unless it was delivered before the resume.
   void give(sample<item>&& s) {
     s.place = place_++;
     ++passed_on_;
@@ -261,7 +271,7 @@ class reorder_buffer {
     if (jitter_.held_bytes() > options_.window_bytes) finish(window_error());
   }
 
-  /// The next part's turn has come, and one more may be opened.
+  /// Moves on to the next shard; one more shard may then be opened.
   void close_front() {
     spare_shards_.push_back(std::move(shards_.front()));
     shards_.pop_front();
@@ -295,16 +305,16 @@ class reorder_buffer {
   event_counts* counts_ = nullptr;
 
   jitter_order<item> jitter_;
-  std::deque<std::unique_ptr<shard>> shards_;   // in the order of the run
+  std::deque<std::unique_ptr<shard>> shards_;   // in the order of the run; the first one gives samples
   std::vector<std::unique_ptr<shard>> spare_shards_;
   std::atomic<std::size_t> queued_bytes_{0};
-  std::vector<std::size_t> epoch_shards_;   // empty if they come as listed: an endless epoch has no end of them
-  std::uint64_t epoch_;   // of the part to be opened next
-  std::size_t at_;        // its place in that epoch
-  std::uint64_t epoch_samples_;   // of that of the part whose turn it is
-  std::uint64_t place_;           // in its order, of the next to be given
-  std::uint64_t first_place_;     // to be given, not dropped
-  std::uint64_t passed_on_ = 0;   // dropped ones too
+  std::vector<std::size_t> epoch_shards_;   // empty if shards come as listed: an endless epoch has endlessly many
+  std::uint64_t epoch_;   // epoch of the shard to open next
+  std::size_t at_;        // index of that shard in the order of its epoch
+  std::uint64_t epoch_samples_;   // samples so far in the epoch of the shard whose turn it is
+  std::uint64_t place_;           // ordinal in that epoch of the next sample to give
+  std::uint64_t first_place_;     // ordinal in that epoch of the first sample that is not dropped
+  std::uint64_t passed_on_ = 0;   // includes dropped samples
   bool epoch_ended_ = false, finished_ = false, news_ = false;
   bool room_ = true;
 };

@@ -1,24 +1,29 @@
-// A run over a source without an index: where its batches stand, and how it goes on behind one of them.
+// A run over a source without an index: the resume point behind each batch, and how a session goes on from one.
 //
-//   replayed_run run({.order = plan, .data_set = fingerprint_of(source), .rows = 256, .resume = text, .epochs = 90});
-//   auto intake = run.read(source, options, sink);     // who reads, from where; run.borders() for the last segment
+//   replayed_run run({.order = {.seed = 7, .shards = source.shards()}, .data_set = fingerprint_of(source), .rows = 256,
+//                     .resume = text, .epochs = 90});
+//   auto stage = run.read(source, options, sink);      // the read stage, set to its start; run.borders() for the sink
 //   run.after(batch);                                  // the resume point behind a batch, once for each, in order
 //
-// Nobody has counted the samples, so a position says nothing by itself: the resume point names a place in the source
-// where reading begins again (work/replay_log.hpp). From there on everything runs as it did, and the rows that were
-// delivered before are dropped. A flow of maps, filters and parallel expansions reads again what the shuffle window
-// spans; one whose stages hold something, the pass from its beginning; what can only be entered at the very beginning,
-// the run.
-// Epochs of a fixed number of batches are read in lanes: lane l of L has every L-th part of each pass, from the l-th
-// on, and belongs to rank l mod R of R, which divides L. Within a rank no lane begins a pass before all its lanes have
-// ended the one before (read/interleaved_read_stage.hpp). So on one rank every pass is exact. On several, pass k of all
-// ranks together holds every sample once, but ranks come to it at different times, as their shares of it differ, and
-// another number of ranks has another order. Where each sample is a row the number of batches says how far the lanes
-// are, once the samples of their parts are counted, and one resume point serves all ranks of that number. Where it is
-// not, batches hold each rank's own rows, and a resume point belongs to one rank.
-// Errors: setup_error for ranks that do not fit, for another run's resume point, and for the end of the run; data_error
-// for a text that is none.
-// Threads: after() by the trainer; the rest is immutable.
+// No samples were counted, so a position alone does not say where to read. The resume point therefore names a place in
+// the source where reading begins again (work/replay_log.hpp). From there on everything runs as before, and rows that
+// were delivered before are dropped.
+// The stages decide how much is read again:
+// - Maps, filters and parallel expansions read again what the shuffle window spans.
+// - A flow with a stage that holds items back reads the pass again from its beginning.
+// - A flow that can only be entered at the very beginning reads the whole run again.
+//
+// Epochs of a fixed number of batches are read in lanes. Lane l of L owns shards l, l + L, l + 2 L, ... of each pass's
+// order. It belongs to rank l mod R of R, and R divides L. Within a rank, no lane begins a pass before all lanes of the
+// rank have ended the pass before (read/interleaved_read_stage.hpp). So on one rank every pass is exact.
+// On several ranks, pass k of all ranks together holds every sample once. Ranks reach pass k at different times,
+// because their shares differ in size. Another number of ranks has another order.
+// If each sample is one row, the number of batches says how far the lanes are, once samples are counted. One resume
+// point then serves all ranks of the same world size. Otherwise batches hold each rank's own rows, and a resume point
+// belongs to one rank.
+// Errors: setup_error for ranks that do not fit, for a resume point of another run, and for a run that is over;
+// data_error for a text that is not a resume point.
+// Threads: read() and after() by the trainer; everything else is immutable.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -33,25 +38,26 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of one run over a source without an index.
 struct replayed_run_options {
   shard_order::options order{};
-  std::uint64_t data_set = 0;
-  std::uint32_t times = 0;
-  std::size_t rows = 1;
+  std::uint64_t data_set = 0;     ///< fingerprint_of() the source
+  std::uint32_t times = 0;        ///< times_of() the source
+  std::size_t rows = 1;           ///< rows of a batch of this rank
   bool drop_last = true;
-  std::string resume{};
-  std::uint64_t epochs = 1, epoch_batches = 0;
-  replay_start from = replay_start::sample;
-  bool one_row = true;            ///< for each sample
-  std::uint64_t take = ~std::uint64_t{0};   ///< samples of each pass
-  bool takes = false;             ///< there is a take, there or later
-  bool packs = false;             ///< a stage holds what one number says (stages/pack.hpp)
-  bool buckets = false;           ///< batches have as many rows as a stage says (stages/bucket.hpp)
+  std::string resume{};           ///< text of the resume point; empty: begin at the start
+  std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
+  replay_start from = replay_start::sample;      ///< where the flow can be entered
+  bool one_row = true;            ///< each sample makes exactly one row
+  std::uint64_t take = ~std::uint64_t{0};   ///< samples to use of each pass
+  bool takes = false;             ///< the flow has a take(), at the source or later
+  bool packs = false;             ///< a stage holds a state that one number describes (stages/pack.hpp)
+  bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
   millrace::world world{};
   std::size_t most_lanes = 48;
 };
 
-/// A template only so that including it costs little.
+/// Connects a source without an index with its session. This is a template only to keep including it cheap.
 template <class = void>
 class basic_replayed_run {
  public:
@@ -66,13 +72,18 @@ class basic_replayed_run {
         now_(start_),
         log_(std::make_unique<replay_log>(order_, from_, lanes_ > 1)) {}
 
+  /// Returns the order of the shards, and of the samples of one lane.
   const shard_order& order() const noexcept { return order_; }
+  /// Returns the position at which the session starts.
   const position& start() const noexcept { return start_; }
+  /// Returns the number of batches of the run before the session's first batch.
   std::uint64_t first_step() const noexcept { return start_.step; }
 
-  /// Samples of the shuffle window that this rank holds its part of.
+  /// Returns this rank's share of the shuffle window, in samples.
   std::size_t window() const noexcept { return options_.order.window / options_.world.size; }
 
+  /// Returns the read stage, which begins where the session has to read first. May count samples, which blocks.
+  /// Throws the errors of find_lane_starts().
   template <class Source>
   std::unique_ptr<read_stage> read(const Source& source, shard_read_stage_options o,
                                    sample_sink<typename Source::item>& next) {
@@ -97,6 +108,7 @@ class basic_replayed_run {
     if (from_ == replay_start::sample) o.log = log_.get();
     return std::make_unique<shard_read_stage<Source>>(source, order_, o, next);
   }
+  /// Returns where the session starts and where epochs end, for the last segment.
   batch_borders borders() const {
     return {.first_step = start_.step,
             .skipped_rows = start_.replay.rows,
@@ -106,15 +118,17 @@ class basic_replayed_run {
             .log = log_.get()};
   }
 
-  /// The epoch of a batch, where `pass` is that of its first sample.
+  /// Returns the epoch of the session's batch `batch`; `pass` is the pass of its first sample.
   std::uint64_t epoch_of(std::uint64_t batch, std::uint64_t pass) const noexcept {
     return options_.epoch_batches > 0 ? (start_.step + batch) / options_.epoch_batches : pass;
   }
-  /// Of a batch that has so many on this rank; ~0: not known. Several ranks have no short batch, but buckets have.
+  /// Returns the rows of all ranks together for a batch with `rows` on this rank; ~0 if unknown.
+  /// Several ranks never have a short batch, except with buckets.
   std::size_t global_rows(std::size_t rows) const noexcept {
     const std::size_t world_size = options_.world.size;
     return options_.buckets && world_size > 1 ? ~std::size_t{0} : rows * world_size;
   }
+  /// Returns the resume point behind `batch`. Called once for each batch, in order.
   position after(const ready_batch& batch) {
     const replay_point next = log_->take();
     if (lanes_ == 1 || !options_.one_row) now_.replay = next;
@@ -123,7 +137,7 @@ class basic_replayed_run {
       now_.epoch = now_.step / options_.epoch_batches;
       now_.next_position = now_.step % options_.epoch_batches * now_.global_batch;
     } else if (batch.rows < options_.rows && !options_.buckets) {
-      now_.epoch = batch.epoch + 1;   // only an epoch's last batch is short
+      now_.epoch = batch.epoch + 1;   // only the last batch of an epoch is short
       now_.next_position = 0;
     } else {
       now_.next_position = (batch.epoch == now_.epoch ? now_.next_position : 0) + now_.global_batch;
@@ -132,7 +146,7 @@ class basic_replayed_run {
     return now_;
   }
 
-  /// What a session says at start of lanes, and of what it does first to go on.
+  /// Returns what a session announces at its start: its lanes, and what it reads again to resume.
   std::string describe() const {
     std::string text;
     if (lanes_ > 1)
@@ -154,7 +168,7 @@ class basic_replayed_run {
            std::to_string(r.place - r.first) + " samples";
   }
 
-  /// What to say in a line of its own; nothing if all is well.
+  /// Returns a warning for a line of its own; empty if all is well.
   std::string notice() const {
     if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return {};
     const auto digits = [](std::uint32_t times) { return detail::hexadecimal_digits(times, 8); };
@@ -169,7 +183,7 @@ class basic_replayed_run {
     if (r.size == 0 || r.rank >= r.size)
       throw setup_error("there is no " + r.describe(), "Ranks count from 0");
     if (r.size > 1 && o.epoch_batches == 0)
-      throw setup_error("without an index nobody knows how many samples each of " + std::to_string(r.size) +
+      throw setup_error("without an index it is not known how many samples each of " + std::to_string(r.size) +
                             " ranks would get from one pass",
                         "Set session_options::epoch_batches, or use indexed_shards() of "
                         "millrace/sources/indexed_shards.hpp, which needs plain tar shards");
@@ -185,7 +199,8 @@ class basic_replayed_run {
     return o;
   }
 
-  /// As many as were asked for; of fewer parts, the greatest divisor of that number which still leaves each lane one.
+  /// Returns `most_lanes`. With fewer shards, returns the greatest divisor of it that leaves each lane a shard.
+  /// Returns 1 if the run needs no lanes.
   static std::size_t lanes_of(const options& o) {
     const bool shared = o.epoch_batches > 0 && (o.one_row || o.world.size > 1);
     std::size_t lanes = shared ? std::min(o.most_lanes, o.order.shards) : 1;
@@ -237,14 +252,14 @@ class basic_replayed_run {
   }
 
   const options options_;
-  const std::size_t lanes_;   // of all ranks together; 1: one sequence, with borders between passes
+  const std::size_t lanes_;   // lanes of all ranks together; 1: one sequence, with borders between passes
   const shard_order order_;
   const replay_start from_;
-  std::uint32_t times_then_ = 0;   // of the resume point; 0: not known
+  std::uint32_t times_then_ = 0;   // hash of file times in the resume point; 0: unknown
   const position start_;
-  position now_;   // behind the last batch delivered
+  position now_;   // resume point behind the last delivered batch
   const std::unique_ptr<replay_log> log_;
-  std::uint64_t counted_ = 0;   // parts
+  std::uint64_t counted_ = 0;   // shards that were read through to count their samples
 };
 using replayed_run = basic_replayed_run<>;
 

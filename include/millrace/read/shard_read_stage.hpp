@@ -1,12 +1,13 @@
-// The intake: I/O threads read shards of the source, several at once, and pass their samples on in plan order.
+// The read stage: I/O threads read several shards of the source at once, and pass on their samples in order.
 //
-//   intake<shards_source> in(source, plan, options, first_segment.entrance());
+//   shard_read_stage<shards_source> in(source, order, options, first_segment.entrance());
 //   in.start();  ...  in.stop();  in.join();
 //
-// Each part is read by whichever thread is free; reorder_buffer.hpp says what becomes of its samples. Credit comes
-// before reading: what is read ahead is bounded in bytes. Only the part whose turn it is may overdraw, by one sample at
-// a time and only while the workers starve, so there is always progress.
-// Threads: as many as asked for, or none, then advance() reads. Reads block only these threads.
+// Any free I/O thread may read a shard; reorder_buffer.hpp puts the samples in order.
+// A thread reads only while the bytes that are read ahead are below their bound. Only the shard whose turn it is may
+// exceed the bound, by one chunk at a time, and only while the workers have nothing to take. So there is always
+// progress.
+// Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
 #pragma once
 
 #include <millrace/measure/trace_range.hpp>
@@ -20,18 +21,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of shard_read_stage.
 struct shard_read_stage_options {
   unsigned threads = 4;   ///< 0: no threads, advance() reads
   std::uint64_t epochs = 1;
-  std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< of samples that no worker has taken yet
-  std::size_t window_bytes = ~std::size_t{0};              ///< most that the shuffle window may hold
+  std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< bound on samples that no worker has taken yet
+  std::size_t window_bytes = ~std::size_t{0};              ///< bound on what the shuffle window holds
   std::uint64_t first_epoch = 0;
-  std::size_t first_shard = 0;                              ///< of that epoch
+  std::size_t first_shard = 0;                             ///< index in that epoch's order
   std::uint64_t first_sample = 0, first_place = 0;         ///< as in reorder_buffer_options
   replay_log* log = nullptr;
-  std::uint64_t take = ~std::uint64_t{0};                  ///< samples of each epoch
+  std::uint64_t take = ~std::uint64_t{0};                  ///< samples to give of each epoch
 };
 
+/// Reads the shards of a run ahead with several I/O threads.
 template <class Source>
 class shard_read_stage final : public read_stage_base<Source>, public space_listener {
  public:
@@ -54,7 +57,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
   }
 
-  /// Reads one sample on the caller, or passes on what waits.
+  /// Reads one sample on the caller, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override {
     std::unique_lock lock(mutex_);
     if (order_.pass_on()) return true;
@@ -109,7 +112,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     while (!stopped_.load()) {
       if (seats_.closed(thread)) {
         lock.unlock();
-        tell_news();   // whatever it was woken for is the others' now
+        tell_news();   // the other threads must act on the news that woke this one
         seats_.rest(thread, stopped_);
         lock.lock();
         continue;
@@ -131,16 +134,17 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   void read_shard(std::unique_lock<std::mutex>& lock, job j, chunk& read) {
     while (!j.from->done && !stopped_.load() && !order_.finished()) {
       if (seats_.closed(j.thread)) {
-        left_.push_back(j.from);   // for somebody else
+        left_.push_back(j.from);   // another thread goes on with it
         return;
       }
       const std::uint64_t seen = news_count_.load();
       const bool still = stand_still();
-      // Looked at once: workers may free bytes between two looks, and nobody would ask to be told of more.
+      // One look serves both decisions. Between two looks workers may free bytes; the thread would then sleep without
+      // asking to be woken when bytes are free.
       const bool enough_bytes = read_ahead() >= options_.read_ahead_bytes;
       if (!left_.empty()) swap_for_left_shard(j.from, enough_bytes);
       if (may_read(*j.from, enough_bytes)) {
-        // Should this read take long, somebody else passes on what waits.
+        // If this read takes long, another thread passes on waiting samples.
         if (expect_room() || still) read_and_append(lock, *j.from, read, chunk_samples);
       } else {
         j.from->reader_waits = true;
@@ -151,7 +155,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     }
   }
 
-  /// One that was begun and left comes before one that nobody has opened.
+  /// Returns the shard to read next. A shard that its reader left comes before an unopened one.
   shard* shard_to_read() {
     if (left_.empty()) return order_.open_shards() < 2 * seats_.open() ? order_.open_next() : nullptr;
     const auto front = std::find(left_.begin(), left_.end(), order_.front());
@@ -160,7 +164,8 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     left_.erase(chosen);
     return found;
   }
-  /// The part whose turn it is has a reader always, and whoever cannot go on with his own takes one that can be read.
+  /// Swaps the shard of a reader for a left one. The shard whose turn it is must always have a reader.
+  /// A reader that cannot go on with its own shard takes one that can be read.
   void swap_for_left_shard(shard*& mine, bool enough_bytes) {
     if (mine == order_.front()) return;
     const bool stuck = !may_read(*mine, enough_bytes);
@@ -189,21 +194,21 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   }
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
 
-  /// For every thread.
+  /// Wakes every thread.
   void tell_news() noexcept {
     news_count_.fetch_add(1);
     news_.ring();
   }
 
-  /// Passes on what there is. True if there was nothing, and the workers have nothing to take either: then no worker
-  /// will ever free room that somebody here waits for.
+  /// Passes on waiting samples. Returns true if there were none, and the workers have nothing to take either.
+  /// In that case no worker will ever free the space that a thread here waits for.
   bool stand_still() {
-    next_->publish();   // what was read last would not count yet
+    next_->publish();   // else the samples that were put last would not count
     const bool drained = next_->backlog() == 0;
     return !pass_on_and_tell() && drained;
   }
 
-  /// Readers that wait are told when there is well less than what stopped them, not at every sample.
+  /// Passes on waiting samples. Wakes waiting readers when well below the bound that stopped them, not at each sample.
   bool pass_on_and_tell() {
     const bool moved = order_.pass_on();
     passed_on_.store(order_.passed_on(), std::memory_order_relaxed);
@@ -218,9 +223,9 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     return moved;
   }
 
-  /// Asks the workers to wake one thread, whichever, once, when half of what they have now is gone: waking costs more
-  /// than they should pay for every sample. That thread passes on what waits, and tells those who wait for that. False
-  /// if there is room already.
+  /// Asks the workers to wake any one thread, once, when they have taken half of their backlog. A wake-up at every
+  /// sample would cost the workers too much. The woken thread passes on waiting samples, and wakes the threads that
+  /// wait for that. Returns false if there is space already.
   bool expect_room() {
     if (order_.had_room() && !bytes_wanted_) return true;
     const std::uint64_t backlog = next_->backlog();
@@ -229,11 +234,11 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     return next_->backlog() >= backlog / 2 + 1;
   }
 
-  /// Until there is news since `seen`, or room for what waits.
+  /// Sleeps until there is news since `seen`, or space for waiting samples.
   void sleep(std::unique_lock<std::mutex>& lock, std::uint64_t seen, bool still) {
     if (!expect_room() && !still) return;
     lock.unlock();
-    // Whoever takes the news of room acts on it, so one is enough.
+    // The thread that takes the news of free space acts on it, so waking one thread is enough.
     news_.wait([&] { return room_news_.exchange(false) || stopped_.load() || news_count_.load() != seen; });
     lock.lock();
   }
@@ -242,7 +247,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   std::mutex mutex_;
   reorder_buffer<Source> order_;
   bool bytes_wanted_ = false;   // a reader waits for fewer bytes to be read ahead
-  std::vector<shard*> left_;     // by readers whose seat was closed
+  std::vector<shard*> left_;    // shards left by readers that may not read any more
   chunk read_by_advance_;
 
   std::atomic<std::uint64_t> news_count_{0}, wake_below_{0};
@@ -251,6 +256,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   std::vector<std::thread> threads_;
 };
 
+/// Returns a new shard_read_stage that passes its samples on to `next`.
 template <class Source>
 std::unique_ptr<read_stage> new_shard_read_stage(const Source& source, const shard_order& order,
                                                  const shard_read_stage_options& o,

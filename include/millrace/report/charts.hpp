@@ -1,13 +1,14 @@
-// The pictures of the report's page, each an inline SVG; empty where there is nothing to show.
+// The charts of the HTML report, each an inline SVG; empty if there is nothing to show.
 //
 //   detail::step_chart(r)          time of each step, with the wait for data on top
 //   detail::stage_chart(r)         busy, starved and blocked share of each stage
-//   detail::queue_chart(r)         how full the ring and the read-ahead were
+//   detail::queue_chart(r)         how full the batch ring and the read-ahead were
 //   detail::scaling_chart(r)       samples per second over workers: predicted, and as measured
 //   detail::gantt_chart(r)         three batches through all threads
 //
-// Up to 16 batches are columns, a single one too, with their values where there is room; more are a line, of at most
-// 200 points: neighbours are averaged, so that a page of any run stays small. Errors: none.
+// Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line of at
+// most 200 points. Each point is the mean of neighboring batches, so that the page of any run stays small.
+// Errors: none. Threads: pure functions.
 #pragma once
 
 #include <millrace/report/run_report.hpp>
@@ -20,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Calls `use` with the first and one past the last of each group of deliveries that becomes one point.
+/// Groups `count` deliveries into at most 200 points. Calls use(first, past the last) for each point.
 template <class Use>
 void for_each_point(std::size_t count, const Use& use) {
   const std::size_t points = std::min<std::size_t>(count, 200);
@@ -50,7 +51,7 @@ inline std::string step_columns(std::span<const delivered_batch> all) {
 
 inline std::string step_chart(const run_report& r) {
   std::span<const delivered_batch> all = r.events.deliveries;
-  if (!all.empty() && all.back().step_ns == 0) all = all.first(all.size() - 1);   // a step that has not ended
+  if (!all.empty() && all.back().step_ns == 0) all = all.first(all.size() - 1);   // the last step has not ended
   if (all.empty()) return "";
   if (all.size() <= most_columns) return step_columns(all);
   svg_points steps, whole_steps, zero;
@@ -166,8 +167,8 @@ inline std::string scaling_chart(const run_report& r) {
   return p.take();
 }
 
-/// The first three batches of which the whole way is there; fewer if there are no more. What threads did is kept for
-/// the last batches only, so those count of which most is known.
+/// Returns up to three batches whose whole way through the threads is known. Spans are kept for the last batches only,
+/// so a batch counts as whole if it has as many different spans as any other.
 inline std::vector<std::uint64_t> batches_to_show(const timeline& t) {
   std::map<std::uint64_t, std::set<std::string_view>> found;
   std::size_t most = 0;
@@ -180,7 +181,7 @@ inline std::vector<std::uint64_t> batches_to_show(const timeline& t) {
   std::vector<std::uint64_t> shown;
   for (const auto& [batch, names] : found)
     if (names.size() == most) shown.push_back(batch);
-  // In front of the first ones something may be missing: the window cut them.
+  // The first batches may lack spans that the window has cut off.
   const std::size_t skip = shown.size() > 8 ? 5 : 0;
   shown.erase(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(skip));
   shown.resize(std::min<std::size_t>(shown.size(), 3));

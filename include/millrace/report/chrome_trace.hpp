@@ -1,11 +1,11 @@
-// A timeline as Chrome's trace events, which ui.perfetto.dev and chrome://tracing open.
+// Writes a timeline as Chrome's trace events, which ui.perfetto.dev and chrome://tracing open.
 //
 //   write(mr::chrome_trace(events));      // {"displayTimeUnit":"ms","traceEvents":[...]}
 //
-// One row for each track, in the timeline's order; one for each counter; and for each batch one flow of arrows from
-// the last span of each stage that worked for it to that of the next. Errors: none; spans that end before they start
-// are left out. Threads: a pure function.
-// Source of the format: Trace Event Format (Google, 2016): X complete, M metadata, C counter, s t f flow; microseconds.
+// Each track is one row, in the timeline's order; each counter is one row too. Each batch is one flow of arrows: from
+// the last span of each stage that worked for it to that of the next stage.
+// Errors: none; spans that end before they start are left out. Threads: a pure function.
+// Format: Trace Event Format (Google, 2016): X complete, M metadata, C counter, s t f flow; microseconds.
 #pragma once
 
 #include <millrace/report/json_report.hpp>
@@ -16,7 +16,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Process 1; track t is its thread t + 2: 0 would mean the process itself, and 1 is taken for its main thread.
+/// Writes the events of process 1. Track t is thread t + 2: 0 would mean the process itself, 1 its main thread.
 class trace_event_writer {
  public:
   trace_event_writer() {
@@ -46,7 +46,7 @@ class trace_event_writer {
     }
     out_.close('}');
   }
-  /// In the middle of the span, which it is bound to by lying within it.
+  /// Writes a flow event in the middle of the span: the viewer binds it to the span that it lies in.
   void flow(const char* phase, const timeline_span& s) {
     begin(phase, "batch", thread_of(s.track));
     out_.add("cat", std::string("batch"));
@@ -88,10 +88,11 @@ class trace_event_writer {
 
 }  // namespace detail
 
+/// Returns the timeline as JSON text in the Trace Event Format.
 inline std::string chrome_trace(const timeline& t) {
   detail::trace_event_writer out;
   for (std::uint32_t i = 0; i < t.tracks.size(); ++i) out.name_track(i, t.tracks[i]);
-  std::map<std::uint64_t, std::map<std::string, const timeline_span*>> batches;   // the last span of each name
+  std::map<std::uint64_t, std::map<std::string, const timeline_span*>> batches;   // by batch, then by name: the last span
   for (const auto& s : t.spans) {
     if (s.end_ns < s.start_ns) continue;
     out.span(s);

@@ -1,11 +1,12 @@
-// Service times to draw from: those of a recorded run, or planted ones.
+// Service times to draw from: those of a recorded run, or chosen ones.
 //
-//   mr::replayed decode(window.parts[0].service_ns);          // as often short and long as they were
-//   mr::replayed step = mr::replayed::around(25e6, 0.5);      // 25 ms, give or take half, all alike
-//   double ns = decode.scaled(0.5).at(rng);                // half as long; random is a mr::rng
+//   mr::empirical_distribution decode(window.stages[0].service_ns);          // as often short and long as recorded
+//   auto step = mr::empirical_distribution::around(25e6, 0.5);               // 25 ms +- 50 %, uniform
+//   double ns = decode.scaled(0.5).at(random);                               // half as long; random is an mr::rng
 //
-// A draw picks a bucket of the histogram by its count, and a value in it, all alike; the mean is exactly that of what
-// was recorded. Times in nanoseconds. Errors: none; of nothing recorded every draw is 0. Threads: immutable.
+// Each draw picks a bucket of the histogram by its count, and a uniform value in it. The mean is exactly that of the
+// recorded times. Unit: nanoseconds.
+// Errors: none; if nothing was recorded each draw is 0. Threads: immutable.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -16,16 +17,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// A distribution of service times, in nanoseconds.
 class empirical_distribution {
  public:
   empirical_distribution() = default;
+  /// Takes shape and mean from a recorded histogram.
   explicit empirical_distribution(const distribution& recorded) {
     double middles = 0, before = 0;
     for (std::size_t i = 0; i < distribution::buckets; ++i) {
       if (recorded.bucket(i) == 0) continue;
       const auto count = static_cast<double>(recorded.bucket(i));
       const auto first = static_cast<double>(distribution::first_of(i));
-      // Values are whole: the one of a bucket of width 1 is its first.
+      // Values are whole numbers: a bucket of width 1 holds only its first value.
       const double width = static_cast<double>(distribution::first_of(i + 1) - 1) - first;
       pieces_.push_back({before += count, first, width});
       middles += count * (first + width / 2);
@@ -33,8 +36,9 @@ class empirical_distribution {
     if (middles > 0) mean_ = middles / before;
     if (middles > 0) *this = with_mean(recorded.mean());
   }
+  /// Returns a distribution of one value.
   static empirical_distribution fixed(double ns) { return around(ns, 0); }
-  /// From mean x (1 - spread) to mean x (1 + spread), all alike.
+  /// Returns a uniform distribution from mean x (1 - spread) to mean x (1 + spread).
   static empirical_distribution around(double mean_ns, double spread) {
     empirical_distribution r;
     r.pieces_ = {{1, mean_ns * (1 - spread), 2 * mean_ns * spread}};
@@ -42,17 +46,21 @@ class empirical_distribution {
     return r;
   }
 
+  /// Returns true if nothing was recorded.
   bool empty() const noexcept { return mean_ <= 0; }
+  /// Returns the mean, in nanoseconds.
   double mean() const noexcept { return mean_ * scale_; }
 
+  /// Returns the distribution with each value times `factor`.
   empirical_distribution scaled(double factor) const {
     empirical_distribution r = *this;
     r.scale_ *= factor;
     return r;
   }
-  /// The same shape around another mean; of nothing recorded, that mean itself.
+  /// Returns the same shape with another mean; if nothing was recorded, that mean as the one value.
   empirical_distribution with_mean(double ns) const { return empty() ? fixed(ns) : scaled(ns / mean()); }
 
+  /// Draws one value, in nanoseconds.
   double at(rng& random) const noexcept {
     if (empty()) return 0;
     const double wanted = random.uniform() * pieces_.back().until;
@@ -63,7 +71,7 @@ class empirical_distribution {
 
  private:
   struct piece {
-    double until;   // counts up to and with this one
+    double until;   // sum of the counts up to and including this piece
     double first, width;
   };
   std::vector<piece> pieces_;

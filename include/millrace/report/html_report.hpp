@@ -1,10 +1,10 @@
-// The report as one page: a file that needs nothing else, readable on a phone and on a wide screen, light and dark.
+// The report as one HTML page: a file that needs nothing else, readable on a phone and a wide screen, light and dark.
 //
 //   write(mr::html_report(mr::report_of(window, std::move(events))));
 //
-// The verdict, its evidence, the stages, what each change would bring, and the charts of report/charts.hpp as inline
-// SVG. No script, no font, no picture from elsewhere. Whatever names hold is escaped. Errors: none. Threads: a pure
-// function.
+// The page has the verdict, its evidence, the stages, the gain of each change, and the charts of report/charts.hpp as
+// inline SVG. It has no script, and no font or picture from elsewhere. All names are escaped.
+// Errors: none. Threads: a pure function.
 #pragma once
 
 #include <millrace/report/charts.hpp>
@@ -59,7 +59,7 @@ code { font: .875rem/1.4 ui-monospace, monospace; }
   th, td { padding: .25rem; } td.words { min-width: 6rem; } tr.more p { left: .25rem; } }
 )";
 
-/// A colour for each name, as lines, as areas and as keys.
+/// Returns the style rules that color lines, areas and keys by name.
 inline std::string colour_rules() {
   std::string out;
   for (const std::string name : {"read", "unpack", "work", "copy", "step", "wait", "starved", "blocked", "first",
@@ -73,13 +73,13 @@ inline std::string key(const char* style, const char* what) {
   return std::string("<span class=\"name\"><i class=\"key ") + style + "\"></i>" + what + "</span>";
 }
 
-/// Nothing where the chart is empty.
+/// Adds a chart; nothing if it is empty.
 inline void add_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart) {
   if (chart.empty()) return;
   page += std::string("<figure><figcaption>") + title + "<span>" + caption + "</span></figcaption>\n" + chart +
           "</figure>\n";
 }
-/// One that is twice as wide where there is room, and scrolls in itself where there is little.
+/// Adds a chart that is twice as wide if the page has the space, and scrolls by itself otherwise.
 inline void add_wide_figure(std::string& page, const char* title, const std::string& caption,
                             const std::string& chart) {
   if (chart.empty()) return;
@@ -189,6 +189,7 @@ inline void add_charts(std::string& page, const run_report& r) {
 
 }  // namespace detail
 
+/// Returns the report as one HTML page.
 inline std::string html_report(const run_report& r) {
   using namespace detail;
   const flow_figures& f = r.figures;
@@ -215,7 +216,7 @@ inline std::string html_report(const run_report& r) {
   add_gain_table(page, r);
   add_picture_table(page, r.pictures);
   auto facts = printed_facts(r);
-  std::erase_if(facts, [](const auto& fact) { return fact.first == "run" || fact.first == "command"; });   // at the top
+  std::erase_if(facts, [](const auto& fact) { return fact.first == "run" || fact.first == "command"; });   // shown at the top
   if (!r.counts.empty()) facts.insert(facts.begin(), {"counted", counts_text(r.counts)});
   if (!facts.empty()) page += "<h2>Run</h2>\n<div class=\"scroll\"><table>\n";
   for (const auto& [name, value] : facts) {

@@ -1,9 +1,11 @@
-// The report for programs: one JSON object with everything that the text says, in base units.
+// The report for programs: one JSON object with everything that the text report says, in base units.
 //
 //   mr::json_report(mr::report_of(window));
-//   // {"verdict":{"bound_by":"CPU-bound","cause":"","where":"decode","margin":1.63,...},"figures":{...},"gains":[...]}
+//   // {"title":"...",...,"verdict":{"sentence":"...","bound_by":"CPU-bound","where":"decode","margin":1.63,...},
+//   //  "figures":{...},"gains":[...],...}
 //
-// Times in nanoseconds (_ns), sizes in bytes (_bytes), rates per second (_per_s), shares 0..1. What is unknown is null.
+// Units: times in nanoseconds (_ns), sizes in bytes (_bytes), rates per second (_per_s), shares 0..1. Unknown values
+// are null.
 // Errors: none. Threads: a pure function. Source: RFC 8259.
 #pragma once
 
@@ -16,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Puts the commas.
+/// Builds JSON text and sets the commas.
 class json_writer {
  public:
   std::string take() { return std::move(text_); }
@@ -133,6 +135,7 @@ inline void add_pictures(json_writer& out, const picture_figures& p) {
 
 }  // namespace detail
 
+/// Returns the report as one JSON object, with a line end.
 inline std::string json_report(const run_report& r) {
   const flow_figures& f = r.figures;
   const verdict& v = r.conclusion;

@@ -1,13 +1,13 @@
-// What each setting would bring, by the limits, and what would limit the run then.
+// Predicts what each setting would bring, by the limits, and what would limit the run then.
 //
 //   for (const mr::knob_gain& k : mr::gains_of(figures))
 //     std::printf("%s: %+.0f %%, then %s\n", k.change.c_str(), 100 * k.gain, k.next.c_str());
 //
-// A change scales the limits that it touches (limits.hpp). The gain is lowest limit then / lowest limit now - 1, times
-// what was reached of it now; of deeper prefetch it is the rest up to the lowest limit. `at_most`: the prediction takes
-// for granted what one run cannot tell, so it is a bound. Where stages wait for each other in turns the limits say
-// little: simulated_gains() of report/what_if.hpp predicts the same changes by replaying the run.
-// Errors: none; a run of which nothing is known gives none. Threads: a pure function.
+// A change scales the limits that it touches (limits.hpp). Its gain is the lowest limit after the change / the lowest
+// limit now - 1, at the saturation of now. The gain of deeper prefetch is the rest up to the lowest limit.
+// `at_most`: the prediction assumes what one run cannot show, so it is an upper bound. If stages wait for each other in
+// turns, the limits say little: simulated_gains() of report/what_if.hpp then predicts the same changes by replay.
+// Errors: none; a run without figures gives no gains. Threads: a pure function.
 #pragma once
 
 #include <millrace/report/verdict.hpp>
@@ -15,23 +15,24 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The setting that a change turns.
 enum class knob { workers, io_threads, prefetch, batch, storage_speed, step, work };
 
-/// What turning one knob is predicted to bring.
+/// The predicted gain of one change.
 struct knob_gain {
   knob what = knob::workers;
   std::string change{};   ///< "4 -> 5 workers"
-  double gain = 0;        ///< 0.25: a quarter more samples per second
-  std::string next{};     ///< the limit that binds then
-  bool at_most = false;
+  double gain = 0;        ///< relative: 0.25 is a quarter more samples per second
+  std::string next{};     ///< the limit that binds after the change
+  bool at_most = false;   ///< the gain is an upper bound
   std::string remark{};
-  what_if_change settings{};   ///< the same change, for a replay
+  what_if_change settings{};   ///< the same change, as settings for a replay
 };
 
 namespace detail {
 
-/// What so many workers would get done over what those that there are do, by the cores alone. Under a quota more get no
-/// more; on crowded cores threads that can run have about the same share of a core each.
+/// Returns the work of `workers` workers relative to that of the present ones, as far as the cores limit it. Under a
+/// quota more workers get no more time. On crowded cores each runnable thread gets about the same share of a core.
 inline double processor_gain(const flow_figures& f, const stage_figures& work, std::size_t workers) {
   const auto seats = static_cast<double>(work.seats), then = static_cast<double>(workers);
   const bound_cause missing = missing_processor(f, work);
@@ -45,6 +46,7 @@ inline double processor_gain(const flow_figures& f, const stage_figures& work, s
 
 }  // namespace detail
 
+/// Returns the predicted gain of each change; none for a run without figures.
 inline std::vector<knob_gain> gains_of(const flow_figures& f) {
   std::vector<knob_gain> gains;
   const flow_limits now = limits_of(f);

@@ -1,11 +1,11 @@
-// Who decoded a run's JPEGs, and what files they were.
+// Which decoder took a run's JPEGs, and what kind of files they were.
 //
 //   mr::picture_figures p;
 //   for (const mr::event_count& c : run.stats().counts) p.add(c);
 //   std::printf("%.1f %% left to libjpeg, %.2f bytes per pixel\n", 100 * p.share(p.libjpeg()), p.bytes_per_pixel());
 //
-// Of all that was rendered since the start of the run: workers are ahead of what was delivered. Errors: none. Threads:
-// a value.
+// Counts all that was rendered since the start of the run: workers are ahead of what was delivered.
+// Errors: none. Threads: a value.
 #pragma once
 
 #include <millrace/measure/event_counts.hpp>
@@ -20,21 +20,23 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Counts of the JPEGs of a run, by decoder and by kind of file.
 struct picture_figures {
+  /// A reason why libjpeg decoded pictures.
   struct reason {
     std::string why{};
     std::uint64_t pictures = 0;
   };
 
-  std::uint64_t own_together = 0, own_alone = 0;   ///< by the own decoder: several at once, or one
-  std::vector<reason> by_libjpeg{};                ///< the most frequent first
-  std::uint64_t smaller = 0;                       ///< decoded at 1/8, 2/8 or 4/8 of their size, by either
+  std::uint64_t own_together = 0, own_alone = 0;   ///< built-in decoder: several at once, or one alone
+  std::vector<reason> by_libjpeg{};                ///< reasons, the most frequent first
+  std::uint64_t smaller = 0;                       ///< decoded at 1/8, 2/8 or 4/8 of their size, by any decoder
   std::uint64_t progressive = 0;
-  std::uint64_t damaged = 0;                       ///< accepted in spite of it, as accept_damaged asks for
-  std::uint64_t warnings = 0;                      ///< of libjpeg, of any kind
-  std::uint64_t bytes = 0, pixels = 0;             ///< of the files, as stored
+  std::uint64_t damaged = 0;                       ///< damaged, and accepted because of accept_damaged
+  std::uint64_t warnings = 0;                      ///< warnings of libjpeg, of any kind
+  std::uint64_t bytes = 0, pixels = 0;             ///< size of the files and of their pictures, as stored
 
-  /// Takes a count that says something of JPEGs; false of another one, which changes nothing.
+  /// Adds an event count if it is about JPEGs. Returns false for any other, which changes nothing.
   bool add(const event_count& c) {
     namespace names = detail::event_names;
     const std::string_view what = c.what;
@@ -54,16 +56,19 @@ struct picture_figures {
     return true;
   }
 
+  /// Returns the pictures that libjpeg decoded.
   std::uint64_t libjpeg() const noexcept {
     std::uint64_t sum = 0;
     for (const reason& r : by_libjpeg) sum += r.pictures;
     return sum;
   }
+  /// Returns the number of all pictures.
   std::uint64_t pictures() const noexcept { return own_together + own_alone + libjpeg(); }
+  /// Returns the share (0..1) of all pictures; 0 if there are none.
   double share(std::uint64_t of_them) const noexcept {
     return pictures() > 0 ? static_cast<double>(of_them) / static_cast<double>(pictures()) : 0;
   }
-  /// Of the files: what makes entropy decoding dear or cheap.
+  /// Returns the bytes per pixel of the files: they decide how much entropy decoding costs.
   double bytes_per_pixel() const noexcept {
     return pixels > 0 ? static_cast<double>(bytes) / static_cast<double>(pixels) : 0;
   }

@@ -1,14 +1,14 @@
-// A run as the simulation sees it: how it is set up, and how long each thing takes.
+// A run as the simulation sees it: how it is set up, and how long each operation takes.
 //
 //   mr::pipeline_model m = mr::model_of(window);      // the recorded run
 //   m.workers = 8;
 //   mr::simulated then = mr::simulate(m);             // report/simulation.hpp
 //
-// I/O threads read `samples_per_read` samples at a time, within `read_ahead_bytes`; workers turn sample after sample
-// into rows of `host_slots` batches; copies go into `device_slots` batches, or, where there are none, the step uses the
-// host's. Times in nanoseconds: of a read alone, of a sample's work, of a batch's copy and step.
-// Where all wait for the part (shard) whose turn it is, only the readers whose work comes to be used are modelled.
-// Not modelled: serial stages on threads of their own, and threads that share too few cores.
+// I/O threads read `samples_per_read` samples at a time, within `read_ahead_bytes`. Workers turn each sample into a row
+// of `host_slots` batches. Copies go into `device_slots` batches; if there are none, the step uses the host slots.
+// Unit: times in nanoseconds, of a read alone, a sample's work, a batch's copy and a batch's step.
+// If all threads wait for the shard whose turn it is, only the readers whose work is used are modeled.
+// Not modeled: serial stages on threads of their own, and threads that share too few cores.
 // Errors: none. Threads: a value.
 #pragma once
 
@@ -17,28 +17,30 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The setup and the service times of a run.
 struct pipeline_model {
   std::size_t io_threads = 4, workers = 4, host_slots = 4, device_slots = 0;
   std::size_t batch_samples = 64;
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
   std::size_t samples_per_read = 1;
   double sample_bytes = 100'000;
-  double batch_bytes = 0;      ///< of a copy
-  double contention = 0;       ///< of reads at the same time (measure/read_levels.hpp)
-  double useful_share = 1;     ///< of the readers beside the one that all wait for (measure/flow_figures.hpp)
+  double batch_bytes = 0;      ///< bytes of one copy
+  double contention = 0;       ///< slowdown of concurrent reads (measure/read_levels.hpp)
+  double useful_share = 1;     ///< used share of the readers beside the one that all wait for (flow_figures.hpp)
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
-  std::vector<std::pair<std::string, double>> phases{};   ///< of the work: names and shares
-  std::uint64_t warm_up_batches = 20, batches = 200;     ///< measured after the warm-up
+  std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
+  std::uint64_t warm_up_batches = 20, batches = 200;     ///< `batches` are measured, after the warm-up
   std::uint64_t seed = 1;
   bool with_timeline = false;
 
+  /// Returns how many of `threads` I/O threads do work that is used.
   std::size_t useful_readers(std::size_t threads) const noexcept {
     return threads == 0 ? 0 : 1 + static_cast<std::size_t>(useful_share * static_cast<double>(threads - 1) + 0.5);
   }
 };
 
-/// Shapes are those of the histograms, means those of the busy times. Where the reads' contention is not known it is
-/// taken for none.
+/// Returns the model of a recorded run. Shapes come from the histograms, means from the busy times. Unknown contention
+/// of the reads counts as none.
 inline pipeline_model model_of(const flow_figures& f) {
   pipeline_model m;
   const auto per = [](std::uint64_t ns, std::uint64_t count) {
@@ -57,7 +59,7 @@ inline pipeline_model model_of(const flow_figures& f) {
         if (reads > 0) m.samples_per_read = std::max<std::size_t>(1, (s.items + reads / 2) / reads);
         m.sample_bytes = per(s.bytes, s.items);
         m.contention = f.reads_at_once.contention().value_or(0);
-        // What they would have taken one by one: time with any outstanding, times the speed that they had together.
+        // The time of the reads one by one: the time with any read outstanding, times the speed of the reads together.
         const double alone_ns = f.reads_at_once.busy_ns() > 0 ? static_cast<double>(f.reads_at_once.busy_ns()) *
                                                                     f.reads_at_once.mean_speed(m.contention)
                                                               : static_cast<double>(s.busy_ns);

@@ -1,11 +1,12 @@
-// Where a report comes from: which program, started how, on which machine, and when.
+// The origin of a report: which program, with which command, on which machine, and when.
 //
 //   mr::run_origin o = mr::run_origin::now();      // of this process
 //   o.program;    // "train_images"                            o.date;      // "2026-11-23 08:36:04 UTC"
 //   o.command;    // "build/train_images --epochs 3"           o.machine;   // "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"
 //
-// Plain ASCII, whatever arguments and names hold. A command line may hold secrets: who passes reports on clears
-// run_report::origin.command. Linux; elsewhere what the system does not tell is empty. Errors: none. Threads: any.
+// All text is plain ASCII, whatever arguments and names hold. A command line may hold secrets: clear
+// run_report::origin.command before you pass a report on. On systems other than Linux, unknown members are empty.
+// Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -22,20 +23,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Program, date, command and machine of a run.
 struct run_origin {
-  std::string program{};   ///< without its folder
-  std::string date{};      ///< of the report
+  std::string program{};   ///< name without its folder
+  std::string date{};      ///< time of the report, UTC
   std::string command{};   ///< the first 2,000 characters
-  std::string machine{};
+  std::string machine{};   ///< processor, memory, system and host name
 
-  /// A template only so that including it costs little.
+  /// Returns the origin of this process. A template only so that including it costs little.
   template <class = void>
   static run_origin now();
 };
 
 namespace detail {
 
-/// What stands behind a word and a colon in a file of such lines; empty if it does not.
+/// Returns the text behind `word` and a colon in a file of such lines; empty if there is no such line.
 template <class = void>
 std::string line_after(const char* path, std::string_view word) {
   std::string found;
@@ -53,7 +55,7 @@ std::string line_after(const char* path, std::string_view word) {
   return found;
 }
 
-/// The arguments of this process, each with a zero behind it.
+/// Returns the arguments of this process, each followed by a zero byte.
 template <class = void>
 std::string arguments_of_this_process() {
   std::string all;
@@ -65,7 +67,7 @@ std::string arguments_of_this_process() {
   return all;
 }
 
-/// As a shell would take them again, where they are plain ASCII.
+/// Returns the arguments as one line that a shell would take again, if they are plain ASCII. Keeps 2,000 characters.
 template <class = void>
 std::string command_of(std::string_view arguments) {
   constexpr std::size_t most = 2'000;

@@ -1,10 +1,11 @@
-// All that a report shows, in one place: the figures and what was concluded from them.
+// All that a report shows, in one place: the figures and the conclusions from them.
 //
 //   mr::run_report r = mr::report_of(window, std::move(events));
 //   r.facts.push_back({"commit", "20fbe65"});
 //   std::fputs(mr::text_report(r).c_str(), stdout);        // report/text_report.hpp; json_report, html_report
 //
-// Errors: none. Threads: a value; report_of() takes some milliseconds, for it replays the run with other workers.
+// Errors: none. Threads: a value. report_of() takes some milliseconds: it replays the run with other numbers of
+// workers.
 #pragma once
 
 #include <millrace/measure/timeline.hpp>
@@ -16,13 +17,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The content of a report: figures, verdict, predictions and facts.
 struct run_report {
+  /// The speed with one number of workers.
   struct point {
     std::size_t workers = 0;
     double samples_per_s = 0;
     bool measured = false;
   };
-  /// What a run before said that a change would bring, and what it brought.
+  /// What an earlier run predicted for a change, and what this run measured.
   struct kept_prediction {
     std::string change{};
     double predicted_samples_per_s = 0, measured_samples_per_s = 0;
@@ -30,28 +33,29 @@ struct run_report {
 
   flow_figures figures{};
   verdict conclusion{};
-  std::vector<knob_gain> gains{};   ///< the largest first, bounds behind what is firm
-  std::vector<point> scaling{};   ///< over numbers of workers; but for the run's own predicted
+  std::vector<knob_gain> gains{};   ///< the largest first; of equal gains, upper bounds last
+  std::vector<point> scaling{};   ///< by number of workers; measured for the run's own, else predicted
   std::vector<kept_prediction> kept{};
   timeline events{};
-  picture_figures pictures{};       ///< since the start of the run, as `counts`
-  std::vector<event_count> counts{};    ///< what else was passed over or accepted
+  picture_figures pictures{};       ///< since the start of the run, like `counts`
+  std::vector<event_count> counts{};    ///< events that are no errors: skipped, accepted
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
-  run_origin origin{};              ///< unknown unless run_origin::now() was asked, as report_of(session) does
+  run_origin origin{};              ///< empty unless set; report_of(session) sets run_origin::now()
 };
 
+/// Returns the report of a window of a run: judges it, predicts gains and replays it. Takes some milliseconds.
 inline run_report report_of(flow_figures figures, timeline events = {}) {
   run_report r;
   r.conclusion = judge(figures);
   const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
   r.gains = in_turns ? simulated_gains(figures) : gains_of(figures);
   std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) {
-    return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // of two equal ones the firm one
+    return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // of equal gains, the one that is no bound first
   });
   const stage_figures* const work = figures.find(stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {
-    // More workers than cores are not modelled.
+    // More workers than cores are not modeled.
     const std::size_t most = figures.usable_cores == 0 ? 2 * work->seats
                                                        : std::max({figures.usable_cores, work->seats, std::size_t{2}});
     const std::size_t step = (most + 7) / 8;
@@ -69,7 +73,7 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
   return r;
 }
 
-/// Of the whole run, as run.stats().counts has them.
+/// Adds event counts to a report, those of the whole run as in run.stats().counts.
 inline void add_counts(run_report& r, const std::vector<event_count>& counts) {
   for (const event_count& c : counts)
     if (!r.pictures.add(c)) r.counts.push_back(c);

@@ -1,13 +1,13 @@
-// What a run predicts, kept for the runs after it: when one of them has turned that knob, its report shows both.
+// Keeps what a run predicts for later runs: when one of them has made that change, its report shows both numbers.
 //
 //   mr::run_report r = mr::report_of(run);
-//   mr::compare_with("runs/6/report", r);        // what write_reports() left there; r.kept says predicted and measured
-//   mr::write_reports(r, "runs/7/report");       // and its own predictions
+//   mr::compare_with("runs/6/report", r);        // what write_reports() left there; fills r.kept
+//   mr::write_reports(r, "runs/7/report");       // with the predictions of this run
 //
-// Kept are those of settings that a run shows by itself: workers, I/O threads, host slots, batch. One is compared if
-// the later run has all of its settings, and no other: nothing is predicted for two changes at once.
-// Format: a line of words and numbers for the run and for each prediction. Errors: io_error for a file that cannot be
-// read, data_error for one that is something else. Threads: any.
+// Predictions are kept for the settings that the figures of a run show: workers, I/O threads, host slots, batch. A
+// prediction is compared if the later run has exactly its settings: no prediction covers two changes at once.
+// Format: one line of words and numbers for the run and for each prediction.
+// Errors: io_error for a file that cannot be read, data_error for a file of another kind. Threads: any.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -34,7 +34,8 @@ inline kept_settings settings_of(const flow_figures& f) {
 
 }  // namespace detail
 
-/// A template only so that including it costs little, as is the other one.
+/// Returns the predictions of a run as the text of a .predictions file.
+/// A template only so that including it costs little, like the next function.
 template <class = void>
 std::string predictions_text(const run_report& r) {
   const detail::kept_settings now = detail::settings_of(r.figures);
@@ -65,7 +66,8 @@ std::string predictions_text(const run_report& r) {
   return out.str();
 }
 
-/// `earlier` is the path that write_reports() was given then.
+/// Compares this run with the predictions of an earlier run and adds those that apply to r.kept. `earlier` is the path
+/// that was given to write_reports() then. Throws io_error or data_error for its file.
 template <class = void>
 void compare_with(const std::string& earlier, run_report& r) {
   const std::string path = earlier + ".predictions";

@@ -1,10 +1,10 @@
-// The report of a session: its figures without the warm-up, when its batches came, and what it ran on.
+// The report of a session: its figures without the warm-up, the times of its batches, and its origin.
 //
-//   mr::run_report r = mr::report_of(run);                  // at any time, of what was delivered so far
+//   mr::run_report r = mr::report_of(run);                  // at any time, about what was delivered so far
 //   std::fputs(mr::text_report(r).c_str(), stdout);
 //
-// Errors: none; with fewer than 5 batches there is no verdict, and it says so. Threads: any, while the session lives;
-// it takes some milliseconds, for the run is replayed with other workers.
+// Errors: none; with fewer than 5 batches the report says that there is no verdict.
+// Threads: any, while the session lives. It takes some milliseconds: it replays the run with other numbers of workers.
 #pragma once
 
 #include <millrace/report/run_report.hpp>
@@ -12,6 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Returns the report of all that the session has delivered so far. Takes some milliseconds.
 template <class Flow>
 run_report report_of(const session<Flow>& run) {
   run_report r = report_of(run.figures_after_warm_up(), run.events());

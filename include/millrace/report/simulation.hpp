@@ -1,13 +1,15 @@
-// Replays a run's shape event by event, in no time: the engine's threads and rings, with drawn service times.
+// Replays a run event by event without waiting: the threads and rings of the engine, with drawn service times.
 //
-//   mr::simulated s = mr::simulate({.workers = 8, .work_ns = mr::replayed::fixed(2e6),
-//                                   .step_ns = mr::replayed::fixed(25e6)});
-//   s.figures.samples_per_s();   mr::judge(s.figures);      // the same figures as a run's
+//   mr::simulated s = mr::simulate({.workers = 8, .work_ns = mr::empirical_distribution::fixed(2e6),
+//                                   .step_ns = mr::empirical_distribution::fixed(25e6)});
+//   s.figures.samples_per_s();   mr::judge(s.figures);      // the same figures as those of a run
 //
-// As the engine does: credit is taken before a read, and the read that is needed next may overdraw; samples become
-// available in the plan's order; a worker claims the next ticket that has its bytes and a slot; copies and steps take
-// batches in order. With k reads outstanding each goes on at 1 / (1 + contention (k - 1)) of its speed alone. The times
-// depend on seed and ordinal alone, never on the settings: two runs that differ in one setting meet the same times.
+// The rules are those of the engine. A read takes its bytes from the read-ahead budget first; the read that is needed
+// next may exceed it. Samples become available in the run's order. A worker takes the next ticket that has its bytes
+// and a slot. Copies and steps take batches in order.
+// With k reads outstanding, each has 1 / (1 + contention (k - 1)) of its speed alone.
+// The times depend only on seed and ordinal, never on the settings: two runs that differ in one setting get the same
+// times.
 // Errors: setup_error for a model that could never deliver. Threads: a pure function.
 #pragma once
 
@@ -20,10 +22,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What simulate() gives.
+/// The result of simulate().
 struct simulated {
   flow_figures figures{};
-  timeline events{};   ///< of the measured window; spans and counters only where the model asks for them
+  timeline events{};   ///< of the measured window; spans and counters only with pipeline_model::with_timeline
 };
 
 namespace detail {
@@ -71,20 +73,20 @@ class flow_simulation {
   enum stage : std::size_t { read_draws, unpack_draws, work_draws, copy_draws, step_draws };
   struct event {
     double at;
-    std::uint64_t order;   // of events at the same time
+    std::uint64_t order;   // decides between events at the same time
     kind what;
     std::size_t seat;
-    std::uint64_t number;   // of the read, ticket or batch
+    std::uint64_t number;   // number of the read, ticket or batch
     double started;
     bool operator<(const event& other) const noexcept {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
   struct read {
-    double until;   // of progress_
+    double until;   // value of progress_ at which the read ends
     std::uint64_t number;
     std::size_t seat;
-    double started, outstanding_before;   // the latter of outstanding_ns_
+    double started, outstanding_before;   // outstanding_before: outstanding_ns_ at the start
     bool operator<(const read& other) const noexcept {
       return until != other.until ? until > other.until : number > other.number;
     }
@@ -122,12 +124,12 @@ class flow_simulation {
     return times.at(random);
   }
   double bytes_of_read() const noexcept { return m_.sample_bytes * static_cast<double>(m_.samples_per_read); }
-  /// As many samples wait for workers at most, however small they are.
+  /// Returns the limit of samples that wait for workers, however small they are.
   std::uint64_t most_ahead() const noexcept { return 16'384 + 2 * m_.host_slots * m_.batch_samples; }
   std::uint64_t limit() const noexcept { return (freed_ + m_.host_slots) * m_.batch_samples; }
   std::uint64_t ready_batches() const noexcept { return ready_ - (copy_stage_ != nowhere ? copied_ : handed_out_); }
 
-  /// Time passes, and everybody does what he does.
+  /// Advances the time to `at` and adds it to what each stage does meanwhile.
   void advance_to(double at) {
     const double spent = at - now_;
     now_ = at;
@@ -211,7 +213,7 @@ class flow_simulation {
     else arrived(r.number, r.seat);
   }
 
-  /// Samples become available in the plan's order.
+  /// Takes the samples of a finished read; they become available in the run's order.
   void arrived(std::uint64_t number, std::size_t seat) {
     idle_readers_.push_back(seat);
     const std::uint64_t first = available_ / m_.samples_per_read;
@@ -308,6 +310,7 @@ class flow_simulation {
 
 }  // namespace detail
 
+/// Returns the figures and the timeline of a simulated run. Throws setup_error if the model could never deliver.
 inline simulated simulate(const pipeline_model& m) { return detail::flow_simulation(m).run(); }
 
 }}  // namespace millrace

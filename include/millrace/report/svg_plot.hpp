@@ -1,12 +1,13 @@
-// A small chart as inline SVG: axes with round numbers, lines, areas and bars in data coordinates.
+// A small chart as inline SVG: axes with round numbers; lines, areas and bars in data coordinates.
 //
 //   detail::svg_plot p({.title = "Step time", .x_label = "batch", .y_label = "ms", .x_most = 200, .y_most = 31.7});
-//   p.line(points, "work");                  // a class of the page's style sheet gives the colour
+//   p.line(points, "work");                  // a class of the page's style sheet sets the color
 //   page += p.take();
 //
-// 320 units wide unless told, which is as many pixels as a phone has for it: shown in no less, text of 14 units is at
-// least 12 pixels high, and on a wide screen three charts stand side by side. Colours come from the page alone, so that
-// light and dark need no second chart. Errors: none; without an extent an axis ends at 1.
+// The default width is 320 units, about the pixels that a phone has for it. The page shows it no smaller than that text
+// of 14 units is at least 12 pixels high; on a wide screen three charts stand side by side. Colors come from the page
+// alone, so one chart serves light and dark.
+// Errors: none; an axis without an extent ends at 1. Threads: a value.
 #pragma once
 
 #include <millrace/base/format.hpp>
@@ -19,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Text as HTML and SVG take it, in elements and in attributes.
+/// Returns text escaped for elements and attributes of HTML and SVG.
 inline std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -32,7 +33,7 @@ inline std::string escaped(std::string_view text) {
   return out;
 }
 
-/// 1, 2 or 5 times a power of ten: the distance of at most five marks up to `most`.
+/// Returns 1, 2 or 5 times a power of ten: the distance of the marks, with at most five steps up to `most`.
 inline double round_step(double most) {
   double step = 1;
   while (step * 5 < most) step *= 10;
@@ -49,11 +50,11 @@ class svg_plot {
   struct options {
     std::string title{}, x_label{}, y_label{};
     double x_least = 0, x_most = 1, y_most = 1;
-    double left = 46;          ///< room for the marks of the y axis
+    double left = 46;          ///< space for the marks of the y axis
     double width = 320, height = 220;
     bool y_marks = true;
     bool whole_x = false;      ///< no marks between whole numbers
-    double most_mark = 1e300;  ///< of the y axis, where it ends above what there can be
+    double most_mark = 1e300;  ///< greatest mark of the y axis, if the axis ends above it
   };
 
   explicit svg_plot(options o) : o_(std::move(o)) {
@@ -77,7 +78,7 @@ class svg_plot {
     out_ += style;
     out_ += "\" d=\"" + path(points, 'M') + "\"/>\n";
   }
-  /// Between two lines over the same x.
+  /// Fills the area between two lines over the same x.
   void area(const svg_points& upper, svg_points lower, std::string_view style) {
     if (upper.empty()) return;
     std::reverse(lower.begin(), lower.end());
@@ -86,7 +87,7 @@ class svg_plot {
     out_ += "\" d=\"" + path(upper, 'M') + path(lower, 'L') + "Z\"/>\n";
   }
   struct box {
-    double x0 = 0, x1 = 0, y0 = 0, y1 = 0;   ///< y in units of the picture, from the top
+    double x0 = 0, x1 = 0, y0 = 0, y1 = 0;   ///< x in data coordinates; y in units of the picture, from the top
   };
   void bar(const box& b, std::string_view style, const std::string& tip) {
     const double from = x(b.x0);
@@ -96,7 +97,8 @@ class svg_plot {
             number(std::max(x(b.x1) - from, 0.5)) + "\" height=\"" + number(b.y1 - b.y0) + "\"><title>" + escaped(tip) +
             "</title></rect>\n";
   }
-  /// From `from` up to `to`, both on the y axis, `share` of a unit of x wide, its middle `aside` of one beside `at_x`.
+  /// Reaches from `from` to `to` on the y axis. It is `share` wide, in units of x, and its middle is at `at_x` +
+  /// `aside`.
   struct part_of_column {
     double at_x = 0, from = 0, to = 0, share = 0.7, aside = 0;
   };
@@ -105,9 +107,9 @@ class svg_plot {
     const double middle = c.at_x + c.aside;
     bar({middle - c.share / 2, middle + c.share / 2, y(std::min(c.to, o_.y_most)), y(c.from)}, style, tip);
   }
-  /// Over a column.
+  /// Writes text above a column.
   void value(double at_x, double at_y, const std::string& words) { text(x(at_x), y(at_y) - 4, words, "middle"); }
-  /// At a place of the picture; `anchor` is start, middle or end.
+  /// Writes text at a point in units of the picture; `anchor` is start, middle or end.
   void text(double at_x, double at_y, std::string_view words, const char* anchor = "start") {
     out_ += "<text x=\"" + number(at_x) + "\" y=\"" + number(at_y) + "\" text-anchor=\"" + anchor + "\">" +
             escaped(words) + "</text>\n";
@@ -116,7 +118,7 @@ class svg_plot {
   std::string take() { return std::move(out_) + "</svg>\n"; }
 
   static constexpr double right = 12, top = 12;
-  static constexpr double digit_width = 8;   ///< of 14 units' text
+  static constexpr double digit_width = 8;   ///< width of a digit in text of 14 units
 
  private:
   static std::string number(double value) { return fixed(value, 1); }

@@ -5,7 +5,7 @@
 //   VERDICT  CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast
 //   ...
 //
-// Plain ASCII, at most 110 columns unless a name is longer; no colours. Errors: none. Threads: a pure function.
+// Plain ASCII, at most 110 columns unless a name is longer; no colors. Errors: none. Threads: a pure function.
 #pragma once
 
 #include <millrace/report/run_report.hpp>
@@ -48,7 +48,7 @@ inline std::string title_of(const run_report& r) {
   return r.origin.date.empty() ? r.title : r.title + ", " + r.origin.date;
 }
 
-/// The run's facts, behind where it was made.
+/// Returns the origin of the run, followed by its facts.
 inline auto printed_facts(const run_report& r) {
   std::vector<std::pair<std::string, std::string>> facts{
       {"run", title_of(r)}};
@@ -60,8 +60,8 @@ inline auto printed_facts(const run_report& r) {
   return facts;
 }
 
-/// `words` behind `line`; what goes beyond 110 columns goes on below, from `indent` on. Broken at blanks behind one of
-/// `marks`, or at any.
+/// Returns `line` followed by `words`, broken at 110 columns; further lines start at `indent`. Breaks at blanks behind
+/// one of `marks`; with no marks, at any blank.
 inline std::string wrapped(std::string line, std::string_view words, std::size_t indent, std::string_view marks = "") {
   std::string out;
   while (!words.empty()) {
@@ -107,7 +107,7 @@ inline std::string counts_text(const std::vector<event_count>& counts) {
   return text;
 }
 
-/// What else there is to say about a stage.
+/// Returns further facts about a stage: speed, phases and processor share.
 inline std::string stage_remark(const flow_figures& f, const stage_figures& s) {
   std::string text;
   const auto say = [&](const std::string& more) {
@@ -131,6 +131,7 @@ inline std::string stage_remark(const flow_figures& f, const stage_figures& s) {
 
 }  // namespace detail
 
+/// Returns the report as text for a terminal.
 inline std::string text_report(const run_report& r) {
   using namespace detail;
   const flow_figures& f = r.figures;
@@ -168,7 +169,7 @@ inline std::string text_report(const run_report& r) {
     out += "\n";
   }
   if (!r.gains.empty()) out += "what each change would bring (predicted; what limits then)\n";
-  std::map<std::string, std::string> nothing;   // by what limits then
+  std::map<std::string, std::string> nothing;   // changes without gain, by the limit after the change
   for (const auto& k : r.gains) {
     if (k.gain < 0.0005 && (k.at_most || k.remark.empty())) {
       std::string& changes = nothing[k.next];

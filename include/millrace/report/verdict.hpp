@@ -6,18 +6,19 @@
 //   for (const std::string& line : v.evidence) ...
 //   mr::gains_of(figures)  // report/knobs.hpp: what each setting would bring
 //
-// Two witnesses are heard. The limits (limits.hpp): what binds is the lowest of them. The walk: from the trainer up the
-// flow, the first stage that starves less than 5 % of its time is the one that the others wait for. When they disagree
-// the limits win, for with shallow rings all stages starve and block in turns; `agree` says so. But where the limit's
-// stage was busy less than 85 % of its time, and the walk's was neither busy nor idle, the time that nobody counted is
-// the walk's: then it wins. Two limits within 10 % of each other are balanced: speeding up one brings less than that.
-// Workers that got less than 95 % of the processor while they worked are CPU-starved if they were ready to run for half
-// of the rest or more: by a quota, by neighbours, or by this process's own threads, unless the trainer, which is as
-// slow, waits for less than 5 % of its time. What other threads of the process waited says nothing of the workers.
-// Reads of which storage gave under 5 % are a matter of the page cache. Reads are bound by bandwidth from 85 % of the
-// known ceiling on, or where reads slow each other down by a quarter or more (read_levels.hpp); else by latency.
-// Errors: fewer than 5 batches, or none with a trainer in it, give bound_by::unknown. Threads: a pure function.
-// Source of the walk's threshold: 5 % is what TensorFlow's profiler calls not input-bound.
+// Two methods are compared. The limits (limits.hpp): the lowest one binds. The walk: it goes from the trainer upstream.
+// The first stage that starves less than 5 % of its time is the one that the others wait for.
+// If they disagree, the limits win: with short rings all stages starve and block in turns. `agree` is false then. The
+// walk wins only if the lowest limit's stage was busy less than 85 % of its time, and the walk's stage starved and
+// blocked less than 5 %. The time that is not accounted for is then the walk's.
+// Balanced: two limits within 10 % of each other. Speeding up one of them brings less than that.
+// CPU-starved: workers got less than 95 % of the processor while they worked, and were ready to run for half of the
+// rest or more. The cause is a quota, neighbors, or this process's own threads. The run is balanced instead if the
+// trainer is about as slow and waits less than 5 % of its time. Waits of other threads of the process say nothing of
+// the workers. Page cache: storage gave under 5 % of the bytes that were read. Bandwidth: reads reach 85 % of the known
+// ceiling, or slow each other down by a quarter or more (read_levels.hpp). Otherwise reads are bound by latency.
+// Errors: fewer than 5 batches, or figures without a trainer, give bound_by::unknown. Threads: a pure function.
+// Source of the walk's threshold: TensorFlow's profiler calls a run below 5 % not input-bound.
 #pragma once
 
 #include <millrace/base/format.hpp>
@@ -27,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// A stage as a sentence names it: "your step is", "the workers are".
+/// The words for a stage in a sentence: "your step is", "the workers are".
 struct stage_in_words {
   std::string name{};
   const char* is = " is";
@@ -45,30 +46,34 @@ struct stage_in_words {
 
 }  // namespace detail
 
+/// The kind of the limit of a run.
 enum class bound_by { unknown, consumer, transfer, cpu, io, cpu_starved, balanced };
+/// The reason of a limit, if it is known.
 enum class bound_cause {
   none,
-  bandwidth, latency, page_cache,   ///< of I/O
-  one_shard,                        ///< of reading: all wait for the part whose turn it is, which one thread reads
-  quota, neighbours, own_threads,   ///< of starved workers
-  waits                             ///< workers were busy without computing, nor held back: their stage waits
+  bandwidth, latency, page_cache,   ///< causes of I/O limits
+  one_shard,                        ///< reading: all wait for the shard whose turn it is; one thread reads it
+  quota, neighbours, own_threads,   ///< causes of starved workers
+  waits                             ///< workers were busy but neither computed nor were held back: their code waits
 };
 
+/// The limit of a run, its numbers, evidence and advice.
 struct verdict {
   bound_by what = bound_by::unknown;
   bound_cause cause = bound_cause::none;
-  std::string where{};        ///< the stage, and within a fused one its costliest part
+  std::string where{};        ///< the stage that limits; of a fused stage its costliest phase
   std::string limit{};        ///< the stage
-  std::string next{};         ///< the next limit; of a balanced run the second one
+  std::string next{};         ///< the next limit; in a balanced run the second of the two
   double margin = 1;          ///< next limit over the lowest
   double samples_per_s = 0;   ///< as measured
-  double saturation = 0;      ///< the same over the lowest limit: below 0.95 stages wait for each other in turns
+  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95 stages wait for each other in turns
   double data_wait_share = 0;
-  bool agree = true;          ///< limits and walk
+  bool agree = true;          ///< limits and walk name the same stage
   flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
 
+  /// Returns the kind of the limit as text: "CPU-bound".
   std::string name() const {
     switch (what) {
       case bound_by::unknown: return "Unknown";
@@ -81,6 +86,7 @@ struct verdict {
     }
     return "Balanced";
   }
+  /// Returns the cause as text: "page cache"; empty if there is none.
   std::string cause_name() const {
     switch (cause) {
       case bound_cause::none: break;
@@ -95,6 +101,7 @@ struct verdict {
     }
     return "";
   }
+  /// Returns the verdict as one sentence.
   std::string sentence() const {
     if (what == bound_by::unknown) return "No verdict: " + (evidence.empty() ? "nothing was measured" : evidence[0]);
     const detail::stage_in_words first(limit.empty() ? where : limit), second(next);
@@ -113,7 +120,7 @@ struct verdict {
 
 namespace detail {
 
-/// Where a stage is fused of parts, the one to look at.
+/// Returns the costliest phase of a fused stage; else the name of the stage.
 inline std::string costliest_phase(const stage_figures& s) {
   const phase_figures* most = nullptr;
   for (const auto& p : s.phases)
@@ -121,12 +128,12 @@ inline std::string costliest_phase(const stage_figures& s) {
   return most ? most->name : s.name;
 }
 
-/// The index of the stage that the others wait for, from the trainer upwards.
+/// Walks from the trainer upstream and returns the index of the stage that the others wait for.
 inline std::size_t walk_upstream(const flow_figures& f) {
   std::size_t first = 0;
   for (std::size_t i = f.stages.size(); i-- > 0;) {
     const stage_figures& s = f.stages[i];
-    if (s.kind == stage_kind::unpack) continue;   // one with the reading before it
+    if (s.kind == stage_kind::unpack) continue;   // belongs to the reading before it
     const double starved = s.kind == stage_kind::step ? f.data_wait_share() : s.starved_share();
     first = i;
     if (s.kind == stage_kind::read || starved < 0.05) break;
@@ -134,7 +141,7 @@ inline std::size_t walk_upstream(const flow_figures& f) {
   return first;
 }
 
-/// One thread reads what all others wait for. True if that is so.
+/// Returns true, and fills the verdict, if one thread reads what all others wait for.
 inline bool judge_reading_in_turn(const flow_figures& f, const stage_limit& limit, verdict& v) {
   const stage_figures* const read = f.find(stage_kind::read);
   if (!limit.in_turn || !read) return false;
@@ -185,8 +192,8 @@ inline void judge_reading(const flow_figures& f, const stage_figures& read, cons
   }
 }
 
-/// Whether it is this process that has more threads to run than there are cores, rather than others beside it. Each
-/// thread that can run gets about the same share of a core, so those of others are what is left of the cores over that.
+/// Returns true if this process, rather than others, has more runnable threads than there are cores. Each runnable
+/// thread gets about the same share of a core, so the cores that are left, over that share, are the threads of others.
 inline bool own_threads_crowd(const flow_figures& f) {
   if (f.usable_cores == 0 || f.process_cpu_ns == 0 || f.wall_ns == 0) return false;
   const double cores = static_cast<double>(f.usable_cores);
@@ -195,7 +202,8 @@ inline bool own_threads_crowd(const flow_figures& f) {
   return wanted - cores > (cores - had) * wanted / had;
 }
 
-/// Why workers had less than 95 % of the processor while they worked; none: they had it, or nobody measured.
+/// Returns why workers had less than 95 % of the processor while they worked; none if they had it, or if that was not
+/// measured.
 inline bound_cause missing_processor(const flow_figures& f, const stage_figures& s) {
   const auto busy = static_cast<double>(s.busy_ns), missing = busy - static_cast<double>(s.cpu_ns);
   if (s.cpu_ns == 0 || missing <= 0.05 * busy) return bound_cause::none;
@@ -276,6 +284,7 @@ inline void judge_stage(const flow_figures& f, const stage_limit& limit, verdict
 
 }  // namespace detail
 
+/// Returns what limits the run; bound_by::unknown with fewer than 5 batches or without a trainer.
 inline verdict judge(const flow_figures& f) {
   using namespace detail;
   verdict v;

@@ -1,13 +1,14 @@
-// What a recorded run would do with other settings, without running it.
+// Predicts what a recorded run would do with other settings, without running it.
 //
 //   mr::prediction p = mr::what_if(window, {.workers = 8});
-//   p.samples_per_s;  p.gain;  p.then.sentence();              // and what would limit it then
+//   p.samples_per_s;  p.gain;  p.then.sentence();              // the last: what would limit it then
 //   mr::what_if(window, {.prefetch = 8, .storage_speed = 0.25, .step_time = 2});
 //   mr::simulated_gains(window);                                // each setting's gain, by replay
 //
-// The run's shape is replayed twice (report/simulation.hpp), as it was and as it would be, and the ratio is applied to
-// what was measured: what the model leaves out weighs on both alike. A larger batch is taken to copy and step in
-// proportion, save for `fixed_step_ns` of each step. Errors: setup_error for 0 of anything. Threads: a pure function.
+// The run is replayed twice (report/simulation.hpp), without and with the change, and the ratio is applied to the
+// measured speed: what the model leaves out affects both replays alike. A larger batch is assumed to copy and step in
+// proportion, except `fixed_step_ns` of each step.
+// Errors: setup_error for 0 of anything. Threads: a pure function.
 #pragma once
 
 #include <millrace/report/knobs.hpp>
@@ -15,14 +16,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What a change is predicted to do.
+/// The predicted effect of a change.
 struct prediction {
   double samples_per_s = 0;
-  double gain = 0;              ///< over what was measured: 0.25 is a quarter more
+  double gain = 0;              ///< relative to the measured speed: 0.25 is a quarter more
   double data_wait_share = 0;
   verdict then{};
 };
 
+/// Returns the model with the change applied.
 inline pipeline_model changed(pipeline_model m, const what_if_change& c) {
   m.workers = c.workers.value_or(m.workers);
   if (c.io_threads) m.io_threads = m.useful_readers(*c.io_threads);
@@ -41,6 +43,7 @@ inline pipeline_model changed(pipeline_model m, const what_if_change& c) {
   return m;
 }
 
+/// Returns the prediction for a recorded run with the change. Throws setup_error for 0 of anything.
 inline prediction what_if(const flow_figures& recorded, const what_if_change& c) {
   const pipeline_model was = model_of(recorded);
   const double before = simulate(was).figures.samples_per_s();
@@ -49,7 +52,8 @@ inline prediction what_if(const flow_figures& recorded, const what_if_change& c)
   return {recorded.samples_per_s() * ratio, ratio - 1, then.data_wait_share(), judge(then)};
 }
 
-/// The gains of gains_of(), predicted by replay instead of by the limits, rings and variance and all.
+/// Returns the gains of gains_of(), predicted by replay instead of by the limits. A replay includes the effects of
+/// rings and of variance.
 inline std::vector<knob_gain> simulated_gains(const flow_figures& recorded) {
   std::vector<knob_gain> gains = gains_of(recorded);
   for (knob_gain& k : gains) {

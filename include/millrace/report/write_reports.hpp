@@ -1,10 +1,10 @@
-// Writes a report in every form, beside each other.
+// Writes a report in every form, side by side.
 //
 //   mr::write_reports(mr::report_of(run), "runs/7/report");
 //   // runs/7/report.txt  report.json  report.html  report.trace.json (ui.perfetto.dev opens it)
-//   // runs/7/report.predictions: what a later run compares itself with (saved_predictions.hpp)
+//   // runs/7/report.predictions: a later run compares itself with it (saved_predictions.hpp)
 //
-// Errors: io_error naming the file and the reason; those written before it stay. Threads: any.
+// Errors: io_error with the file and the reason; files written before it stay. Threads: any.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -18,6 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Writes all forms of the report; each file name is the path plus its ending. Throws io_error.
 inline void write_reports(const run_report& r, const std::string& path_without_ending) {
   const auto write = [&](const char* ending, const std::string& text) {
     const std::string path = path_without_ending + ending;

@@ -1,12 +1,13 @@
-// The seats of a session: how many there are, how many are open, and who decides on that while it runs.
+// The number of workers and I/O threads of a session: how many exist, how many are open, and when tuning changes that.
 //
-//   concurrency seats(options, workers);
-//   seats.most_workers();  seats.most_reads();           // what the session makes room for
-//   seats.open(components);                              // before they start: as many as were asked for
-//   seats.start(reads_that_memory_allows);               // once that is known
-//   if (seats.due(batches) && seats.tune(figures, components)) ...      // true: some were opened or closed
+//   concurrency threads(options, workers);
+//   threads.most_workers();  threads.most_reads();       // the most that the session allocates for
+//   threads.open(nodes);                                 // before the nodes start: opens what the options ask for
+//   threads.start(reads_that_memory_allows);             // once that number is known: starts the tuner
+//   if (threads.due(batches) && threads.tune(figures, nodes)) ...       // true: the open numbers have changed
 //
-// Without a tuning_rule there are as many as were asked for, all open. Errors: the rule's. Threads: the trainer's.
+// Without a tuning_rule all that the options ask for are open, always.
+// Errors: those of the rule. Threads: used by the trainer only.
 #pragma once
 
 #include <millrace/run/session_options.hpp>
@@ -16,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// The open and the greatest number of workers and I/O threads. A template only so that including it costs little.
 template <class = void>
 class basic_concurrency {
  public:
@@ -25,23 +26,30 @@ class basic_concurrency {
     limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
   }
 
+  /// Returns the greatest number of workers that tuning may open.
   unsigned most_workers() const noexcept { return static_cast<unsigned>(limits_.most.workers); }
+  /// Returns the greatest number of I/O threads that tuning may open.
   unsigned most_reads() const noexcept { return static_cast<unsigned>(limits_.most.reads); }
 
+  /// Opens the current numbers in all pipeline nodes. Does nothing without a rule.
   void open(const std::vector<pipeline_node*>& all) const {
     if (!rule_) return;
     for (pipeline_node* c : all) c->open_seats(limits_.open);
   }
+  /// Limits the I/O threads to those that memory allows and starts the tuner.
   void start(std::size_t reads_within_memory) {
     limits_.most.reads = std::clamp(reads_within_memory, limits_.open.reads, limits_.most.reads);
     if (rule_) tuner_ = rule_->start(limits_);
   }
 
+  /// Returns the limits of the tuning for the session's description; empty without a rule.
   std::string describe() const {
     if (!rule_) return {};
     return " (tuned: up to " + std::to_string(most_workers()) + " and " + std::to_string(most_reads()) + ")";
   }
+  /// Returns true if the tuner wants to see figures after this number of batches.
   bool due(std::uint64_t batches) const noexcept { return tuner_ && tuner_->due(batches); }
+  /// Shows the figures to the tuner and opens the numbers that it returns. Returns true if they have changed.
   bool tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all) {
     const concurrency_counts wanted = tuner_->look(since_start);
     if (wanted == limits_.open) return false;

@@ -1,4 +1,4 @@
-// The inside of a session: makes the parts, starts them in the right order, hands out batches, takes it all down.
+// The implementation of a session: builds the pipeline, starts it in order, delivers batches and shuts it down.
 // Included by session.hpp only; nothing here is for users.
 #pragma once
 
@@ -70,16 +70,16 @@ class session<Flow>::engine {
 
   batch* current() noexcept { return &current_; }
 
-  /// The first batch of a loop, as step(). Throws where the loop could have none because the run is over.
+  /// Moves on to the first batch of a loop, like step(). Throws setup_error if the run is over and has none for it.
   bool begin(std::uint64_t epoch) {
     const bool was_over = end_.over;
     if (step(epoch)) return true;
-    const bool left_early = epoch != endless && epoch == last_epoch_;   // by another loop, at its last batch
+    const bool left_early = epoch != endless && epoch == last_epoch_;   // another loop ended at its last batch
     if (end_.over && next_batch_ > 0 && (was_over || !left_early)) throw_finished(options_, epoch);
     return false;
   }
 
-  /// Moves on to the next batch of `epoch` (endless: of any); false at the end.
+  /// Moves on to the next batch of `epoch` (endless: of any epoch). Returns false at the end.
   bool step(std::uint64_t epoch) {
     current_.release();
     if (epoch == endless) {
@@ -95,7 +95,7 @@ class session<Flow>::engine {
       }
       last_epoch_ = current_.epoch();
       if (last_epoch_ == epoch) return true;
-      current_.release();   // an earlier loop was left before its epoch's end
+      current_.release();   // left over from an earlier loop that ended before its epoch
     }
   }
 
@@ -179,7 +179,7 @@ class session<Flow>::engine {
     return f;
   }
   flow_figures figures_after_warm_up() const { return warm_ups_.without(figures()); }
-  /// Who waits for whom just now, a line each, the trainer first.
+  /// Returns what the trainer and each pipeline node wait for now, one line each, the trainer first.
   std::string waits() const {
     const std::uint64_t now = steady_now_ns();
     std::string text = times_.waits(now);
@@ -199,7 +199,7 @@ class session<Flow>::engine {
 
  private:
   std::size_t held_window() const {
-    if constexpr (detail::has_index<source>) return 1;   // by an index none is held
+    if constexpr (detail::has_index<source>) return 1;   // an indexed source holds no window
     else return planned_->window();
   }
   batch_borders borders() const {
@@ -215,7 +215,7 @@ class session<Flow>::engine {
       return planned_->read(source_, o, first);
     }
   }
-  /// Where a batch stands, once for each, in order; should it be wrong that it comes, that is its error.
+  /// Returns a batch's origin; called once per batch, in order. An accounting violation becomes the batch's error.
   typename batch::origin account_for(ready_batch& b) const noexcept {
     try {
       if constexpr (detail::has_index<source>) {
@@ -251,7 +251,7 @@ class session<Flow>::engine {
     return options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4;
   }
 
-  /// Reads up to position 0, learns the shapes, allocates every slot, and only then lets the workers at them.
+  /// Reads the sample at position 0, learns its shapes and allocates every slot; only then workers may use the slots.
   void start() {
     times_.start(steady_now_ns());
     shards_last_ = &builder_.last();
@@ -297,7 +297,7 @@ class session<Flow>::engine {
                   (std::max(seats_.most_workers(), 1U) - 1) / batch_rows_;
     memory_budget m{.budget_bytes = budget_bytes(),
                     .slot_bytes = slot_bytes_,
-                    .host_slots = prefetch_ + (copies ? 0 : 1),   // the one that the step uses
+                    .host_slots = prefetch_ + (copies ? 0 : 1),   // one more: the slot that the step uses
                     .device_slots = copies ? std::max<std::size_t>(1, to_device_.options.slots) : 0,
                     .device_memory_apart = output_->backend().memory() == memory_kind::device,
                     .batch_rows = batch_rows_,
@@ -319,7 +319,7 @@ class session<Flow>::engine {
     if (const std::string notice = planned_->notice(); !notice.empty()) description_ += "\nmillrace: " + notice;
   }
 
-  /// While the workers are at the first batches already.
+  /// Runs while the workers already render the first batches.
   void announce() {
     if (!options_.announce) return;
     if constexpr (requires { planned_->mixing_advice(); }) description_ += planned_->mixing_advice();
@@ -327,7 +327,7 @@ class session<Flow>::engine {
     detail::tell_news(counts_, options_.announce);
   }
 
-  /// Without threads: from the trainer's end upstream, whoever can do something does.
+  /// Without threads: advances the first pipeline node that can, from the trainer upstream. Returns false if none can.
   bool advance_any() {
     for (std::size_t i = nodes_.size(); i-- > 0;)
       if (nodes_[i]->advance()) return true;
@@ -383,12 +383,12 @@ class session<Flow>::engine {
   std::string description_;
   bool down_ = false;
 
-  // Of the trainer's thread.
+  // Used by the trainer only.
   batch current_, pushed_back_;
   std::uint64_t next_batch_ = 0;
-  std::uint64_t last_epoch_ = endless;   // that a loop over one epoch delivered from
+  std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
   run_end end_;
-  trace_span step_range_;   // from a delivery to the next call
+  trace_span step_range_;   // from a delivery to the next call of next()
 
   std::atomic<std::uint64_t> delivered_{0}, samples_{0};
   trainer_times times_;

@@ -1,11 +1,11 @@
-// feed: the loop over a session as one call, for trainers that are built around a callback.
+// Runs the loop over a session as one call, for trainers that are built around a callback.
 //
 //   mr::feed(std::move(flow), {.epochs = 90}, [&](auto& b) {
 //     auto [pixels, labels] = b.columns();
 //     train_step(pixels, labels, b.stream());
 //   });
 //
-// Order, errors and threads are those of session; the step runs on the calling thread. Returns the run's counters.
+// Order and errors are those of session (run/session.hpp). Threads: the step runs on the calling thread.
 #pragma once
 
 #include <millrace/run/session.hpp>
@@ -21,6 +21,7 @@ concept is_delivered = ends_in_batch<typename Flow::item> || std::same_as<Flow, 
 
 namespace diagnose {
 
+/// Gives the compile error of feed() for a flow without batches.
 struct flow_without_batch {
   template <flow_like Flow>
     requires(!detail::is_delivered<Flow>)
@@ -31,6 +32,8 @@ struct flow_without_batch {
 
 }  // namespace diagnose
 
+/// Runs `flow` and calls `step(batch)` for each batch. Returns the counters of the run.
+/// Throws what session throws and what `step` throws.
 template <flow_like Flow, class Step>
   requires detail::is_delivered<Flow>
 run_stats feed(Flow flow, session_options options, Step&& step) {
@@ -38,7 +41,7 @@ run_stats feed(Flow flow, session_options options, Step&& step) {
   for (auto& batch : run) step(batch);
   return run.stats();
 }
-/// What a flow without batch is told.
+/// Rejects a flow without batches at compile time.
 template <class Step>
 run_stats feed(diagnose::flow_without_batch, session_options, Step&&) {
   return {};

@@ -1,8 +1,10 @@
-// How much memory a session will hold at most, and whether that fits. All of it is known before the first batch.
+// The most memory that a session will hold, and whether it fits the budget. All is known before the first batch.
 //
-//   memory_budget m({.budget_bytes = 8 GiB, .slot_bytes = 38 MB, ...});
+//   memory_budget m{.budget_bytes = std::size_t{8} << 30, .slot_bytes = 38'500'000, .host_slots = 5};
 //   m.check();            // setup_error with the formula, if it does not fit
-//   m.describe();         // "5 host slots x 38.5 MB + ... = 193 MB of 8.6 GB"
+//   m.describe();         // "5 host slots x 38 MB + ... = 193 MB of 8.6 GB"
+//
+// Errors: setup_error from check(). Threads: a value.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -14,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// "38.5 MB", powers of ten, as disks and networks count.
+/// Returns bytes as text: "3.8 MB", "38 MB". Units are powers of ten, as for disks and networks.
 template <class = void>
 std::string readable_bytes(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
@@ -28,36 +30,38 @@ std::string readable_bytes(double bytes) {
   return text;
 }
 
-/// A template only so that including it costs little.
+/// The parts of a session's memory and their sum. A template only so that including it costs little.
 template <class = void>
 struct basic_memory_budget {
   std::size_t budget_bytes = 0;
   std::size_t slot_bytes = 0, host_slots = 0;
-  std::size_t device_slots = 0;       ///< 0 where batches are used in the host slots
-  bool device_memory_apart = false;   ///< device slots are not part of the budget: a GPU's own memory
+  std::size_t device_slots = 0;       ///< 0: the step uses the batches in the host slots
+  bool device_memory_apart = false;   ///< device slots lie in a GPU's own memory, outside the budget
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
-  std::size_t chunk_bytes = 0;     ///< of one read, and a sample more
-  std::size_t chunk_samples = 0;   ///< or so many, if these are less
-  std::size_t window = 0;    ///< of shuffle, in samples
-  double sample_bytes = 0;   ///< encoded, mean of those read so far
-  std::size_t neighbour_bytes = 0;   ///< of small samples that are read with others, and whose turn has not come
+  std::size_t chunk_bytes = 0;     ///< bytes of one read; the last sample may exceed them
+  std::size_t chunk_samples = 0;   ///< samples of one read, if these are fewer bytes
+  std::size_t window = 0;    ///< samples of the shuffle window
+  double sample_bytes = 0;   ///< mean encoded size of the samples read so far
+  std::size_t neighbour_bytes = 0;   ///< small samples that were read together with others, ahead of their turn
 
-  /// About half a window is held at a time.
+  /// Returns the bytes of the shuffle window. About half a window is held at a time.
   std::size_t window_bytes() const noexcept {
     return static_cast<std::size_t>(static_cast<double>(window) / 2 * sample_bytes);
   }
-  /// Workers can only start on a batch whose samples are there, so one batch is read whatever the read-ahead.
+  /// Returns the bytes of encoded samples. At least one batch is read, whatever the read-ahead: workers can start
+  /// on a batch only when its samples are there.
   std::size_t encoded_bytes() const noexcept {
     return std::max(read_ahead_bytes, static_cast<std::size_t>(static_cast<double>(batch_rows) * sample_bytes));
   }
+  /// Returns the bytes that count against the budget.
   std::size_t total_bytes() const noexcept {
     return (host_slots + (device_memory_apart ? 0 : device_slots)) * slot_bytes + encoded_bytes() + window_bytes() +
            neighbour_bytes;
   }
 
-  /// That there is room for beside all this: each holds what it reads until that counts as read ahead, of which
-  /// reads for later parts must leave half to those whose turn it is.
+  /// Returns the number of concurrent reads that fit beside the total. Each read holds its bytes until they count as
+  /// read ahead. Reads of later shards must leave half of the read-ahead to the shards whose turn it is.
   std::size_t most_reads() const noexcept {
     const double one = std::min(static_cast<double>(chunk_bytes) + sample_bytes,
                                 static_cast<double>(chunk_samples) * std::max(1.0, sample_bytes));
@@ -65,6 +69,7 @@ struct basic_memory_budget {
     return static_cast<std::size_t>(static_cast<double>(std::min(left, read_ahead_bytes / 2)) / one);
   }
 
+  /// Returns the formula with its numbers, for the announcement and for errors.
   std::string describe() const {
     const auto times = [](std::size_t n, const char* what, std::size_t bytes) {
       return std::to_string(n) + " " + what + " x " + readable_bytes(static_cast<double>(bytes));
@@ -83,6 +88,7 @@ struct basic_memory_budget {
     return text;
   }
 
+  /// Throws setup_error if the total exceeds the budget.
   void check() const {
     if (total_bytes() <= budget_bytes) return;
     throw setup_error("this session would hold more memory than its budget: " + describe(),

@@ -1,11 +1,11 @@
 // Turns the stages of a flow into the segments that run them, from the last to the first.
 //
-//   pipeline_builder<columns<...>> parts(options, delivery);
-//   sample_sink<record>& first = parts.build<record>(stages);      // where the intake gives its samples
-//   parts.components();                                            // what has to be started and stopped
+//   pipeline_builder<columns<...>> builder(options, batches);      // batches: the batch_ring that is filled
+//   sample_sink<record>& first = builder.build<record>(stages);    // takes the samples of the read stage
+//   builder.nodes();                                               // the pipeline nodes to start and stop
 //
-// Consecutive maps become one fused chain. A segment ends at an expanding stage, at a stage that runs serially, and at
-// batch. A chain with a blocking map gets threads of its own instead of the workers.
+// Consecutive maps become fused maps. A segment ends at an expanding stage, at a stage that runs serially, and at
+// batch. Fused maps with a blocking map run on threads of their own instead of the workers.
 #pragma once
 
 #include <millrace/stages/batch.hpp>
@@ -31,7 +31,7 @@ template <class Keep>
 inline constexpr bool is_filter<filter_stage<Keep>> = true;
 template <class Stage>
 inline constexpr bool is_expand = requires { &Stage::expanding; };
-/// Its rows are made of several samples each.
+/// True if each row of the stage is made of several samples.
 template <class Stage>
 inline constexpr bool joins_samples = requires { typename Stage::joins_samples_mark; };
 template <class Stage>
@@ -49,7 +49,8 @@ inline constexpr bool one_row_per_sample =
     !is_filter<Stage> && !is_expand<Stage> && !is_bucket<Stage> && !std::is_same_v<Stage, shuffle_stage> &&
     !std::is_same_v<Stage, take_stage>;
 
-/// Where items of type Now meet a stage that holds nothing back, or one that is empty at the end of a pass, or neither.
+/// Returns where the stage holds no items: after each sample, at the end of each pass, or only at the start of the run.
+/// Now is the type of its items.
 template <class Now, class Stage>
 constexpr replay_start replay_start_of_stage() {
   if constexpr (std::is_same_v<Stage, shuffle_stage> || std::is_same_v<Stage, take_stage>) {
@@ -62,13 +63,13 @@ constexpr replay_start replay_start_of_stage() {
   }
 }
 
-/// Rows that a packing stage makes are counted one by one behind it.
+/// True if each row stays one row up to batch: then the rows of a packing stage are counted one by one behind it.
 template <class... Stages>
 constexpr bool only_maps_before_batch() {
   return (one_row_per_sample<Stages> && ...);
 }
 
-/// The latest place at which a flow of these stages can be entered.
+/// Returns where none of these stages holds items, so that a resumed run can enter the flow there.
 template <class Now, class Stage, class... Rest>
 constexpr replay_start replay_start_of(const std::tuple<Stage, Rest...>*) {
   constexpr replay_start here = replay_start_of_stage<Now, Stage>();
@@ -84,15 +85,17 @@ constexpr replay_start replay_start_of(const std::tuple<Stage, Rest...>*) {
 
 }  // namespace detail
 
+/// What the builder needs to know of the session.
 struct pipeline_builder_options {
   std::uint64_t seed = 0;
-  unsigned workers = 1;                          ///< 0: everything inline
-  executor* arena = nullptr;                     ///< of the workers
-  std::size_t shuffle_bytes = ~std::size_t{0};   ///< most that a shuffle buffer may hold
+  unsigned workers = 1;                          ///< 0: everything runs inline on the caller
+  executor* arena = nullptr;                     ///< the executor of the workers; null without workers
+  std::size_t shuffle_bytes = ~std::size_t{0};   ///< limit of a shuffle buffer
   batch_borders borders{};
-  sample_names* names = nullptr;                 ///< of a session whose batches have keys
+  sample_names* names = nullptr;                 ///< null: batches have no keys
 };
 
+/// Builds the segments of one session and owns them.
 template <class Columns>
 class pipeline_builder {
  public:
@@ -100,20 +103,22 @@ class pipeline_builder {
 
   pipeline_builder(options o, batch_ring& batches) : options_(o), batches_(&batches) {}
 
-  /// `In` is what the segment starts with, the maps so far are applied to it.
+  /// Builds all segments. Returns the sink that takes the samples; `In` is their type.
   template <class In, class... Stages>
   sample_sink<In>& build(std::tuple<Stages...> stages) {
     return next<In, In>(std::tuple<>{}, map_entry{.seed = options_.seed}, map_entry{.seed = options_.seed},
                         std::move(stages));
   }
 
-  /// In the order of the flow, the first one first.
+  /// Returns the pipeline nodes in the order of the flow.
   std::vector<pipeline_node*> nodes() const {
     std::vector<pipeline_node*> all;
     for (std::size_t i = segments_.size(); i-- > 0;) all.push_back(segments_[i].get());
     return all;
   }
+  /// Returns the segment that renders into the batches.
   final_segment& last() noexcept { return *last_; }
+  /// Returns the layout of the batches.
   const Columns& layout() const noexcept { return *layout_; }
 
  private:
@@ -122,7 +127,7 @@ class pipeline_builder {
     return std::apply([](auto&, auto&... rest) { return std::tuple(std::move(rest)...); }, stages);
   }
 
-  /// `begun` is where the current chain began, `here` is where the next map stands.
+  /// `begun` is the entry of the current fused maps, `here` that of the next map. `In` is the item type at `begun`.
   template <class In, class Now, class... Maps, class First, class... Rest>
   sample_sink<In>& next(std::tuple<Maps...> maps, map_entry begun, map_entry here,
                         std::tuple<First, Rest...> stages) {
@@ -224,7 +229,8 @@ class pipeline_builder {
     return made.entrance();
   }
 
-  /// Behind another segment items may be as large as they like, and nobody counts their bytes.
+  /// Returns the limit of rows that wait. It is lower behind another segment: items may be large there, and their bytes
+  /// are not limited.
   std::size_t most_waiting_rows() const noexcept { return behind_another_ ? 256 : 4096; }
 
   struct seats {
@@ -255,10 +261,10 @@ class pipeline_builder {
 
   const options options_;
   batch_ring* const batches_;
-  // Declared before the segments, whose pumps submit to them: destroyed after them.
+  // Declared before the segments, whose dispatchers submit to them, so they are destroyed after the segments.
   std::vector<std::unique_ptr<thread_executor>> own_threads_;
-  std::vector<std::unique_ptr<pipeline_node>> segments_;   // the last one first
-  bool behind_another_ = false;   // the segment that is being made
+  std::vector<std::unique_ptr<pipeline_node>> segments_;   // from the last to the first
+  bool behind_another_ = false;   // true: the segment being built stands behind another one
   final_segment* last_ = nullptr;
   const Columns* layout_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// A running flow. Making one starts it; a loop over it gets the batches; destroying it, at any moment, stops it.
+// A running flow: constructing it starts the run, a loop over it gets the batches, destroying it stops the run.
 //
 //   auto run = mr::session{std::move(flow), {.epochs = 90}};
 //   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
@@ -8,10 +8,13 @@
 //     validate();
 //   }
 //
-// Order: the same for every number of threads. Errors: setup_error from the constructor; an error of the data surfaces
-// at its batch, after all earlier ones, from ++ or begin(), and ends the session: later calls are a setup_error that
-// repeats it. So is a loop over a session whose epochs were all delivered. Threads: one thread pulls; stats() from any.
-// Leaving the loop early or destroying the session ends everything within one claim, one read and one copy.
+// Order: the same for every number of threads.
+// Errors: the constructor throws setup_error. An error of the data comes at its batch, after all earlier batches.
+// The loop throws it from begin() or ++, and it ends the session. Each later call throws a setup_error that repeats it.
+// A loop over a session that has delivered all its epochs throws setup_error too.
+// Threads: one thread (the trainer) gets batches; any thread may call stats().
+// Lifetime: a session may be destroyed at any moment, also in the middle of a loop. Everything ends within one claim,
+// one read and one copy.
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
@@ -37,7 +40,7 @@ struct columns_of<batched<Members...>> {
   using batch = batch_of<Members...>;
 };
 
-/// The (last) stage of that type in a tuple, if there is one.
+/// Returns the last stage of type Wanted in a tuple, if there is one.
 template <class Wanted, class... Stages>
 std::optional<Wanted> find_stage(const std::tuple<Stages...>& stages) {
   std::optional<Wanted> found;
@@ -60,6 +63,7 @@ std::size_t batch_size_of(const Batch& stage) {
 
 }  // namespace detail
 
+/// One run of a flow: its threads, its memory and its batches. Movable, not copyable.
 template <class Flow>
 class session {
   using source = typename Flow::source_type;
@@ -69,9 +73,11 @@ class session {
  public:
   using batch = typename detail::columns_of<typename Flow::item>::batch;
 
+  /// Builds the pipeline and starts its threads. Returns once the first sample is rendered and the memory allocated.
+  /// Throws setup_error if the flow, the options, the source or the memory budget do not fit together.
   explicit session(Flow flow, session_options options = {})
       : options_(options), engine_(std::make_unique<engine>(std::move(flow), options)) {}
-  /// What `session run = flow` is told.
+  /// Rejects `session run = flow` at compile time.
   template <std::same_as<Flow> SameFlow>
   __attribute__((unavailable("millrace: a session is made with '=' here, which hides that it starts threads. Write "
                              "session run{std::move(flow)}.")))
@@ -79,9 +85,11 @@ class session {
   session(session&&) noexcept = default;
   session& operator=(session&&) noexcept = default;
 
-  /// The next batch of the run; an empty one at its end. Throws the error that stands in a batch's place.
+  /// Returns the next batch of the run, or an empty one at its end. Blocks until the batch is ready.
+  /// Throws the error of the batch, if it has one.
   batch next() { return engine_->next(false); }
 
+  /// Input iterator over the batches of a loop; one batch is current at a time.
   class iterator {
    public:
     using value_type = batch;
@@ -94,7 +102,7 @@ class session {
     }
     batch& operator*() const { return *run_->engine_->current(); }
     batch* operator->() const { return run_->engine_->current(); }
-    /// Releases the current batch (unless it was moved out) and gets the next one.
+    /// Releases the current batch, unless it was moved out, and gets the next one.
     iterator& operator++() {
       if (!run_->engine_->step(epoch_)) run_ = nullptr;
       return *this;
@@ -107,11 +115,12 @@ class session {
     std::uint64_t epoch_ = endless;   // endless: do not stop between epochs
   };
 
+  /// Starts a loop over the rest of the run and gets its first batch. Throws setup_error if the run is over.
   iterator begin() { return {*this, endless}; }
   std::default_sentinel_t end() const { return {}; }
 
-  /// The batches of one epoch. Epochs come in order and are read ahead over the border; what an earlier loop left over
-  /// is passed over.
+  /// The batches of one epoch, as a range. Epochs come in order, and reading ahead crosses their borders.
+  /// A loop skips the batches that a loop over an earlier epoch left over.
   class epoch_range {
    public:
     epoch_range(session& run, std::uint64_t epoch) : run_(&run), epoch_(epoch) {}
@@ -122,33 +131,37 @@ class session {
     session* run_;
     std::uint64_t epoch_;
   };
+  /// Returns the batches of epoch `number`, counted from 0.
   epoch_range epoch(std::uint64_t number) { return {*this, number}; }
 
-  /// Pieces of memory that batches may lie in; b.slot() counts from 0.
+  /// Returns the number of slots that a batch can lie in; b.slot() counts from 0.
   std::size_t slots() const { return engine_->slots(); }
-  /// Of an indexed source: the shard, key and offset of the sample at that position of an epoch, of all ranks together.
+  /// Returns the shard, key and offset of the sample at `position` of an epoch. Positions count the samples of all
+  /// ranks together. Indexed sources only.
   error_location locate(std::uint64_t epoch, std::uint64_t position) const
     requires detail::has_index<source>
   {
     return engine_->planned_order().locate(epoch, position);
   }
-  /// Of one indexed source: how well this rank's samples were mixed so far, and were to be. Any thread.
+  /// Returns the shuffle quality of this rank's samples so far, and the one to expect. A single indexed source only.
+  /// Any thread.
   auto shuffle_quality() const
     requires requires(const typename detail::planned_run_of<source>::type& order) { order.shuffle_quality(); }
   {
     return engine_->planned_order().shuffle_quality();
   }
-  /// A few counters, at once.
+  /// Returns the counters of the run. Cheap. Any thread.
   run_stats stats() const { return engine_->stats(); }
-  /// All that a report is made from (measure/flow_figures.hpp), since the start; and without the first batches, whose
-  /// rings were being filled. Any thread, any time; 0.2 to 0.5 ms, for the system is asked about each thread.
+  /// Returns all that a report needs (measure/flow_figures.hpp), since the start of the run. Any thread, at any time.
+  /// Takes 0.2 to 0.5 ms: it asks the system about each thread.
   flow_figures figures() const { return engine_->figures(); }
+  /// Returns the same without the first batches, during which the rings were still filling.
   flow_figures figures_after_warm_up() const { return engine_->figures_after_warm_up(); }
-  /// Who waits for whom just now, a line for each stage, as session_options::stalls has it told.
+  /// Returns what the trainer and each stage wait for now, one line each. session_options::stalls reports this text.
   std::string waits() const { return engine_->waits(); }
-  /// What happened when, as far as it is kept: the last 2048 batches, and what each thread did at the end.
+  /// Returns the timeline as far as it is kept: the last 2048 batches, and what each thread did last.
   timeline events() const { return engine_->events(); }
-  /// What was announced at start.
+  /// Returns what was announced at start: device, threads, shapes and memory.
   const std::string& description() const { return engine_->description(); }
 
  private:
@@ -161,7 +174,7 @@ class session {
 template <class Flow>
 session(Flow, session_options = {}) -> session<Flow>;
 
-/// What a mistake makes of a session: something that a loop over it adds no error to.
+/// Stands in for a session whose flow has an error, so that a loop over it adds no further compile errors.
 class broken_session {
  public:
   poison next();
@@ -171,12 +184,14 @@ class broken_session {
   run_stats stats() const;
 };
 
+/// The session of a flow that already gave a compile error.
 template <>
 class session<broken_flow> : public broken_session {
  public:
   session(broken_flow, session_options = {}) {}
 };
 
+/// Rejects a flow without batches at compile time.
 template <class Flow>
   requires(!detail::ends_in_batch<typename Flow::item>)
 class session<Flow> : public broken_session {

@@ -1,4 +1,4 @@
-// What a session may be told.
+// The options of a session.
 //
 //   mr::session run{std::move(flow), {.epochs = 90, .threads = 8, .memory_bytes = std::size_t{8} << 30}};
 #pragma once
@@ -15,36 +15,38 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Leaves the number of workers to the machine: usable cores (affinity, cgroup quota) less one for the trainer.
+/// Sets the number of workers to the usable cores (affinity, cgroup quota) minus one for the trainer, at least 1.
 inline constexpr int automatic = -1;
-/// Epochs, or batches of an epoch, without end.
+/// An unlimited number of epochs, or of batches of an epoch.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
-/// Tells who waits for whom when a run stands still. It never ends anything.
+/// Reports what each stage waits for when a run stalls. It never ends anything.
 struct stall_watch {
-  std::uint64_t after_ns = 0;   ///< in next(), or in a step, for so long; 0: nobody watches
-  std::function<void(const std::string&)> tell{};   ///< on a thread of its own, once for each stall; none: to stderr
+  std::uint64_t after_ns = 0;   ///< least time in next() or in a step that is a stall; 0: off
+  std::function<void(const std::string&)> tell{};   ///< called once per stall, on a thread of its own; empty: stderr
 };
 
 class tuning_rule;   // tune/autotuner.hpp
 
+/// How a session runs: epochs, threads, memory, ranks and resume point.
 struct session_options {
   std::uint64_t epochs = 1;
-  std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; or endless
-  int threads = automatic;            ///< workers; 0 runs everything inline on the caller, for debugging
-  unsigned io_threads = 4;            ///< that many shards are read at a time
-  std::size_t memory_bytes = 0;       ///< budget for everything held; 0: a quarter of the usable memory
-  std::size_t read_ahead_bytes = 0;   ///< of samples read and not yet claimed; 0: 256 MiB, or a quarter of the budget
-  bool announce = true;               ///< one line on stderr at start: threads, slots, bytes
-  bool leases_released_by_other_threads = false;   ///< so that next() may wait for a leased slot
-  millrace::world world{};            ///< of several processes; without an index they need epoch_batches
-  std::string resume{};               ///< to_text(b.position()) of the last batch that counts; empty: from the start
-  std::size_t lanes = 48;             ///< a multiple of every number of ranks that the run may have; without an index
-                                      ///< the greatest divisor of it that the number of shards allows
+  std::uint64_t epoch_batches = 0;    ///< batches of an epoch; 0: one exact pass through the data; `endless`: no limit
+  int threads = automatic;            ///< workers; 0: everything runs inside next() on the caller, for debugging
+  unsigned io_threads = 4;            ///< shards that are read at the same time
+  std::size_t memory_bytes = 0;       ///< memory budget of the session; 0: a quarter of the usable memory
+  std::size_t read_ahead_bytes = 0;   ///< samples read and not yet claimed; 0: 256 MiB, at most a quarter of the budget
+  bool announce = true;               ///< prints threads, slots and bytes to stderr at start
+  bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
+  millrace::world world{};            ///< rank and size; without an index, several ranks need epoch_batches
+  std::string resume{};               ///< to_text(b.position()) of the last batch that was used; empty: from the start
+  std::size_t lanes = 48;             ///< lanes of the order: a multiple of every world size that the run may have.
+                                      ///< Without an index, the run uses the greatest divisor of it that the number
+                                      ///< of shards allows.
   stall_watch stalls{};
-  std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: begins with `threads` and
-                                                 ///< `io_threads`, and moves them; none: they stay as they are
-  diagnose::option_is_threads num_workers{}, workers{};   ///< say how they are called
+  std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
+                                                 ///< `io_threads` and changes them; null: they stay fixed
+  diagnose::option_is_threads num_workers{}, workers{};   ///< compile errors that name `threads`
 };
 
 }}  // namespace millrace

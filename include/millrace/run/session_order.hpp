@@ -1,10 +1,10 @@
-// How a session's run is planned: by the source's own plan where it knows its samples, else by the order of its parts.
+// Chooses the order of a session's run: the plan of an indexed source, or the order of the shards.
 //
-//   plan parts = detail::plan_for(source, flow);
-//   auto run = detail::planned_for(source, flow, {.session = options, .budget_bytes = budget});
-//   // run: indexed_run for sources with an index, else replayed_run
+//   shard_order order = detail::order_for(source, flow);
+//   auto run = detail::indexed_run_for(source, flow, {.session = options, .budget_bytes = budget});
+//   // *run: Source::planned (an indexed run) for sources with an index, else replayed_run
 //
-// Errors: setup_error for stages, ranks and resume points that the source cannot serve. Threads: pure.
+// Errors: setup_error for stages, ranks and resume points that the source cannot serve. Threads: pure functions.
 #pragma once
 
 #include <millrace/read/indexed_run_options.hpp>
@@ -16,11 +16,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A source that knows its samples beforehand.
+/// A source with an index: it knows its samples before the run.
 template <class Source>
 concept has_index = requires(const Source& source, const indexed_run_options& o) { source.plan(o)->after(0); };
 
-/// A source whose later passes can only be reached through the earlier ones.
+/// A source that can reach a later pass only through the earlier ones.
 template <class Source>
 concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
 
@@ -33,12 +33,12 @@ struct planned_run_of<Source> {
   using type = typename Source::planned;
 };
 
-/// What came to light meanwhile and is no error.
+/// Prints the next line of the event counts, if there is one, to stderr. Such an event is no error.
 inline void tell_news(event_counts& counts, bool announce) noexcept {
   if (const char* const line = announce ? counts.take_line() : nullptr) std::fprintf(stderr, "millrace: %s\n", line);
 }
 
-/// Each lane reads for itself, so a source that is read by one at a time has one.
+/// Returns the limit of lanes. Each lane has its own reader, so a source that allows one reader at a time has one lane.
 template <class Source>
 constexpr std::size_t most_lanes(std::size_t wanted) {
   if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
@@ -51,7 +51,7 @@ auto skip_stage(std::tuple<First, Rest...> stages) {
     return std::apply([](auto&, auto&... rest) { return std::tuple(std::move(rest)...); }, stages);
   else return stages;
 }
-/// The stages without a shuffle right after the source and a take behind that, which are matters of the plan.
+/// Returns the stages without a leading shuffle and a take directly behind it: the order does the work of these.
 template <class... Stages>
 auto skip_planned_stages(std::tuple<Stages...> stages) {
   return skip_stage<take_stage>(skip_stage<shuffle_stage>(std::move(stages)));
@@ -69,7 +69,7 @@ struct planning_options {
   std::size_t budget_bytes;
 };
 
-/// Of a shuffle right behind the source; 0: there is none.
+/// Returns the window of a shuffle directly behind the source, in samples; 0 if there is none.
 template <class... Stages>
 std::size_t leading_window(const std::tuple<Stages...>& stages) {
   if constexpr (std::is_same_v<std::tuple_element_t<0, std::tuple<Stages...>>, shuffle_stage>)
@@ -77,7 +77,7 @@ std::size_t leading_window(const std::tuple<Stages...>& stages) {
   else return 0;
 }
 
-/// Samples of each pass that a take right after the source, or after its shuffle, leaves.
+/// Returns the samples of each pass that a take directly behind the source, or behind its shuffle, keeps; else endless.
 template <class... Stages>
 std::uint64_t leading_take(const std::tuple<Stages...>& stages) {
   using all = std::tuple<Stages...>;
@@ -115,7 +115,7 @@ bool wants_keys(const Stage& stage) {
   if constexpr (is_batch<Stage>) return stage.options.keys;
   else return false;
 }
-/// Of a session whose batches have keys; else null.
+/// Returns the names of the samples if batches have keys, else null. Throws setup_error if a stage joins samples.
 template <class... Stages>
 std::shared_ptr<sample_names> names_for(const std::tuple<Stages...>& stages) {
   if (!std::apply([](const auto&... s) { return (wants_keys(s) || ...); }, stages)) return nullptr;
@@ -125,7 +125,7 @@ std::shared_ptr<sample_names> names_for(const std::tuple<Stages...>& stages) {
                       "Leave out keys, or pack()");
   return std::make_shared<sample_names>();
 }
-/// A sample has to be a row for positions to be known beforehand.
+/// Throws setup_error unless each sample becomes one row: an indexed source knows its positions before the run.
 template <class Stages>
 void check_rows(const Stages& stages) {
   if (!has_one_row_per_sample(stages))

@@ -1,9 +1,9 @@
-// What a session says to whoever asks it for more than it has: nothing that is over ends in silence.
+// The errors of a session that is asked for more than it has: no call after the end returns silently.
 //
-//   throw_finished({.epochs = 3}, 3);      // a loop over epoch 3; endless: over whatever comes
-//   throw_after_error(first_error);        // repeats what that said
+//   throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; endless: for a loop over the rest of the run
+//   throw_after_error(first_error);        // repeats the message of the first error
 //
-// Errors: setup_error, always. Threads: pure.
+// Errors: always setup_error. Threads: pure functions; run_end belongs to the trainer.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Refuses options that leave nothing to do.
+/// Returns `o`. Throws setup_error if it leaves nothing to do (0 epochs).
 template <class = void>
 const session_options& checked(const session_options& o) {
   if (o.epochs == 0)
@@ -23,7 +23,7 @@ const session_options& checked(const session_options& o) {
   return o;
 }
 
-/// To a loop over `epoch` (endless: over whatever comes) of a session that has delivered all.
+/// Throws the setup_error of a loop over `epoch` (endless: over the rest) when the session has delivered everything.
 template <class = void>
 [[noreturn]] void throw_finished(const session_options& o, std::uint64_t epoch) {
   const std::string wanted = epoch == endless ? "another loop" : "a loop over epoch " + std::to_string(epoch);
@@ -32,7 +32,7 @@ template <class = void>
                     "Raise session_options.epochs, or make a new session");
 }
 
-/// To whoever asks a session for more that has ended with `first`.
+/// Throws the setup_error of each call after the error `first` has ended the session; it repeats the message.
 template <class = void>
 [[noreturn]] void throw_after_error(const std::exception_ptr& first) {
   const std::string over = "the session is over, it ended with an error: ", hint = "Make a new session";
@@ -45,15 +45,16 @@ template <class = void>
   }
 }
 
-/// Why a run has no more batches. Of the trainer's thread.
+/// The reason why a run has no more batches. Used by the trainer only.
 struct run_end {
   std::exception_ptr error{};
-  bool over = false;   ///< the trainer was told that there are no more
+  bool over = false;   ///< the trainer has seen the end of the run
 
+  /// Throws if the run ended with an error.
   void check() {
     if (error) raise();
   }
-  /// The error itself once, then that the session is over.
+  /// Throws the error itself the first time, and that the session is over each later time.
   [[noreturn]] void raise() {
     if (std::exchange(thrown_, true)) throw_after_error(error);
     std::rethrow_exception(error);

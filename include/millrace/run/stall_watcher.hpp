@@ -1,10 +1,11 @@
-// Looks whether batches still come, and tells who waits for whom when none does. It never ends anything.
+// Watches whether batches still come, and reports what each stage waits for when none does. It never ends anything.
 //
 //   stall_watcher watcher({.after_ns = 30'000'000'000}, times, [&] { return who_waits(); });
 //
-// A stall is told once; the next batch makes it ready for another. Between the epochs of a loop and at the run's end
-// nobody is late. Errors: what `tell` throws is dropped. Threads: one of its own, from construction to destruction,
-// which waits for a tell() that is under way.
+// Each stall is reported once; the next batch rearms the watcher. The time between the epochs of a loop and after the
+// run's end is no stall.
+// Errors: what `tell` throws is dropped.
+// Threads: one of its own, from construction to destruction. The destructor waits for a `tell` that is running.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -19,10 +20,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Reports stalls from a thread of its own. A template only so that including it costs little.
 template <class = void>
 class basic_stall_watcher {
  public:
+  /// Starts the thread. `trainer` must outlive the watcher; `who_waits` is called on the watcher's thread.
   basic_stall_watcher(stall_watch watch, const trainer_times& trainer, std::function<std::string()> who_waits)
       : watch_(std::move(watch)), trainer_(&trainer), who_waits_(std::move(who_waits)), thread_([this] { look(); }) {}
   basic_stall_watcher(const basic_stall_watcher&) = delete;
@@ -66,7 +68,7 @@ class basic_stall_watcher {
       if (watch_.tell) watch_.tell(text);
       else std::fputs(text.c_str(), stderr);
     } catch (...) {
-      // Whoever is late anyway is not stopped by a report that fails.
+      // A report that fails must not stop a run that is only late.
     }
   }
 
@@ -76,7 +78,7 @@ class basic_stall_watcher {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
-  std::thread thread_;   // last: it uses the others
+  std::thread thread_;   // the last member: the thread uses the others
 };
 using stall_watcher = basic_stall_watcher<>;
 

@@ -1,13 +1,15 @@
-// Braces in shard patterns, expanded as the WebDataset tools expand them.
+// Expands the braces in shard patterns, as the WebDataset tools do.
 //
 //   mr::expand_braces("train-{000..146}.tar");     // train-000.tar, train-001.tar, ... train-146.tar
 //   mr::expand_braces("{a,b}/{0..4..2}.tar");      // a/0.tar a/2.tar a/4.tar b/0.tar b/2.tar b/4.tar
 //
-// Groups nest; the last group varies fastest. A range pads with zeros to the longer end when either end has a leading
-// zero; it may descend, step (the sign of the step is ignored, 0 counts as 1), and run over letters, where 'a' follows
-// 'Z'. A group with neither a comma nor a range stays as it is, and so does {}. A backslash takes the meaning off the
-// character after it. Errors: setup_error for a brace without its partner, and for more results than `most_results`.
-// Source: the behaviour of braceexpand 0.1.7 for Python; unlike it, a '}' before its '{' is an error here.
+// Groups nest; the last group varies fastest. A range is padded with zeros to the width of its longer end if either end
+// has a leading zero. A range may descend and may have a step: the sign of the step is ignored, and 0 counts as 1.
+// A range may run over letters, where 'a' follows 'Z'. A group with neither a comma nor a range stays as it is, and so
+// does {}. A backslash makes the next character an ordinary one.
+// Errors: setup_error for an unbalanced brace, for braces nested more than 64 deep, and for a number beyond 64
+// bits. It is also thrown for more than `most_results` results. Threads: pure.
+// Source: the behavior of braceexpand 0.1.7 for Python; unlike there, a '}' without a '{' before it is an error here.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -63,7 +65,7 @@ class brace_expander {
 
   static std::size_t closing_brace(std::string_view text, std::size_t open) noexcept {
     std::size_t depth = 0;
-    for (std::size_t at = open;; ++at) {   // check_balance() saw that it is there
+    for (std::size_t at = open;; ++at) {   // ends: check_balance() has found every partner
       if (text[at] == '\\') ++at;
       else if (text[at] == '{') ++depth;
       else if (text[at] == '}' && --depth == 0) return at;
@@ -99,7 +101,7 @@ class brace_expander {
     return choices;
   }
 
-  /// The values of "first..last" or "first..last..step"; nothing if `group` is something else.
+  /// Returns the values of "first..last" or "first..last..step"; nothing if `group` is something else.
   std::optional<std::vector<std::string>> range_of(std::string_view group) const {
     const std::size_t dots = group.find("..");
     if (dots == std::string_view::npos) return std::nullopt;
@@ -186,7 +188,8 @@ class brace_expander {
 
 }  // namespace detail
 
-/// All names that `pattern` stands for, in order; at least one.
+/// Returns all names that `pattern` stands for, in order; at least one. Throws setup_error if a brace is unbalanced or
+/// if there would be more than `most_results` names.
 inline std::vector<std::string> expand_braces(std::string_view pattern, std::size_t most_results = 1'000'000) {
   return detail::brace_expander(pattern, most_results).expand(pattern);
 }

@@ -1,11 +1,13 @@
-// from: a source of the user's own: a range, a generator, or a type with parts.
+// from: makes a flow from the user's own source: a range, a generator, or a source type.
 //
 //   mr::from(clips)                                     // any range; an lvalue is referred to, so keep it alive
 //   mr::from([&]() -> std::optional<clip> { ... })      // called by one thread at a time; nullopt ends the epoch, and
-//                                                       // the next call begins the next one
+//                                                       // the next call begins the next epoch
 //   mr::from(my_source{...}, {.seed = 7})               // item, shards(), open(shard, epoch): flow/stage.hpp
 //
-// A range is walked once an epoch and its elements are copied; a generator's items are moved. Threads: I/O threads.
+// A range is walked once per epoch, and its elements are copied; the items of a generator are moved.
+// Errors: exceptions of the range, generator or source pass through. Threads: I/O threads read the source.
+// Lifetime: an lvalue range has to outlive the flow and its session; everything else is owned by the flow.
 #pragma once
 
 #include <millrace/flow/flow.hpp>
@@ -15,8 +17,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of from().
 struct source_options {
-  std::uint64_t seed = 0;   ///< of shuffle and of every draw in the flow
+  std::uint64_t seed = 0;   ///< seed of the shuffle and of all random numbers in the flow
 };
 
 namespace detail {
@@ -31,12 +34,12 @@ concept generator = std::invocable<G&> && requires(G& next) {
   { next().has_value() } -> std::convertible_to<bool>;
   *next();
 };
-/// What from() takes: a generator that cannot be copied only where it may be moved.
+/// Everything that from() accepts. A generator that cannot be copied has to be an rvalue.
 template <class Source, class Plain = std::remove_cvref_t<Source>>
 concept begins_a_flow = source_like<Plain> || walkable<Plain> ||
                         (generator<Plain> && std::constructible_from<Plain, Source>);
 
-/// Refers to a range, or owns it.
+/// A source over a range, which it refers to or owns.
 template <class Range>
 struct range_source {
   using item = std::remove_cvref_t<decltype(*std::begin(std::declval<const Range&>()))>;
@@ -84,6 +87,7 @@ struct no_source {
 
 }  // namespace diagnose
 
+/// Returns a flow that reads `source`: a range, a callable that returns std::optional<item>, or a source type.
 template <detail::begins_a_flow Source>
 constexpr auto from(Source&& source, source_options options = {}) {
   using plain = std::remove_cvref_t<Source>;
@@ -101,7 +105,7 @@ constexpr auto from(Source&& source, source_options options = {}) {
     return start(detail::generator_source<plain>{std::make_shared<plain>(std::forward<Source>(source))});
   }
 }
-/// What anything else is told.
+/// Reports at compile time why an argument is no source.
 broken_flow from(diagnose::no_source, source_options = {});
 
 }}  // namespace millrace

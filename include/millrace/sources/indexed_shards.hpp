@@ -3,14 +3,15 @@
 //   #include <millrace/shards.hpp>
 //   auto flow = mr::indexed_shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
-//   mr::session run{std::move(flow), {.epochs = 90, .ranks = mr::world_from_launcher(), .resume = text}};
+//   mr::session run{std::move(flow), {.epochs = 90, .world = mr::world_from_launcher(), .resume = text}};
 //   for (auto& b : run) { step(b);  if (save_now) write(mr::to_text(b.position())); }
 //
-// Each shard has an index, made from its headers at the first start and kept in a file (io/index/index_file.hpp).
-// Samples come in the order of a exact_order: the same for every number of workers and of ranks that divides lanes and
-// global batch, and resumed behind any batch. Every sample has to be one row: no expand, filter or later shuffle.
-// Errors: those of shards(); a damaged or compressed shard is an error at the start, a payload that is not what it was
-// at its batch. Threads: as shards().
+// Each shard has an index. The first start builds it from the shard's headers and saves it in a file
+// (io/index/index_file.hpp). Samples come in the order of an exact_order (order/exact_order.hpp). This order does not
+// depend on the number of workers, nor on the world size, as long as that divides the lanes and the global batch.
+// A run can resume after any batch. Every sample has to become exactly one row: no expand, filter or later shuffle.
+// Errors: those of shards(). A damaged or compressed shard is an error at the start. A payload that has changed since
+// it was indexed is an error at its batch. Threads: as shards().
 #pragma once
 
 #include <millrace/flow/flow.hpp>
@@ -27,16 +28,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of indexed_shards().
 struct indexed_shards_options {
-  std::uint64_t seed = 0;                                    ///< of shuffle and of every draw in the flow
-  std::vector<std::string> fields{};                         ///< wanted, "jpg;png" for alternatives; empty: all
+  std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
+  std::vector<std::string> fields{};                         ///< fields to read; "jpg;png": alternatives; empty: all
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
-  std::string index_folder{};                                ///< where indexes are kept; empty: each beside its shard
-  bool show_progress = true;   ///< on stderr, of making indexes, where that takes longer than a second, and a line
-                               ///< where they cannot be kept
-  bool strict = false;   ///< a shard that ends on a member's border without an end marker is an error, not told once
+  std::string index_folder{};                                ///< folder of the index files; empty: beside each shard
+  bool show_progress = true;   ///< prints progress to stderr if indexing takes over a second, and prints one line if
+                               ///< the indexes cannot be saved
+  bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
 };
 
+/// The source that indexed_shards() makes: tar shards with an index each.
 class indexed_shards_source {
  public:
   using item = record;
@@ -53,10 +56,10 @@ class indexed_shards_source {
   std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data_, o); }
 
   const std::shared_ptr<shard_data>& data() const noexcept { return data_; }
-  /// What a session counts at its start.
+  /// Adds the events found while the indexes were loaded or built; the session calls it once at its start.
   void report(event_counts& counts) const noexcept { data_->report(counts); }
 
-  // What every source has. A session asks plan() instead, so open() is only declared.
+  // The members of every source. The session calls plan() instead, so open() has no definition.
   std::size_t shards() const noexcept { return data_->counts().size(); }
   typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
@@ -64,7 +67,8 @@ class indexed_shards_source {
   std::shared_ptr<shard_data> data_;
 };
 
-/// `names` is whatever list_shards() takes: one pattern, or a list.
+/// Returns a flow of records in an exact order. `names` is a pattern or a list, as for list_shards(). Throws
+/// setup_error if a shard is missing or compressed, data_error if one is damaged.
 template <class Names>
 auto indexed_shards(const Names& names, const indexed_shards_options& options = {}) {
   return flow<record, indexed_shards_source>{{}, indexed_shards_source(list_shards(names), options), options.seed};

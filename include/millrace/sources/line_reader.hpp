@@ -1,15 +1,16 @@
-// The lines of one text file, plain or compressed, in order.
+// Reads the lines of one text file, plain or compressed, in order.
 //
 //   mr::line_reader file(std::make_unique<mr::file_source>("corpus-0000.txt.gz"), pool, {.max_line_bytes = 1 << 20});
 //   while (auto line = file.next()) use(line->text(), line->number());
 //
-// A line ends at "\n" or "\r\n"; the last one needs no end. A byte order mark at the beginning is dropped. Compression
-// is known by content: gzip, bzip2, xz, zstd, lz4. An empty file has no lines, nor has one of nothing but that mark.
-// Errors: data_error naming file, line and offset for text that is no UTF-8 and for a line that is too long;
-// late_data_error for a compressed stream that is damaged or cut off, of which lines before may be wrong. The whole
-// lines before it are delivered first, and every further call throws the same.
-// Memory: a block for about 64 KiB of text, copied once; nothing is allocated once sizes repeat. Threads: one at a
-// time; the pool outlives the reader.
+// A line ends at "\n" or "\r\n"; the last line needs no end. A byte order mark at the start of the file is dropped.
+// The compression is recognized by content: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that holds only a byte
+// order mark, has no lines.
+// Errors: data_error with file, line and offset for text that is not UTF-8 and for a line that is too long.
+// late_data_error for a compressed stream that is damaged or cut off; earlier lines of that file may be wrong.
+// The complete lines before an error are delivered first. Every call after the error throws it again.
+// Memory: one block for about 64 KiB of text, which is copied once. Nothing is allocated once block sizes repeat.
+// Threads: one at a time. Lifetime: the pool outlives the reader.
 #pragma once
 
 #include <millrace/base/utf8.hpp>
@@ -25,13 +26,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of line_reader.
 struct line_reader_options {
-  std::size_t max_line_bytes = std::size_t{16} << 20;   ///< a longer line is an error
-  bool skip_empty = false;                              ///< lines without a character are counted, but not delivered
-  bool check_utf8 = true;                               ///< text that is no UTF-8 is an error
+  std::size_t max_line_bytes = std::size_t{16} << 20;   ///< longest line allowed, in bytes; a longer one is an error
+  bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
+  bool check_utf8 = true;                               ///< makes text that is not UTF-8 an error
 };
 
-/// A template only so that including it costs little; `line_reader` is its name.
+/// Implements line_reader. A template only to keep compile times low.
 template <class = void>
 class basic_line_reader {
  public:
@@ -42,7 +44,7 @@ class basic_line_reader {
         stream_(std::make_unique<detail::shard_stream>(
             *source_, pool, detail::shard_stream::content{.stage = stage, .may_be_empty = true})) {}
 
-  /// The next line; nothing at the end of the file.
+  /// Returns the next line; nothing at the end of the file. Throws data_error or late_data_error (see above).
   std::optional<line> next() {
     while (at_ == heads_.size()) {
       if (failure_) std::rethrow_exception(failure_);
@@ -53,7 +55,7 @@ class basic_line_reader {
     return line(record(at_ == heads_.size() ? std::move(block_) : block_, head));
   }
 
-  /// Adds what was passed over.
+  /// Adds the number of skipped empty lines to `counts`.
   void report(event_counts& counts) const noexcept {
     if (empty_lines_ > 0) counts.count("empty lines passed over", empty_lines_);
   }
@@ -63,9 +65,9 @@ class basic_line_reader {
   static constexpr std::size_t block_bytes = std::size_t{64} << 10, block_lines = 512;
   static constexpr std::string_view field_name = "line", byte_order_mark = "\xef\xbb\xbf";
 
-  /// A line of the next block.
+  /// One line of the next block.
   struct span_of_line {
-    std::size_t at, size;   // in the block's text
+    std::size_t at, size;   // in the text of the block, in bytes
     std::uint64_t number;
   };
 
@@ -80,7 +82,7 @@ class basic_line_reader {
       offset_bytes_ += pending_.size() + taken_bytes_;
       rest_.remove_prefix(taken_bytes_);
       pending_.clear();
-      // Damage of a compressed stream makes lines look wrong too, and is what to tell then.
+      // A damaged compressed stream makes lines look wrong, too. Then the damage is the error to report: throws here.
       if (failure_) static_cast<void>(stream_->is_sound_to_its_end());
     } catch (error& known) {
       known.add(last_line());
@@ -90,10 +92,10 @@ class basic_line_reader {
     }
   }
 
-  /// Goes on until `rest_` has an end of line, or the file is over; what comes before waits in `pending_`.
+  /// Reads on until `rest_` has an end of line or the file ends. Moves earlier text into `pending_`.
   void find_line_end() {
     while (rest_.find('\n') == std::string_view::npos) {
-      // A byte order mark and an end of line do not count.
+      // The 8 spare bytes: a byte order mark and an end of line do not count as text.
       if (pending_.size() + rest_.size() > options_.max_line_bytes + 8)
         return fail(too_long(number_ + 1, pending_.size() + rest_.size(), offset_bytes_, "at least "));
       pending_ += rest_;
@@ -106,7 +108,7 @@ class basic_line_reader {
     }
   }
 
-  /// In the text that `pending_` and `rest_` are together; `taken_bytes_` of the latter become part of the block.
+  /// Finds the lines in `pending_` followed by `rest_`. Sets how many bytes of `rest_` the block takes: `taken_bytes_`.
   void find_lines() {
     taken_bytes_ = 0;
     if (ended_) {
@@ -137,7 +139,7 @@ class basic_line_reader {
       lines_.push_back({begin, end - begin, number_});
   }
 
-  /// The text, then the names, then for each line its number, its field and its head.
+  /// Lays out the block: the text, the names, then the number, the field and the head of each line.
   void make_block() {
     constexpr std::size_t bytes_of_line = line::key_before.size() + 20 + sizeof(detail::field_entry) +
                                           sizeof(detail::record_head) + alignof(detail::record_head);
@@ -176,7 +178,7 @@ class basic_line_reader {
     return std::exchange(at, at + text.size());
   }
 
-  /// Leaves out the first line that is no UTF-8, and what follows it.
+  /// Removes the first line that is not UTF-8 and all lines after it, and records the error.
   void check_text(std::string_view text) {
     const std::size_t good = detail::utf8_prefix_bytes(text);
     if (good == text.size()) return;
@@ -185,7 +187,7 @@ class basic_line_reader {
     lines_.pop_back();
     const std::string_view found = text.substr(good, 4), begin = text.substr(bad.at, 2);
     const bool utf16 = bad.number == 1 && (begin == "\xff\xfe" || begin == "\xfe\xff");
-    fail(data_error("line " + std::to_string(bad.number) + " is no UTF-8 text: its byte " +
+    fail(data_error("line " + std::to_string(bad.number) + " is not valid UTF-8: its byte " +
                         std::to_string(good - bad.at + 1) + " begins '" + printable(found) + "'" +
                         (utf16 ? ", the mark of UTF-16" : ""),
                     "Convert the file to UTF-8 (iconv -f " + std::string(utf16 ? "UTF-16" : "ENCODING") +
@@ -197,7 +199,7 @@ class basic_line_reader {
                       const char* or_more = "") const {
     return data_error("line " + std::to_string(number) + " has " + or_more + std::to_string(size) +
                           " bytes (expected: at most " + std::to_string(options_.max_line_bytes) + ")",
-                      "Raise max_line_bytes if that is right; else this is no file of lines",
+                      "Raise max_line_bytes if that is right; else this is not a file of lines",
                       where(number, offset_bytes));
   }
   error_location where(std::uint64_t number, std::uint64_t offset_bytes) const {
@@ -215,20 +217,21 @@ class basic_line_reader {
   std::unique_ptr<byte_source> source_;
   block_pool* pool_;
   std::unique_ptr<detail::shard_stream> stream_;
-  std::string pending_;            // the beginning of a line, from earlier chunks
-  std::string_view rest_;          // of the chunk
-  std::size_t taken_bytes_ = 0;    // of `rest_`, by the next block
-  std::uint64_t offset_bytes_ = 0;   // of `pending_`
-  std::uint64_t number_ = 0;       // of the last line found
+  std::string pending_;            // start of a line, from earlier chunks
+  std::string_view rest_;          // unread rest of the current chunk
+  std::size_t taken_bytes_ = 0;    // bytes of `rest_` that the next block takes
+  std::uint64_t offset_bytes_ = 0;   // offset of `pending_` in the file
+  std::uint64_t number_ = 0;       // number of the last line found
   std::uint64_t empty_lines_ = 0;
   std::vector<span_of_line> lines_;
   detail::block_ref block_;
-  std::vector<std::size_t> heads_;   // of the lines to deliver, in the block
-  std::size_t at_ = 0;             // of them, the next one
+  std::vector<std::size_t> heads_;   // offsets in the block: heads of the lines to deliver
+  std::size_t at_ = 0;             // index in `heads_` of the next line
   bool ended_ = false;
   std::exception_ptr failure_;
 };
 
+/// Reads the lines of one file.
 using line_reader = basic_line_reader<>;
 
 }}  // namespace millrace

@@ -1,14 +1,15 @@
-// lines: the lines of text files as the source of a flow: plain text, JSON Lines, one document a line.
+// lines: the lines of text files as the source of a flow: plain text, JSON Lines, one document per line.
 //
 //   mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 1})     // braces, "a.txt::b.txt", globs, folders
 //   mr::lines(std::vector<std::string>{"odd{name}.txt"})       // a list is taken literally
 //   std::vector<std::uint32_t> tokenize(std::string_view);     // then: | mr::map(tokenize)
 //
-// Makes lines (item/line.hpp). Plain files and gz, zst, bz2, xz, lz4, recognised by content. Files are to it what
-// shards are to shards(): permuted by a shuffle, dealt to lanes, counted or read again to resume. Of a folder it takes
-// what ends in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed or not.
-// Errors: what sources/line_reader.hpp says; setup_error for files that are not there. Threads: each file is read by
-// one I/O thread, several files at a time.
+// Makes lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Files take the
+// role that shards have for shards(): a shuffle permutes them, they are dealt to lanes, and they are counted or read
+// again to resume. In a folder, lines() takes the names that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv,
+// compressed or not.
+// Errors: those of sources/line_reader.hpp; setup_error for missing files. Threads: one I/O thread reads each file,
+// several files at a time.
 #pragma once
 
 #include <millrace/flow/flow.hpp>
@@ -18,11 +19,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of lines().
 struct lines_options {
-  std::uint64_t seed = 0;                               ///< of shuffle and of every draw in the flow
-  std::size_t max_line_bytes = std::size_t{16} << 20;   ///< a longer line is an error
-  bool skip_empty = false;                              ///< lines without a character are counted, but not delivered
-  bool check_utf8 = true;                               ///< text that is no UTF-8 is an error
+  std::uint64_t seed = 0;                               ///< seed of the shuffle and of all random numbers
+  std::size_t max_line_bytes = std::size_t{16} << 20;   ///< longest line allowed, in bytes; a longer one is an error
+  bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
+  bool check_utf8 = true;                               ///< makes text that is not UTF-8 an error
 };
 
 namespace detail {
@@ -44,6 +46,7 @@ inline constexpr folder_rule texts_of_a_folder{
 
 }  // namespace detail
 
+/// The source that lines() makes: text files, read line by line.
 class lines_source {
  public:
   using item = line;
@@ -62,8 +65,9 @@ class lines_source {
   line_reader open(std::size_t shard, std::uint64_t) const {
     return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, options_};
   }
-  /// As those of shards_source.
+  /// Returns the meter of all reads, as shards_source::reads().
   read_meter& reads() const noexcept { return *reads_; }
+  /// Returns the same source, but with its reads recorded in `meter`.
   lines_source watched_in(std::shared_ptr<read_meter> meter) const {
     lines_source same = *this;
     same.reads_ = std::move(meter);
@@ -77,11 +81,13 @@ class lines_source {
   std::shared_ptr<read_meter> reads_;
 };
 
-/// The files that lines() reads, in its order; `names` is one pattern, or a list.
+/// Returns the files that lines() reads, in their order. `names` is one pattern or a list. Throws setup_error if a file
+/// is missing.
 template <class Names>
 std::vector<std::string> list_texts(const Names& names) {
   return detail::list_files(names, detail::texts_of_a_folder);
 }
+/// Returns a flow of lines. `names` is one pattern or a list. Throws setup_error if a file is missing.
 template <class Names>
 auto lines(const Names& names, const lines_options& options = {}) {
   return flow<line, lines_source>{{}, lines_source(list_texts(names), options), options.seed};

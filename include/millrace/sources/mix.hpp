@@ -6,15 +6,16 @@
 //                       mr::weighted{mr::indexed_shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //
-// Each source may have one shuffle, right behind it, and maps of its own; they all end in one type of item, which is
-// the record itself (mixed_record, which knows its source) where no source has maps. Weights are taken as whole shares
-// (mix_pattern::shares_of), and every stretch of positions holds them: with two sources within one sample. What happens
-// when a source runs out, and how long an epoch then is: order/mix_plan.hpp. Ranks and resume: as indexed_shards();
-// stats().sources counts what was delivered of each, explain() names the source.
-// Sources without an index, shards() and from(), are mixed alike, in one process: read/mix_streams.hpp. They have no
-// stats().sources and no explain(), and what ends an epoch is known when it is there.
-// Errors: those of the sources; setup_error for a weight that is none, a source without samples, a resume point of
-// other sources, weights, windows, seeds or rule. Threads: as shards().
+// Each source may have one shuffle, directly after it, and then maps of its own. All sources have to end in the same
+// item type. Without any maps that type is mixed_record: the record, plus the number of its source.
+// Weights are turned into whole shares (mix_pattern::shares_of). Every block of positions keeps these shares; with two
+// sources the deviation is at most one sample. order/mix_plan.hpp says what happens when a source runs out, and how
+// long an epoch is then. Ranks and resume: as indexed_shards(). stats().sources counts the samples delivered from each
+// source; explain() names the source.
+// Sources without an index, as from shards() and from(), can be mixed too, in one process (read/mix_streams.hpp). They
+// have no stats().sources and no explain(), and the end of an epoch is known only when it is reached.
+// Errors: those of the sources. setup_error for a weight that is not above 0, for a source without samples, and for a
+// resume point with other sources, weights, windows, seeds or rule. Threads: as shards().
 #pragma once
 
 #include <millrace/measure/run_stats.hpp>
@@ -26,21 +27,23 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of mix().
 struct mix_options {
-  std::uint64_t seed = 0;     ///< of every source's order, together with its own, and of every draw in the flow
-  exhausted on_exhausted = exhausted::stop;   ///< a source has no more samples: stop, cycle or renormalise
+  std::uint64_t seed = 0;     ///< seed of all random numbers; with a source's own seed also of that source's order
+  exhausted on_exhausted = exhausted::stop;   ///< rule for a source that runs out: stop, repeat or reweight
 };
 
-/// One source of a mix.
+/// One source of a mix, and its weight.
 template <class Flow>
 struct weighted {
   Flow flow;
-  double weight = 1;    ///< beside those of the others
-  std::string name{};   ///< in messages and statistics; "source 0" and so on if empty
+  double weight = 1;    ///< relative to the weights of the other sources; above 0
+  std::string name{};   ///< name in messages and statistics; empty: "source 0" and so on
 };
 template <class Flow>
 weighted(Flow, double = 1, std::string = {}) -> weighted<Flow>;
 
+/// The source that mix() makes from sources with an index.
 class mix_source {
  public:
   using item = mixed_record;
@@ -55,10 +58,10 @@ class mix_source {
     return std::make_unique<planned>(data_, o);
   }
 
-  /// What a session counts at its start.
+  /// Adds the events found while the indexes were loaded or built; the session calls it once at its start.
   void report(event_counts& counts) const noexcept { data_->report(counts); }
 
-  /// What a rank has of each source in the session's first `batches` batches.
+  /// Returns, for each source, how many samples this rank gets in the session's first `batches` batches.
   std::vector<source_count> delivered(const planned& run, std::uint64_t batches) const {
     std::vector<source_count> all;
     for (const mix_rule_source& s : data_->rule().sources) all.push_back({s.name, 0});
@@ -72,7 +75,7 @@ class mix_source {
     return all;
   }
 
-  /// Shares, and what an epoch is.
+  /// Returns one sentence about the shares and the end of an epoch.
   std::string describe(const planned& run) const {
     const mix_plan& order = run.order();
     std::string shares, ends = data_->rule().sources[order.measure()].name;
@@ -89,7 +92,7 @@ class mix_source {
            (chosen ? "" : " (" + std::to_string(order.batches()) + " batches)");
   }
 
-  // What every source has. A session asks plan() instead, so open() is only declared.
+  // The members of every source. The session calls plan() instead, so open() has no definition.
   std::size_t shards() const noexcept { return data_->counts().size(); }
   typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
@@ -99,7 +102,7 @@ class mix_source {
 
 namespace detail {
 
-/// A flow that may be mixed: a source that is no mix itself, a shuffle or none, maps or none.
+/// Recognizes flows that may be mixed: a source that is not itself a mix, then perhaps a shuffle, then perhaps maps.
 template <class Flow>
 struct mixable {
   static constexpr bool good = false;
@@ -149,7 +152,7 @@ std::tuple<map_stage<Maps>...> maps_of(std::tuple<map_stage<Maps>...> stages) {
   return stages;
 }
 
-/// Those that block need threads of their own, so all get them.
+/// Merges the thread options. Maps that block need their own threads; all maps run in one stage, so all get them.
 template <class... Maps>
 void add_options(const std::tuple<Maps...>& maps, map_options& o) {
   std::apply(
@@ -161,7 +164,7 @@ void add_options(const std::tuple<Maps...>& maps, map_options& o) {
       maps);
 }
 
-/// The source, and one stage of the maps behind each of its sources.
+/// Returns a flow of the source and one map stage, which holds the maps of all sources.
 template <class Source, class First, class... Rest>
 auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
   using item = typename First::item;
@@ -176,7 +179,8 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
 
 }  // namespace detail
 
-/// The sources' order counts: it is their number, and the resume point's.
+/// Returns a flow that mixes the sources by weight. Their order matters: it gives the source numbers, also in resume
+/// points. Throws setup_error if a weight is not above 0 or a source has no samples.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
@@ -193,7 +197,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
   }
 }
 
-// What mistakes are told, and make of it.
+// The overloads below report mistakes at compile time. This one takes a flow whose mistake was reported before.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::told, Flows...>
 broken_flow mix(const mix_options&, weighted<Flows>...) {

@@ -1,12 +1,12 @@
-// The maps that stand behind each source of a mix, as one callable: each item goes through those of its source.
+// Holds the maps after each source of a mix as one callable: each item goes through the maps of its own source.
 //
 //   using maps_of_a = std::tuple<map_stage<F>>;  using maps_of_b = std::tuple<map_stage<G>, map_stage<H>>;
 //   mix_prepare<example, maps_of_a, maps_of_b> prepare{{a, b}};
-//   example e = prepare(std::move(record), random, memory);          // record.number() says whose maps
+//   example e = prepare(std::move(record), random, memory);          // record.number() selects the maps
 //
-// A mixed item says which source it is from as number(), and is what that one made as alone<Source>() (mixed_record,
-// mixed_item). The maps of a source draw from one stream, one after the other. Errors: what a map throws.
-// Threads: any number.
+// A mixed item (mixed_record, mixed_item) gives the number of its source with number(), and the plain item of that
+// source with alone<Source>(). All maps of a source take their random numbers from the same rng, one after the other.
+// Errors: exceptions of the maps pass through. Threads: any number.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -17,6 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Applies the maps of an item's source.
 template <class Item, class... MapsOfSources>
 struct mix_prepare {
   std::tuple<MapsOfSources...> sources;

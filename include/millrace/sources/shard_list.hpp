@@ -1,14 +1,16 @@
-// From what the user writes to the list of shards to read.
+// Turns patterns, globs, folders and lists of names into the list of shards to read.
 //
-//   mr::list_shards("train-{000..146}.tar");              // braces
-//   mr::list_shards("a/{0..3}.tar::b/*.tar::c");          // several patterns; globs; a folder: all shards in it
-//   mr::list_shards({"odd#name?.tar", "x{1}.tar"});       // a list is taken literally
+//   mr::list_shards("train-{000..146}.tar");                                     // braces
+//   mr::list_shards("a/{0..3}.tar::b/*.tar::c");     // several patterns; globs; a folder: all shards in it
+//   mr::list_shards(std::vector<std::string>{"odd#name?.tar", "x{1}.tar"});      // a list is taken literally
 //
-// A string is split at "::", then braces are expanded, then globs (* ? [..]), whose matches are sorted by their bytes;
-// so are the shards of a folder (names that begin with a dot are left out). An existing file is taken by its name even
-// if that looks like a glob. "file:" in front is allowed; no other scheme, and no command, is ever followed.
-// Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or no regular
-// files: all are looked at before anything is read, and the message names the first ones. Threads: none shared.
+// A string is first split at "::". Then its braces are expanded, then its globs (* ? [..]). The matches of a glob and
+// the shards of a folder are sorted by their bytes. In folders, names that begin with a dot are left out. The name of
+// an existing file is taken literally, even if it looks like a glob. The prefix "file:" is allowed. All other schemes
+// are refused, and commands are never run.
+// Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
+// files. All shards are checked before anything is read, and the message names the first bad ones. io_error for a
+// folder that cannot be read. Threads: no shared state.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -33,10 +35,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Which files of a folder are taken.
+/// Selects files of a folder.
 struct folder_rule {
   bool (*takes)(std::string_view name) noexcept;
-  const char* sentence;   ///< what their names end in
+  const char* sentence;   ///< tells the user which endings are taken
 };
 
 inline bool names_a_shard(std::string_view name) noexcept {
@@ -48,7 +50,7 @@ inline bool names_a_shard(std::string_view name) noexcept {
 inline constexpr folder_rule shards_of_a_folder{
     names_a_shard, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
 
-/// The path behind "file:"; other text as it is. setup_error for any other scheme, and for commands.
+/// Returns the path after "file:", and other text unchanged. Throws setup_error for other schemes and for commands.
 inline std::string_view local_path(std::string_view location) {
   if (location.starts_with("file:")) {
     location.remove_prefix(5);
@@ -69,7 +71,7 @@ inline std::string_view local_path(std::string_view location) {
     throw setup_error("'" + printable(location) + "' is a command, and data sets never run commands here",
                       "Download the shards first, or mount the storage as a file system");
   if (scheme_end != 0 && rest.starts_with("://"))
-    throw setup_error("'" + printable(location) + "' is no file: the scheme '" +
+    throw setup_error("'" + printable(location) + "' is not a file: the scheme '" +
                           printable(location.substr(0, scheme_end)) + "' is not supported",
                       "Download the shards first, or mount the storage as a file system");
   return location;
@@ -125,7 +127,7 @@ inline std::vector<std::string> shards_in(const std::string& folder, const folde
   return paths;
 }
 
-/// Why `path` cannot be read; empty if it can.
+/// Returns why `path` cannot be read; empty if it can.
 inline std::string unreadable_because(const std::string& path) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) return reason_of(errno);
@@ -151,7 +153,7 @@ inline std::uint64_t size_of_file(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
-/// When it was last changed, since 1970; 0 if that is not known.
+/// Returns the time of the last change, in nanoseconds since 1970; 0 if unknown.
 inline std::int64_t time_of_file_ns(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
@@ -159,7 +161,8 @@ inline std::int64_t time_of_file_ns(const std::string& path) noexcept {
 
 }  // namespace detail
 
-/// The shards that a list of names, taken literally, names.
+/// Returns the paths of a list of names, taken literally. Throws setup_error if the list is empty or a shard cannot be
+/// read.
 inline std::vector<std::string> list_shards(const std::vector<std::string>& names) {
   if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
   std::vector<std::string> paths;
@@ -169,7 +172,8 @@ inline std::vector<std::string> list_shards(const std::vector<std::string>& name
   return paths;
 }
 
-/// The shards that a pattern names.
+/// Returns the shards that a pattern names. Throws setup_error if there are none or one cannot be read, io_error if a
+/// folder cannot be read.
 inline std::vector<std::string> list_shards(std::string_view pattern,
                                             const detail::folder_rule& rule = detail::shards_of_a_folder) {
   std::vector<std::string> paths;
@@ -182,7 +186,7 @@ inline std::vector<std::string> list_shards(std::string_view pattern,
     if (part.empty())
       throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
                         "Name at least one shard before and after each ::");
-    (void)detail::local_path(part);   // before braces are expanded: a command may hold any character
+    (void)detail::local_path(part);   // checked before the expansion, because a command may hold braces
     for (const auto& expanded : expand_braces(part)) {
       const std::string path(detail::local_path(expanded));
       const bool is_glob = path.find_first_of("*?[") != std::string::npos && !detail::exists(path);
@@ -196,12 +200,14 @@ inline std::vector<std::string> list_shards(std::string_view pattern,
   detail::check_readable(paths);
   return paths;
 }
+/// Returns the shards that a pattern names.
 inline std::vector<std::string> list_shards(const char* pattern) { return list_shards(std::string_view(pattern)); }
+/// Returns the shards that a pattern names.
 inline std::vector<std::string> list_shards(const std::string& pattern) {
   return list_shards(std::string_view(pattern));
 }
 
-/// Any other list of names, taken literally. A template only so that including it costs little.
+/// Returns the paths of any other list of names, taken literally. A template only to keep compile times low.
 template <class Name = std::string>
 std::vector<std::string> list_shards(std::span<const std::type_identity_t<Name>> names) {
   return list_shards(std::vector<Name>(names.begin(), names.end()));
@@ -209,7 +215,7 @@ std::vector<std::string> list_shards(std::span<const std::type_identity_t<Name>>
 
 namespace detail {
 
-/// One pattern, or a list; of a folder, what the rule takes.
+/// Returns the files of a pattern or a list. In folders, `rule` selects the files.
 template <class Names>
 std::vector<std::string> list_files(const Names& names, const folder_rule& rule) {
   if constexpr (std::is_convertible_v<const Names&, std::string_view>)

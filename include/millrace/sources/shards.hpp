@@ -4,12 +4,13 @@
 //   mr::shards("val/", {.fields = {"jpg;png", "cls"}})              // other fields are not read into memory
 //   mr::shards(std::vector<std::string>{"odd{name}.tar"})           // a list is taken literally
 //
-// Makes records (item/record.hpp), one for each sample: members that follow each other with the same key. Plain tar and
-// gz, zst, bz2, xz, lz4, recognised by content. Every shard is looked for at once; the first missing ones are named.
-// Errors: a damaged or truncated shard is an error that names shard, offset and last good key; the samples before it
-// are delivered, never half a sample. One that ends on a member's border without an end marker is whole, counted and
-// told once, unless a file beside it counts more samples. Threads: each shard is read by one I/O thread, several shards
-// at a time.
+// Makes records (item/record.hpp), one per sample: consecutive members with the same key. Reads plain tar and gz, zst,
+// bz2, xz and lz4, recognized by content. The call checks at once that all shards exist.
+// Errors: setup_error for missing shards, which names the first ones. A damaged or truncated shard is an error that
+// names shard, offset and last good key. The samples before the damage are delivered, never half a sample. A shard that
+// ends between two members without an end marker counts as complete, unless a file beside it states more samples. Such
+// shards are counted, and the first one is reported once.
+// Threads: one I/O thread reads each shard, several shards at a time.
 #pragma once
 
 #include <millrace/flow/flow.hpp>
@@ -25,13 +26,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of shards().
 struct shards_options {
-  std::uint64_t seed = 0;                                    ///< of shuffle and of every draw in the flow
-  std::vector<std::string> fields{};                         ///< wanted, "jpg;png" for alternatives; empty: all
+  std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
+  std::vector<std::string> fields{};                         ///< fields to read, "jpg;png" for alternatives; empty: all
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
-  bool strict = false;   ///< a shard that ends on a member's border without an end marker is an error, not told once
+  bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
 };
 
+/// The source that shards() makes: tar shards, read from start to end.
 class shards_source {
  public:
   using item = record;
@@ -56,9 +59,9 @@ class shards_source {
     options.missing_marker_told = &(*without_marker_)[shard];
     return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, std::move(options)};
   }
-  /// Of all that was opened here. What a source does not wait for storage is taken for unpacking.
+  /// Returns the meter of all reads of this source. The I/O threads' remaining time is taken for unpacking.
   read_meter& reads() const noexcept { return *reads_; }
-  /// The same source, whose reads are watched together with those of others.
+  /// Returns the same source, but with its reads recorded in `meter`, together with those of other sources.
   shards_source watched_in(std::shared_ptr<read_meter> meter) const {
     shards_source same = *this;
     same.reads_ = std::move(meter);
@@ -68,12 +71,13 @@ class shards_source {
  private:
   std::vector<std::string> names_;
   shard_reader_options reader_options_;
-  std::shared_ptr<std::vector<std::atomic<bool>>> without_marker_;   // of each shard, whether that was told
+  std::shared_ptr<std::vector<std::atomic<bool>>> without_marker_;   // per shard: already reported
   std::shared_ptr<block_pool> pool_;
   std::shared_ptr<read_meter> reads_;
 };
 
-/// `names` is whatever list_shards() takes: one pattern, or a list.
+/// Returns a flow of records. `names` is a pattern or a list, as for list_shards(). Throws setup_error if a shard is
+/// missing.
 template <class Names>
 auto shards(const Names& names, const shards_options& options = {}) {
   return flow<record, shards_source>{{}, shards_source(list_shards(names), options), options.seed};

@@ -1,16 +1,17 @@
-// How many samples shards have, by the word of other tools: for shards that can have no index of ours.
+// Finds out how many samples shards have, from files of other tools: for shards that cannot have a Millrace index.
 //
 //   auto counts = mr::sidecar_counts(shards);                                  // one std::optional for each shard
 //   auto more = mr::sidecar_counts(shards, {.wids_file = "shardindex.json"});
-//   if (counts[k]) plan_with(*counts[k]);              // and compare with what was read, at the end of the shard
+//   if (counts[k]) plan_with(*counts[k]);              // compare with the samples read, at the end of the shard
 //
-// Looks beside each shard for DALI's "<name up to its first dot>.idx" and OpenCLIP's "sizes.json", and into a file of
-// wids ("url" and "nsamples") if one is named. What two of them count differently counts as not known.
-// Offsets of others are not even read. Those of wds2idx are wrong for pax and for long names, and a check of the header
-// at each is the scan that makes an index of our own (tar_index_scan.hpp).
-// Errors: data_error for a file that is there and is not what its name says, naming the file and the offset; io_error.
-// Threads: none shared.
-// Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON after RFC 8259.
+// Looks beside each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If a wids file
+// is named, it is read, too ("url" and "nsamples"). A count on which two files disagree is unknown.
+// The offsets in these files are not even read. The offsets of wds2idx are wrong for pax headers and for long names.
+// Checking the header at each offset would amount to the scan that builds a Millrace index
+// (io/index/tar_index_scan.hpp).
+// Errors: data_error, with file and offset, for a file whose content does not match its name; io_error for a file that
+// cannot be read. Threads: no shared state.
+// Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON as in RFC 8259.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -29,18 +30,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of sidecar_counts().
 struct sidecar_counts_options {
-  std::string wids_file{};   ///< empty: none
+  std::string wids_file{};   ///< path of a wids index; empty: none
 };
 
 namespace detail {
 
-/// Reads JSON and gives every object, when it ends, as its members that are strings or whole numbers.
+/// Reads JSON. At the end of each object, passes its members that are strings or whole numbers to the callable.
 class json_objects {
  public:
   struct member {
     std::string key{};
-    std::string text{};                       // of a string
+    std::string text{};                       // content of a string
     std::optional<std::uint64_t> number{};
   };
 
@@ -57,7 +59,7 @@ class json_objects {
   static constexpr int deepest = 64;
 
   [[noreturn]] void fail() const {
-    throw data_error("the file is no JSON here", "Remove it, or write it again",
+    throw data_error("the file is not valid JSON here", "Remove it, or write it again",
                      {.stage = "index", .shard = std::string(path_), .key = {}, .offset_bytes = at_});
   }
   void skip_blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
@@ -125,7 +127,7 @@ class json_objects {
     return out;
   }
 
-  /// As UTF-8; halves of a pair stay halves, which no name of a file is made of.
+  /// Appends a \u escape as UTF-8. Surrogate pairs are not joined: file names do not contain them.
   void append_code_unit(std::string& out) {
     unsigned unit = 0;
     const char* const digits = text_.data() + at_ + 1;
@@ -149,7 +151,7 @@ class json_objects {
 
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-/// Up to 64 MiB of a file; none if it is not there.
+/// Returns a file's content, of a long file at least its first `most_bytes`; nothing if the file does not exist.
 inline std::optional<std::string> small_file(const std::string& path, std::size_t most_bytes = std::size_t{64} << 20) {
   if (!exists(path)) return std::nullopt;
   file_source source(path);
@@ -164,7 +166,7 @@ inline std::optional<std::string> small_file(const std::string& path, std::size_
   }
 }
 
-/// "v1.2 <samples>" in the first line.
+/// Returns the count from the first line: "v1.2 <samples>".
 inline std::uint64_t count_of_dali_index(std::string_view text, const std::string& path) {
   const std::string_view line = text.substr(0, text.find('\n'));
   std::uint64_t count = 0;
@@ -173,12 +175,12 @@ inline std::uint64_t count_of_dali_index(std::string_view text, const std::strin
     const auto read = std::from_chars(line.data() + blank + 1, line.data() + line.size(), count);
     if (read.ec == std::errc() && (read.ptr == line.data() + line.size() || *read.ptr == '\r')) return count;
   }
-  throw data_error("the file is no index of DALI (expected: \"v1.2\" and the number of samples in its first line)",
+  throw data_error("the file is not a DALI index (expected: \"v1.2\" and the number of samples in its first line)",
                    "Remove it, or write it again",
                    {.stage = "index", .shard = path, .key = {}, .offset_bytes = 0});
 }
 
-/// What is known by the name of a shard in its folder. A name that has two counts has none.
+/// Holds counts by file name. A name with two different counts has no count.
 class counts_by_name {
  public:
   void add(std::string_view name, std::uint64_t count) {
@@ -219,6 +221,8 @@ inline counts_by_name counts_of_wids(std::string_view text, const std::string& p
 
 }  // namespace detail
 
+/// Returns the number of samples of each shard; nothing for a shard whose count is unknown. Throws data_error if a file
+/// is malformed, io_error if the wids file does not exist or a file cannot be read.
 inline std::vector<std::optional<std::uint64_t>> sidecar_counts(std::span<const std::string> shards,
                                                                 const sidecar_counts_options& options = {}) {
   detail::counts_by_name wids;

@@ -1,15 +1,16 @@
-// token_files: files of nothing but tokens as the source of a flow, cut into windows.
+// token_files: files that hold nothing but tokens as the source of a flow, cut into windows.
 //
 //   mr::token_files("train-{000..015}.u16", {.length = 2049, .stride = 2048, .seed = 1})     // mr::packed, ids only
 //     | mr::shuffle({.window = 65536})
 //     | mr::batch<&mr::packed::ids>({.size = 32})
 //
-// A file is an array of little-endian u16 or u32, without a header: what ends in .u32 holds the latter, else see
-// token_bytes. Window i of a file is its tokens from i x stride on; what is left behind the last whole window of a file
-// is counted and left out, or comes as a shorter item, for pack(), with keep_short. Files are mapped into memory, and
-// only what is read of them is loaded.
-// Errors: setup_error for files that are not there and for a length of 0; data_error for a file that is no whole number
-// of tokens. A file must not be cut off while it is read: the system would end the process. Threads: as lines().
+// A file is an array of little-endian u16 or u32 without a header. Names that end in .u32 hold u32, others u16, unless
+// token_bytes is set. Window i of a file begins at token i * stride. The tokens after the last whole window of a file
+// are counted and left out; with keep_short they become a shorter item, for pack().
+// Files are mapped into memory, and only the pages that are read are loaded.
+// Errors: setup_error for missing files, for a length of 0 and for other token sizes. data_error for a file that is not
+// a whole number of tokens. A file must not be truncated while it is read: the system would end the process.
+// Threads: as lines().
 #pragma once
 
 #include <millrace/flow/flow.hpp>
@@ -24,17 +25,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of token_files().
 struct token_files_options {
-  std::size_t length = 1024;      ///< tokens in a window
-  std::size_t stride = 0;         ///< tokens from one window's beginning to the next one's; 0: the length
-  std::uint64_t seed = 0;         ///< of shuffle and of every draw in the flow
-  std::size_t token_bytes = 0;    ///< 2 or 4; 0: 4 for names that end in .u32, else 2
-  bool keep_short = false;        ///< a file's last window may have fewer tokens
+  std::size_t length = 1024;      ///< tokens per window
+  std::size_t stride = 0;         ///< tokens from the start of a window to the start of the next; 0: the length
+  std::uint64_t seed = 0;         ///< seed of the shuffle and of all random numbers
+  std::size_t token_bytes = 0;    ///< bytes per token, 2 or 4; 0: 4 for names that end in .u32, else 2
+  bool keep_short = false;        ///< delivers a shorter last window of a file
 };
 
 namespace detail {
 
-/// A whole file, mapped for reading; it may be empty.
+/// Maps a whole file for reading; the file may be empty.
 class mapped_file {
  public:
   explicit mapped_file(const std::string& path) {
@@ -67,7 +69,7 @@ class mapped_file {
 
 }  // namespace detail
 
-/// The windows of one file, in order.
+/// Reads the windows of one file, in order. Throws data_error if the file is not a whole number of tokens.
 class token_reader {
  public:
   token_reader(const std::string& path, const token_files_options& options)
@@ -81,6 +83,7 @@ class token_reader {
     tokens_ = bytes / token_bytes_;
   }
 
+  /// Returns the next window; nothing at the end of the file.
   std::optional<packed> next() {
     const std::size_t length = options_.length, left = tokens_ - std::min(at_, tokens_);
     const std::size_t count = left >= length ? length : options_.keep_short ? left : 0;
@@ -114,9 +117,10 @@ class token_reader {
   detail::mapped_file file_;
   std::size_t token_bytes_;
   std::size_t tokens_ = 0;
-  std::size_t at_ = 0, end_ = 0;   // where the next window begins, and where the last one ended
+  std::size_t at_ = 0, end_ = 0;   // start of the next window and end of the last one, in tokens
 };
 
+/// The source that token_files() makes: files of tokens, cut into windows.
 class token_files_source {
  public:
   using item = packed;
@@ -151,7 +155,8 @@ inline constexpr folder_rule tokens_of_a_folder{names_tokens, "Files of tokens e
 
 }  // namespace detail
 
-/// `names` is one pattern, or a list.
+/// Returns a flow of windows (packed, ids only). `names` is one pattern or a list. In folders it takes names that end
+/// in .u16, .u32 or .bin. Throws setup_error for missing files and for bad options.
 template <class Names>
 auto token_files(const Names& names, const token_files_options& options = {}) {
   return flow<packed, token_files_source>{

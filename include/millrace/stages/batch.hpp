@@ -1,12 +1,13 @@
-// batch: items become rows of a batch, each column named by a member pointer.
+// batch: makes items the rows of a batch; member pointers name its columns.
 //
 //   flow | mr::batch<&example::pixels, &example::label>({.size = 256})
 //        | mr::prefetch({.batches = 4})
 //        | mr::to_device({.device = mr::best_device()})
 //
-// What may be a column: item/columns.hpp. Rows are written straight into their slot, on the worker that made the item.
-// Shapes are those of the run's first sample. prefetch sets how many batches are kept ready or in the making on the
-// host (2 to 4 unless chosen, from the batch's size); it is a bound, never exceeded.
+// item/columns.hpp lists what may be a column. The worker that made an item writes its row straight into the slot. The
+// run's first sample fixes the shapes.
+// prefetch sets how many batches on the host are ready or being made. The default is 2 to 4, chosen from the size of a
+// batch. It is a hard limit.
 #pragma once
 
 #include <millrace/flow/flow.hpp>
@@ -14,14 +15,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of batch().
 struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
-  bool drop_last = true;   ///< an epoch's last batch, if short: dropped (and never decoded), or delivered short
-  bool keys = false;       ///< b.keys() says which sample each row is
-  diagnose::option_is_size batch_size{};   ///< says how it is called
+  bool drop_last = true;   ///< true: a short last batch of an epoch is dropped, never decoded; false: delivered
+  bool keys = false;       ///< b.keys() has the key of each row's sample
+  diagnose::option_is_size batch_size{};   ///< not an option: its error names `size`
 };
 
-/// The item of a flow after batch: what comes out is a batch with these columns.
+/// The item type of a flow after batch: stands for a batch with these columns.
 template <auto... Members>
 struct batched {
   using batch_mark = void;
@@ -48,7 +50,7 @@ constexpr diagnose::mistake mistake_of_column() {
   else return mistake::not_a_column;
 }
 
-/// The class that the first of the members belongs to that is none of Item.
+/// The class of the first member that does not belong to Item; Item if there is none.
 template <class Item, auto... Members>
 struct owner_other_than {
   using type = Item;
@@ -72,6 +74,7 @@ constexpr diagnose::mistake mistake_of_columns() {
 
 }  // namespace detail
 
+/// Made by batch().
 template <auto... Members>
 struct batch_stage : stage_tag {
   using takes_buckets_mark = void;
@@ -85,16 +88,18 @@ struct batch_stage : stage_tag {
   using wanted_instead_of = typename detail::owner_other_than<detail::item_for_batch<In>, Members...>::type;
 };
 
+/// Returns the stage that makes batches with these columns, each `[options.size, ...]`.
 template <auto... Members>
 constexpr batch_stage<Members...> batch(batch_options options) {
   return {{}, options};
 }
-/// What batch<...>(256) is told.
+/// Catches batch<...>(256): the compile error names the option.
 template <auto... Members>
 broken_stage batch(diagnose::batch_of_a_number);
 
+/// Options of prefetch().
 struct prefetch_options {
-  std::size_t batches = 0;   ///< ready or in the making on the host; 0 chooses 2 to 4 from the size of a batch
+  std::size_t batches = 0;   ///< batches on the host, ready or being made; 0: 2 to 4, chosen from the size of a batch
 };
 
 /// Made by prefetch().
@@ -108,8 +113,9 @@ struct prefetch_stage : stage_tag {
   using out = In;
 };
 
+/// Returns the stage that limits the number of batches on the host.
 constexpr prefetch_stage prefetch(prefetch_options options) { return {{}, options}; }
-/// What prefetch(4) is told.
+/// Catches prefetch(4): the compile error names the option.
 broken_stage prefetch(diagnose::prefetch_of_a_number);
 
 }}  // namespace millrace

@@ -1,21 +1,25 @@
-// bucket: samples of like length come into one batch, of as many rows as a budget of tokens allows.
+// bucket: puts samples of similar length into one batch, with as many rows as a budget of tokens allows.
 //
 //   flow | mr::map(prepare)                                                       // example: a ragged column `words`
 //        | mr::bucket<&example::words>({.boundaries = {16, 64, 256}, .tokens = 4096})
-//        | mr::batch<&example::words, &example::label>({.size = 256})             // 256, 64 and 16 rows
+//        | mr::batch<&example::words, &example::label>({.size = 256})             // 256, 64 or 16 rows
 //
-// The column is ragged, or a number that says the length. A sample comes into the bucket of the first boundary that
-// its length does not exceed; one of boundary n has tokens / n rows, at most batch's size, so rows x longest never
-// exceeds `tokens`. A bucket that is full is the next batch; b.size() says its rows. What is left over at the end of a
-// pass, and every `flush_every` samples, goes to the next longer bucket and so on, so that one batch at most is short
-// then. Every sample comes once, and none is dropped, whatever drop_last says.
-// The order is the same for any number of threads. A resumed run reads again from where the buckets were last empty: at
-// most flush_every samples, and the shards that the shuffle window spans. Several ranks need epoch_batches, which gives
-// each so many batches; they hold each rank's own samples, so rows and lengths differ between ranks, and a mean over
-// all ranks has to be divided by the sum of their sizes.
-// Held: fewer samples than all buckets have rows. Those that are held when a sample fails are not delivered: short
-// batches in their place would be none that the run without the failure has. A run that is resumed reads them again.
-// Errors: setup_error for options; data_error for a length above the last boundary. Threads: one of its own.
+// The column is ragged, or an integer that is the length. A sample goes into the first bucket whose boundary is not
+// below its length. A batch from the bucket of boundary n has tokens / n rows, at most batch's `size`. So rows x
+// longest never exceeds `tokens`. A full bucket becomes the next batch; b.size() is its number of rows.
+// The buckets are flushed at the end of a pass and every `flush_every` samples. A flush moves leftover samples into the
+// next longer bucket, and so on, so at most one batch is short. Every sample comes exactly once. None is dropped,
+// whatever drop_last says.
+// The order is the same for any number of threads. A resumed run reads again from the point where the buckets were last
+// empty: at most flush_every samples, and the shards that the shuffle window spans.
+// Several ranks need epoch_batches, which gives each rank that number of batches. Each rank fills its buckets with its
+// own samples, so rows and lengths differ between ranks. A mean over all ranks must be divided by the sum of their
+// sizes.
+// Memory: all buckets together hold fewer samples than they have rows.
+// If a sample fails, the samples in the buckets are not delivered: they would form short batches that a run without the
+// failure does not have. A resumed run reads them again.
+// Errors: setup_error for invalid options, and for buckets that exceed the memory budget; data_error for a length above
+// the last boundary. Threads: runs on a thread of its own.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -31,10 +35,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of bucket().
 struct bucket_options {
-  std::vector<std::size_t> boundaries{};   ///< greatest lengths, ascending
-  std::size_t tokens = 0;                  ///< most that a batch may have with its padding; at least the last boundary
-  std::uint64_t flush_every = 65'536;      ///< samples; what a resumed run may have to read again
+  std::vector<std::size_t> boundaries{};   ///< the greatest length of each bucket, ascending
+  std::size_t tokens = 0;                  ///< limit for a batch, padding included; at least the last boundary
+  std::uint64_t flush_every = 65'536;      ///< in samples; a resumed run reads up to this many again
 };
 
 namespace detail {
@@ -44,7 +49,7 @@ concept says_a_length = std::integral<Column> || requires(const Column& c) {
   { c.length() } -> std::convertible_to<std::size_t>;
 };
 
-/// The stage at work, in the shape that serial_segment wants (work/serial_stages.hpp).
+/// Does the work of the stage, with the interface that serial_segment needs (work/serial_stages.hpp).
 template <class T, auto Column>
 class bucketing {
  public:
@@ -60,7 +65,7 @@ class bucketing {
   }
 
   void push(sample<T> s, std::vector<sample<T>>& out) {
-    // Only between two samples of the source, so that a run can be gone on with at the first of the next.
+    // Flushes only between two samples of the source, so that a resumed run can begin at the next one.
     if (since_flush_ >= flush_every_ && s.place != last_place_) flush(out);
     last_place_ = s.place;
     if (since_flush_++ == 0) {
@@ -68,7 +73,7 @@ class bucketing {
       first_epoch_ = s.epoch;
     }
     s.place = first_place_;
-    s.epoch = first_epoch_;   // lanes begin their passes one by one
+    s.epoch = first_epoch_;   // lanes begin a pass one by one, so samples in one flush may differ in epoch
     bucket& into = bucket_of(length_of(*s.item));
     held_bytes_ += held_bytes_of(*s.item);
     if (held_bytes_ > most_bytes_)
@@ -99,7 +104,7 @@ class bucketing {
                      "Add a boundary, or have ragged_options truncate what is longer");
   }
 
-  /// The first `rows` of them are a batch.
+  /// Makes the first `rows` samples of `from` a batch.
   void give(std::vector<sample<T>>& from, std::size_t rows, std::vector<sample<T>>& out) {
     for (std::size_t i = 0; i < rows; ++i) {
       held_bytes_ -= held_bytes_of(*from[i].item);
@@ -122,8 +127,8 @@ class bucketing {
   std::vector<bucket> buckets_;
   std::uint64_t flush_every_;
   std::size_t most_bytes_, held_bytes_ = 0;
-  std::uint64_t since_flush_ = 0;   // samples, all buckets together
-  std::uint64_t first_place_ = 0, first_epoch_ = 0, last_place_ = 0;   // of those
+  std::uint64_t since_flush_ = 0;   // samples in all buckets together
+  std::uint64_t first_place_ = 0, first_epoch_ = 0, last_place_ = 0;   // of the samples since the flush
 };
 
 inline void check(const bucket_options& o) {
@@ -141,13 +146,14 @@ inline void check(const bucket_options& o) {
 
 }  // namespace detail
 
-/// The item of a flow after bucket: only batch takes it.
+/// The item type of a flow after bucket: only batch accepts it.
 template <class Item>
 struct bucketed {
   using bucket_mark = void;
   using item = Item;
 };
 
+/// Made by bucket().
 template <auto Column>
 struct bucket_stage : stage_tag {
   using bucket_mark = void;
@@ -166,6 +172,7 @@ struct bucket_stage : stage_tag {
   using serial = detail::bucketing<In, Column>;
 };
 
+/// Returns the stage that batches samples by the length of `Column`. Throws setup_error if the options are invalid.
 template <auto Column>
 auto bucket(bucket_options options) {
   detail::check(options);

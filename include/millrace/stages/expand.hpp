@@ -1,13 +1,14 @@
-// expand: one item in, any number of items out (0 drops it). The shape of such a stage is in flow/stage.hpp.
+// expand: makes any number of items from one item; 0 drops it. flow/stage.hpp shows how to write such a stage.
 //
 //   flow | mr::expand(windows_of{.frames = 8})
 //        | mr::filter([](const example& e) { return e.label != 7; })
-//   flow | mr::expand(sentences_of{}, {.max_outputs = 1'000})      // where the stage cannot know how many there are
+//   flow | mr::expand(sentences_of{}, {.max_outputs = 1'000})      // for a stage that cannot know its bound
 //
-// Outputs keep the order of their inputs, whatever runs in parallel. A stage with a const push and no finish runs on
-// all workers; one with state runs on a thread of its own, in order. Errors: throw from push; emitting more than
-// max_outputs() promised, or than the option says, is an error too. Epochs then have as many items as come
-// out, so their number is not known in advance.
+// Outputs always keep the order of their inputs. The number of items in an epoch is not known in advance.
+// Threads: a stage with a const push() and no finish() runs on all workers. Any other one runs on a thread of its own,
+// in order.
+// Errors: push() may throw. Emitting more items than max_outputs() promised, or than the option allows, is a
+// setup_error.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -19,15 +20,15 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// A stage whose state between two inputs can be had again from one number, as far as it matters for what comes behind
-/// the first output from then on. `held()` says it, `set_held()` goes there.
+/// A stage whose state between two inputs can be restored from one number. `held()` returns the number, `set_held()`
+/// restores the state. The restored state need not give the same first output, only the same later ones.
 template <class C>
 concept holds_a_number = requires(C& c, const C& same, std::uint64_t number) {
   { same.held() } -> std::same_as<std::uint64_t>;
   c.set_held(number);
 };
 
-/// Looked up where it is asked for: a type without them gets its sentence first.
+/// These two look up members lazily: a type without them gets its own error sentence first.
 template <class C, class>
 struct output_of {
   using type = typename C::output;
@@ -40,7 +41,7 @@ template <class C, class In>
   requires requires { sizeof(decltype(&C::push)); }
 struct taken_by_push<C, In> : diagnose::first_parameter<decltype(&C::push)> {};
 
-/// `Bounded`: it needs no max_outputs().
+/// `Bounded`: expand_options has the bound, so the stage needs no max_outputs().
 template <class C, class In, bool Bounded>
 constexpr diagnose::mistake mistake_of_expanding() {
   using diagnose::mistake;
@@ -55,13 +56,14 @@ constexpr diagnose::mistake mistake_of_expanding() {
 
 }  // namespace detail
 
+/// Options of expand().
 struct expand_options {
-  std::size_t max_outputs = 0;   ///< most that the stage makes of one item; comes before its own max_outputs()
+  std::size_t max_outputs = 0;   ///< most outputs of one item; overrides the stage's own max_outputs()
 };
 
 namespace detail {
 
-/// Most outputs of one input, and whether the stage itself promised it.
+/// The most outputs of one input, and whether the stage itself promised this bound.
 struct output_bound {
   std::size_t count;
   bool promised;
@@ -69,7 +71,7 @@ struct output_bound {
 
 }  // namespace detail
 
-/// `Bounded`: by expand_options, so that the stage needs no max_outputs().
+/// Made by expand(). `Bounded`: expand_options has the bound, so the stage needs no max_outputs().
 template <class C, bool Bounded = false>
 struct expand_stage : stage_tag {
   C expanding;
@@ -79,9 +81,10 @@ struct expand_stage : stage_tag {
   static constexpr diagnose::mistake mistake_on = detail::mistake_of_expanding<C, In, Bounded>();
   template <class In>
   using out = typename detail::output_of<C, In>::type;
-  /// Whether pushes may run at the same time.
+  /// Whether push() may run on several threads at once.
   template <class In>
   static constexpr bool parallel = detail::pushes_const<C, In> && !detail::finishes<C>;
+  /// Returns the most outputs that `item` may have.
   template <class In>
   detail::output_bound most_outputs(const In& item) const {
     if constexpr (Bounded) return {options.max_outputs, false};
@@ -92,12 +95,14 @@ struct expand_stage : stage_tag {
   using wanted_instead_of = typename detail::taken_by_push<C, In>::type;
 };
 
+/// Returns the stage that runs `expanding`, which has max_outputs().
 template <class C>
 constexpr auto expand(C expanding) {
   return expand_stage<C>{{}, std::move(expanding)};
 }
 
-/// With a bound for stages that have no max_outputs(), or one that is wrong.
+/// Returns the stage that runs `expanding`, for a type whose max_outputs() is missing or wrong.
+/// Throws setup_error if options.max_outputs is 0.
 template <class C>
 constexpr auto expand(C expanding, expand_options options) {
   if (options.max_outputs == 0)
@@ -126,7 +131,7 @@ struct filter_of {
 
 }  // namespace detail
 
-/// Keeps the items for which `keep(item)` is true.
+/// Made by filter().
 template <class Keep>
 struct filter_stage : stage_tag {
   Keep keep;
@@ -141,13 +146,14 @@ struct filter_stage : stage_tag {
   using out = In;
   template <class In>
   static constexpr bool parallel = true;
-  /// The same thing as an expanding stage for items of type In.
+  /// Returns an equivalent expanding stage for items of type In.
   template <class In>
   auto as_expanding() && {
     return expand_stage<typename detail::filter_of<Keep>::template bound<In>>{{}, {std::move(keep)}};
   }
 };
 
+/// Returns the stage that keeps the items for which `keep(item)` is true. It runs on all workers.
 template <class Keep>
 constexpr auto filter(Keep keep) {
   return filter_stage<Keep>{{}, std::move(keep)};

@@ -1,14 +1,15 @@
-// map: one item in, one item out, on many threads at once.
+// map: makes one item from one item, on many threads at once.
 //
 //   flow | mr::map(prepare)                                   // example prepare(const mr::record&, mr::rng&)
 //        | mr::map([](example e) { ...; return e; })
 //        | mr::map(ask_a_server, {.blocking = true, .threads = 16})
 //
-// The callable gets the item, and the sample's random stream (mr::rng&) and the worker's scratch memory
-// (mr::scratch&) if it asks for them in this order. Errors: what it throws surfaces at its batch, after all earlier
-// batches, completed with shard, key and position. Threads: called concurrently, so it must be callable when const.
-// It is moved, never copied; a flow that holds a move-only one is moved into the session.
-// A callable that waits (network, locks) says `.blocking` and gets threads of its own; the workers never wait.
+// The callable gets the item. It may also ask for the sample's random stream (mr::rng&) and the worker's scratch memory
+// (mr::scratch&), in this order.
+// Errors: an exception surfaces at its batch, after all earlier batches, with shard, key and position added.
+// Threads: the callable runs on several threads at once, so it must be callable when const. A callable that waits
+// (network, locks) sets `.blocking` and gets threads of its own; the workers never wait.
+// Lifetime: the callable is moved, never copied. A flow that holds a move-only callable is moved into the session.
 #pragma once
 
 #include <millrace/flow/diagnose.hpp>
@@ -18,15 +19,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of map().
 struct map_options {
-  bool blocking = false;   ///< the callable waits for something: run it on own threads
-  unsigned threads = 8;    ///< how many, if blocking
-  diagnose::option_is_threads num_workers{};   ///< says how it is called
+  bool blocking = false;   ///< the callable waits: it runs on threads of its own
+  unsigned threads = 8;    ///< number of these threads; used only if blocking
+  diagnose::option_is_threads num_workers{};   ///< not an option: its error names `threads`
 };
 
 namespace detail {
 
-/// (rng&, item) and the like, of a callable that is not generic.
+/// Whether a callable that is not generic takes its arguments in a wrong order, such as (rng&, item).
 template <class F, class In>
 concept swaps_arguments = !std::same_as<typename diagnose::first_parameter<F>::type, diagnose::any_type> &&
     (std::invocable<F&, rng&, In> || std::invocable<F&, scratch&, In> || std::invocable<F&, rng&, In, scratch&> ||
@@ -50,6 +52,7 @@ constexpr diagnose::mistake mistake_of_map() {
 
 }  // namespace detail
 
+/// Made by map().
 template <class F>
 struct map_stage : stage_tag {
   F callable;
@@ -65,6 +68,7 @@ struct map_stage : stage_tag {
   using wanted_instead_of = typename diagnose::first_parameter<F>::type;
 };
 
+/// Returns the stage that calls `callable` on each item.
 template <class F>
 constexpr auto map(F callable, map_options options = {}) {
   return map_stage<F>{{}, std::move(callable), options};

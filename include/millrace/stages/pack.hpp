@@ -1,20 +1,22 @@
-// pack: documents of tokens become rows of exactly so many tokens; none is lost, none comes twice.
+// pack: makes rows of a fixed number of tokens from documents of any length; every token comes exactly once.
 //
 //   flow | mr::map(tokenize)                                          // std::vector<std::uint32_t>, any length
 //        | mr::pack({.length = 2049, .separator = 50256})             // mr::packed
 //        | mr::batch<&mr::packed::ids>({.size = 32})                  // [32, 2049] u32
-//        | mr::pack_best_fit({.length = 2049, .segments = true})      // instead: no document is cut that fits a row
+//   flow | mr::map(tokenize)
+//        | mr::pack_best_fit({.length = 2049, .segments = true})      // cuts no document that fits into a row
 //
-// pack() lays document behind document, each with the separator behind it if there is one, and cuts wherever a row is
-// full. pack_best_fit() cuts only what is longer than a row: the rest of such a document, and every other one, goes as
-// a whole into that of the open rows which it fits best; what stays free is padding. The last rows of a pass are filled
-// up with padding. Documents without a token add nothing, not even a separator, and those that pack_best_fit() ends
-// with their row have none.
-// Segments say which document of its row a token belongs to (1, 2, ...; 0: padding), positions how far behind the
-// beginning of its piece in that row it stands (padding: 0), so that attention can be kept inside a document.
-// Rows come in order, whatever the number of threads. A resumed run reads again from the document in which its last row
-// ended if only map() and batch() follow pack(), else from the beginning of the pass.
-// Errors: setup_error for a length of 0. Threads: one of its own.
+// pack() puts documents one after the other, each followed by the separator if there is one. It cuts wherever a row is
+// full.
+// pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of a cut one, goes
+// whole into the open row that it fits best. The free end of a row is padding. A document whose last piece
+// fills a row of its own gets no separator.
+// Both fill the last rows of a pass with padding. A document without tokens adds nothing, not even a separator.
+// Segments: the number of the token's document in its row, from 1; padding has 0. Positions: the token's offset from
+// the beginning of its piece in the row; padding has 0. Both allow attention to stay inside a document.
+// Rows come in order, for any number of threads. If only map() and batch() follow pack(), a resumed run reads again
+// from the document in which its last row ended. Otherwise it reads again from the beginning of the pass.
+// Errors: setup_error for a length of 0. Threads: runs on a thread of its own.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -29,24 +31,26 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of pack().
 struct pack_options {
   std::size_t length = 1024;                   ///< tokens in a row
-  std::optional<std::uint32_t> separator{};    ///< behind each document
-  std::optional<std::uint32_t> padding{};      ///< the separator unless chosen, or 0
-  bool segments = false, positions = false;    ///< whether rows have them
+  std::optional<std::uint32_t> separator{};    ///< token put behind each document; default: none
+  std::optional<std::uint32_t> padding{};      ///< default: the separator, else 0
+  bool segments = false, positions = false;    ///< whether packed rows have these columns
 };
 
+/// Options of pack_best_fit().
 struct pack_best_fit_options {
   std::size_t length = 1024;                   ///< tokens in a row
-  std::optional<std::uint32_t> separator{};    ///< behind each document
-  std::optional<std::uint32_t> padding{};      ///< the separator unless chosen, or 0
-  bool segments = false, positions = false;    ///< whether rows have them
-  std::size_t open_rows = 64;                  ///< filled at the same time; more of them leave less padding
+  std::optional<std::uint32_t> separator{};    ///< token put behind each document; default: none
+  std::optional<std::uint32_t> padding{};      ///< default: the separator, else 0
+  bool segments = false, positions = false;    ///< whether packed rows have these columns
+  std::size_t open_rows = 64;                  ///< rows filled at the same time; more of them leave less padding
 };
 
 namespace detail {
 
-/// One row on its way, filled from the front.
+/// A row that is being filled from the front.
 class partial_row {
  public:
   explicit partial_row(const pack_options& o) : options_(&o) {
@@ -59,7 +63,7 @@ class partial_row {
   std::size_t used() const noexcept { return row_.ids.size(); }
   std::size_t room() const noexcept { return options_->length - used(); }
 
-  /// One piece of a document, or its separator right behind it. Both have to fit.
+  /// Adds a piece of a document, then the separator if asked for. Both must fit.
   void add(std::span<const std::uint32_t> tokens, bool with_separator) {
     const std::size_t count = tokens.size() + (with_separator ? 1 : 0);
     row_.ids.insert(row_.ids.end(), tokens.begin(), tokens.end());
@@ -69,7 +73,7 @@ class partial_row {
     if (options_->positions)
       for (std::size_t i = 0; i < count; ++i) row_.positions.push_back(static_cast<std::uint32_t>(i));
   }
-  /// Filled up and given away.
+  /// Fills the row with padding and returns it.
   packed take() {
     const pack_options& o = *options_;
     row_.ids.resize(o.length, o.padding.value_or(o.separator.value_or(0)));
@@ -89,8 +93,8 @@ inline const pack_options& checked(const pack_options& o) {
   return o;
 }
 
-/// Document behind document. What it holds between two of them can be had again from how many tokens that is: they
-/// belong to a row that ends in the document to come.
+/// Puts documents one after the other. Between two documents its state is the fill level of its row: a resumed run
+/// delivered the content of that row before, so the number of tokens restores the state.
 class packing {
  public:
   using output = packed;
@@ -120,7 +124,7 @@ class packing {
   }
 
   std::uint64_t held() const noexcept { return row_ ? row_->used() : 0; }
-  /// That many tokens are in the first row, and nobody will look at it.
+  /// Restores the fill level of the first row; its content was delivered before the resume.
   void set_held(std::uint64_t tokens) {
     if (tokens >= options_->length)
       throw data_error("the resume point has " + std::to_string(tokens) + " tokens in a row of " +
@@ -141,7 +145,7 @@ class packing {
   std::optional<partial_row> row_;
 };
 
-/// Each piece into the open row that it leaves the least room in.
+/// Puts each piece into the open row with the least free space that still fits it.
 class best_fit_packing {
  public:
   using output = packed;
@@ -203,6 +207,7 @@ class best_fit_packing {
 
 }  // namespace detail
 
+/// Made by pack() and pack_best_fit().
 template <class Packing>
 struct pack_stage : expand_stage<Packing> {
   using joins_samples_mark = void;
@@ -216,7 +221,9 @@ struct pack_stage : expand_stage<Packing> {
   using wanted_instead_of = std::span<const std::uint32_t>;
 };
 
+/// Returns the stage that puts documents one after the other. Throws setup_error if options.length is 0.
 inline pack_stage<detail::packing> pack(const pack_options& options) { return {{{}, detail::packing(options)}}; }
+/// Returns the stage that cuts only documents longer than a row. Throws setup_error if options.length is 0.
 inline pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_options& options) {
   return {{{}, detail::best_fit_packing(options)}};
 }

@@ -1,22 +1,24 @@
-// shuffle: a random order that is the same for the same seed and epoch, whatever the number of threads.
+// shuffle: gives a random order that depends only on seed and epoch, not on the number of threads.
 //
 //   mr::shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192}) | ...
 //
-// Right after a source it reorders the plan: shards (parts) are permuted by (seed, epoch), then sample i of that
-// sequence gets the key i + U(seed, epoch, i) * window and samples come in key order ("sliding jitter"), so that a
-// sample moves by at most `window` places and about half a window of encoded samples is held at a time.
-// Anywhere else it is a buffer that holds up to `window` finished items, with the same rule.
+// Right after a source it changes the order of reading. It permutes the shards by (seed, epoch). Then sample i of that
+// sequence gets the key i + U(seed, epoch, i) * window, and samples come in key order ("sliding jitter"). So a sample
+// moves by less than `window` positions, and about half a window of encoded samples is held at a time.
+// Anywhere else it is a buffer of up to `window` finished items, with the same rule.
 #pragma once
 
 #include <millrace/flow/diagnose.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of shuffle().
 struct shuffle_options {
-  std::size_t window = 8192;   ///< in samples; 1 permutes the shards only
-  diagnose::option_is_window buffer_size{};   ///< says how it is called
+  std::size_t window = 8192;   ///< in samples; 1: permutes the shards only
+  diagnose::option_is_window buffer_size{};   ///< not an option: its error names `window`
 };
 
+/// Made by shuffle().
 struct shuffle_stage : stage_tag {
   shuffle_options options{};
 
@@ -26,8 +28,9 @@ struct shuffle_stage : stage_tag {
   using out = In;
 };
 
+/// Returns the stage that shuffles; the default window is 8192 samples.
 constexpr shuffle_stage shuffle(shuffle_options options = {}) { return {{}, options}; }
-/// What shuffle(1000) is told.
+/// Catches shuffle(1000): the compile error names the option.
 broken_stage shuffle(diagnose::shuffle_of_a_number);
 
 }}  // namespace millrace

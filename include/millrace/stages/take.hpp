@@ -1,12 +1,13 @@
-// take: so many items of each pass through the source, the first ones.
+// take: keeps the first `count` items of each pass through the source.
 //
-//   mr::lines("huge.txt.gz") | mr::take(1'000) | ...                              // reads no further than it has to
-//   mr::shards("train-{000..146}.tar") | mr::shuffle() | mr::take(10'000) | ...   // other ones in each epoch
-//   ... | mr::filter(is_long) | mr::take(500) | ...                               // the first 500 that are long
+//   mr::lines("huge.txt.gz") | mr::take(1'000) | ...                              // reads no further than necessary
+//   mr::shards("train-{000..146}.tar") | mr::shuffle() | mr::take(10'000) | ...   // different samples in each epoch
+//   ... | mr::filter(is_long) | mr::take(500) | ...                               // the first 500 long ones
 //
-// Right behind a source, or its shuffle, it ends the pass there: what is broken further on does not matter. Anywhere
-// else the rest of the pass is read and dropped, and a resumed run reads the pass again from its beginning.
-// Errors: setup_error for 0; for an indexed source, and for several ranks, whose passes are counted otherwise.
+// Right after a source, or after its shuffle, it ends the pass there: damage further on does not matter. Anywhere else
+// the rest of the pass is read and dropped, and a resumed run reads the pass again from its beginning.
+// Errors: setup_error for a count of 0, for an indexed source, and for several ranks. The last two have no count from
+// the beginning of a pass.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -16,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// The same thing as an expanding stage.
+/// Does the work as an expanding stage.
 template <class In>
 struct taking {
   using output = In;
@@ -35,6 +36,7 @@ struct taking {
 
 }  // namespace detail
 
+/// Made by take().
 struct take_stage : stage_tag {
   std::uint64_t count;
 
@@ -42,12 +44,14 @@ struct take_stage : stage_tag {
   static constexpr diagnose::mistake mistake_on = diagnose::mistake::none;
   template <class In>
   using out = In;
+  /// Returns an equivalent expanding stage for items of type In.
   template <class In>
   expand_stage<detail::taking<In>> as_expanding() const {
     return {{}, {.count = count}};
   }
 };
 
+/// Returns the stage that keeps the first `count` items of each pass. Throws setup_error if `count` is 0.
 inline take_stage take(std::uint64_t count) {
   if (count == 0) throw setup_error("take(0) leaves nothing of the source", "Take at least one item");
   return {{}, count};

@@ -1,13 +1,15 @@
-// to_device: where batches are delivered, and how many device slots there are.
+// to_device: sets the device on which batches are delivered, and the number of device slots.
 //
 //   flow | mr::to_device()                                              // the best device of this machine
 //        | mr::to_device({.device = mr::host_device()})
 //        | mr::to_device({.device = gpu, .stream = my_stream, .slots = 3})
 //
-// `stream` is the stream that the training step uses: a batch is ready in that stream, and released in it, without any
-// thread waiting. `slots` bounds the batches in device memory (copies under way and batches in use); the host device
-// has none of its own, it uses the host slots. The stream lives until the last batch is released. cudaStreamPerThread
-// is another one on each thread: right only where batches are released on the thread that gets them.
+// `stream` is the stream that the training step uses. A batch becomes ready in that stream and is released in it,
+// without a waiting thread.
+// `slots` limits the batches in device memory: copies in progress and batches in use. The host device has no slots of
+// its own; it uses the host slots.
+// Lifetime: the stream must live until the last batch is released. cudaStreamPerThread names a different stream on each
+// thread: it works only where each batch is released on the thread that got it.
 #pragma once
 
 #include <millrace/device/best_device.hpp>
@@ -15,14 +17,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of to_device().
 struct to_device_options {
   millrace::device device = best_device();
-  stream_view stream{};    ///< default: the device's legacy default stream
+  stream_view stream{};    ///< the stream of the step; default: the device's legacy default stream
   std::size_t slots = 3;   ///< batches in device memory
-  /// Batch n lies in slot n % session::slots(), at the same address every time: for a step that is captured in a graph.
+  /// True: batch n lies in slot n % session::slots(), always at the same address, as a captured CUDA graph needs it.
   bool fixed_slots = false;
 };
 
+/// Made by to_device().
 struct to_device_stage : stage_tag {
   using batch_mark = void;
   to_device_options options{};
@@ -33,6 +37,7 @@ struct to_device_stage : stage_tag {
   using out = In;
 };
 
+/// Returns the stage that delivers batches on a device; the default is best_device().
 inline to_device_stage to_device(to_device_options options = {}) { return {{}, std::move(options)}; }
 
 }}  // namespace millrace

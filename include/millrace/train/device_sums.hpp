@@ -1,12 +1,14 @@
-// Sums of metrics in device memory, as mr::metrics sees them: made by mr::cuda_metric_sums() in a .cu file.
+// Sums of metrics in device memory, as mr::metrics uses them; mr::cuda_metric_sums() makes them in a .cu file.
 //
 //   std::shared_ptr<mr::device_sums> make_sums();        // in a .cu: return mr::cuda_metric_sums({.device = 0});
 //   mr::metrics m({.every = 50, .device = make_sums()}); // in a .cpp
 //
-// A hand-over takes the sums of all metrics at one place of the step's stream, that of the last add, and starts them
-// anew there; its totals arrive on the host later. Hand-overs arrive in order; a fixed number may be under way. Only
-// the functions named wait_ and read_ wait. Errors: io_error from the device, setup_error for a call that cannot be.
-// Threads: the step's own. Lifetime: for one mr::metrics; streams live until the last add in another one, or the end.
+// A hand-over takes the sums of all metrics at one point of the step's stream, the stream of the last add, and resets
+// them there. Its totals arrive on the host later, in the order of the hand-overs; a fixed number may be under way.
+// Only the functions named wait_ and read_ wait.
+// Errors: io_error from the device, setup_error for a call that is not allowed. Threads: those of the step.
+// Lifetime: one object serves one mr::metrics. A stream must live until an add in another stream follows, or to the
+// end.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -19,10 +21,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The element of values and logits.
+/// The element type of values and logits.
 enum class number_kind : std::uint8_t { f32, f16, bf16 };
 
-/// Values in device memory, each of the same weight.
+/// Values in device memory, all with the same weight.
 struct device_values {
   const void* data = nullptr;
   number_kind kind = number_kind::f32;
@@ -36,40 +38,47 @@ struct device_rows {
   const void* logits = nullptr;
   number_kind kind = number_kind::f32;
   const void* labels = nullptr;
-  bool wide_labels = false;   ///< i64
+  bool wide_labels = false;   ///< true: i64, false: i32
   std::size_t rows = 0, classes = 0;
   std::size_t top_k = 1;
   stream_view stream{};
 };
 
+/// The interface between mr::metrics and the sums on a device.
 class device_sums {
  public:
   virtual ~device_sums() = default;
 
-  /// By the one mr::metrics that they are for: a second one would take the first one's sums with its own.
+  /// Reserves these sums for one mr::metrics: a second one would hand over the first one's sums with its own.
+  /// Throws setup_error at the second call.
   void claim() {
     if (claimed_)
       throw setup_error("two mr::metrics were given the same device_sums", "Make one for each: training, validation");
     claimed_ = true;
   }
 
-  /// Makes room for one more metric and returns its number.
+  /// Adds one more metric and returns its number. Throws setup_error if there is no space for it.
   virtual std::size_t add_metric() = 0;
+  /// Queues the sum of `values` into a metric.
   virtual void add_values(std::size_t metric, const device_values& values) = 0;
+  /// Queues the ranks of the targets of `rows` into a metric.
   virtual void add_rows(std::size_t metric, const device_rows& rows) = 0;
 
-  /// Whether anything was ever added: before that there is nothing to hand over and no stream to do it in.
+  /// Returns true if anything was ever added: before that there is nothing to hand over, and no stream for it.
   virtual bool used() const noexcept = 0;
-  /// Queues a hand-over. False, and nothing is done, where too many are under way or the stream is being captured.
+  /// Queues a hand-over. Returns false and does nothing if too many are under way or the stream is being captured.
   virtual bool hand_over() = 0;
-  /// The totals of the oldest hand-over, by metric; null while they are under way, or the stream is being captured.
+  /// Returns the totals of the oldest hand-over, one per metric; null while they are under way or the stream is being
+  /// captured.
   virtual const metric_totals* oldest() = 0;
+  /// Blocks until the totals of the oldest hand-over have arrived and returns them; null if none is under way.
   virtual const metric_totals* wait_for_oldest() = 0;
+  /// Frees the memory of the oldest hand-over for a new one.
   virtual void release_oldest() noexcept = 0;
 
-  /// The sums as they stand, by metric.
+  /// Blocks for the device and returns the sums so far, one per metric. Changes nothing.
   virtual std::vector<metric_totals> read_now() = 0;
-  /// Starts all sums anew, at this place of the stream.
+  /// Resets all sums at this point of the stream.
   virtual void restart() = 0;
 
  private:

@@ -1,10 +1,10 @@
 // A moment on two clocks: steady for intervals, wall for what is written down.
 //
 //   mr::instant start = mr::system_instant();
-//   ... (mr::system_instant().steady_ns - start.steady_ns) * 1e-9;     // seconds, whatever happens to the wall clock
+//   ... (mr::system_instant().steady_ns - start.steady_ns) * 1e-9;     // seconds, even if the wall clock is changed
 //
-// Classes that need the time take a time_source in their options, so that tests and replays bring their own. It may be
-// called from several threads at once. Errors: none.
+// Classes that need the time take a time_source in their options, so that tests and replays can supply their own.
+// Errors: none. Threads: a time_source may be called from several threads at once.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -15,21 +15,25 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The same moment on the steady and on the wall clock.
 struct instant {
   std::int64_t steady_ns = 0;   ///< never jumps; from an arbitrary zero
   std::int64_t unix_ns = 0;     ///< wall clock, since 1970-01-01 UTC
 };
 
+/// Returns the current time of the system's clocks.
 inline instant system_instant() noexcept {
   return {read_clock_ns(CLOCK_MONOTONIC), read_clock_ns(CLOCK_REALTIME)};
 }
 
-/// Whole and broken seconds are converted apart: a wall clock's nanoseconds have more digits than a double.
+/// Returns nanoseconds as seconds. Whole seconds and the rest are converted separately: the nanoseconds of a wall
+/// clock have more digits than a double.
 constexpr double to_seconds(std::int64_t ns) noexcept {
   constexpr std::int64_t second = 1'000'000'000;
   return static_cast<double>(ns / second) + static_cast<double>(ns % second) / 1e9;
 }
 
+/// Returns the current time; any thread may call it.
 using time_source = std::function<instant()>;
 
 }}  // namespace millrace

@@ -1,13 +1,14 @@
-// A log file with one JSON object a line, for scripts: pandas.read_json(path, lines=True), jq.
+// A log file with one JSON object per line, for scripts: pandas.read_json(path, lines=True), jq.
 //
 //   mr::log out(mr::json_lines("run.jsonl"));
 //   out.push({.step = 7, .epoch = 0, .values = {{"loss", 0.25}}});
 //   // {"step":7,"epoch":0,"time":1763725286.25,"loss":0.25}
 //
-// NaN and the infinities become null, and "nonfinite" says how many values were not finite. Pictures are passed over.
+// NaN and infinities become null; "nonfinite" is the number of values that were not finite. Pictures are skipped.
 // An existing file is continued. If its last line was cut off (power failure, full disk), that line is removed; a whole
-// one that only lacks its line end is kept. Errors: setup_error if another log has the file open; io_error.
-// Threads: the log's writer. Lines are in the file when write() returns, and on the disk within `sync_ns`.
+// line that only lacks its line end is kept. A line is in the file when write() returns, and on the disk within
+// `sync_ns`.
+// Errors: setup_error if another log has the file open; io_error. Threads: the log's writer thread.
 #pragma once
 
 #include <millrace/base/json_writer.hpp>
@@ -22,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Whether `line`, the beginning of an object or all of it, reaches the brace that closes it, and ends there.
+/// Returns true if `line` is a whole JSON object: it ends with the brace that closes the object.
 constexpr bool is_whole_json_object(std::string_view line) noexcept {
   int depth = 0;
   bool in_string = false, escaped = false;
@@ -37,7 +38,7 @@ constexpr bool is_whole_json_object(std::string_view line) noexcept {
   return false;
 }
 
-/// Leaves the file empty or ending with a line end.
+/// Repairs the last line, so that the file is empty or ends with a line end.
 inline void repair_last_line(append_file& file) {
   const std::uint64_t size = file.size_bytes();
   std::string tail;
@@ -53,13 +54,16 @@ inline void repair_last_line(append_file& file) {
 
 }  // namespace detail
 
+/// The path of the file and how often it is synced.
 struct json_lines_options {
   std::string path{};
-  std::int64_t sync_ns = 10'000'000'000;   ///< most time that a line is only in the machine's memory
+  std::int64_t sync_ns = 10'000'000'000;   ///< longest time that a line is only in memory, not on the disk
 };
 
+/// A sink that appends rows to a JSON Lines file.
 class json_lines final : public sink {
  public:
+  /// Opens the file and repairs its last line. Throws setup_error if another log has it open, io_error.
   explicit json_lines(json_lines_options options)
       : file_({.path = std::move(options.path)}), sync_ns_(options.sync_ns) {
     detail::repair_last_line(file_);

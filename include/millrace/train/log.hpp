@@ -1,18 +1,21 @@
-// The training log: takes rows from the step, gives them to its sinks from a thread of its own.
+// The training log: takes rows from the step and gives them to its sinks from a thread of its own.
 //
 //   mr::log out(mr::status_line{}, mr::json_lines("run.jsonl"), mr::tensorboard("runs/first"));
-//   out.push({.step = step, .values = {{"learning_rate", rate}}});     // full queue: the oldest row makes room
-//   if (!out.offer(r)) keep(r);                                        // full queue: refused, the caller keeps it
+//   out.push({.step = step, .values = {{"learning_rate", rate}}});     // full queue: the rows of the lowest steps go
+//   if (!out.offer(r)) keep(r);                                        // full queue: refused, the caller keeps the row
 //   out.message("lowered the learning rate");
 //   out.close();                                                       // or the destructor
 //
-// Never waits for a sink: push, offer and message cost a lock and a move. What the sinks are too slow for is dropped
-// and counted. Order: rows that arrive within `hold_ns` of each other are written by step, whoever sent them first; one
-// that comes later still is written at once and counted as late: to lose a late validation result would be worse.
-// Text that is no UTF-8 is cleaned before all sinks: each byte of it becomes U+FFFD.
-// Errors: those of sinks are said once per sink on stderr and counted; training goes on. Threads: any may call.
-// Lifetime: close() and the destructor write out what is left for at most `drain_ns`; a sink that hangs longer keeps
-// its thread, and the rows that it never took are counted as dropped.
+// A call never waits for a sink: push, offer and message cost a lock and a move. Rows that the sinks are too slow for
+// are dropped and counted.
+// Order: rows that arrive within `hold_ns` of each other are written by step, whichever thread sent them first. A row
+// that comes later still is written at once and counted as late, because losing a late validation result is worse.
+// Text that is not UTF-8 is cleaned before all sinks: each invalid byte becomes U+FFFD.
+// Errors: an error of a sink is reported on stderr once per sink and counted; training goes on. The constructor throws
+// setup_error for a queue of 0 rows.
+// Threads: any thread may call.
+// Lifetime: close() and the destructor write what is left, for at most `drain_ns`. A sink that hangs longer keeps its
+// thread, and the rows that it never took count as dropped.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -32,23 +35,24 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Limits and times of a log.
 struct log_options {
-  std::size_t queue_rows = 1024;                     ///< most rows that wait
-  std::size_t queue_bytes = std::size_t{64} << 20;   ///< most memory that they keep
-  std::int64_t hold_ns = 200'000'000;                ///< how long a row waits for those of earlier steps
-  std::int64_t drain_ns = 5'000'000'000;             ///< most time that close() and flush() take
+  std::size_t queue_rows = 1024;                     ///< limit of the rows that wait
+  std::size_t queue_bytes = std::size_t{64} << 20;   ///< limit of the memory of these rows
+  std::int64_t hold_ns = 200'000'000;                ///< how long a row waits for rows of earlier steps
+  std::int64_t drain_ns = 5'000'000'000;             ///< limit of the time of close() and of flush()
   time_source now = system_instant;
 };
 
-/// Rows since the log was made. accepted = written + failed + dropped + still waiting.
+/// Counts of rows since the log was made. accepted = written + failed + dropped + still waiting.
 struct log_counts {
   std::uint64_t accepted = 0;
-  std::uint64_t written = 0;       ///< every sink took it
-  std::uint64_t failed = 0;        ///< a sink threw at it; the others have it
-  std::uint64_t dropped = 0;       ///< made room for newer ones, or left over when close() ran out of time
+  std::uint64_t written = 0;       ///< every sink took the row
+  std::uint64_t failed = 0;        ///< a sink threw; the others have the row
+  std::uint64_t dropped = 0;       ///< gave way to newer rows, or left over when close() ran out of time
   std::uint64_t refused = 0;       ///< by offer(), or after close()
   std::uint64_t late = 0;          ///< written after a row of a later step
-  std::uint64_t sink_errors = 0;   ///< of all sinks together, at ticks and at the end too
+  std::uint64_t sink_errors = 0;   ///< errors of all sinks, including those in tick() and close()
 };
 
 namespace detail {
@@ -84,7 +88,8 @@ class log_state {
     return true;
   }
 
-  /// Until all that was accepted so far is written, or the time is up. `then_close`: and the sinks are closed.
+  /// Waits until all accepted rows are written, for at most drain_ns. `then_close`: also until the sinks are closed.
+  /// Returns false if the time ran out.
   bool drain(bool then_close) {
     std::unique_lock lock(mutex_);
     if (then_close) closing_ = true;
@@ -145,7 +150,7 @@ class log_state {
     ++counts_.dropped;
   }
 
-  /// A row goes out when it, or one behind it, has waited long enough; the lowest step goes first.
+  /// True if a row may be written: it, or a row behind it, has waited long enough. The lowest step goes first.
   bool ready(std::unique_lock<std::mutex>&) const {
     if (waiting_.empty()) return false;
     if (closing_ || draining_ > 0 || options_.hold_ns <= 0) return true;
@@ -178,7 +183,7 @@ class log_state {
     lock.lock();
   }
 
-  /// Runs without the lock. False where it threw.
+  /// Runs `call` without the lock. Returns false if it threw.
   template <class F>
   bool guarded(std::size_t index, F&& call) noexcept {
     try {
@@ -202,7 +207,7 @@ class log_state {
 
   const log_options options_;
   const std::vector<std::unique_ptr<sink>> sinks_;
-  std::vector<bool> reported_;   // the writer's own
+  std::vector<bool> reported_;   // used by the writer thread only
 
   mutable std::mutex mutex_;
   std::condition_variable wake_writer_, progress_;
@@ -216,10 +221,11 @@ class log_state {
 
 }  // namespace detail
 
-/// mr::log; a template only so that including it costs little.
+/// mr::log: queues rows and writes them to its sinks. A template only so that including it costs little.
 template <class = void>
 class basic_log {
  public:
+  /// Starts the writer thread. Throws setup_error if options.queue_rows is 0.
   template <std::derived_from<sink>... S>
   explicit basic_log(log_options options, S... sinks) {
     if (options.queue_rows == 0)
@@ -235,21 +241,22 @@ class basic_log {
   basic_log& operator=(const basic_log&) = delete;
   ~basic_log() { close(); }
 
-  /// Takes the row; in a full queue the rows of the lowest steps make room. False only after close().
+  /// Queues the row; a full queue drops the rows of the lowest steps for it.
+  /// Returns false after close() and for a row larger than `queue_bytes`.
   bool push(row r) { return state_->put(r, true); }
-  /// Takes the row, or leaves it untouched and returns false where the queue is full.
+  /// Queues the row. Returns false if the queue is full and leaves the row to the caller.
   bool offer(row& r) { return state_->put(r, false); }
   bool offer(row&& r) { return state_->put(r, false); }
-  /// A line of text, in its place among the rows that were sent before it.
+  /// Queues a line of text; it is written after the rows that were sent before it. Returns what push() returns.
   bool message(std::string text) {
     row r;
     r.message = std::move(text);
     return push(std::move(r));
   }
 
-  /// Waits until all rows so far are with the sinks; false where that takes longer than `drain_ns`.
+  /// Blocks until the sinks have all rows so far. Returns false if that takes longer than `drain_ns`.
   bool flush() { return state_->drain(false); }
-  /// Writes what is left and closes the sinks; false where that takes longer than `drain_ns`. Never throws.
+  /// Writes what is left and closes the sinks. Returns false if that takes longer than `drain_ns`. Never throws.
   bool close() noexcept {
     if (!writer_.joinable()) return true;
     const bool done = state_->drain(true);
@@ -258,11 +265,12 @@ class basic_log {
     return done;
   }
 
+  /// Returns the counts of rows so far.
   log_counts counts() const { return state_->counts(); }
 
  private:
   void start() {
-    // Signals are for the user's threads, and a closed pipe must be an error of the sink, not the end of the program.
+    // Signals belong to the user's threads. A closed pipe must be an error of the sink, not the end of the program.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,12 +1,12 @@
-// What a step adds to: a mean, and a share of right classes. Made by mr::metrics, whose comment says the rest.
+// The handles that a step adds to: a mean, and a share of right classes. mr::metrics makes them (train/metrics.hpp).
 //
 //   auto loss = m.mean("loss");
-//   loss.add(0.7, batch_size);                                      // a value of the host
-//   loss.add(losses, {.weight = 1, .stream = b.stream()});          // a view, of the host's or a GPU's memory
+//   loss.add(0.7, batch_size);                                      // a value on the host
+//   loss.add(losses, {.weight = 1, .stream = b.stream()});          // a view of host or GPU memory
 //   top.add(logits, labels, {.stream = b.stream()});                // [B, C] f32, f16 or bf16; [B] i32 or i64
 //
-// Errors: setup_error for shapes, and for GPU memory where metrics have no `.device`; data_error for a label of the
-// host that is no class. Lifetime: they point into the metrics. Threads: the step's own.
+// Errors: setup_error for shapes, and for GPU memory if metrics have no `.device`; data_error for a label on the host
+// that is no class. Lifetime: handles point into the metrics. Threads: those of the step.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -23,22 +23,23 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The weight of added values and the stream that makes them.
 struct add_options {
-  double weight = 1;                   ///< of each value
+  double weight = 1;                   ///< weight of each value
   stream_view stream{};                ///< the GPU stream that makes the values
 };
 
 namespace detail {
 
-/// One name, and what it has summed up on the host since the last row.
+/// One metric: its name and its sums on the host since the last row.
 struct named_metric {
   enum class kind : std::uint8_t { mean, accuracy, count, share };
 
   std::string name{};
   kind is = kind::mean;
   std::size_t top_k = 1;
-  device_sums* device = nullptr;   // where its views of GPU memory go
-  std::size_t on_device = 0;       // its number there
+  device_sums* device = nullptr;   // takes its views of GPU memory
+  std::size_t on_device = 0;       // its number in `device`
   metric_totals totals{};
 
   template <class T, std::size_t N>
@@ -61,8 +62,10 @@ class mean_metric {
  public:
   explicit mean_metric(detail::named_metric& metric) noexcept : metric_(&metric) {}
 
+  /// Adds one value on the host.
   void add(double value, double weight = 1) noexcept { metric_->totals.add(value, weight); }
-  /// Every element of `values` with the same weight: per-sample losses, or the one mean loss of a step.
+  /// Adds each element of `values` [B] with the same weight: per-sample losses, or the one mean loss of a step.
+  /// Throws setup_error for GPU memory if metrics have no `.device`.
   void add(tensor_view<const float, 1> values, add_options how = {}) { add_values(values, how); }
   void add(tensor_view<const f16, 1> values, add_options how = {}) { add_values(values, how); }
   void add(tensor_view<const bf16, 1> values, add_options how = {}) { add_values(values, how); }
@@ -82,11 +85,13 @@ class mean_metric {
   detail::named_metric* metric_;
 };
 
-/// Share of samples whose class is right; made by metrics::accuracy.
+/// The share of samples whose class is right; made by metrics::accuracy.
 class accuracy_metric {
  public:
   explicit accuracy_metric(detail::named_metric& metric) noexcept : metric_(&metric) {}
 
+  /// Adds the rows of one batch: logits [B, C] f32, f16 or bf16 and labels [B] i32 or i64, both in the same memory.
+  /// Throws setup_error for shapes or memory that do not fit, data_error for a label on the host that is no class.
   template <class T, class Label>
     requires detail::training_element<std::remove_const_t<T>> &&
              (std::is_same_v<std::remove_const_t<Label>, std::int32_t> ||
@@ -115,7 +120,7 @@ class accuracy_metric {
  private:
   template <class T, class Label>
   void add_on_host(std::span<const T> logits, std::span<Label> labels, std::size_t classes) {
-    // All labels first: a batch counts as a whole or not at all.
+    // Checks all labels first: a batch counts as a whole or not at all.
     for (std::size_t b = 0; b < labels.size(); ++b)
       if (labels[b] < 0 || static_cast<std::uint64_t>(labels[b]) >= classes)
         throw data_error("label " + std::to_string(labels[b]) + " in row " + std::to_string(b) +

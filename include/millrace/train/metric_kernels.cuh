@@ -1,12 +1,13 @@
-// The kernels behind metrics.cuh: sums of values, ranks of targets, and the hand-over of what they summed up.
+// The kernels behind metrics.cuh: sums of values, ranks of targets, and the hand-over of the sums.
 //
 //   launch(sum_values<float>{losses, batch_size, weight, totals}, {.stream = s});
 //   launch(rank_rows<bf16, std::int32_t>{...}, {.blocks = rank_rows_blocks(rows), .stream = s});
 //   launch(hand_over_totals{totals, slot, metrics, true}, {.stream = s});
 //
-// Values are added up by one block in a fixed order, so equal runs give equal bits; ranks are counted, where order does
-// not matter. Loads are of 16 bytes from the first aligned element on. A label that is no class is counted and its row
-// left out: nobody can throw here. Threads: as kernel.cuh.
+// One block adds up the values in a fixed order, so equal runs give equal bits. Ranks are counted, where order does not
+// matter. Loads are 16 bytes wide from the first aligned element on.
+// Errors: a kernel cannot throw, so it counts a label that is no class and leaves out its row.
+// Threads: as in device/kernel.cuh.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -24,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// f(element, its index) for one thread's share of an array.
+/// Calls f(element, index) for one thread's share of an array.
 template <class T, class F>
 MILLRACE_BOTH_SIDES void for_share(const T* data, std::size_t count, unsigned thread, unsigned threads, const F& f) {
   constexpr std::size_t width = 16 / sizeof(T);
@@ -42,6 +43,7 @@ MILLRACE_BOTH_SIDES void for_share(const T* data, std::size_t count, unsigned th
   if (rest < count) f(to_float(data[rest]), rest);
 }
 
+/// Adds up values of equal weight; runs as one block.
 template <class T>
 struct sum_values {
   static constexpr unsigned threads = 256;
@@ -62,7 +64,7 @@ struct sum_values {
   }
 };
 
-/// One block for a row at a time.
+/// Ranks the target of each row of logits; one block takes one row at a time.
 template <class T, class Label>
 struct rank_rows {
   static constexpr unsigned threads = 128;
@@ -73,7 +75,7 @@ struct rank_rows {
   metric_totals* to;
 
   MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
-    metric_totals mine;   // of this block; the thread that once() runs on has it right
+    metric_totals mine;   // totals of this block; valid in the thread that runs once()
     for (std::size_t row = team.block(); row < rows; row += team.blocks()) {
       const Label label = labels[row];
       if (label < 0 || static_cast<std::uint64_t>(label) >= classes) {
@@ -104,17 +106,19 @@ struct rank_rows {
   }
 };
 
-/// Enough to fill any GPU of today; a block then takes several rows, and adds to the totals once.
+/// Returns the number of blocks. 2048 fill any of today's GPUs; then a block takes several rows and adds to the totals
+/// once.
 inline unsigned rank_rows_blocks(std::size_t rows) noexcept {
   return static_cast<unsigned>(std::min<std::size_t>(rows, 2048));
 }
 
-/// A kernel of its own in the step's stream: a copy in another stream would meet sums that are half added.
+/// Moves the totals into a slot. It is a kernel in the step's stream because a copy in another stream would see sums
+/// that are only partly added.
 struct hand_over_totals {
   static constexpr unsigned threads = 32;
 
   metric_totals* from;
-  metric_totals* to;      // null: they are not wanted
+  metric_totals* to;      // null: only clears
   std::size_t count;
   bool clears;
 

@@ -1,7 +1,7 @@
-// What one metric has summed up since the last row, on the host or in device memory.
+// The sums of one metric since the last row, on the host or in device memory.
 //
 //   mr::metric_totals t;
-//   t.add(loss, batch_size);            // NaN and infinite values are counted, and kept out of the sum
+//   t.add(loss, batch_size);            // NaN and infinite values are counted and kept out of the sum
 //   t.merge(others);
 //   double mean = t.sum / t.weight;
 //
@@ -20,13 +20,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Weighted sum, counts and errors of one metric.
 struct metric_totals {
-  double sum = 0, weight = 0;                 ///< of values, each times its weight
-  std::uint64_t count = 0;                    ///< of samples or units
+  double sum = 0, weight = 0;                 ///< sum of value x weight; sum of weights
+  std::uint64_t count = 0;                    ///< samples, units or nanoseconds
   std::uint64_t correct_1 = 0, correct_k = 0;
-  std::uint64_t nonfinite = 0;                ///< values kept out of `sum`, rows of logits with a NaN
-  std::uint64_t bad_labels = 0;               ///< found on a device: rows that were left out altogether
+  std::uint64_t nonfinite = 0;                ///< values kept out of `sum`; rows of logits with a NaN
+  std::uint64_t bad_labels = 0;               ///< rows that a device left out: their label is no class
 
+  /// Adds value x weight; counts it as nonfinite if any of these is not finite.
   MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {
     const double product = value * value_weight;
     if (!detail::is_finite(value) || !detail::is_finite(value_weight) || !detail::is_finite(product)) {
@@ -37,6 +39,7 @@ struct metric_totals {
     weight += value_weight;
   }
 
+  /// Adds all members of `other`.
   MILLRACE_BOTH_SIDES void merge(const metric_totals& other) noexcept {
     sum += other.sum;
     weight += other.weight;
@@ -47,6 +50,7 @@ struct metric_totals {
     bad_labels += other.bad_labels;
   }
 
+  /// Returns true if nothing was added.
   bool empty() const noexcept { return !(weight > 0) && count == 0 && nonfinite == 0 && bad_labels == 0; }
 };
 

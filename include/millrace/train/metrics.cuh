@@ -5,13 +5,15 @@
 //   loss.add(losses_on_gpu, {.weight = 1, .stream = b.stream()});
 //   m.maybe_log(step, out);                        // queues a hand-over, and writes the rows that have arrived since
 //
-// How a row comes to the host: at the interval a kernel in the step's stream moves the sums into a slot; a stream of
-// our own waits for it and copies the slot into pinned memory; a later maybe_log() finds that copy's event reached.
-// All memory, streams, events and kernels are made and loaded here, by the constructor; an add is one launch. Adds in
-// another stream than the last wait for it on the GPU. While that stream is being captured nothing is handed over; an
-// add that is captured runs at each replay: replay it in the stream of the adds around it. Memory: (slots + 2) x
-// max_metrics x 56 bytes on the GPU. Known limit: in confidential computing every copy waits.
-// Errors: setup_error, io_error. Threads: the step's own. The destructor waits for the device and never throws.
+// How a row comes to the host: at the interval a kernel in the step's stream moves the sums into a slot. A side stream
+// waits for that kernel and copies the slot into pinned memory. A later maybe_log() finds that the copy is done.
+// The constructor makes all memory, streams and events and loads all kernels; an add is one launch.
+// An add in another stream than the last one waits for it on the GPU. While the step's stream is being captured,
+// nothing is handed over. A captured add runs at each replay: replay it in the stream of the adds around it.
+// Memory: (slots + 2) x max_metrics x 56 bytes on the GPU.
+// Known limit: in confidential computing each copy waits.
+// Errors: setup_error, io_error. Threads: those of the step. Lifetime: the destructor waits for the device and never
+// throws.
 #pragma once
 
 #include <millrace/train/device_sums.hpp>
@@ -25,9 +27,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The GPU and the capacity of its sums.
 struct cuda_metric_sums_options {
   int device = 0;
-  std::size_t max_metrics = 32;   ///< means and accuracies
+  std::size_t max_metrics = 32;   ///< limit of means and accuracies together
   std::size_t slots = 4;          ///< hand-overs that may be under way
 };
 
@@ -54,7 +57,7 @@ class cuda_device_sums final : public device_sums {
       make_event(ring_[i].moved);
       make_event(ring_[i].landed);
     }
-    step_ = side_;   // before the first add
+    step_ = side_;   // used until the first add
     clear_totals();
     load_kernels();
     check_cuda(cudaStreamSynchronize(side_), "cudaStreamSynchronize");
@@ -68,9 +71,9 @@ class cuda_device_sums final : public device_sums {
       here.emplace(o_.device);
       now.emplace();
     } catch (...) {
-      // The device is lost or the runtime gone. What still can be given back is.
+      // The device is lost or the runtime is gone. The rest is still released.
     }
-    // Not the whole device: that would end the captures of other threads. cudaFree waits for the step's kernels.
+    // Does not synchronize the whole device, which would end captures of other threads. cudaFree waits for the kernels.
     if (side_) ignore_cuda(cudaStreamSynchronize(side_));
     for (const slot& s : ring_)
       for (const cudaEvent_t event : {s.moved, s.landed})
@@ -125,11 +128,11 @@ class cuda_device_sums final : public device_sums {
     if (under_way_ == 0) return nullptr;
     const current_device here(o_.device);
     if (is_capturing(step_)) return nullptr;
-    // "Not ready" would take the place of an error that the trainer is about to look at; the next call is soon enough.
+    // The query's "not ready" would replace an error that the trainer is about to check; the next call can query.
     const cudaError_t theirs = cudaPeekAtLastError();
     put_off_ = theirs != cudaSuccess && theirs != cudaErrorNotReady && !put_off_;
     if (put_off_) return nullptr;
-    const capture_tolerant now;   // some other thread may be capturing
+    const capture_tolerant now;   // another thread may be capturing
     const cudaError_t reached = cudaEventQuery(ring_[first_].landed);
     if (reached == cudaErrorNotReady) {
       ignore_cuda(reached);
@@ -176,7 +179,8 @@ class cuda_device_sums final : public device_sums {
     cudaEvent_t moved = nullptr, landed = nullptr;
   };
 
-  /// So that the destructor runs for a constructor that fails half way. The last slot is read_now()'s.
+  /// Delegated to, so that the destructor runs when the public constructor fails half way.
+  /// The last slot is for read_now().
   cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring) : o_(o), ring_(std::move(ring)) {}
 
   static void make_event(cudaEvent_t& event) {
@@ -187,7 +191,7 @@ class cuda_device_sums final : public device_sums {
     launch(hand_over_totals{totals_, nullptr, o_.max_metrics, true}, {.stream = step_});
   }
 
-  /// Each once with nothing to do, so that no step waits until its code is on the GPU.
+  /// Launches each kernel once with no work, so that no step waits for its code to be loaded.
   void load_kernels() {
     const std::size_t none = 0;
     for (const number_kind kind : {number_kind::f32, number_kind::f16, number_kind::bf16}) {
@@ -222,7 +226,7 @@ class cuda_device_sums final : public device_sums {
            {.blocks = std::max(1U, rank_rows_blocks(r.rows)), .stream = step_});
   }
 
-  /// Makes `wanted` the step's stream; what was added in another comes first.
+  /// Makes `wanted` the step's stream. Adds in the stream before it finish first.
   void enter(stream_view wanted) {
     const stream_view stream = named_stream(wanted);
     if (used_ && stream == step_) return;
@@ -265,14 +269,14 @@ class cuda_device_sums final : public device_sums {
   metric_totals* totals_ = nullptr;
   cudaStream_t side_ = nullptr;
   cudaEvent_t order_ = nullptr;
-  stream_view step_{};   // of the last add; named
+  stream_view step_{};   // stream of the last add, as named_stream() returns it
   std::size_t metrics_ = 0, first_ = 0, under_way_ = 0;
   bool used_ = false, put_off_ = false;
 };
 
 }  // namespace detail
 
-/// Sums for one mr::metrics, on one GPU.
+/// Returns sums in GPU memory for one mr::metrics. Throws setup_error for options of 0, io_error from CUDA.
 inline std::shared_ptr<device_sums> cuda_metric_sums(const cuda_metric_sums_options& options = {}) {
   return std::make_shared<detail::cuda_device_sums>(options);
 }

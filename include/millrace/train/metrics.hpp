@@ -1,25 +1,27 @@
-// Means, accuracies and counts, summed inside the step and handed to the log every so many steps, without waiting.
+// Means, accuracies and counts: summed inside the step and handed to the log every few steps, without waiting.
 //
 //   mr::metrics m({.every = 50});
 //   auto loss = m.mean("loss");
 //   auto top = m.accuracy("top", {.top_k = 5});            // the row holds "top1" and "top5"
 //   for (auto& b : run) {
 //     loss.add(step_loss, batch_size);  top.add(logits, labels);  m.count("samples", batch_size);
-//     m.maybe_log(step, out);                               // a row at every 50th call; "samples_per_s" comes with it
+//     m.maybe_log(step, out);                               // a row at each 50th call; it also has "samples_per_s"
 //   }
 //   m.finish(out);                                          // the rest
 //
-// Values and logits [B, C] are f32, f16 or bf16, labels [B] i32 or i64. Sums are f64, counts u64, so a row is exact for
-// the steps since the row before it. Where the log's queue is full the hand-over is put off to the next interval, the
-// sums go on, and nothing is lost: log_skipped() counts these. Values that are NaN or infinite are kept out of sums and
-// counted; the row shows them as `nonfinite`. A row of logits with a NaN counts as wrong, and as nonfinite.
-// On a GPU: give `.device = mr::cuda_metric_sums()` (metrics.cuh), and add views of its memory with `.stream`, mixed
-// with values of the host as you like. Nothing waits: a row comes out of a maybe_log() some steps later, with the step
-// that it belongs to, and is put off where too many are still on their way. Only finish(), read_now() and the
-// destructor wait. Without `.device` views of GPU memory are refused.
-// Errors: setup_error for names and shapes, data_error for a label that is no class: on the host from add(), on a GPU
-// from the maybe_log() or finish() that reads the row, which shows the rest. Threads: the step's own; the handles point
-// into the metrics, which outlive them.
+// Shapes: values [B] and logits [B, C] are f32, f16 or bf16, labels [B] are i32 or i64. Sums are f64, counts u64, so a
+// row is exact for the steps since the row before it.
+// When the log's queue is full, the row waits for the next interval. The sums go on and nothing is lost;
+// log_skipped() counts these intervals.
+// NaN and infinite values are kept out of the sums and counted; the row shows them as `nonfinite`. A row of logits with
+// a NaN counts as wrong, and as nonfinite.
+// On a GPU: set `.device = mr::cuda_metric_sums()` (metrics.cuh) and add views of its memory with `.stream`. Values of
+// the host may be mixed in. Nothing waits: a later maybe_log() writes the row, with the step that it belongs to. An
+// interval is skipped if too many rows are still on their way. Only finish(), read_now() and the destructor wait.
+// Without `.device` views of GPU memory are refused.
+// Errors: setup_error for names and shapes; data_error for a label that is no class. On the host, add() throws it. On a
+// GPU, the maybe_log() or finish() that reads the row throws it; the row still shows the other labels.
+// Threads: those of the step. Lifetime: the handles point into the metrics, which must outlive them.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -38,26 +40,29 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The interval, the clock and the device of metrics.
 struct metrics_options {
   std::uint64_t every = 50;            ///< steps between rows
   time_source now = system_instant;
   std::shared_ptr<device_sums> device{};   ///< for views of GPU memory
 };
 
+/// Which accuracies a metric counts.
 struct accuracy_options {
-  std::size_t top_k = 1;               ///< above 1: top-1 and top-k, both from one pass
+  std::size_t top_k = 1;               ///< above 1: counts top-1 and top-k in one pass
 };
 
-/// Where in the training a row belongs.
+/// The step and epoch that a row belongs to.
 struct log_point {
   std::uint64_t step = 0;
   std::optional<std::uint64_t> epoch{};
 };
 
-/// mr::metrics; a template only so that including it costs little.
+/// mr::metrics: the sums of all metrics of one loop. A template only so that including it costs little.
 template <class = void>
 class basic_metrics {
  public:
+  /// Throws setup_error if `every` is 0 or if other metrics use the same `device`.
   explicit basic_metrics(metrics_options options = {}) : options_(std::move(options)), since_(options_.now()) {
     if (options_.every == 0)
       throw setup_error("metrics_options::every is 0", "Give the number of steps between two rows, at least 1");
@@ -65,19 +70,21 @@ class basic_metrics {
   }
   basic_metrics(basic_metrics&&) = default;
 
+  /// Returns the handle of a weighted mean. Throws setup_error for a reserved name or a name of another kind.
   mean_metric mean(std::string_view name) { return mean_metric(named(name, kind::mean)); }
+  /// Returns the handle of an accuracy. Throws setup_error as mean() does, and for a top_k of 0.
   accuracy_metric accuracy(std::string_view name, accuracy_options options = {}) {
     if (options.top_k == 0) throw setup_error("accuracy_options::top_k is 0", "1 counts the most likely class only");
     auto& metric = named(name, kind::accuracy);
     metric.top_k = options.top_k;
     return accuracy_metric(metric);
   }
-  /// Adds to a count; the row holds it and its rate, "<name>_per_s".
+  /// Adds `n` to a count. The row holds the count and its rate, "<name>_per_s".
   void count(std::string_view name, std::uint64_t n) { named(name, kind::count).totals.count += n; }
-  /// Adds to a time; the row holds its share of the time since the row before.
+  /// Adds `ns` to a time. The row holds its share (0..1) of the time since the row before.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
-  /// To be called once a step. True where a row was handed over to the log.
+  /// Writes a row to the log when one is due; call it once per step. Returns true if the log took a row.
   bool maybe_log(log_point at, log& out) {
     last_ = at;
     const bool due = ++steps_since_ % options_.every == 0;
@@ -94,8 +101,8 @@ class basic_metrics {
   }
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }
 
-  /// Hands over what has been summed since the last row, if anything. Waits for a GPU, and for room in the log up to
-  /// its drain_ns.
+  /// Writes what was summed since the last row, if anything. Waits for the GPU, and up to the log's drain_ns for space
+  /// in its queue.
   void finish(log& out) {
     if (on_device()) {
       write_all(out);
@@ -119,7 +126,7 @@ class basic_metrics {
     finish(out);
   }
 
-  /// The row as it stands, changing nothing. On a GPU this waits for the step; on the host it costs what a row costs.
+  /// Returns the row of the sums so far and changes nothing. With sums on a GPU it waits for the step.
   row read_now() const {
     std::vector<metric_totals> all = host_totals();
     if (on_device()) merge_device(all, options_.device->read_now().data());
@@ -127,18 +134,19 @@ class basic_metrics {
     return row_of(all, {.at = last_, .since = since_, .until = now});
   }
 
-  /// Starts all sums anew. Rows that are on their way from a GPU still come.
+  /// Resets all sums. Rows that are on their way from a GPU are still written.
   void restart() {
     if (on_device()) options_.device->restart();
     restart_host(options_.now());
   }
 
+  /// Returns the number of intervals whose row had to wait for the next one.
   std::uint64_t log_skipped() const noexcept { return log_skipped_; }
 
  private:
   using kind = detail::named_metric::kind;
 
-  /// The steps that a row stands for.
+  /// The steps that a row covers.
   struct window {
     log_point at{};
     instant since{}, until{};
@@ -148,7 +156,7 @@ class basic_metrics {
     std::vector<metric_totals> host;
     window of;
     bool unless_empty = false;
-    std::optional<row> made{};   // once they have arrived: it waits for room in the log
+    std::optional<row> made{};   // the row once its sums have arrived: it waits for space in the log
   };
 
   bool on_device() const noexcept { return options_.device && options_.device->used(); }
@@ -176,7 +184,7 @@ class basic_metrics {
     since_ = now;
   }
 
-  /// Of the host's sums alone.
+  /// Writes a row of the host's sums alone. Returns false if the log's queue is full.
   bool write_at_once(log& out) {
     const instant now = options_.now();
     if (!out.offer(row_of(host_totals(), {.at = last_, .since = since_, .until = now}))) return false;
@@ -184,7 +192,7 @@ class basic_metrics {
     return true;
   }
 
-  /// Sends for the device's sums, and sets the host's aside until they come. False where too many are under way.
+  /// Requests the device's sums and keeps the host's sums until they come. Returns false if too many are under way.
   bool start_hand_over() {
     const instant now = options_.now();
     row_under_way next{.host = host_totals(), .of = {.at = last_, .since = since_, .until = now}};
@@ -221,7 +229,7 @@ class basic_metrics {
     }
   }
 
-  /// True where anything was added.
+  /// Returns true if the row holds anything.
   bool make_row(row_under_way& r, const metric_totals* arrived) {
     merge_device(r.host, arrived);
     bool any = false;
@@ -248,7 +256,7 @@ class basic_metrics {
     throw found;
   }
 
-  /// The one of that name, made on first use: after that no allocation.
+  /// Returns the metric of that name. Allocates it on first use only.
   detail::named_metric& named(std::string_view name, kind is) {
     for (auto& m : metrics_)
       if (m.name == name) {

@@ -1,14 +1,15 @@
-// What the network sees: the pictures of a batch side by side, in a file or in the log.
+// Shows what the network sees: the pictures of a batch side by side, in a file or in the log.
 //
 //   mr::save_grid(b, "batch.png");                                  // the batch's first column of pictures; or .jpg
 //   mr::save_grid(b.get<&example::pixels>(), "batch.jpg", {.most = 16, .columns = 4});
 //   mr::save_grid(numbers, "batch.png", {.normalized = options});   // f32, f16, bf16 that normalize(..., options) made
 //   out.push({.step = n, .images = {mr::encode_grid(b, "augmented")}});     // TensorBoard: the same picture
 //
-// Shape: [B, H, W, C] or, where `normalized` says so, [B, C, H, W], with C of 1 or 3. Numbers are turned back into
-// levels by (x std + mean) 255, rounded and clamped; NaN is black. A batch may lie on a GPU: it is copied, and its
-// stream waited for. Errors: setup_error for other shapes and file names, io_error for the file, which is there whole
-// or not at all. Threads: none shared.
+// Shape: [B, H, W, C], or [B, C, H, W] if `normalized` says so; C is 1 or 3. Floating-point values are turned back into
+// levels by (x std + mean) 255, rounded and clamped; NaN becomes black. A batch may lie on a GPU: it is copied, and the
+// call waits for its stream.
+// Errors: setup_error for other shapes and file names; io_error for the file, which is written whole or not at all.
+// Threads: no shared state.
 #pragma once
 
 #include <millrace/device/normalize_options.hpp>
@@ -29,13 +30,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Which pictures of a batch are shown, and how.
+/// Selects the pictures of a batch that are shown, and how they are shown.
 struct grid_options {
-  std::size_t most = 64;             ///< rows of the batch that are shown, the first ones
-  std::size_t columns = 0;           ///< of the grid; 0: as square as can be
+  std::size_t most = 64;             ///< limit of pictures; the first rows of the batch are shown
+  std::size_t columns = 0;           ///< columns of the grid; 0: as square as possible
   std::size_t gap = 2;               ///< pixels between two pictures
-  normalize_options normalized{};    ///< of numbers: what normalize() was given; of u8 only the layout counts
-  int quality = 95;                  ///< of a JPEG
+  normalize_options normalized{};    ///< the options of normalize(); for u8 only the layout matters
+  int quality = 95;                  ///< quality of a JPEG
 };
 
 namespace detail {
@@ -52,7 +53,7 @@ inline constexpr bool holds_pictures<tensor_view<T, 4>> = true;
 template <class Batch>
 concept batch_with_views = requires(const Batch& b) { b.to_host(std::get<0>(b.columns())); };
 
-/// The first column that may be pictures.
+/// Returns the index of the first column that can be pictures, or the number of columns if there is none.
 template <class... Views>
 constexpr std::size_t first_pictures(std::type_identity<std::tuple<Views...>>) {
   std::size_t found = 0;
@@ -72,7 +73,7 @@ std::uint8_t level_of(T value, double std, double mean) noexcept {
 
 }  // namespace detail
 
-/// The grid as pixels, [height, width, C].
+/// Returns the grid as pixels [height, width, C] u8. Throws setup_error for a shape that is not pictures.
 template <detail::pixel_element T>
 image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options = {}) {
   const bool planar = options.normalized.layout == image_layout::nchw;
@@ -105,7 +106,7 @@ image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options =
   return grid;
 }
 
-/// Of a batch: its first column of pictures.
+/// Returns the grid of the batch's first column of pictures. Waits for the batch's stream if it lies on a GPU.
 template <detail::batch_with_views Batch>
 image make_grid(const Batch& batch, const grid_options& options = {}) {
   using views = decltype(batch.columns());
@@ -120,7 +121,8 @@ image make_grid(const Batch& batch, const grid_options& options = {}) {
                    options);
 }
 
-/// Writes the grid of a batch or a view to `path`: a PNG, or a JPEG, as its name ends.
+/// Writes the grid of a batch or a view to `path`, as PNG or JPEG by the ending of its name.
+/// Throws setup_error for another ending or shape, io_error for the file.
 template <class Pictures>
 void save_grid(const Pictures& pictures, const std::string& path, const grid_options& options = {}) {
   const bool png = path.ends_with(".png");
@@ -134,7 +136,7 @@ void save_grid(const Pictures& pictures, const std::string& path, const grid_opt
   file.publish();
 }
 
-/// The same picture, a JPEG, for a row of the log.
+/// Returns the same picture as a JPEG for a row of the log. Throws setup_error for other shapes.
 template <class Pictures>
 encoded_image encode_grid(const Pictures& pictures, std::string name, const grid_options& options = {}) {
   const image grid = make_grid(pictures, options);

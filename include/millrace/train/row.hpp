@@ -3,7 +3,8 @@
 //   out.push({.step = 1200, .epoch = 3, .values = {{"loss", 0.41}, {"learning_rate", 0.1}}});
 //   if (auto loss = r.find("loss")) use(*loss);
 //
-// Lifetime: a row owns all that it holds. Threads: a value. A row with a message and no values is a line of text.
+// A row with a message and no values is a line of text. Errors: none. Threads: a value. Lifetime: a row owns all that
+// it holds.
 #pragma once
 
 #include <millrace/base/utf8.hpp>
@@ -17,12 +18,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// How a number is meant: only its printing depends on it.
+/// The meaning of a number; only its printing depends on it.
 enum class quantity_unit : std::uint8_t {
   plain,        ///< a mean, a learning rate
   count,        ///< a whole number
   per_second,   ///< printed as name/s
-  share         ///< 0..1, printed in per cent
+  share         ///< 0..1, printed in percent
 };
 
 /// One metric's name and value.
@@ -32,7 +33,7 @@ struct quantity {
   quantity_unit unit = quantity_unit::plain;
 };
 
-/// A picture as a JPEG or PNG file's bytes; sinks that cannot show pictures pass over it.
+/// A picture as the bytes of a JPEG or PNG file. Sinks that cannot show pictures skip it.
 struct encoded_image {
   std::string name{};
   std::vector<std::byte> file{};
@@ -40,29 +41,31 @@ struct encoded_image {
   std::size_t height = 0;
 };
 
+/// The values, pictures and message of one step.
 struct row {
   std::uint64_t step = 0;
   std::optional<std::uint64_t> epoch{};
-  std::int64_t unix_ns = 0;       ///< when the numbers were taken; 0: the log fills in the time of the call
+  std::int64_t unix_ns = 0;       ///< wall clock of the values; 0: the log sets the time of the call
   std::vector<quantity> values{};
-  std::uint64_t nonfinite = 0;    ///< how many NaN and infinite values were kept out of `values`
+  std::uint64_t nonfinite = 0;    ///< NaN and infinite values that were kept out of `values`
   std::vector<encoded_image> images{};
   std::string message{};
 
+  /// Returns the value of that name, if the row has it.
   std::optional<double> find(std::string_view name) const noexcept {
     for (const auto& q : values)
       if (q.name == name) return q.value;
     return {};
   }
 
-  /// Makes all text in it UTF-8: bytes that are none become U+FFFD.
+  /// Makes all text of the row UTF-8: each invalid byte becomes U+FFFD.
   void clean_text() {
     for (auto& q : values) detail::clean_utf8(q.name);
     for (auto& i : images) detail::clean_utf8(i.name);
     detail::clean_utf8(message);
   }
 
-  /// About how much memory the row keeps: what bounds a queue of rows.
+  /// Returns about how many bytes the row holds. The log limits its queue by it.
   std::size_t held_bytes() const noexcept {
     std::size_t sum = sizeof(row) + message.size() + values.capacity() * sizeof(quantity);
     for (const auto& q : values) sum += q.name.size();

@@ -1,4 +1,4 @@
-// Where rows of a log go: a terminal, a file, or whatever a user makes of it.
+// The place where rows of a log go: a terminal, a file, or anything that a user writes.
 //
 //   struct to_database final : mr::sink {
 //     const char* name() const noexcept override { return "database"; }
@@ -6,8 +6,8 @@
 //   };
 //   mr::log out(mr::status_line{}, to_database{});
 //
-// Threads: the log calls a sink from its one writer thread only, so a sink needs no lock and may take its time. Errors:
-// whatever a sink throws is counted and reported once; the sink is asked again with the next row.
+// Errors: an exception of a sink is counted and reported once; the sink gets the next row all the same.
+// Threads: the log calls a sink from its one writer thread only, so a sink needs no lock and may be slow.
 #pragma once
 
 #include <millrace/train/instant.hpp>
@@ -15,6 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Takes the rows of a log, one at a time.
 class sink {
  public:
   sink() = default;
@@ -22,10 +23,12 @@ class sink {
   sink& operator=(sink&&) = default;
   virtual ~sink() = default;
 
+  /// Returns the name of the sink for error messages.
   virtual const char* name() const noexcept = 0;
+  /// Writes one row.
   virtual void write(const row& r) = 0;
-  virtual void tick(instant) {}   ///< ten times a second or more often: time to redraw, to flush
-  virtual void close() {}         ///< after the last row
+  virtual void tick(instant) {}   ///< called ten times a second or more often, to redraw or to sync
+  virtual void close() {}         ///< called after the last row
 };
 
 }}  // namespace millrace

@@ -1,13 +1,15 @@
-// The state of the training in one line of a terminal, or as a plain line now and then in a file.
+// Shows the state of the training in one line of a terminal, or as a plain line now and then in a file.
 //
 //   mr::log out(mr::status_line{});
 //   // epoch 3  step 1200  loss 0.4512  top1 81.2%  samples/s 3120  data_wait 0.4%
 //
-// Shows the latest value of every name, in order of first appearance; of a count that comes with its rate the rate
-// alone, for the count is that of one interval and looks like a total. On a terminal the line is redrawn in place, at
-// most ten times a second; where that is too narrow whole cells are left out, the last ones first, but epoch, rates,
-// `data_wait` and the step stay longest. Elsewhere (a pipe, a batch system's file) a line comes every `plain_ns`.
-// The last state stays. Names are dimmed unless NO_COLOR is set. Errors: io_error. Threads: the log's writer.
+// The line has the latest value of each name, in order of first appearance. A count with a rate shows only the rate:
+// the count is that of one interval and would look like a total.
+// On a terminal the line is redrawn in place, at most ten times a second. If the terminal is too narrow, whole cells
+// are left out, the last ones first; epoch, rates, `data_wait` and the step stay longest. Elsewhere (a pipe, a batch
+// system's file) a line comes every `plain_ns`. The last state stays on screen. Names are dimmed unless NO_COLOR is
+// set.
+// Errors: io_error. Threads: the log's writer thread.
 // Source: NO_COLOR after no-color.org; erasing and dimming by ECMA-48 (EL, SGR 2).
 #pragma once
 
@@ -26,16 +28,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Where the status line goes and how often it is drawn.
 struct status_line_options {
   enum class output { detect, terminal, plain };
 
-  int file = STDERR_FILENO;                 ///< a descriptor, not owned
+  int file = STDERR_FILENO;                 ///< file descriptor, not owned
   output kind = output::detect;
-  std::size_t columns = 0;                  ///< 0: ask the terminal before each redraw
+  std::size_t columns = 0;                  ///< width of the line; 0: asks the terminal before each redraw
   std::int64_t redraw_ns = 100'000'000;     ///< least time between redraws on a terminal
   std::int64_t plain_ns = 10'000'000'000;   ///< least time between lines elsewhere
 };
 
+/// A sink that shows the latest values in one line.
 class status_line final : public sink {
  public:
   explicit status_line(status_line_options options = {}) : options_(options) {
@@ -84,7 +88,7 @@ class status_line final : public sink {
  private:
   static constexpr std::string_view per_second = "_per_s";
 
-  /// What a cell of the line shows; three characters of width are all that the number's last digits are worth.
+  /// Returns a value as a cell shows it: few digits, because width is scarce.
   static std::string number(const quantity& q) {
     char text[48];
     if (q.unit == quantity_unit::share) std::snprintf(text, sizeof text, "%.1f%%", q.value * 100);
@@ -124,14 +128,14 @@ class status_line final : public sink {
 
   struct cell {
     std::string label, value;
-    int rank;   // those of the lowest go first
+    int rank;   // cells of the lowest rank are left out first
   };
 
   bool has(std::string_view name) const {
     return std::any_of(latest_.begin(), latest_.end(), [&](const quantity& q) { return q.name == name; });
   }
 
-  /// Until they fit into so many columns.
+  /// Removes cells until the rest fits into `room` columns.
   void leave_out(std::size_t room) {
     const auto width = [&] {
       std::size_t sum = 0;
@@ -141,12 +145,12 @@ class status_line final : public sink {
     while (!cells_.empty() && width() > room) {
       auto least = cells_.begin();
       for (auto c = cells_.begin(); c != cells_.end(); ++c)
-        if (c->rank <= least->rank) least = c;   // of equal ones the last
+        if (c->rank <= least->rank) least = c;   // the last of equal ones
       cells_.erase(least);
     }
   }
 
-  /// One less than there are: a character in the last column makes some terminals start a new line.
+  /// Returns the width minus one: a character in the last column makes some terminals start a new line.
   std::size_t columns() const noexcept {
     std::size_t all = options_.columns;
     winsize size{};
@@ -169,7 +173,7 @@ class status_line final : public sink {
   std::int64_t drawn_ns_ = 0;
   std::uint64_t step_ = 0, nonfinite_ = 0;
   std::optional<std::uint64_t> epoch_{};
-  std::vector<quantity> latest_;   // one per name ever logged
+  std::vector<quantity> latest_;   // one per name that was ever logged
   std::vector<cell> cells_;
   std::string line_;
 };

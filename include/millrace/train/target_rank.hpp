@@ -1,11 +1,12 @@
-// The rank of the right class among a row of logits: what top-1 and top-k accuracy are made of.
+// Returns the rank of the right class in a row of logits; top-1 and top-k accuracy are made of it.
 //
 //   auto rank = mr::target_rank(logits_of_one_sample, label);
 //   rank == 0;    // top-1 is right
 //   rank < 5;     // top-5 is right
 //
-// Ties: of equal logits the lower class comes first, as argmax has it. A row that holds a NaN has no order: `unranked`.
-// One pass, no sorting, no branch on the data. The rule is rank_part's, which kernels use too. Threads: pure.
+// Ties: of equal logits the lower class comes first, as in argmax. A row that holds a NaN has no order: `unranked`.
+// One pass, no sorting, no branch on the data. rank_part holds the rule; kernels use it too.
+// Errors: none. Threads: pure functions.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -23,11 +24,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The rank of a row that holds a NaN.
 inline constexpr std::size_t unranked = ~std::size_t{0};
 
 namespace detail {
 
-/// What some of the classes say about the target's rank.
+/// The target's rank among some of the classes; the parts of a row can be merged.
 struct rank_part {
   std::uint32_t ahead = 0, nans = 0;
 
@@ -53,7 +55,7 @@ constexpr std::size_t target_rank(std::span<const T> logits, std::size_t label) 
 
 }  // namespace detail
 
-/// How many classes come before `label`; label < logits.size().
+/// Returns the number of classes that come before `label`, or `unranked`. `label` must be below logits.size().
 constexpr std::size_t target_rank(std::span<const float> logits, std::size_t label) noexcept {
   return detail::target_rank(logits, label);
 }

@@ -5,10 +5,10 @@
 //   out.push({.step = 1200, .images = {{.name = "augmented", .file = jpeg_bytes, .width = 224, .height = 224}}});
 //   $ tensorboard --logdir runs
 //
-// Every sink starts a file of its own in `folder` (TensorBoard joins them), so a file that a crash cut short is never
-// written to again. Training and validation go to separate folders, as its users expect. Messages are passed over.
-// Values are stored as f32. Errors: io_error. Threads: the log's writer. Records are in the file when write() returns,
-// and on the disk within `sync_ns`.
+// Each sink starts a new file in `folder` (TensorBoard joins them), so a file that a crash cut short is never written
+// to again. Give training and validation separate folders, as TensorBoard's users expect. Messages are skipped.
+// Values are stored as f32. A record is in the file when write() returns, and on the disk within `sync_ns`.
+// Errors: setup_error for an empty folder name; io_error. Threads: the log's writer thread.
 // Format: TFRecord framing (u64 length, masked CRC-32C of it, payload, masked CRC-32C of that; little endian) around
 // Event messages in protobuf's wire format. Event: wall_time = 1 (double), step = 2 (int64), file_version = 3 (string),
 // summary = 5. Summary: value = 1. Value: tag = 1, simple_value = 2 (float), image = 4. Image: height = 1, width = 2,
@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// A protobuf message while it is written; fields in any order.
+/// A protobuf message that is being written; fields may come in any order.
 /// A template only so that including it costs little.
 template <class = void>
 class basic_protobuf_message {
@@ -67,7 +67,7 @@ class basic_protobuf_message {
 };
 using protobuf_message = basic_protobuf_message<>;
 
-/// Checksums of data that holds checksums are weak; hence the mask.
+/// Returns the masked CRC-32C of the format. The mask is there because a CRC of data that holds CRCs is weak.
 inline std::uint32_t masked_crc32c(std::string_view data) noexcept {
   return std::rotr(crc32c(bytes_of(data)), 15) + 0xa282ead8U;
 }
@@ -116,14 +116,17 @@ inline std::string tensorboard_event(const row& r) {
 
 }  // namespace detail
 
+/// The folder of the file and how often the file is synced.
 struct tensorboard_options {
-  std::string folder{};                    ///< made where it does not exist
-  std::int64_t sync_ns = 10'000'000'000;   ///< most time that a record is only in the machine's memory
-  time_source now = system_instant;        ///< for the file's name and its first record
+  std::string folder{};                    ///< created if it does not exist
+  std::int64_t sync_ns = 10'000'000'000;   ///< longest time that a record is only in memory, not on the disk
+  time_source now = system_instant;        ///< clock for the file's name and its first record
 };
 
+/// A sink that writes rows to a new TensorBoard event file.
 class tensorboard final : public sink {
  public:
+  /// Creates the file. Throws setup_error for an empty folder name, io_error.
   explicit tensorboard(const tensorboard_options& options)
       : file_(start_file(options.folder, options.now())), sync_ns_(options.sync_ns) {
     detail::protobuf_message version;
@@ -134,6 +137,7 @@ class tensorboard final : public sink {
   explicit tensorboard(std::string folder) : tensorboard(tensorboard_options{.folder = std::move(folder)}) {}
 
   const char* name() const noexcept override { return "TensorBoard"; }
+  /// Returns the path of the event file.
   const std::string& path() const noexcept { return file_.path(); }
 
   void write(const row& r) override {
@@ -144,7 +148,7 @@ class tensorboard final : public sink {
   void close() override { file_.sync(); }
 
  private:
-  /// events.out.tfevents.<seconds, 10 digits>.<host>.<process>.<serial>: the first name that is free.
+  /// Creates events.out.tfevents.<seconds, 10 digits>.<host>.<process>.<serial> with the first free serial.
   static detail::append_file start_file(const std::string& folder, instant now) {
     if (folder.empty())
       throw setup_error("tensorboard_options::folder is empty", "Name a folder such as \"runs/first\"");

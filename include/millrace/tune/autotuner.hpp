@@ -1,11 +1,12 @@
-// Who decides, while a session runs, how many seats of workers and readers are open. tune/tuning.hpp has one to use.
+// The interface that decides how many workers and reads a running session may use. tune/tuning.hpp implements it.
 //
-//   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which makes a autotuner
+//   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which makes an autotuner
 //
-// The session makes room for rule.most() seats, opens those that it was asked for, and in each next() before which
-// due() was true it shows the figures since the start to look(), and opens as many seats as that says.
-// Errors: what look() throws leaves the session as it is and comes out of next(), which may be called again, and no
-// batch is lost. Threads: the trainer's.
+// The session creates rule.most() workers and I/O threads. At its start it opens as many as the user asked for: only
+// open ones work. In next(), whenever due() is true, it gives the figures since its start to look(). It then opens as
+// many workers and reads as look() returns.
+// Errors: an error of look() comes out of next() and leaves the session as it is. next() may be called again, and no
+// batch is lost. Threads: the trainer.
 #pragma once
 
 #include <millrace/measure/flow_figures.hpp>
@@ -15,26 +16,30 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Of one session, while it runs.
+/// Decides on the workers and reads of one session while it runs.
 class autotuner {
  public:
   virtual ~autotuner() = default;
+  /// Returns whether look() should be called now, after `batches` delivered batches.
   virtual bool due(std::uint64_t batches) const noexcept = 0;
+  /// Returns how many workers and reads should be open, given the figures since the start of the session.
   virtual concurrency_counts look(const flow_figures& since_start) = 0;
 };
 
-/// Seats of a session.
+/// The workers and reads of a session.
 struct concurrency_limits {
-  concurrency_counts open{};   ///< at the start
-  concurrency_counts most{};   ///< that there are
+  concurrency_counts open{};   ///< open at the start
+  concurrency_counts most{};   ///< created, so that they can be opened
 };
 
-/// What sessions are told: each gets a autotuner of its own from it.
+/// Makes the autotuner of each session that is given this rule.
 class tuning_rule {
  public:
   virtual ~tuning_rule() = default;
-  /// That a session shall have, where the user asked for `asked`. What memory leaves no room for it has not.
+  /// Returns how many workers and reads a session should create if the user asked for `asked`.
+  /// The session creates fewer reads if the memory budget has no space for them.
   virtual concurrency_counts most(const concurrency_counts& asked) const = 0;
+  /// Returns the autotuner of a session with these limits.
   virtual std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const = 0;
 };
 

@@ -1,17 +1,19 @@
-// Moves the seats of workers and readers to just enough for the step, while the session runs.
+// Adjusts the number of workers and reads to just enough for the training step, while the session runs.
 //
 //   #include <millrace/tuning.hpp>
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
 //   mr::tuning({.tell = [&](const mr::tuning_decision& d) { log.message(d.text()); }})      // else to stderr
 //
-// It begins with session_options::threads and io_threads, looks at windows of at least `window_batches` and 0.2 s, and
-// makes `moves` at most until it has settled on seats with which the trainer waits for data less than `data_wait` of
-// its time, or on those beyond which more gain nothing (tuning_search.hpp). Order, draws and digests stay the same.
-// Memory stays within the session's budget: slots are made for all workers, and there are no more reads at a time than
-// the budget has room for. A stage whose maps block keeps the threads that it was given. With `threads = 0` nothing is
-// tuned. It is for training runs: a benchmark wants its seats to stand still.
-// Errors: setup_error for 0 of anything; what `tell` throws comes out of next(), and no batch is lost. Threads: the
-// trainer's, in next().
+// Tuning begins with session_options::threads and io_threads. It looks at windows of at least `window_batches` batches
+// and 0.2 s. It makes at most `moves` changes and then settles.
+// It settles when the trainer waits for data less than `data_wait` of its time, or when more workers and reads gain
+// nothing (tuning_search.hpp). Order, random numbers and digests stay the same.
+// Memory stays within the session's budget. Slots are made for all workers, and there are never more reads at a time
+// than the budget has space for.
+// A stage whose maps block keeps the threads that it was given. With `threads = 0` nothing is tuned.
+// Use tuning for training runs; a benchmark needs fixed numbers.
+// Errors: setup_error for an option of 0. An error of `tell` comes out of next(), and no batch is lost.
+// Threads: the trainer, in next().
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -24,17 +26,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What tuning() may be told.
+/// Options of tuning().
 struct tuning_options {
-  std::size_t most_workers = 0;        ///< 0: the usable cores
-  std::size_t most_reads = 32;         ///< at a time; each is a thread
-  double data_wait = 0.02;             ///< share of the trainer's time
-  std::uint64_t window_batches = 20;   ///< at least 20
-  std::size_t moves = 5;
-  std::function<void(const tuning_decision&)> tell{};   ///< of each decision; none: a line on stderr
+  std::size_t most_workers = 0;        ///< bound on workers; 0: the usable cores
+  std::size_t most_reads = 32;         ///< bound on reads at a time; each read has an I/O thread
+  double data_wait = 0.02;             ///< accepted wait for data, as a share of the trainer's time
+  std::uint64_t window_batches = 20;   ///< batches of a window, at least 20
+  std::size_t moves = 5;               ///< bound on the changes of one search
+  std::function<void(const tuning_decision&)> tell{};   ///< receives each decision; none: a line on stderr
 };
 
-/// A template only so that including it costs little.
+/// Measures windows of a run, and lets a tuning_search decide. This is a template only to keep including it cheap.
 template <class = void>
 class basic_window_tuner final : public autotuner {
  public:
@@ -46,11 +48,11 @@ class basic_window_tuner final : public autotuner {
 
   concurrency_counts look(const flow_figures& now) override {
     if (now.batches < 1 + full_slots(now)) {
-      due_at_ = 1 + full_slots(now);   // the rings have filled by then
+      due_at_ = 1 + full_slots(now);   // by then the batch rings are full
     } else if (!begun_) {
       begin(now);
     } else if (const flow_figures window = now - before_; window.wall_ns < least_window_ns) {
-      due_at_ = now.batches + window.batches;   // looking costs more than such batches do
+      due_at_ = now.batches + window.batches;   // batches are so short that looking costs more
     } else {
       const concurrency_counts was = search_.open();
       if (std::optional<tuning_decision> d = search_.look(tuning_window_of(window))) {
@@ -61,7 +63,7 @@ class basic_window_tuner final : public autotuner {
         begin(now);
       } else {
         begun_ = false;
-        due_at_ = now.batches + full_slots(now);   // what was made with the seats before is used up then
+        due_at_ = now.batches + full_slots(now);   // by then the batches made with the old numbers are used up
       }
     }
     return search_.open();
@@ -90,7 +92,7 @@ class basic_window_tuner final : public autotuner {
   std::uint64_t due_at_ = 1;
 };
 
-/// The rule that tuning() gives. A template as above.
+/// The rule that tuning() returns. This is a template only to keep including it cheap.
 template <class = void>
 class basic_window_tuning final : public tuning_rule {
  public:
@@ -111,7 +113,8 @@ class basic_window_tuning final : public tuning_rule {
   const tuning_options options_;
 };
 
-/// For session_options::tuning; each session that gets it is tuned by itself.
+/// Returns a rule for session_options::tuning. Each session that is given the rule is tuned separately.
+/// Throws setup_error if an option has no usable value.
 template <class = void>
 std::shared_ptr<const tuning_rule> tuning(tuning_options o = {}) {
   return std::make_shared<basic_window_tuning<>>(std::move(o));

@@ -1,11 +1,11 @@
-// What a window of a run says about the seats that its step needs, as a few numbers.
+// Condenses a window of a run into a few numbers that say how many workers and reads its step needs.
 //
 //   mr::tuning_window w = mr::tuning_window_of(now - before);
-//   w.rate_of_workers(6);   w.rate_of_reads(8);      // delivered samples a second that so many could keep up
+//   w.rate_of_workers(6);   w.rate_of_reads(8);      // delivered samples per second that so many could keep up with
 //
-// By the utilisation law (flow_figures.hpp): n seats whose work takes d seconds a sample can do n / d. A read that is
-// one of k outstanding takes alone x (1 + contention x (k - 1)) (measure/read_levels.hpp).
-// Errors: none; of what was not seen nothing is wanted. Threads: a value.
+// By the utilization law (flow_figures.hpp), n threads that work d seconds per sample can do n / d samples per second.
+// One of k outstanding reads takes alone x (1 + contention x (k - 1)) seconds (measure/read_levels.hpp).
+// Errors: none; work that the window did not see sets no limit. Threads: a value.
 #pragma once
 
 #include <millrace/measure/flow_figures.hpp>
@@ -16,26 +16,28 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Of one window; times in seconds, rates in delivered samples a second.
+/// Figures of one window. Times are in seconds, rates in delivered samples per second.
 struct tuning_window {
   static constexpr double without_limit = std::numeric_limits<double>::infinity();
 
-  double data_wait = 0;                 ///< share of the trainer's time, or of its device's
-  double rate = 0;                      ///< samples a second, delivered
-  double read_rate = 0;                 ///< the same, read
-  double step_rate = without_limit;     ///< of a step that never waits
-  double fixed_rate = without_limit;    ///< of the slowest stage whose seats are not tuned
-  std::string fixed_name{};
-  double work_s = 0, all_work_s = 0;    ///< of a worker for a sample: in the dearest stage, and in all
-  bool reads = false;                   ///< enough to tell: not so where much had been read ahead
-  double reading_s = 0, unpacking_s = 0;   ///< of a reader for a sample
-  double outstanding = 1;               ///< reads, while there were any
-  std::optional<double> contention{};   ///< of reads
-  concurrency_counts open{};
+  double data_wait = 0;                 ///< share of the trainer's time, or of its device's time
+  double rate = 0;                      ///< delivered samples per second
+  double read_rate = 0;                 ///< samples read per second, in delivered samples
+  double step_rate = without_limit;     ///< rate of a step that never waits for data
+  double fixed_rate = without_limit;    ///< rate of the slowest stage that is not tuned
+  std::string fixed_name{};             ///< name of that stage
+  double work_s = 0, all_work_s = 0;    ///< worker time of a sample: in the slowest stage, and in all stages
+  bool reads = false;                   ///< enough was read to judge; false if much had been read ahead
+  double reading_s = 0, unpacking_s = 0;   ///< I/O thread time of a sample
+  double outstanding = 1;               ///< mean number of outstanding reads while there were any
+  std::optional<double> contention{};   ///< contention of reads, 0 to 1; none: unknown
+  concurrency_counts open{};            ///< workers and reads that were open
 
+  /// Returns the rate that `n` workers can keep up with; infinite if they had no work.
   double rate_of_workers(std::size_t n) const noexcept {
     return work_s > 0 ? static_cast<double>(n) / work_s : without_limit;
   }
+  /// Returns the rate that `n` reads at a time can keep up with; infinite if too little was read to judge.
   double rate_of_reads(std::size_t n) const noexcept {
     const double q = contention.value_or(0), count = static_cast<double>(n);
     const double alone_s = reading_s / (1 + q * (outstanding - 1));
@@ -44,7 +46,7 @@ struct tuning_window {
   }
 };
 
-/// A template only so that including it costs little.
+/// Returns the figures of a window `f` (flow_figures). This is a template only to keep including it cheap.
 template <class Figures>
 tuning_window tuning_window_of(const Figures& f) {
   tuning_window w;
@@ -85,7 +87,8 @@ tuning_window tuning_window_of(const Figures& f) {
       }
     }
   }
-  // Not levels.mean_outstanding(), whose last level counts all above it; nor do these tell much of how reads slow down.
+  // levels.mean_outstanding() is too low: its last level counts everything above it. For the same reason these levels
+  // say little about contention if many reads ended in the last one.
   const auto& top = f.reads_at_once.at(read_levels::most);
   const stage_figures* const read = f.find(stage_kind::read);
   if (read && f.reads_at_once.busy_ns() > 0)

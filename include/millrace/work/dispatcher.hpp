@@ -1,18 +1,20 @@
-// The engine's heart: workers claim tickets and run a segment on them. No queue of items, nothing that waits.
+// Hands claims of tickets to workers, which run a segment on them. There is no queue of items, and nothing here waits.
 //
-//   auto p = std::make_shared<dispatcher>(segment, dispatcher::options{.seats = 8, .together = 2, .group = 256});
-//   p->attach(executor);
-//   p->set_available(n);      // tickets below n have their input      (source, or the segment before)
-//   p->set_limit(m);          // tickets below m have room to write to (slots, or the segment after)
+//   auto d = std::make_shared<dispatcher>(segment, dispatcher::options{.seats = 8, .together = 2, .group = 256});
+//   d->attach(&executor);
+//   d->set_available(n);      // tickets below n have their input           (called by the source or segment before)
+//   d->set_limit(m);          // tickets below m have space for the result  (called for slots, or by the segment after)
 //
-// A ticket is a position: ticket t is row t % B of batch t / B, whoever works on it, so order never depends on the
-// number of workers. Claimable = min(available, limit). Workers sit on seats; when nothing is claimable a worker leaves
-// its seat, and whoever moves one of the two counters fills empty seats again. A claim takes `together` tickets (fewer
-// only where a group ends), more when they are cheap, and never crosses a multiple of `group` (a batch). Seats can be
-// closed and opened meanwhile; who sits on one that is closed ends the claim under way.
+// A ticket is a position: ticket t is row t % B of batch t / B, whichever worker runs it. So the order never depends
+// on the number of workers. Tickets below min(available, limit) are claimable. A worker leaves when nothing is
+// claimable. The thread that raises one of the two counters starts workers again. A claim takes the preferred number
+// of tickets (`together`). It takes fewer only at the end of a group, and more if tickets are cheap. It never crosses
+// a multiple of `group` (a batch). The number of open workers may change at any time. A worker that is closed finishes
+// its current claim and leaves.
 //
-// Threads: everything may be called from any thread. Lifetime: tasks share the dispatcher and touch the segment only
-// while they hold a seat; stop() and join() make sure that none does any more.
+// Threads: any thread may call any member.
+// Lifetime: tasks share ownership of the dispatcher. They touch the segment only while their worker is at work. After
+// stop() and join() no worker is at work.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -34,26 +36,27 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What a dispatcher runs on its tickets.
+/// The work that a dispatcher runs on its tickets.
 class dispatcher_work {
  public:
   virtual ~dispatcher_work() = default;
-  /// Tickets first .. first + count - 1, on a seat that nobody else has meanwhile.
+  /// Runs tickets first .. first + count - 1. No other thread uses the worker index `seat` at the same time.
   virtual void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
-/// A template only so that including it costs little.
+/// Hands claims to workers. It is a template only so that including it costs little.
 template <class = void>
 class basic_dispatcher final : public worker_task,
                                public ticket_gate,
                                public std::enable_shared_from_this<basic_dispatcher<>> {
  public:
   struct options {
-    std::size_t seats = 1;
-    std::size_t together = 1;   ///< tickets that a worker likes to take at once
-    std::size_t group = 1;      ///< a claim never crosses a multiple of this
+    std::size_t seats = 1;   ///< number of workers
+    std::size_t together = 1;   ///< preferred claim, in tickets
+    std::size_t group = 1;      ///< rows of a batch: a claim never crosses a multiple of this
   };
 
+  /// `work` must outlive the last task, see join().
   basic_dispatcher(dispatcher_work& work, options o) : work_(&work), options_(o), open_(o.seats), seats_(o.seats) {
     most_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.seats), o.together, 32);
     most_at_once_ -= most_at_once_ % o.together;
@@ -64,30 +67,33 @@ class basic_dispatcher final : public worker_task,
     }
   }
 
-  /// Without an executor nothing runs but advance().
+  /// Sets the executor that runs the workers. Without an executor only advance() runs claims.
   void attach(executor* e) noexcept { executor_ = e; }
 
+  /// Makes the tickets below `tickets` available: they have their input.
   void set_available(std::uint64_t tickets) override {
     if (available_.exchange(tickets) == 0) first_available_.ring();
     kick();
   }
+  /// Raises the limit: tickets below `tickets` have space for their result. A lower value has no effect.
   void set_limit(std::uint64_t tickets) {
-    // Several threads may free room at once, and the later call may bring the smaller number.
+    // Several threads may free space at once, and the later call may bring the smaller number.
     std::uint64_t now = limit_.load();
     while (now < tickets && !limit_.compare_exchange_weak(now, tickets)) {
     }
     kick();
   }
+  /// Returns the number of tickets that have their input.
   std::uint64_t available() const noexcept override { return available_.load(); }
-  /// Until there is a first ticket, whether or not it may be claimed.
+  /// Blocks until there is a first ticket, whether or not it may be claimed.
   void wait_for_available() {
     first_available_.wait([&] { return available_.load() > 0; });
   }
 
-  /// For waits(): which ticket of its claim a seat is at.
+  /// Records for waits() which ticket of its claim a worker is at.
   void at(std::size_t seat, std::uint64_t ticket) noexcept { seats_[seat].times->at(ticket); }
 
-  /// Runs one claim on the calling thread; false if nothing is claimable.
+  /// Runs one claim on the calling thread. Returns false if nothing is claimable.
   bool advance() {
     std::uint64_t first;
     const std::size_t count = claim(options_.together, first);
@@ -102,7 +108,8 @@ class basic_dispatcher final : public worker_task,
     return true;
   }
 
-  /// So many, the first ones, from now on; at least 1, and no more than there are. Those of own threads stay open.
+  /// Opens the first `count` workers and closes the others; at least 1, at most all. Has no effect if the stage runs on
+  /// threads of its own.
   void open_seats(std::size_t count) {
     if (!on_workers()) return;
     const std::size_t open = std::clamp<std::size_t>(count, 1, seats_.size());
@@ -118,19 +125,21 @@ class basic_dispatcher final : public worker_task,
     kick();
   }
 
+  /// Makes all workers leave after their current claim. Does not wait.
   void stop() noexcept { stopped_.store(true); }
-  /// After stop(): until no seat is taken.
+  /// Blocks until no worker is at work. Call it after stop().
   void join() noexcept {
     std::unique_lock lock(mutex_);
     seat_left_.wait(lock, [&] { return taken_ == 0; });
   }
 
-  /// Nanoseconds that the seats were taken and working, all together.
+  /// Returns the nanoseconds that all workers spent at work, in sum.
   std::uint64_t busy_ns() const noexcept {
     std::uint64_t sum = 0;
     for (const auto& s : seats_) sum += s.times->busy_ns();
     return sum;
   }
+  /// Returns the times and event counts of all workers.
   stage_figures figures(std::string name, std::uint64_t now_ns) const {
     stage_figures f{.name = std::move(name), .kind = stage_kind::work, .seats = open_.load()};
     f.on_workers = on_workers();
@@ -138,7 +147,8 @@ class basic_dispatcher final : public worker_task,
     return f;
   }
 
-  /// "1 of 4 at work, the longest for 31.2 s at sample 1580 (batch 6), thread 0x7f21c8d3a6c0; 3 wait for input"
+  /// Returns the state of the workers as text:
+  ///   "1 of 4 at work, the longest for 31.2 s at sample 1580 (batch 6), thread 0x7f21c8d3a6c0; 3 wait for input"
   std::string waits(std::uint64_t now_ns) const {
     std::size_t working = 0, for_input = 0, for_room = 0;
     worker_times::state oldest{};
@@ -161,11 +171,13 @@ class basic_dispatcher final : public worker_task,
     if (for_room > 0) text += "; " + std::to_string(for_room) + " wait for room";
     return text;
   }
+  /// Adds the latest spans of each worker to a timeline.
   void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const {
     for (std::size_t i = 0; i < seats_.size(); ++i)
       t.add_spans(name + " " + std::to_string(i), name.c_str(), seats_[i].times->spans(), start_ns);
   }
 
+  /// Runs claims as worker `index` until nothing is claimable, the worker is closed, or its turn is over.
   void run_on_seat(std::size_t index) noexcept override {
     seat& s = seats_[index];
     const std::uint64_t start = steady_now_ns();
@@ -179,7 +191,7 @@ class basic_dispatcher final : public worker_task,
       work_->run(index, first, count);
       now = steady_now_ns();
       adapt(s, s.times->worked(now, count, batch_of(first)), count);
-      // Other sessions and the user's own TBB work get their turn.
+      // After its turn the worker queues again, so that other sessions and the user's own TBB work run, too.
       if (now - start > turn_ns) {
         s.times->end_of_stay();
         if (submit(index)) return;
@@ -218,12 +230,13 @@ class basic_dispatcher final : public worker_task,
   std::uint64_t batch_of(std::uint64_t ticket) const noexcept {
     return options_.group > 1 ? ticket / options_.group : timeline_span::no_batch;
   }
-  /// Why nothing can be claimed.
+  /// Returns the reason why nothing can be claimed.
   worker_times::waits_for what_is_missing() const noexcept {
     return limit_.load() < available_.load() ? worker_times::waits_for::room : worker_times::waits_for::input;
   }
 
-  /// Tickets from `head` on. One that likes company waits for it, unless its group ends: groups are always filled up.
+  /// Returns the claimable tickets from `head` on. Tickets wait until the preferred claim is complete, except at the
+  /// end of a group: groups are always filled up.
   std::uint64_t claimable(std::uint64_t head) const noexcept {
     const std::uint64_t end = std::min(available_.load(), limit_.load());
     if (head >= end) return 0;
@@ -232,14 +245,15 @@ class basic_dispatcher final : public worker_task,
     return (end - head) / options_.together * options_.together;
   }
 
-  /// Cheap tickets are claimed by the dozen, so that claiming costs nothing; dear ones singly, for an even finish.
+  /// Doubles the claim for cheap tickets, so that claiming costs nothing. Halves it for expensive tickets, so that the
+  /// workers finish evenly.
   void adapt(seat& s, std::uint64_t spent_ns, std::size_t count) const noexcept {
     if (count < s.at_once) return;
     if (spent_ns < cheap_ns && s.at_once * 2 <= most_at_once_) s.at_once *= 2;
     else if (spent_ns > 2 * cheap_ns && s.at_once > options_.together) s.at_once /= 2;
   }
 
-  /// Fills empty seats while there is something to claim.
+  /// Starts workers while there is something to claim.
   void kick() {
     if (!executor_) return;
     while (!stopped_.load()) {
@@ -248,14 +262,14 @@ class basic_dispatcher final : public worker_task,
       std::size_t index;
       {
         const std::lock_guard lock(mutex_);
-        // Not more workers than there are claims to make.
+        // Start no more workers than there are claims.
         if (taken_ >= (tickets + options_.together - 1) / options_.together && taken_ > 0) return;
         index = 0;
         while (index < open_.load() && seats_[index].taken) ++index;
         if (index == open_.load() || stopped_.load()) return;
         seats_[index].taken = true;
         ++taken_;
-        all_taken_.store(taken_ >= open_.load());   // who leaves a closed one looks again
+        all_taken_.store(taken_ >= open_.load());   // a closed worker that leaves checks again
       }
       if (!submit(index)) {
         leave(index, steady_now_ns());
@@ -269,7 +283,7 @@ class basic_dispatcher final : public worker_task,
       executor_->submit(this->shared_from_this(), index);
       return true;
     } catch (...) {
-      return false;   // out of memory: whoever moves a counter next tries again
+      return false;   // out of memory: the next change of a counter tries again
     }
   }
 

@@ -1,24 +1,25 @@
-// Where dispatcher tasks run: in oneTBB's workers, or on threads of their own for stages that wait. The only user of
-// TBB besides the dispatcher itself.
+// Runs dispatcher tasks: on oneTBB's workers, or on separate threads for stages that wait. No other header uses TBB.
 //
-//   arena_executor workers(8);        // eight of TBB's threads; W is a limit, the threads are shared by the process
-//   workers.submit(task);             // returns at once
+//   arena_executor workers(8);                    // up to eight TBB threads; the process shares TBB's threads
+//   workers.submit(std::move(task), worker);      // returns at once; task is a std::shared_ptr<worker_task>
 //
-// oneTBB starts one worker fewer than asked, counting on the caller to join in; our caller is the trainer, which does
-// not. A global_control with a large limit, held as long as the executor lives, makes it start them all; each session
-// is bounded by its own arena. oneTBB never ends a thread, and starts others for a new arena while those of the one
-// before are still on their way to sleep: the limit is what a process that makes session after session ends up with.
-// The smallest limit alive counts for the process, so all executors have the same one, far above what has a use.
-// Tasks own what they touch; an executor may be destroyed while tasks are still queued only if those tasks need nothing
-// but themselves.
+// Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join in. Our
+// caller is the trainer, which does not join in. A global_control with a large limit makes oneTBB start all workers.
+// The executor holds it for its whole life. Each session is bounded by its own arena. oneTBB never ends a thread. It
+// starts further threads for a new arena while those of the previous one still go to sleep. So a process that makes
+// many sessions in succession ends up with as many threads as the limit. The smallest live limit applies to the
+// process. So all executors set the same one, far above any useful number.
+// Lifetime: tasks own what they touch. An executor may be destroyed with tasks in its queue only if those tasks need
+// nothing but themselves.
 #pragma once
 
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/sync/fifo.hpp>
 
-// oneTBB 2021.8 includes <immintrin.h> for _mm_pause alone, which <emmintrin.h> has; the rest would add a tenth or more
-// to what this library costs a compiler. So the guard of <immintrin.h> counts as set for as long as oneTBB is read:
-// whoever includes that header later gets it all. Versions that this was not tried with are left alone.
+// oneTBB 2021.8 includes <immintrin.h> only for _mm_pause, which <emmintrin.h> declares as well. The rest would add a
+// tenth or more to the compile time of this library. So the guards of <immintrin.h> are set while oneTBB is included,
+// and unset afterwards. A later #include <immintrin.h> then gets the whole header. Untested versions of oneTBB and of
+// the compilers are left alone.
 #if !__has_include(<oneapi/tbb/version.h>)
 #error "millrace: oneTBB is not installed: apt-get install libtbb-dev"
 #endif
@@ -47,23 +48,25 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Something to run once on some worker.
+/// A task that one worker runs once.
 class worker_task {
  public:
   virtual ~worker_task() = default;
+  /// Runs the task as the worker with this index.
   virtual void run_on_seat(std::size_t seat) noexcept = 0;
 };
 
+/// Runs tasks on threads.
 class executor {
  public:
   virtual ~executor() = default;
+  /// Queues a task for the worker with this index and returns at once.
   virtual void submit(std::shared_ptr<worker_task> task, std::size_t seat) = 0;
-  /// Whether its threads are the workers, not those of one stage.
+  /// Returns whether its threads are the shared workers, not the threads of one stage.
   virtual bool shared() const noexcept { return false; }
 };
 
-/// On workers of oneTBB: a session's own, or those of an arena of the user's.
-/// A template only so that including it costs little.
+/// Runs tasks on oneTBB's workers, in an arena of its own. It is a template only so that including it costs little.
 template <class = void>
 class basic_arena_executor final : public executor {
  public:
@@ -73,16 +76,19 @@ class basic_arena_executor final : public executor {
     arena_.initialize();
   }
 
+  /// Returns true: the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
+  /// Queues a task for the worker with this index and returns at once.
   void submit(std::shared_ptr<worker_task> task, std::size_t seat) override {
     arena_.enqueue([task = std::move(task), seat] {
-      // A user's callable may wait for TBB work of its own; isolation keeps that wait from picking up another
-      // dispatcher.
+      // A user's callable may wait for its own TBB work. Isolation stops that wait from running another dispatcher's
+      // task.
       tbb::this_task_arena::isolate([&] { task->run_on_seat(seat); });
     });
   }
 
-  /// Of the process: of all sessions and the user's own TBB work, and the caller that does not join in.
+  /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
+  /// not join in.
   static std::size_t most_threads(std::size_t workers) noexcept {
     return std::max({std::size_t{32}, std::size_t{4} * std::thread::hardware_concurrency(), workers + 1});
   }
@@ -93,7 +99,7 @@ class basic_arena_executor final : public executor {
 };
 using arena_executor = basic_arena_executor<>;
 
-/// Own threads, for callables that wait. A template only so that including it costs little.
+/// Runs tasks on its own threads, for callables that wait. It is a template only so that including it costs little.
 template <class = void>
 class basic_thread_executor final : public executor {
  public:
@@ -109,6 +115,7 @@ class basic_thread_executor final : public executor {
     for (auto& t : threads_) t.join();
   }
 
+  /// Queues a task for the worker with this index and returns at once.
   void submit(std::shared_ptr<worker_task> task, std::size_t seat) override {
     {
       const std::lock_guard lock(mutex_);
@@ -139,7 +146,7 @@ class basic_thread_executor final : public executor {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  fifo<entry> queue_;   // at most one entry a seat
+  fifo<entry> queue_;   // at most one entry for each worker
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

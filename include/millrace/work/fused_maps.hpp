@@ -1,9 +1,11 @@
-// Consecutive map stages as one function: what runs between two thread boundaries, fully inlined.
+// Fuses consecutive map stages into one function, fully inlined: the work between two thread borders.
 //
-//   chain<record, map_stage<F>, map_stage<G>> prepare({.seed = 7, .first_map = 0, .first_draw = 0}, maps);
-//   example e = prepare(std::move(s), memory, progress);     // progress says which map was at it, for errors
+//   fused_maps<record, map_stage<F>, map_stage<G>> prepare({.seed = 7, .first_map = 0, .first_draw = 0}, maps);
+//   example e = prepare(std::move(r), {.epoch = 3, .sample = id}, memory, map_at_work);   // map_at_work: for errors
 //
-// Each map that draws gets the stream of (seed, epoch, sample, ordinal among the drawing stages of the flow).
+// Each map that draws random numbers gets the rng of (seed, epoch, sample, ordinal). The ordinal counts the drawing
+// stages of the flow.
+// Errors: passes on the exceptions of the maps. Threads: any number at once, each with its own scratch.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -16,17 +18,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Where in the flow a chain stands.
+/// The position of the fused maps in the flow.
 struct map_entry {
   std::uint64_t seed = 0;
-  std::size_t first_map = 0;    ///< maps before this chain
-  std::size_t first_draw = 0;   ///< drawing stages before this chain
+  std::size_t first_map = 0;    ///< maps before these
+  std::size_t first_draw = 0;   ///< drawing stages before these
 };
 
-/// `In` through each of `Maps`.
+/// Passes an `In` through each of `Maps`.
 template <class In, class... Maps>
 class fused_maps;
 
+/// Without maps: returns its input.
 template <class In>
 class fused_maps<In> {
  public:
@@ -36,9 +39,11 @@ class fused_maps<In> {
 
   fused_maps() = default;
   fused_maps(map_entry, std::tuple<>) {}
+  /// Returns the item.
   In operator()(In item, const rng::key&, scratch&, std::size_t&) const { return item; }
 };
 
+/// With at least one map: calls `First`, then the rest.
 template <class In, class First, class... Rest>
 class fused_maps<In, First, Rest...> {
   using middle = typename First::template out<In>;
@@ -57,7 +62,8 @@ class fused_maps<In, First, Rest...> {
         rest_({at.seed, at.first_map + 1, at.first_draw + (first_draws ? 1 : 0)},
               std::apply([](First&, Rest&... rest) { return std::tuple<Rest...>(std::move(rest)...); }, stages)) {}
 
-  /// `map_at_work` is the number of the map that runs, counted from 1 over the flow.
+  /// Returns the item after all maps. Sets `map_at_work` to the number of the running map, counted from 1 over the
+  /// flow.
   output operator()(In item, const rng::key& key, scratch& memory, std::size_t& map_at_work) const {
     map_at_work = at_.first_map + 1;
     rng random({.seed = at_.seed, .epoch = key.epoch, .sample = key.sample, .stage = at_.first_draw});
@@ -70,7 +76,7 @@ class fused_maps<In, First, Rest...> {
   rest_maps rest_;
 };
 
-/// "map 2", for messages.
+/// Returns "map 2" for messages, or "source" for 0.
 inline std::string map_name(std::size_t map_at_work) {
   return map_at_work == 0 ? std::string("source") : "map " + std::to_string(map_at_work);
 }

@@ -1,9 +1,10 @@
-// How the parts of a running flow are joined: who takes samples, who is told of room, who can be stopped.
+// Defines how the pipeline nodes of a running flow connect: samples, space, start and stop.
 //
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
-// A producer gives samples to the next segment's sink, in order, as long as it has room; when room appears, the sink
-// tells its producer. Nothing here waits: what waits does so in a thread of its own (I/O, serial stages, the trainer).
+// A producer puts samples into the sink of the next segment, in order, while the sink has space. When space appears
+// again, the sink calls the listener of its producer. Nothing here waits. Code that waits has a thread of its own: I/O
+// threads, serial stages, the trainer.
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -15,76 +16,83 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// How many may be at work at the same time: in each stage that the workers run, and reading.
+/// The limit of concurrent work: workers in each stage that they run, and reads.
 struct concurrency_counts {
   std::size_t workers = 0, reads = 0;
   friend bool operator==(const concurrency_counts&, const concurrency_counts&) = default;
 };
 
-/// Told when a sink that was full has room again. Called from any thread; must not wait.
+/// Is called when a full sink has space again.
 class space_listener {
  public:
   virtual ~space_listener() = default;
+  /// Any thread may call it. The implementation must not wait.
   virtual void room_freed() noexcept = 0;
 };
 
-/// Takes samples in order from one producer at a time.
+/// Takes samples in order, from one producer at a time.
 template <class T>
 class sample_sink {
  public:
   virtual ~sample_sink() = default;
 
-  /// Whether put() may be called once. Also works off what an earlier end still has to write.
+  /// Returns whether put() may be called once. First writes what an earlier end left to write.
   virtual bool has_room() = 0;
+  /// Takes the next sample. Requires has_room().
   virtual void put(sample<T>&& s) = 0;
-  /// The batch ends here, however few rows it has. Only in front of the last segment.
+  /// Ends the batch here, however few rows it has. Only the sink of the last segment supports it.
   virtual void end_batch() {}
-  /// No more samples of the current epoch.
+  /// Ends the current epoch: none of its samples follows.
   virtual void end_epoch() = 0;
-  /// No more samples at all; with an error, it takes the place of the next sample.
+  /// Ends the run: no sample follows. An error takes the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
-  /// Works off what an earlier end still has to write, as far as there is room; whether that is all.
+  /// Writes what an earlier end left to write, as far as there is space. Returns whether everything is written.
   virtual bool settle() { return true; }
   /// Makes everything put so far visible to the workers.
   virtual void publish() = 0;
-  /// Samples that are visible to the workers and that none has taken yet.
+  /// Returns the samples that are visible to the workers and not yet taken.
   virtual std::uint64_t backlog() const noexcept = 0;
-  /// Bytes of everything put and not yet taken.
+  /// Returns the bytes of all samples put and not yet taken.
   virtual std::size_t held_bytes() const noexcept = 0;
+  /// Sets the listener to call when space appears.
   virtual void set_listener(space_listener* producer) = 0;
-  /// The position of the next sample put, where each becomes a row and none was delivered before; else unknown.
+  /// Returns the position of the next sample put, if each sample becomes a row and was not delivered before. Otherwise
+  /// returns `unknown`.
   virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 
-/// Tells a segment how many tickets have their input.
+/// Is told how many tickets of a segment have their input.
 class ticket_gate {
  public:
   virtual ~ticket_gate() = default;
+  /// Makes the tickets below `tickets` available.
   virtual void set_available(std::uint64_t tickets) = 0;
+  /// Returns the last number given to set_available().
   virtual std::uint64_t available() const noexcept = 0;
 };
 
-/// A part of a session that runs.
+/// A part of a session that runs: a source, a segment, or the batch output.
 class pipeline_node {
  public:
   virtual ~pipeline_node() = default;
-  /// Before start(): where to count what is worth knowing.
+  /// Sets the event counts to count into. Called before start().
   virtual void count_into(event_counts&) noexcept {}
-  /// Its stages, and whatever else it knows, as they are by then. Any thread, after start().
+  /// Adds the current figures of its stages. Any thread may call it after start().
   virtual void add_to(flow_figures&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
-  /// A line on who works and who waits for what, for when a run stands still. Any thread, after start().
+  /// Returns a line that says what works and what waits, for diagnosis of a run that stands still. Any thread may call
+  /// it after start().
   virtual std::string waits(std::uint64_t now_ns) const { return static_cast<void>(now_ns), std::string(); }
-  /// The last that its threads did. Any thread, after start().
+  /// Adds the latest spans of its threads. Any thread may call it after start().
   virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
-  /// Opens and closes seats of the workers or of readers, whichever it has. Any thread, after start().
+  /// Changes the limit of its workers or its reads. Any thread may call it after start().
   virtual void open_seats(const concurrency_counts&) {}
   /// Starts its threads, if it has any.
   virtual void start() = 0;
-  /// Without threads: does a bit of work on the caller; false if there was none to do.
+  /// Does one unit of work on the calling thread, if the session has no threads. Returns false if there was no work.
   virtual bool advance() = 0;
-  /// Asks everything to end; does not wait.
+  /// Requests the end of all work. Does not wait.
   virtual void stop() noexcept = 0;
-  /// After stop(): waits for its threads and tasks.
+  /// Blocks until its threads and tasks have ended. Called after stop().
   virtual void join() noexcept = 0;
 };
 

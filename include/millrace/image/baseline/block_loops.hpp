@@ -1,11 +1,12 @@
-// The loops of block_stream.hpp, built for the processor that runs the program.
+// Builds the loops of block_stream.hpp for several processors, and picks those for the one that runs the program.
 //
 //   const auto loops = detail::block_loops::best();
-//   loops.run(stream);                           // until its segment's end
-//   loops.run(stream, other);                    // until that of one of them
+//   loops.run(stream);                           // until its segment ends
+//   loops.run(stream, other);                    // until the segment of one of them ends
 //
-// Each pair of modes is a loop of its own. Members carry their target, so that a build for any x86-64 has them.
-// Threads: none shared.
+// Each pair of modes (store or skip) has a loop of its own. Each member function names its target. So a build for any
+// x86-64 contains all of them.
+// Threads: no shared state.
 #pragma once
 
 #include <millrace/image/baseline/block_stream.hpp>

@@ -1,16 +1,19 @@
 // Decodes the blocks of one JPEG, or of two at once: the loops in which a picture spends most of its time.
 //
 //   detail::block_stream s;
-//   s.begin_segment(slots, count, bit, store);   // slots[count] is there too
-//   detail::run(s);  or  detail::run(s, other);  // until one of them is at its segment's end
-//   if (s.at_end()) ...                        // s.bit is the next segment's first bit, s.odd if a code was impossible
+//   s.bit = first_bit;
+//   s.begin_segment(slots, count, stored, stop);   // slots[count] exists, too
+//   loops.run(s);  or  loops.run(s, other);        // block_loops.hpp; until one of them reaches its segment's end
+//   if (s.at_end()) s.end_segment();               // s.bit is the next segment's first bit
+//   if (s.odd) ...                                 // a code was impossible
 //
-// A step is one look-up and nothing that depends on it branches: whether a block ends is data. So a stream alone waits
-// for its own look-ups, and two of them fill each other's waits. What is rare - a long code, an entry that runs into
-// the next block - leaves the loop, is decoded by itself, and the loop is entered again. A segment's end is such a case
-// as well: a table all of whose entries are slow. Any bits at all are decoded without touching anything but the slots'
-// coefficients and their dump. Positions are bit addresses, 8 * address + bit, which saves a register for the base.
-// Source of the codes: ITU-T T.81 F.2.2. Threads: none shared.
+// A step is one look-up. No branch depends on its result: whether a block ends is data. So a single stream waits for
+// its own look-ups, and two streams fill each other's waits.
+// Rare cases leave the loop: a long code, or an entry that runs into the next block. They are decoded one by one, and
+// the loop is entered again. A segment's end is such a case as well: a table with slow entries only.
+// Any bits at all can be decoded. Only the slots' coefficients and the spare space behind them are written.
+// Units: positions are bit addresses, 8 * address + bit. That saves a register for the base.
+// Source of the codes: ITU-T T.81 F.2.2. Threads: no shared state.
 #pragma once
 
 #include <millrace/image/baseline/component_tables.hpp>
@@ -23,13 +26,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Two blocks side by side: row i of the left one at 16 * i, of the right one at 16 * i + 8, then room for what is
-/// stored in vain.
+/// Two blocks side by side. Row i of the left block is at 16 * i, row i of the right block at 16 * i + 8.
+/// Spare space follows, for stores that are not needed.
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 
-/// Where coefficient k of a block lies; all beyond the last one are one place behind the pair. Aligned so that the low
-/// byte of an element's address is its number, and bit 6 of it tells what lies beyond a block.
+/// Gives the offset of coefficient k of a block. All numbers beyond the last one share one offset behind the pair.
+/// The array is aligned so that the low byte of an element's address is its number k. Bit 6 of it shows that k lies
+/// beyond a block.
 constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
   std::array<std::uint8_t, 256> order{};
   order.fill(128);
@@ -51,16 +55,16 @@ constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
 }
 alignas(256) inline constexpr std::array<std::uint8_t, 256> coefficient_order = make_coefficient_order();
 
-/// One block of a segment. The tables are of stored or of skipped blocks.
+/// One block of a segment. The tables are those for stored blocks, or those for skipped blocks.
 struct block_slot {
   const void* ac;                    // for the rest of this block
   const void* next_dc;               // for the block after it
-  std::int16_t* coefficients;        // of a stored block; never null
+  std::int16_t* coefficients;        // written for a stored block; never null
   const component_tables* tables;
-  std::uintptr_t begin_bit;          // of a skipped block: where its DC difference lies
+  std::uintptr_t begin_bit;          // where a skipped block's DC difference lies
 };
 
-/// Every entry is slow, whether it is read as one of coefficients or of skipped symbols.
+/// A table with slow entries only, whether it is read as a coefficient_table or as a skip_table.
 /// A template only so that including it costs little.
 template <class = void>
 class basic_stop_table {
@@ -86,10 +90,10 @@ inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
 /// A template only so that including it costs little.
 template <class = void>
 struct basic_block_stream {
-  std::uintptr_t bit = 0;         // of the next symbol
-  unsigned k = 0;                 // the coefficient that comes next; 0: the block's DC difference
-  bool store = false;             // or skip
-  bool odd = false;               // an impossible code was met; what follows has no meaning
+  std::uintptr_t bit = 0;         // position of the next symbol
+  unsigned k = 0;                 // number of the next coefficient; 0: the block's DC difference
+  bool store = false;             // false: blocks are skipped
+  bool odd = false;               // an impossible code was met; the data behind it has no meaning
   const void* table = nullptr;
   block_slot* slot = nullptr;
   block_slot* end = nullptr;
@@ -109,14 +113,14 @@ struct basic_block_stream {
   void end_segment() noexcept { end[-1].next_dc = next_segments_dc; }
   bool at_end() const noexcept { return slot == end; }
 
-  /// Where a loop is stuck: the next symbol, whatever it is, unless the segment ends here.
+  /// Called where a loop stopped. Returns false at the segment's end, else decodes the next symbol of any kind.
   [[gnu::noinline]] bool goes_on() noexcept {
     if (at_end()) return false;
     decode_symbol();
     return true;
   }
 
-  /// The next symbol, whatever it is.
+  /// Decodes the next symbol of any kind.
   void decode_symbol() noexcept {
     const std::uint64_t window = window_at(bit);
     if (k == 0) decode_difference(window);
@@ -165,18 +169,18 @@ struct basic_block_stream {
 };
 using block_stream = basic_block_stream<>;
 
-/// The number of the coefficient whose place this is, as the alignment has it.
+/// Returns the number of the coefficient whose element of coefficient_order this is. The alignment makes that possible.
 [[gnu::always_inline]] inline unsigned number_of(const std::uint8_t* place) noexcept {
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(place) % coefficient_order.size());
 }
 
-/// What a loop holds in registers of a stream.
+/// The part of a stream that a loop holds in registers.
 struct live_stream {
   std::uint64_t window;
   std::uintptr_t bit;
   const void* table;
   block_slot* slot;
-  const std::uint8_t* place;   // in coefficient_order, of coefficient k: its number and its order in one register
+  const std::uint8_t* place;   // coefficient k's element of coefficient_order: number and offset in one register
 
   [[gnu::always_inline]] explicit live_stream(const block_stream& s) noexcept
       : window(0), bit(s.bit), table(s.table), slot(s.slot), place(coefficient_order.data() + s.k) {}
@@ -188,9 +192,9 @@ struct live_stream {
   }
 };
 
-/// How a processor takes bits out of a window, and goes on to the next block without a branch.
+/// Takes bits out of a window, and goes on to the next block without a branch.
 struct portable_steps {
-  /// What the last symbol's magnitude bits stand for.
+  /// Returns the number that the last symbol's magnitude bits stand for.
   [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     const std::uint64_t bits = window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1);
     return static_cast<std::int16_t>(static_cast<int>(bits) + e.bias);
@@ -207,7 +211,7 @@ struct portable_steps {
 #ifdef __x86_64__
 inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: all registers are taken
 
-/// Written out, because compilers make branches of the choices, and because no flag is needed this way.
+/// Inline assembly, because compilers turn the selections into branches. It also needs no compiler flag.
 struct x86_steps {
   [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     std::uint16_t control;
@@ -234,12 +238,12 @@ struct x86_steps {
   return (reinterpret_cast<std::uintptr_t>(place) & beyond_block) != 0;
 }
 
-/// One look-up. True if it is slow: then nothing has changed but coefficients that will be written again.
+/// Does one look-up. Returns true if the entry is slow. Then it has changed coefficients only, which are written again.
 template <class Steps, bool refill>
 [[gnu::always_inline]] inline bool store_step(live_stream& s) noexcept {
   const coefficient_entry& e =
       static_cast<const coefficient_entry*>(s.table)[s.window >> (64 - coefficient_index_bits)];
-  if constexpr (refill) s.window = window_at(s.bit);   // behind the look-up's address: it waits for nothing
+  if constexpr (refill) s.window = window_at(s.bit);   // after the look-up's address: it waits for nothing
   const std::uint64_t advance = e.advance;
   const std::uint8_t* const next = s.place + advance;
   std::int16_t* const to = s.slot->coefficients;
@@ -263,7 +267,7 @@ template <class Steps, bool refill>
   if (__builtin_expect(is_beyond(next), 0)) return true;
   s.window <<= bits;
   s.bit += bits;
-  s.slot[1].begin_bit = s.bit;   // the last one written before the next block is right
+  s.slot[1].begin_bit = s.bit;   // the last value written before the next block is right
   Steps::go_on(s, advance, next);
   return false;
 }
@@ -274,7 +278,7 @@ template <class Steps, bool store, bool refill>
   else return skip_step<Steps, refill>(s);
 }
 
-/// Until the segment's end. Two look-ups take 44 bits at most, a refill gives 57.
+/// Runs until the segment's end. Two look-ups take 44 bits at most; a refill gives at least 57.
 template <class Steps, bool store>
 [[gnu::always_inline]] inline void run_loop(block_stream& stream) noexcept {
   do {
@@ -288,7 +292,8 @@ template <class Steps, bool store>
   } while (stream.goes_on());
 }
 
-/// Until one of them is at its segment's end. What is rare is decoded between two loops, with nothing in registers.
+/// Runs until one of the streams is at its segment's end. Rare symbols are decoded between two loops, when no stream is
+/// in registers.
 template <class Steps, bool store_a, bool store_b>
 [[gnu::always_inline]] inline void run_loop(block_stream& first, block_stream& second) noexcept {
   block_stream* stuck;

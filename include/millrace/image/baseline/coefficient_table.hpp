@@ -1,14 +1,15 @@
 // Tables that turn the next 11 bits of a JPEG's stream into up to two coefficients at once, without a branch.
 //
-//   detail::second_symbols second(ac);                                 // what may follow a known symbol
+//   detail::second_symbols second(ac);                                 // symbols that may follow a known symbol
 //   detail::build_ac_table(table, ac, second);  detail::build_dc_table(table, dc, second);
 //   const detail::coefficient_entry& e = table[window >> 53];          // the stream's next bits, from the topmost down
 //   block[order[k + e.run]] = e.value;                                 // a first coefficient that lies in the index
-//   block[order[k + e.advance - 1]] = bits(window, e.control) + e.bias;   // the last one; a dump behind the block
+//   block[order[k + e.advance - 1]] = bits(window, e.shift, e.magnitude) + e.bias;   // the last one
 //
-// An entry is one word, all of whose fields add up: that of two symbols is that of the first plus that of the second.
-// So a table is written in runs, one addition per entry, and not by decoding each index. The longest entry takes 22
-// bits. Threads: pure. Source: ITU-T T.81 F.2.2; run-wise building is the author's own.
+// Both stores always happen. One that is not needed goes to spare space behind the block.
+// An entry is one word, and all of its fields can be added. The entry of two symbols is the first one's entry plus the
+// second one's. So a table is written in runs with one addition per entry, instead of decoding each index. The longest
+// entry takes 22 bits. Threads: pure. Source: ITU-T T.81 F.2.2; building in runs is the author's own method.
 #pragma once
 
 #include <millrace/image/baseline/huffman_code.hpp>
@@ -20,28 +21,28 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `advance` of an entry that has to be decoded by huffman_code, and what it has in common with any advance that leads
-/// beyond a block's end: bit 6 of the sum. Bit 7 says that the block has ended.
+/// slow_advance is the `advance` of an entry that huffman_code has to decode. It sets bit 6 of the sum (beyond_block),
+/// as does every advance beyond a block's end. Bit 7 (ends_block) says that the block has ended.
 enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 
 struct alignas(8) coefficient_entry {
   std::uint8_t bits;        // taken from the stream
-  std::uint8_t advance;     // of the coefficient's number, + ends_block
-  std::uint8_t shift;       // to the last symbol's magnitude: 64 - bits
-  std::uint8_t magnitude;   // its size in bits; shift and magnitude together are what BEXTR takes
-  std::int16_t bias;        // added to the magnitude bits: 1 - 2^size if the sign bit is 0; or the value itself
-  std::int8_t value;        // of the first symbol, if it lies in the index
-  std::uint8_t run;         // of zeros before it
+  std::uint8_t advance;     // added to the coefficient's number; + ends_block
+  std::uint8_t shift;       // of the window to the last symbol's magnitude: 64 - bits
+  std::uint8_t magnitude;   // its size in bits; shift and magnitude together are the control word of BEXTR
+  std::int16_t bias;        // added to the magnitude bits: 1 - 2^size if the sign bit is 0, or the value itself
+  std::int8_t value;        // first symbol's coefficient, if it lies in the index
+  std::uint8_t run;         // zeros before the first symbol's coefficient
 };
 
 constexpr unsigned coefficient_index_bits = 11;
 constexpr std::size_t coefficient_entries = std::size_t{1} << coefficient_index_bits;
 using coefficient_table = std::array<coefficient_entry, coefficient_entries>;
 
-/// Largest sizes of magnitudes in 8-bit JPEGs.
+/// The largest sizes of magnitudes in 8-bit JPEGs, in bits.
 enum : unsigned { largest_ac_size = 10, largest_dc_size = 11 };
 
-/// An entry as a word: the fields from the lowest byte up.
+/// The fields of an entry. In the packed word they lie in this order, from the lowest byte up.
 struct entry_fields {
   unsigned bits = 0, advance = 0, shift = 64, magnitude = 0;
   int bias = 0, value = 0;
@@ -67,8 +68,9 @@ struct ac_symbol {
   constexpr unsigned advance() const noexcept { return ends() ? unsigned{ends_block} : run + 1; }
 };
 
-/// Entries of an AC symbol within a window of any length up to 10 bits: of window `bits`, entry i is of(bits)[i]. An
-/// entry that takes no bits means that no symbol fits. A template only so that including it costs little.
+/// Holds the entries of an AC symbol within windows of any length up to 10 bits. of(bits)[i] is the entry of a window
+/// of `bits` bits with value i. An entry that takes no bits means that no symbol fits.
+/// A template only so that including it costs little.
 template <class = void>
 class basic_second_symbols {
  public:
@@ -85,7 +87,7 @@ class basic_second_symbols {
       if (length > window) return;
       const ac_symbol s(byte);
       std::uint64_t* const end = at + (std::size_t{1} << (window - length));
-      const bool fits = s.usual() && (s.size == 0 || length < window);   // with its sign
+      const bool fits = s.usual() && (s.size == 0 || length < window);   // the sign bit fits as well
       if (fits) {
         entry_fields f{.bits = length + s.size, .advance = s.advance(), .shift = 64 - length - s.size,
                        .magnitude = s.size};
@@ -107,7 +109,7 @@ class basic_table_writer {
  public:
   basic_table_writer(coefficient_table& table, const second_symbols& second) : at_(table.data()), second_(second) {}
 
-  /// All entries whose index begins with a word of `length` bits, of a symbol with `size` magnitude bits.
+  /// Adds all entries whose index begins with a word of `length` bits. Its symbol has `size` magnitude bits.
   void add(unsigned length, unsigned size, unsigned advance) {
     const unsigned total = length + size;
     const std::size_t count = std::size_t{1} << (coefficient_index_bits - length);
@@ -133,7 +135,8 @@ class basic_table_writer {
     const std::size_t count = std::size_t{1} << rest;
     const std::uint64_t alone = packed_entry({.bits = total, .advance = advance, .shift = 64 - total, .bias = value});
     if (value < -128 || value > 127) return fill(count, alone);
-    // A second symbol's entry has shift = 64 - its bits: the first one's are taken from that, never below zero.
+    // A second symbol's entry has shift = 64 - its bits. The first one's bits are subtracted from that. The result is
+    // never below zero.
     const std::uint64_t first = (std::uint64_t{total} | std::uint64_t{advance} << 8) - (std::uint64_t{total} << 16);
     const std::uint64_t followed = first + packed_entry({.shift = 0, .value = value, .run = advance - 1});
     const std::uint64_t* const follower = second_.of(rest);
@@ -152,7 +155,7 @@ class basic_table_writer {
 };
 using table_writer = basic_table_writer<>;
 
-/// For an AC coefficient.
+/// Builds the table for an AC coefficient, and the AC symbol that follows it.
 template <class = void>
 void build_ac_table(coefficient_table& table, const huffman_code& ac, const second_symbols& second) {
   table_writer write(table, second);
@@ -165,7 +168,7 @@ void build_ac_table(coefficient_table& table, const huffman_code& ac, const seco
   write.finish(table.data() + table.size());
 }
 
-/// For a DC difference, and the AC symbol that follows it.
+/// Builds the table for a DC difference, and the AC symbol that follows it.
 template <class = void>
 void build_dc_table(coefficient_table& table, const huffman_code& dc, const second_symbols& second) {
   table_writer write(table, second);

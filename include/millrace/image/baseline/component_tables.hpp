@@ -1,12 +1,13 @@
-// All that decoding a component's blocks needs of its two Huffman codes, and a store that keeps it between pictures.
+// Holds all tables for decoding a component's blocks with its two Huffman codes, and a store of tables for reuse.
 //
 //   detail::component_table_store store;                          // in a worker's scratch
 //   auto tables = store.get(component.dc, component.ac);          // null: an impossible code
 //   tables->ac[window >> 53]
 //
-// Most files share the codes of T.81 annex K: found by comparing bytes. Others are built in some microseconds.
-// Lifetime: a job holds a share of its tables, so one that leaves the store stays whole for as long as it is used; the
-// memory of others is taken again.
+// Most files share the codes of T.81 annex K. The store finds known codes by comparing their bytes. It builds others in
+// some microseconds.
+// Lifetime: a job shares ownership of its tables. So tables that leave the store stay whole while a job uses them. The
+// store reuses the memory of tables that no job uses.
 // Threads: one store per worker.
 #pragma once
 
@@ -72,11 +73,11 @@ class basic_component_table_store {
   std::shared_ptr<const component_tables> get(code_bytes dc, code_bytes ac) {
     const auto known = std::find_if(kept_.begin(), kept_.end(), [&](const kept& k) { return k.is(dc, ac); });
     if (known != kept_.end()) {
-      std::rotate(kept_.begin(), known, known + 1);   // the last used ones first
+      std::rotate(kept_.begin(), known, known + 1);   // most recently used first
       return kept_.front().tables;
     }
     if (kept_.size() < most_) kept_.emplace_back();
-    kept& oldest = kept_.back();   // files with codes of their own would otherwise allocate for each picture
+    kept& oldest = kept_.back();   // reused, or files with individual codes would allocate for each picture
     oldest.key.clear();
     if (oldest.tables.use_count() != 1) oldest.tables = std::make_shared<component_tables>();
     if (!oldest.tables->build(dc, ac)) return nullptr;
@@ -93,7 +94,7 @@ class basic_component_table_store {
   static constexpr std::size_t most_ = 16;   // 52 KiB each
 
   struct kept {
-    std::vector<std::uint8_t> key{};   // empty: of nothing
+    std::vector<std::uint8_t> key{};   // empty: holds no tables
     std::size_t dc_bytes = 0;
     std::shared_ptr<component_tables> tables{};
 

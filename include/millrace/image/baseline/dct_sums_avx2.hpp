@@ -1,12 +1,12 @@
-// How the sums of an inverse DCT are made of pairs of inputs: with AVX2, or with VNNI of AVX-512 in the same registers.
+// Sums of products of input pairs for an inverse DCT: with AVX2, or with AVX-512's VNNI in the same 256-bit registers.
 //
 //   using sum = detail::avx2_sums;                                          // or detail::vnni_sums
 //   quads even = sum::onto<dct_pair::sum_04>(rounding, x04);                // rounding + x0 * factor + x4 * factor
 //   sum::less<p, minus_p>(even, x26)                                        // even - x2 * factor - x6 * factor
 //   words w = sum::joined<11>(of_even_columns, of_odd_columns);             // without the bits of fraction
 //
-// Those of VNNI are written out: a compiler lets a builtin be only where its target is known, and all but the outermost
-// function is the same for both. Threads: pure.
+// The VNNI instructions are inline assembly. A compiler accepts a builtin only in a function whose target has it. But
+// all functions except the outermost one are the same for both variants. Threads: pure.
 #pragma once
 
 #include <millrace/image/baseline/inverse_dct.hpp>
@@ -19,14 +19,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// What the inputs x and y of a sum are multiplied by.
+/// Names the pair of factors for the inputs x and y of a sum.
 enum class dct_pair : std::size_t {
   sum_04, difference_04,
   even_0_of_26, even_1_of_26, minus_even_0_of_26, minus_even_1_of_26,
   odd_0_of_15, odd_0_of_37, odd_1_of_15, odd_1_of_37, odd_2_of_15, odd_2_of_37, odd_3_of_15, odd_3_of_37
 };
 
-/// A word each. In one line of the cache, from which a processor can spread them by itself.
+/// Each factor is one 16-bit word. All lie in one cache line; the processor can broadcast a pair from there by itself.
 alignas(64) inline constexpr std::array<std::array<std::int16_t, 2>, 14> dct_pairs = {{
     {dct_factors::one, dct_factors::one}, {dct_factors::one, -dct_factors::one},
     {dct_factors::even_2_2, dct_factors::even_2_6}, {dct_factors::even_2_6, dct_factors::even_6_6},
@@ -49,13 +49,14 @@ struct avx2_sums {
   }
   template <dct_pair p>
   MILLRACE_AVX2 static quads onto(quads sum, words xy) noexcept { return sum + of<p>(xy); }
+  /// The compiler knows this product already from onto<p>(), so a factor of -p would cost one more multiplication.
   template <dct_pair p, dct_pair minus_p>
-  MILLRACE_AVX2 static quads less(quads sum, words xy) noexcept { return sum - of<p>(xy); }   // which is known already
+  MILLRACE_AVX2 static quads less(quads sum, words xy) noexcept { return sum - of<p>(xy); }
   template <int bits>
   MILLRACE_AVX2 static words joined(quads even, quads odd) noexcept { return avx2::joined<bits>(even, odd); }
 };
 
-/// For functions whose target has avx512vl and avx512vnni.
+/// Only for functions whose target has avx512vl and avx512vnni.
 struct vnni_sums {
   using words = avx2::words;
   using quads = avx2::quads;
@@ -72,7 +73,7 @@ struct vnni_sums {
   template <int bits>
   MILLRACE_AVX2 static words joined(quads even, quads odd) noexcept {
     quads joint = even >> bits;
-    // Bits of %0 where %2 has ones, and else those of %1; a blend reaches only half of the registers.
+    // Takes the bits of %0 where %2 has ones, else those of %1. A blend instruction reaches only half the registers.
     asm("vpternlogd $0xe4, %2, %1, %0"
         : "+v"(joint) : "v"(bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16)), "v"(avx2::quads_of(0xffff)));
     return reinterpret_cast<words>(joint);

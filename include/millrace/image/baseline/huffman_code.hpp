@@ -5,7 +5,7 @@
 //   auto [length, symbol] = code.find(window);             // the 16 topmost bits of window; length 0: no code
 //   code.for_each([](unsigned length, unsigned symbol) { ... });   // in ascending order of codes
 //
-// Threads: const members may run side by side. Source: ITU-T T.81 annex C and F.2.2.3.
+// Threads: const members may run in several threads at once. Source: ITU-T T.81 annex C and F.2.2.3.
 #pragma once
 
 #include <millrace/image/baseline/scan_header.hpp>
@@ -24,8 +24,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class = void>
 class basic_huffman_code {
  public:
-  /// False, as libjpeg refuses it, for a code that has more words of some length than there are, the one of all ones
-  /// not counted: T.81 keeps it free.
+  /// Returns false for a code with more words of some length than are available; libjpeg refuses such a code, too.
+  /// The word of all ones is not available: T.81 reserves it.
   bool assign(code_bytes bytes) noexcept {
     counts_.fill(0);
     symbols_.fill(0);
@@ -47,7 +47,7 @@ class basic_huffman_code {
     unsigned length, symbol;
   };
 
-  /// `window`: the stream's next bits, from the topmost down.
+  /// Returns the first word in `window`, which holds the stream's next bits from the topmost bit down.
   word find(std::uint64_t window) const noexcept {
     const auto next = static_cast<std::uint32_t>(window >> 48);
     const unsigned shorter = lengths_below(next);
@@ -63,7 +63,7 @@ class basic_huffman_code {
   }
 
  private:
-  /// How many lengths have all their words below; limits only grow.
+  /// Returns how many lengths have all their words below `next`. Limits never decrease with the length.
   unsigned lengths_below(std::uint32_t next) const noexcept {
 #ifdef __SSE2__
     const __m128i bits = _mm_set1_epi32(static_cast<int>(next));
@@ -79,14 +79,14 @@ class basic_huffman_code {
 #endif
   }
 
-  alignas(16) std::array<std::int32_t, 16> limits_{};    // first word beyond those of that length, aligned to 16 bits
+  alignas(16) std::array<std::int32_t, 16> limits_{};    // first word beyond those of a length, as 16 bits
   std::array<std::uint32_t, 16> offsets_{};
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};
 };
 using huffman_code = basic_huffman_code<>;
 
-/// The number that `size` magnitude bits stand for: T.81, figure F.12.
+/// Returns the number that `size` magnitude bits stand for: T.81, figure F.12.
 constexpr int extended(unsigned bits, unsigned size) noexcept {
   return size == 0 || bits >> (size - 1) != 0 ? static_cast<int>(bits) : static_cast<int>(bits) - (1 << size) + 1;
 }

@@ -1,14 +1,17 @@
-// The inverse DCT of two neighbouring blocks, with the same results as libjpeg's "islow", in plain integers.
+// Computes the inverse DCT of two neighboring blocks in plain integers, with the same results as libjpeg's "islow".
 //
 //   const detail::dequantiser q(quantiser_in_zigzag_order);
 //   bool tame = detail::inverse_dct_pair(pair, q, {samples, stride_bytes});     // writes 16 columns of 8 rows
 //
-// `pair` is laid out as block_stream.hpp says; zeros are left there, for the next blocks, while it is in the L1 cache.
-// False if a value is so wild that implementations differ: dequantised coefficients of a column that add up to more
-// than `most_in_column` (from which on 16 bits do not hold what the first pass gives), or a sample beyond -512 .. 511
-// before it is clamped (where libjpeg's C code wraps around and its SIMD code does not); what is left then means
-// nothing. Pictures of 8-bit samples stay far below both. Threads: pure. Source: C. Loeffler, A. Ligtenberg and
-// G. Moschytz, ICASSP 1989, in the fixed point of libjpeg's accurate integer method: 13 bits, 2 between the passes.
+// `pair` is laid out as block_stream.hpp says. The function leaves zeros there for the next blocks, while the pair is
+// in the L1 cache.
+// It returns false if a value is "wild": so large that implementations differ. The samples then have no meaning.
+// There are two cases. Pictures of 8-bit samples stay far below both:
+// - A column's dequantized coefficients add up (as magnitudes) to more than `most_in_column`. From there on 16 bits do
+//   not hold the results of the first pass.
+// - A sample is beyond -512 .. 511 before it is clamped. There libjpeg's C code wraps around; its SIMD code does not.
+// Threads: pure. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. The fixed point is that of libjpeg's
+// accurate integer method: 13 bits of fraction, and 2 between the passes.
 #pragma once
 
 #include <millrace/image/baseline/block_stream.hpp>
@@ -23,11 +26,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum : int { most_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, least_sample = -512, most_sample = 511 };
 
-/// A quantiser's numbers, each row twice, as a pair's coefficients lie.
+/// A quantizer's numbers, each row twice, in the layout of a pair's coefficients.
 struct dequantiser {
   alignas(32) std::array<std::int16_t, 128> step{};
-  int largest_dc = 0;    // |DC| up to this one is tame
-  bool may_overflow = false;     // whether an AC coefficient of 10 bits can, in 16 bits
+  int largest_dc = 0;    // |DC| up to this value is tame (not wild)
+  bool may_overflow = false;     // whether a dequantized AC coefficient of 10 bits can overflow 16 bits
 
   dequantiser() = default;
   explicit dequantiser(const std::uint8_t* zigzag) noexcept {
@@ -47,14 +50,15 @@ struct sample_target {
   std::size_t stride_bytes;
 };
 
-/// Products of sums with cosines, in 13 bits of fraction; all that has the same two inputs is folded into one factor.
+/// Products of sums and cosines, in 13 bits of fraction. All terms of the same input and output are folded into one
+/// factor.
 struct dct_factors {
   static constexpr int one = 8192, even_2_2 = 10703, even_2_6 = 4433, even_6_6 = -10704,
                        odd_1_1 = 11363, odd_1_3 = 9633, odd_1_5 = 6437, odd_1_7 = 2260,
                        odd_3_3 = -2259, odd_3_7 = -6436, odd_3_5 = -11362, odd_7_7 = -11363, odd_5_5 = 2261;
 };
 
-/// One pass over eight numbers, `step` apart. The results are sums in 13 bits of fraction, not yet rounded.
+/// Does one pass over eight numbers. Returns sums in 13 bits of fraction, not yet rounded.
 [[gnu::always_inline]] inline std::array<int, 8> inverse_dct_1d(const std::array<int, 8>& x) noexcept {
   using f = dct_factors;
   const int sum = (x[0] + x[4]) * f::one, difference = (x[0] - x[4]) * f::one;
@@ -68,9 +72,9 @@ struct dct_factors {
           even[3] - odd[3], even[2] - odd[2], even[1] - odd[1], even[0] - odd[0]};
 }
 
-/// One block of a pair. False if it is wild: then nothing is written.
+/// Transforms one block of a pair. Returns false if it is wild; then it writes nothing.
 inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* steps, sample_target to) noexcept {
-  std::array<std::array<int, 8>, 8> columns;   // of each column, the first pass's results
+  std::array<std::array<int, 8>, 8> columns;   // results of the first pass, for each column
   for (std::size_t c = 0; c < 8; ++c) {
     std::array<int, 8> x;
     int sum = 0;

@@ -2,9 +2,10 @@
 //
 //   if (detail::avx2_inverse_dct::usable()) tame = detail::avx2_inverse_dct::pair(coefficients, q, {samples, stride});
 //
-// The same results and the same answer to what is wild; a wild pair has samples written nonetheless. Products are sums
-// of two: interleaved rows with pairs of factors. Rounding puts two registers of 32-bit sums together so that they are
-// interleaved for the second pass, which halves the transposition between the passes. Threads: pure.
+// The results are the same, and so is the answer to whether values are wild. But a wild pair has samples written.
+// A multiply instruction adds two products. So rows are interleaved and multiplied with pairs of factors.
+// Rounding packs two registers of 32-bit sums into one, so that they are interleaved for the second pass. That halves
+// the transposition between the passes. Threads: pure.
 #pragma once
 
 #include <millrace/image/baseline/dct_sums_avx2.hpp>
@@ -29,7 +30,7 @@ class basic_avx2_inverse_dct {
     return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
-  /// The same where AVX-512 doubles the number of registers: what the two passes have under way fits.
+  /// The same code for AVX-512, which has twice as many registers. All values of the two passes then fit in registers.
   static bool has_more_registers() noexcept {
     return usable() && __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
   }
@@ -38,7 +39,8 @@ class basic_avx2_inverse_dct {
     return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
-  /// And where it multiplies and adds at once. Registers of 512 bits would be slower: the clock goes down for them.
+  /// The same with VNNI, which multiplies and adds in one instruction. Registers of 512 bits would be slower, because
+  /// the processor lowers its clock for them.
   static bool has_vnni() noexcept { return has_more_registers() && __builtin_cpu_supports("avx512vnni") != 0; }
   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static bool pair_by_vnni(
       std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
@@ -51,7 +53,7 @@ class basic_avx2_inverse_dct {
   using octs = avx2::octs;
   using bytes = avx2::bytes;
 
-  /// Folds over the rows or columns `i`, because -O2 would leave loops loops and what they work on in memory.
+  /// Uses folds over the rows or columns `i`: -O2 would not unroll loops, and would keep their arrays in memory.
   template <class Sums, std::size_t... i>
   [[gnu::target("avx2"), gnu::always_inline]] static inline bool pair(std::int16_t* coefficients,
                                                                       const dequantiser& q, sample_target to,
@@ -65,17 +67,17 @@ class basic_avx2_inverse_dct {
       if (any_of(lost, lost)) return false;
     }
     (clear(coefficients + 16 * i), ...);
-    // Seven AC coefficients below 512 and a DC one that was looked at before cannot be too much for a column.
+    // Seven AC coefficients below 512, and a DC one that the caller has checked, stay within a column's limit.
     words outside = (row[0] & all_but_dc()) + words_of(usual_ac);
     ((outside |= i == 0 ? words_of(0) : row[i] + words_of(usual_ac)), ...);
     if (__builtin_expect(any_of(outside, words_of(-2 * usual_ac)), 0) && !columns_are_tame(row)) return false;
     const quads half = quads_of(1 << 10);
-    quads low[8], high[8];   // of columns 0 to 3 and 4 to 7 of each block
+    quads low[8], high[8];   // columns 0 to 3, and 4 to 7, of each block
     pass<Sums>(low, low_pairs(row[0], row[4]), low_pairs(row[2], row[6]), low_pairs(row[1], row[5]),
                low_pairs(row[3], row[7]), half);
     pass<Sums>(high, high_pairs(row[0], row[4]), high_pairs(row[2], row[6]), high_pairs(row[1], row[5]),
                high_pairs(row[3], row[7]), half);
-    // Columns (0, 4), (1, 5), (2, 6), (3, 7) of a row.
+    // Each register holds columns (0, 4), (1, 5), (2, 6), (3, 7) of a row.
     quads pairs[8] = {as_quads(Sums::template joined<11>(low[i], high[i]))...};
     transpose(pairs);
     transpose(pairs + 4);
@@ -84,19 +86,19 @@ class basic_avx2_inverse_dct {
                reinterpret_cast<words>(pairs[1]), reinterpret_cast<words>(pairs[3]), centre);
     pass<Sums>(high, reinterpret_cast<words>(pairs[4]), reinterpret_cast<words>(pairs[6]),
                reinterpret_cast<words>(pairs[5]), reinterpret_cast<words>(pairs[7]), centre);
-    // Rows 0, 4, 1, 5, 2, 6, 3, 7 of both blocks.
+    // Each register holds rows 0, 4, 1, 5, 2, 6, 3, 7 of both blocks.
     const words column[8] = {Sums::template joined<18>(low[i], high[i])...};
     words beyond = words_of(0);
     ((beyond |= column[i] + words_of(-least_sample - 128)), ...);
     write(column, to);
-    return !any_of(beyond, words_of(least_sample - most_sample - 1));   // none of the bits from 1024 on
+    return !any_of(beyond, words_of(least_sample - most_sample - 1));   // no bit from 1024 on is set
   }
 
   [[gnu::target("avx2"), gnu::noinline]] static bool columns_are_tame(const words* row) noexcept {
     using namespace avx2;
     words sum = words_of(0);
     for (int i = 0; i < 8; ++i) sum = saturating_sum(sum, magnitudes(row[i]));
-    const words wild = (sum > words_of(most_in_column)) | (sum < words_of(0));   // from 32768 on they look negative
+    const words wild = (sum > words_of(most_in_column)) | (sum < words_of(0));   // sums from 32768 on look negative
     return !any_of(wild, wild);
   }
 
@@ -104,7 +106,7 @@ class basic_avx2_inverse_dct {
     return words{0, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1};
   }
 
-  /// inverse_dct_1d of each column; the arguments are its inputs, two by two.
+  /// Does inverse_dct_1d for each column. The arguments are its inputs in pairs, and the rounding constant.
   template <class Sums>
   [[gnu::target("avx2"), gnu::always_inline]] static inline void pass(quads* out, words x04, words x26, words x15,
                                                                       words x37, quads rounding) noexcept {
@@ -146,7 +148,7 @@ class basic_avx2_inverse_dct {
     write_rows(high_pairs(left_b, right_b), 3, to);
   }
 
-  /// Rows `row` and `row` + 4, the blocks by turns.
+  /// Writes rows `row` and `row` + 4. In `rows` the two blocks alternate.
   [[gnu::target("avx2"), gnu::always_inline]] static inline void write_rows(quads rows, std::size_t row,
                                                                             sample_target to) noexcept {
     const octs both = avx2::swap_middle(reinterpret_cast<octs>(rows));

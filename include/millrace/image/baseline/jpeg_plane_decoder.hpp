@@ -1,13 +1,14 @@
-// Baseline JPEGs to planes, several times as fast as libjpeg-turbo, and bit for bit what it gives - or not at all.
+// Decodes baseline JPEGs to planes several times as fast as libjpeg-turbo, bit for bit like it, or refuses them.
 //
 //   auto& decoder = scratch.get<mr::jpeg_plane_decoder>();
 //   auto [a, b] = decoder.decode(first, second);                 // two pictures at once on one core
 //   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // a refusal says why
 //
-// Pictures decoded together help each other over their waits; their planes, and whether they are refused, never depend
-// on the partner. decode_each() keeps two under way over a longer list. Planes are good until the decoder's next call.
-// Errors: only std::bad_alloc; whatever is unusual or damaged is refused, and libjpeg decides between pixels, warning
-// and error. Threads: one decoder per worker. How it works: baseline/plane_job.hpp.
+// Two pictures decoded together fill each other's waits for memory look-ups. A picture's planes, and whether it is
+// refused, never depend on the other picture. decode_each() keeps two pictures in progress over a longer list.
+// Lifetime: planes are valid until the decoder's next call.
+// Errors: throws std::bad_alloc only. Unusual or damaged files are refused. libjpeg then decides between pixels, a
+// warning and an error. Threads: one decoder per worker. The method is described in baseline/plane_job.hpp.
 #pragma once
 
 #include <millrace/image/baseline/plane_job.hpp>
@@ -20,18 +21,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Decodes baseline JPEGs to planes, one at a time or two at once. A template only so that including it costs little.
 template <class = void>
 class basic_jpeg_plane_decoder {
  public:
   enum class code { best, portable };
 
-  /// `portable`: for tests; the planes are the same.
+  /// Uses the fastest code that the processor has. `portable` is for tests and gives the same planes.
   explicit basic_jpeg_plane_decoder(code choice = code::best) {
     if (choice == code::best) tools_.take_best();
   }
 
-  /// Whether this processor has what the fast code wants. The portable code is right, but slower than libjpeg-turbo.
+  /// Returns whether this processor has the instructions of the fast code (BMI2 and AVX2).
+  /// The portable code is right, but slower than libjpeg-turbo.
   static bool has_fast_code() noexcept {
 #ifdef __x86_64__
     return __builtin_cpu_supports("bmi2") != 0 && detail::avx2_inverse_dct::usable();
@@ -40,22 +42,24 @@ class basic_jpeg_plane_decoder {
 #endif
   }
 
+  /// Decodes one picture. The planes are valid until the next call.
   jpeg_planes_result decode(const jpeg_planes_request& ask) {
     jpeg_planes_result result;
     decode_each({&ask, 1}, [&](std::size_t, const jpeg_planes_result& r) { result = r; });
     return result;
   }
 
+  /// Decodes two pictures at once. The planes of both are valid until the next call.
   std::array<jpeg_planes_result, 2> decode(const jpeg_planes_request& a, const jpeg_planes_request& b) {
     const std::array<jpeg_planes_request, 2> both{a, b};
     std::array<jpeg_planes_result, 2> results;
-    // Each has a job to itself, unless the other one was refused at once: both planes stay good.
+    // Each request has a job to itself, unless the other one was refused at once. So the planes of both stay valid.
     decode_each(both, [&](std::size_t i, const jpeg_planes_result& r) { results[i] = r; });
     return results;
   }
 
-  /// Calls use(index, result) for each, as they become ready; its planes are good within that call only (of the last
-  /// two, until the next one of the decoder).
+  /// Calls use(index, result) for each request, in the order in which the results become ready.
+  /// A result's planes are valid within that call only; those of the last two, until the decoder's next call.
   template <class Use>
   void decode_each(std::span<const jpeg_planes_request> asked, const Use& use) {
     if constexpr (std::endian::native != std::endian::little) {
@@ -99,10 +103,12 @@ class basic_jpeg_plane_decoder {
 };
 using jpeg_plane_decoder = basic_jpeg_plane_decoder<>;
 
+/// Decodes one picture with the decoder in the scratch memory. The planes are valid until that decoder's next call.
 template <class = void>
 jpeg_planes_result decode_planes(const jpeg_planes_request& ask, scratch& s) {
   return s.get<jpeg_plane_decoder>().decode(ask);
 }
+/// Decodes two pictures at once, in the same way.
 template <class = void>
 std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,
                                                        scratch& s) {

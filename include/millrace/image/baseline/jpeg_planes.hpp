@@ -1,12 +1,13 @@
-// The samples of a JPEG's components as they are stored, before chroma is upsampled and colours are converted.
+// Holds the samples of a JPEG's components as they are stored, before chroma upsampling and color conversion.
 //
 //   mr::jpeg_planes p = ...;                                     // of a region, see jpeg_plane_decoder.hpp
 //   const mr::plane_view& y = p.component[0];
 //   y.data[row * y.stride_bytes + column];                       // luma of pixel (p.left + column, p.top + row)
 //   p.component[1].data[...];                                    // chroma begins at p.left / p.horizontal_sampling
 //
-// Shapes: samples are u8; width and height count those that belong to the picture, so the last ones are its border
-// where the region reaches it. Lifetime: views; whoever made them says how long they are good.
+// Shapes: samples are u8. Width and height count only samples that belong to the picture. So the last samples are the
+// picture's border where the region reaches it.
+// Lifetime: views. The function that returns them says how long they are valid.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,19 +17,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// One component's samples, row by row.
+/// One component's samples, `[height, width] u8`, row by row.
 struct plane_view {
   const std::uint8_t* data = nullptr;
   std::size_t stride_bytes = 0;
-  int width = 0, height = 0;   ///< samples of this component that are valid, clipped to the picture
+  int width = 0, height = 0;   ///< valid samples of this component, clipped to the picture
 };
 
+/// The planes of a region of a picture: one for gray, three for Y, Cb and Cr.
 struct jpeg_planes {
   plane_view component[3];
   int components = 0;                                    ///< 1 (gray) or 3 (Y, Cb, Cr)
-  int horizontal_sampling = 1, vertical_sampling = 1;    ///< luma samples for one of chroma: 1 or 2
-  int left = 0, top = 0;                                 ///< luma pixel of the region's origin
-  int image_width = 0, image_height = 0;                 ///< as decoded
+  int horizontal_sampling = 1, vertical_sampling = 1;    ///< luma samples per chroma sample: 1 or 2
+  int left = 0, top = 0;                                 ///< luma pixel at the region's origin
+  int image_width = 0, image_height = 0;                 ///< of the picture at its decoded size
   bool repeats_chroma = false;                           ///< upsampling repeats samples, as libjpeg's does at 1/8
 };
 

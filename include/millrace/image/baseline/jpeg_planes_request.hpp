@@ -1,12 +1,13 @@
-// What is asked of the own JPEG decoder, and what it answers.
+// Defines a request to the built-in JPEG decoder, and its result.
 //
 //   mr::jpeg_planes_request ask{.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200};
 //   mr::jpeg_planes_result got = ...;                                     // see jpeg_plane_decoder.hpp
 //   if (got.refusal != mr::jpeg_refusal::none) ...                        // libjpeg decodes this one
 //
-// The rectangle is in luma pixels, right and bottom beyond the last ones wanted; it is clipped to the picture. Fancy
-// upsampling and filters that look at neighbours are asked for by a larger rectangle. At `eighths` / 8 of the size,
-// rounded up, all pixels are those of the smaller picture; its planes are those of libjpeg with scale_num = eighths.
+// Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the picture. A caller that
+// upsamples chroma ("fancy" upsampling), or filters with neighbors, asks for a larger rectangle.
+// With `eighths` < 8 the picture is decoded at eighths / 8 of its size, rounded up. All pixels are then those of the
+// smaller picture. Its planes are those of libjpeg with scale_num = eighths.
 #pragma once
 
 #include <millrace/image/baseline/jpeg_planes.hpp>
@@ -19,7 +20,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
-/// Of a picture's side, at so many eighths of the size: rounded up, as libjpeg does.
+/// Returns the length of a picture's side at `eighths` / 8 of its size, rounded up as libjpeg does.
 template <class Length>
 constexpr Length at_eighths(Length length, Length eighths) noexcept {
   return (length * eighths + 7) / 8;
@@ -27,18 +28,19 @@ constexpr Length at_eighths(Length length, Length eighths) noexcept {
 
 }  // namespace detail
 
+/// A JPEG file, and the rectangle of it to decode. The default is the whole picture at full size.
 struct jpeg_planes_request {
   static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
   std::span<const std::byte> bytes{};
-  std::size_t left = 0, top = 0, right = all, bottom = all;
-  int eighths = 8;   ///< 1, 2, 4 or 8; any other is refused
+  std::size_t left = 0, top = 0, right = all, bottom = all;   ///< luma pixels
+  int eighths = 8;   ///< of 8, the size to decode at: 1, 2, 4 or 8; others are refused
 };
 
-/// What became of a request.
+/// The planes, or why they were refused.
 struct jpeg_planes_result {
   jpeg_refusal refusal = jpeg_refusal::none;
-  jpeg_planes planes{};   ///< nothing in it unless refusal is none
+  jpeg_planes planes{};   ///< empty unless refusal is none
 
   explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
 };

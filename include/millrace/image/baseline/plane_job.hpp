@@ -1,15 +1,16 @@
-// One JPEG on its way to planes, segment by segment, so that two of them can share a core.
+// Decodes one JPEG to planes, segment by segment, so that two JPEGs can share a core.
 //
 //   detail::plane_job job;
 //   job.begin(request, store, tools);
 //   while (!job.finished()) { tools.loops.run(job.stream()); job.attend(tools); }
 //   job.result()
 //
-// Rows of MCUs are walked from the picture's first one to the last one that is wanted: MCUs within the region are
-// stored, the others are skipped. Where libjpeg might see something to warn of, or another value, the picture is
-// refused and libjpeg decides: a code that is impossible, a block that is too long, fewer bytes than the blocks take, a
-// marker that is missing or has bytes before it. Damage below the last wanted row of MCUs is not seen. Lifetime: the
-// request's bytes outlive the job; the result is good until the next begin(). Threads: one at a time.
+// The job goes through all rows of MCUs from the picture's first row to the last one wanted. MCUs within the region are
+// stored, the others are skipped.
+// The job refuses a picture where libjpeg might warn or give another value; libjpeg then decides. Such cases are an
+// impossible code, a block that is too long, and fewer bytes than the blocks take. A missing marker, and bytes before a
+// marker, are such cases, too. Damage below the last wanted row of MCUs is not detected.
+// Lifetime: the request's bytes outlive the job. The result is valid until the next begin(). Threads: one at a time.
 #pragma once
 
 #include <millrace/image/baseline/block_loops.hpp>
@@ -27,12 +28,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// What the processor has; all choices give the same planes. A template only so that including it costs little.
+/// The functions that suit the processor. All choices give the same planes.
+/// A template only so that including it costs little.
 template <class = void>
 struct basic_plane_tools {
   block_loops loops = block_loops::portable();
   using inverse_dct_of_pair = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
-  /// To blocks of 1, 2, 4 and 8 samples on a side; all of them leave zeros where the coefficients were.
+  /// Inverse DCTs to blocks of 1, 2, 4 and 8 samples on a side. All of them leave zeros where the coefficients were.
   std::array<inverse_dct_of_pair, 4> inverse_dct{reduced_dct::one, reduced_dct::two, reduced_dct::four,
                                                  inverse_dct_pair};
   stop_table stop{};
@@ -64,7 +66,7 @@ class basic_plane_job {
   const jpeg_planes_result& result() const noexcept { return result_; }
   block_stream& stream() noexcept { return stream_; }
 
-  /// After a loop has left the streams: goes on if this one's segment has ended.
+  /// Called when a loop has returned: takes this stream's segment if it has ended, and begins the next one.
   void attend(const plane_tools& tools) {
     if (stream_.at_end()) take_segment(tools);
   }
@@ -91,7 +93,7 @@ class basic_plane_job {
     }
     if (!orderly_ || !slots_.are_of(header_, tables_)) slots_.lay_out(header_, tables_);
     orderly_ = false;
-    // Before memory is taken for the pixels that a header promises: two bits for each block are the least there can be.
+    // Checked before memory is allocated for the pixels that a header promises. Each block takes at least two bits.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
                                slots_.blocks_of_mcu();
     if ((file.size() - header_.data_offset_bytes) * 4 < blocks) return jpeg_refusal::damaged;
@@ -117,7 +119,8 @@ class basic_plane_job {
 
   const std::uint8_t* stream_byte() const noexcept { return reinterpret_cast<const std::uint8_t*>(stream_.bit / 8); }
 
-  /// Whether blocks took bits that are not there. Without a marker libjpeg may want some bytes more than it needs.
+  /// Returns whether blocks took bits beyond the end of the data. Without a marker the last 16 bytes do not count:
+  /// libjpeg may read some bytes more than it needs.
   bool overran() const noexcept {
     if (!unstuff_.ended()) return false;
     constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
@@ -125,7 +128,7 @@ class basic_plane_job {
     return stream_.bit > (end - (unstuff_.at_marker() ? 0 : libjpeg_reads_ahead_bytes)) * 8;
   }
 
-  /// Whether nothing but padding lies between the stream's position and a marker.
+  /// Returns whether only padding lies between the stream's position and a marker.
   bool at_marker() noexcept {
     unstuff_.reach(stream_byte(), 64);
     return unstuff_.ended() && unstuff_.at_marker() &&
@@ -146,7 +149,7 @@ class basic_plane_job {
     const bool within = row_ >= region_.first_row;
     const bool stored = within && column_ >= region_.first_column && column_ < region_.end_column;
     std::size_t mcus = stored ? slots_.stored_mcus() : slots_.skipped_mcus();
-    // The next one that is treated in another way; rows above the region are skipped as one.
+    // MCUs until the next one that is treated in another way. All rows above the region are skipped together.
     std::int64_t until = stored ? region_.end_column - column_ : region_.first_column - column_;
     if (!stored && within && column_ >= region_.end_column) until += region_.columns;
     if (!within) until += std::int64_t{region_.first_row - row_} * region_.columns;
@@ -164,7 +167,7 @@ class basic_plane_job {
   bool take_skipped() noexcept {
     const block_slot* slot = slots_.skipped();
     const std::size_t blocks = slots_.blocks_of_mcu();
-    std::array<int, most_mcu_blocks> sum{};   // one for each block: those of a component would wait for one another
+    std::array<int, most_mcu_blocks> sum{};   // one per block: sums per component would wait for one another
     for (std::size_t m = 0; m < mcus_; ++m)
       for (std::size_t b = 0; b < blocks; ++b, ++slot) sum[b] += difference_at(slot->begin_bit, *slot->tables);
     for (std::size_t b = 0; b < blocks; ++b) predictor_[slots_.component_of(b)] += sum[b];
@@ -191,7 +194,7 @@ class basic_plane_job {
       for (std::int16_t* const coefficients : slots_.stored_of(c, mcus_)) {
         dc += coefficients[0];
         coefficients[0] = static_cast<std::int16_t>(dc);
-        highest = std::max(highest, static_cast<unsigned>(dc + largest));   // of negative ones: beyond everything
+        highest = std::max(highest, static_cast<unsigned>(dc + largest));   // a negative sum becomes a huge number
       }
       predictor_[c] = dc;
       tame = tame && highest <= 2 * static_cast<unsigned>(largest);
@@ -227,10 +230,10 @@ class basic_plane_job {
   byte_memory stream_memory_, plane_memory_;
   std::array<int, 3> predictor_{};
   unsigned left_in_interval_ = 0, intervals_ = 0;
-  int row_ = 0, column_ = 0;      // of the segment's first MCU
-  std::size_t mcus_ = 0;          // of the segment
+  int row_ = 0, column_ = 0;      // position of the segment's first MCU
+  std::size_t mcus_ = 0;          // MCUs of the segment
   bool finished_ = true;
-  bool orderly_ = false;          // whether the last picture went to its end, and the slots are as they were laid out
+  bool orderly_ = false;          // the last picture was decoded to its end, and the slots are as lay_out() left them
   jpeg_planes_result result_;
 };
 using plane_job = basic_plane_job<>;

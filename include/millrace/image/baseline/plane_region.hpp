@@ -1,13 +1,13 @@
-// Which MCUs of a JPEG a rectangle of pixels touches, and the planes that hold their samples.
+// Computes which MCUs of a JPEG a rectangle of pixels touches, and lays out the planes for their samples.
 //
 //   const detail::mcu_region r(header, request);
 //   r.first_column, r.end_column, r.first_row, r.end_row;        // of MCUs
-//   const mr::jpeg_planes planes = detail::lay_out_planes(header, r, memory);
+//   const mr::jpeg_planes planes = detail::lay_out_planes(header, r, eighths, memory);
 //
-// Planes lie one behind the other in the memory, rows begin at multiples of 32 bytes, and 64 bytes behind each plane
-// may be read; there is room for one block more than the MCUs of a row have, because blocks are decoded in pairs.
-// A picture that is decoded smaller has smaller blocks; those of chroma are, as libjpeg's, made twice as large as those
-// of luma where that undoes the subsampling of both axes (jdmaster.c, jpeg_calc_output_dimensions).
+// Planes lie one behind the other in the memory. Rows begin at multiples of 32 bytes. The 64 bytes behind each plane
+// may be read. A row has space for one block more than its MCUs have, because blocks are decoded in pairs.
+// A picture that is decoded smaller has smaller blocks. Chroma blocks are twice as large as luma blocks where that
+// undoes the subsampling of both axes, as in libjpeg (jdmaster.c, jpeg_calc_output_dimensions).
 // Threads: pure.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Samples on a side of a component's blocks: 1, 2, 4 or 8.
+/// Returns the samples on a side of a component's blocks: 1, 2, 4 or 8.
 inline int block_side(const scan_header& h, std::size_t component, int eighths) noexcept {
   const auto& luma = h.component[0];
   const bool twice = component > 0 && luma.horizontal == 2 && luma.vertical == 2 && eighths < 8;
@@ -29,7 +29,7 @@ inline int block_side(const scan_header& h, std::size_t component, int eighths) 
 }
 
 struct mcu_region {
-  int columns = 0, rows = 0;   // of the picture
+  int columns = 0, rows = 0;   // MCUs of the whole picture
   int first_column = 0, end_column = 0, first_row = 0, end_row = 0;
 
   mcu_region() = default;
@@ -45,7 +45,7 @@ struct mcu_region {
   int height() const noexcept { return end_row - first_row; }
 
  private:
-  /// At least one MCU, so that an empty rectangle is nothing special.
+  /// Gives at least one MCU, so that an empty rectangle needs no special case.
   static void cut(std::size_t from, std::size_t to, int size, int count, int& first, int& end) noexcept {
     const auto step = static_cast<std::size_t>(size), last = static_cast<std::size_t>(count - 1);
     first = static_cast<int>(std::min(from / step, last));
@@ -57,7 +57,7 @@ template <class = void>
 jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, int eighths, byte_memory& memory) {
   jpeg_planes p;
   const auto& luma = h.component[0];
-  const int chroma_size = block_side(h, 1, eighths) / eighths;   // of luma's
+  const int chroma_size = block_side(h, 1, eighths) / eighths;   // side of chroma blocks in luma blocks
   p.components = h.components;
   p.horizontal_sampling = luma.horizontal / chroma_size;
   p.vertical_sampling = luma.vertical / chroma_size;

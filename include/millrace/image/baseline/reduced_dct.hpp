@@ -1,16 +1,16 @@
-// The inverse DCT of two neighbouring blocks to 4 x 4, 2 x 2 or 1 x 1 samples each, with libjpeg's results.
+// Computes the inverse DCT of two neighboring blocks to 4 x 4, 2 x 2 or 1 x 1 samples each, with libjpeg's results.
 //
 //   const detail::dequantiser q(quantiser_in_zigzag_order);
 //   bool tame = detail::reduced_dct::four(pair, q, {samples, stride_bytes});    // writes 8 columns of 4 rows
 //   detail::reduced_dct::two(pair, q, to);                                      // 4 columns of 2 rows
 //   detail::reduced_dct::one(pair, q, to);                                      // 2 columns: the DC terms alone
 //
-// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it stands for, before those would be rounded and
-// clamped. Cosines that cancel each other out take no part: row and column 4 of the coefficients, of 2 x 2 also 2 and
-// 6. What is wild, and what is left to libjpeg then, is as in inverse_dct.hpp, of the rows that take part; of `one`
-// nothing is, because the DC term was looked at before. Threads: pure. Source: the mean over two neighbours of a cosine
-// is that between them times a constant; the fixed point is that of libjpeg's jidctred.c: 13 bits, 2 between the
-// passes.
+// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it stands for, before those are rounded and clamped.
+// Cosines that cancel each other out are not used: row and column 4 of the coefficients, and for 2 x 2 also 2 and 6.
+// Wild values are as in inverse_dct.hpp, over the rows that are used; libjpeg then decodes the picture. `one` is never
+// wild, because the caller checks the DC term before. Threads: pure.
+// Source: the mean of a cosine over two neighbors is the cosine between them times a constant. The fixed point is that
+// of libjpeg's jidctred.c: 13 bits of fraction, and 2 between the passes.
 #pragma once
 
 #include <millrace/image/baseline/inverse_dct.hpp>
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// sqrt(2) times the products of cosines, in 13 bits of fraction; without those that are plain powers of two.
+/// sqrt(2) times the products of cosines, in 13 bits of fraction. Plain powers of two are left out.
 struct reduced_factors {
   static constexpr int four_even_2 = 15137, four_even_6 = -6270,
                        four_outer_1 = 20995, four_outer_3 = 7373, four_outer_5 = -4926, four_outer_7 = -4176,
@@ -48,7 +48,7 @@ class basic_reduced_dct {
     return true;
   }
 
-  /// A block's one sample.
+  /// Returns the one sample of a block with this dequantized DC term.
   static std::uint8_t mean(int dc) noexcept { return static_cast<std::uint8_t>(std::clamp((dc + 1'028) >> 3, 0, 255)); }
 
  private:
@@ -61,7 +61,7 @@ class basic_reduced_dct {
     return tame;
   }
 
-  /// False if it is wild: then nothing is written.
+  /// Returns false if the block is wild; then it writes nothing.
   template <std::size_t size>
   static bool block(const std::int16_t* coefficients, const std::int16_t* steps, sample_target to) noexcept {
     constexpr int fraction = size == 4 ? 14 : 15;
@@ -97,7 +97,7 @@ class basic_reduced_dct {
     return size == 4 ? frequency == 4 : frequency == 2 || frequency == 4 || frequency == 6;
   }
 
-  /// Not yet rounded: in 14 bits of fraction of four samples, in 15 of two.
+  /// Does one pass. Returns sums not yet rounded: with 14 bits of fraction for four samples, with 15 for two.
   template <std::size_t size>
   static std::array<int, size> pass(const std::array<int, 8>& x) noexcept {
     using f = reduced_factors;

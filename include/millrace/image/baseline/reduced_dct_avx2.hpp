@@ -2,9 +2,9 @@
 //
 //   if (detail::avx2_inverse_dct::usable()) tame = detail::avx2_reduced_dct::four(coefficients, q, {samples, stride});
 //
-// The same results and the same answer to what is wild; a wild pair has samples written nonetheless. How sums are made
-// and put together: inverse_dct_avx2.hpp. Columns lie as (0, 4), (1, 5), (2, 6), (3, 7) between the passes, so that the
-// second one multiplies the same pairs as the first. Threads: pure.
+// The results are the same, and so is the answer to whether values are wild. But a wild pair has samples written.
+// inverse_dct_avx2.hpp describes how sums are made and packed. Between the passes columns lie as (0, 4), (1, 5),
+// (2, 6), (3, 7). So the second pass multiplies the same pairs as the first. Threads: pure.
 #pragma once
 
 #include <millrace/image/baseline/reduced_dct.hpp>
@@ -24,7 +24,7 @@ template <class = void>
 class basic_avx2_reduced_dct {
   using words = avx2::words;
   using quads = avx2::quads;
-  using rows_of_four = std::index_sequence<0, 1, 2, 3, 5, 6, 7>;   // that take part
+  using rows_of_four = std::index_sequence<0, 1, 2, 3, 5, 6, 7>;   // the rows that are used
   using rows_of_two = std::index_sequence<0, 1, 3, 5, 7>;
   using f = reduced_factors;
 
@@ -34,7 +34,7 @@ class basic_avx2_reduced_dct {
     using namespace avx2;
     words row[8];
     if (!read(coefficients, q, row, rows_of_four())) return false;
-    quads low[4], high[4];   // of columns 0 to 3 and 4 to 7 of each block
+    quads low[4], high[4];   // columns 0 to 3, and 4 to 7, of each block
     pass_of_four(low, low_pairs(row[0], row[0]), low_pairs(row[2], row[6]), low_pairs(row[1], row[5]),
                  low_pairs(row[3], row[7]), 1 << 11);
     pass_of_four(high, high_pairs(row[0], row[0]), high_pairs(row[2], row[6]), high_pairs(row[1], row[5]),
@@ -55,7 +55,7 @@ class basic_avx2_reduced_dct {
     store(rows[2], to, 2);
     store(rows[3], to, 3);
     return !any_of((left + words_of(-least_sample - 128)) | (right + words_of(-least_sample - 128)),
-                   words_of(least_sample - most_sample - 1));   // none of the bits from 1024 on
+                   words_of(least_sample - most_sample - 1));   // no bit from 1024 on is set
   }
 
   [[gnu::target("avx2"), gnu::noinline]] static bool two(std::int16_t* coefficients, const dequantiser& q,
@@ -70,7 +70,7 @@ class basic_avx2_reduced_dct {
                              1 << 14, 0, f::two_1, f::two_5, 0, 0, f::two_3, f::two_7};
     const quads top = multiply_pairs(joined<13>(low[0], high[0]), by_column);
     const quads bottom = multiply_pairs(joined<13>(low[1], high[1]), by_column);
-    // Half of the DC terms of both rows, then the odd parts of both.
+    // Half of the DC terms of both rows, then the odd parts of both rows.
     const quads parts = low_pairs(top, bottom) + high_pairs(top, bottom);
     const quads centre = __builtin_shufflevector(parts, parts, 0, 0, 1, 1, 4, 4, 5, 5);
     const quads odd = __builtin_shufflevector(parts, parts, 2, 2, 3, 3, 6, 6, 7, 7);
@@ -86,7 +86,7 @@ class basic_avx2_reduced_dct {
   }
 
  private:
-  /// Dequantised rows; false if they are wild.
+  /// Writes the dequantized rows to `row`. Returns false if they are wild.
   template <std::size_t... r>
   [[gnu::target("avx2"), gnu::always_inline]] static inline bool read(std::int16_t* coefficients,
                                                                       const dequantiser& q, words* row,
@@ -100,7 +100,7 @@ class basic_avx2_reduced_dct {
       if (any_of(lost, lost)) return false;
     }
     clear_all(coefficients);
-    // AC coefficients below 512 and a DC one that was looked at before cannot be too much for a column.
+    // AC coefficients below 512, and a DC one that the caller has checked, stay within a column's limit.
     const words all_but_dc = {0, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1};
     words outside = (row[0] & all_but_dc) + words_of(usual_ac);
     ((outside |= r == 0 ? words_of(0) : row[r] + words_of(usual_ac)), ...);
@@ -117,7 +117,7 @@ class basic_avx2_reduced_dct {
     using namespace avx2;
     words sum = words_of(0);
     ((sum = saturating_sum(sum, magnitudes(row[r]))), ...);
-    const words wild = (sum > words_of(most_in_column)) | (sum < words_of(0));   // from 32768 on they look negative
+    const words wild = (sum > words_of(most_in_column)) | (sum < words_of(0));   // sums from 32768 on look negative
     return !any_of(wild, wild);
   }
 

@@ -1,13 +1,14 @@
-// What a baseline JPEG says before its one scan, or why the file is left to libjpeg.
+// Reads a baseline JPEG's header up to its one scan, or says why the file is left to libjpeg.
 //
 //   detail::scan_header h;
 //   if (const auto why = detail::read_scan_header(bytes, h); why != mr::jpeg_refusal::none) ...   // libjpeg's turn
 //   h.width, h.component[0].quantiser, h.data_offset_bytes
 //
-// Taken: 8-bit baseline or extended sequential Huffman coding, one interleaved scan of all components in their order,
-// gray or YCbCr of 4:4:4, 4:2:2, 4:4:0 or 4:2:0. Whatever libjpeg would warn of, or read in another way than the
-// standard, is refused as well: refusing costs time, never correctness. Errors: none, a refusal is an answer.
-// Lifetime: pointers into the bytes. Format: ITU-T T.81 annex B; the colour space is found as libjpeg finds it.
+// Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan of all components in their
+// order. Accepts gray, and YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Files that libjpeg would warn of, or read
+// in another way than the standard, are refused as well. Refusing costs time, never correctness.
+// Errors: none; a refusal is a return value. Lifetime: the header points into the bytes.
+// Format: ITU-T T.81 annex B. The color space is found in the same way as in libjpeg.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,30 +23,30 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Why the own decoder does not decode a picture. The first ones are of pictures that it is not given, the next of
-/// files that are nothing it knows; the last are found while decoding, and mean that libjpeg has to decide between
-/// pixels, a warning and an error.
+/// Says why the built-in decoder does not decode a picture. The first values are for pictures that it is not given. The
+/// next ones are for kinds of files that it does not support. The last ones are found while decoding. Then libjpeg has
+/// to decide between pixels, a warning and an error.
 enum class jpeg_refusal : std::uint8_t {
   none,
-  not_asked,         ///< libjpeg was asked for
-  scaled,            ///< wanted at another size than 1/8, 2/8, 4/8 or all of its own
-  machine,           ///< a processor that the decoder is not written for
-  not_a_jpeg,        ///< no JPEG, or cut short within its header
+  not_asked,         ///< the user asked for libjpeg
+  scaled,            ///< a size other than 1/8, 2/8, 4/8 or 8/8 of the picture's own
+  machine,           ///< a processor that the decoder does not support
+  not_a_jpeg,        ///< not a JPEG, or cut short within its header
   process,           ///< progressive, arithmetic, lossless, hierarchical
-  precision,         ///< samples of other than 8 bits, or quantisers of 16
-  components,        ///< other than 1 or 3
-  sampling,          ///< another one than those above
-  several_scans,
-  colours,           ///< RGB, or nothing that says YCbCr for sure
+  precision,         ///< samples of other than 8 bits, or quantizers of 16 bits
+  components,        ///< a number of components other than 1 or 3
+  sampling,          ///< other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
+  several_scans,     ///< more than one scan
+  colours,           ///< RGB, or nothing that surely says YCbCr
   unusual_header,    ///< markers or fields that are rare, or that libjpeg warns of
   tables,            ///< missing or impossible
   damaged,           ///< bad codes, short data, a missing marker, something between the intervals
-  wild_values        ///< coefficients beyond what pixels can give: decoders differ in how they overflow
+  wild_values        ///< coefficients beyond those of any pixels: decoders overflow in different ways
 };
 
 namespace detail {
 
-/// Under which such pictures are counted.
+/// Returns the event name that counts such pictures.
 constexpr const char* count_name(jpeg_refusal why) noexcept {
   switch (why) {
     case jpeg_refusal::none: return "JPEGs by libjpeg: none";
@@ -70,14 +71,14 @@ static_assert(std::string_view(count_name(jpeg_refusal::none)).starts_with(event
 
 }  // namespace detail
 
-/// The reason alone, for messages.
+/// Returns the reason without the event name's prefix, for messages.
 constexpr const char* to_string(jpeg_refusal why) noexcept {
   return detail::count_name(why) + std::string_view(detail::event_names::by_libjpeg).size();
 }
 
 namespace detail {
 
-/// A Huffman code as DHT gives it: how many codes of 1 to 16 bits there are, then their symbols.
+/// A Huffman code as in DHT: the number of codes of each length from 1 to 16 bits, then their symbols.
 using code_bytes = std::span<const std::uint8_t>;
 
 struct scan_component {
@@ -91,11 +92,11 @@ struct scan_header {
   int width = 0, height = 0, components = 0;
   std::array<scan_component, 3> component{};
   unsigned restart_interval = 0;            // MCUs, or 0
-  int rows_together = 1;                    // rows of MCUs that libjpeg decodes, and warns of, as one
+  int rows_together = 1;                    // rows of MCUs that libjpeg decodes, and warns of, together
   std::size_t data_offset_bytes = 0;
 };
 
-/// One pass over the segments; each member function reads the payload of one kind.
+/// Reads all marker segments in one pass. Each member function reads the payload of one kind.
 /// A template only so that including it costs little.
 template <class = void>
 class basic_scan_header_reader {
@@ -161,7 +162,7 @@ class basic_scan_header_reader {
     if (payload[0] != 8) return precision;
     header_.height = payload[1] << 8 | payload[2];
     header_.width = payload[3] << 8 | payload[4];
-    constexpr int most = 65'500;   // libjpeg's
+    constexpr int most = 65'500;   // libjpeg's limit
     if (header_.width < 1 || header_.height < 1 || header_.width > most || header_.height > most) return unusual_header;
     const std::size_t count = payload[5];
     if (count != 1 && count != 3) return components;
@@ -261,7 +262,8 @@ jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_header& head
 
 }  // namespace detail
 
-/// What the header alone says of who decodes a file; damage in its data may still leave it to libjpeg.
+/// Returns why libjpeg has to decode a file, judged by its header alone; none: the built-in decoder decodes it.
+/// Damage in the file's data may still leave it to libjpeg.
 template <class = void>
 jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
   detail::scan_header header;

@@ -1,13 +1,14 @@
-// Tables that pass over as many symbols of a JPEG's stream as the next 12 bits hold, for blocks that nobody wants.
+// Tables that skip all symbols of a JPEG's stream that the next 12 bits hold, for blocks whose samples are not wanted.
 //
 //   detail::skippable_symbols ac_words(ac);                         // for windows of every length
 //   detail::build_ac_skip_table(table, ac_words);  detail::build_dc_skip_table(table, dc, ac_words);
 //   const detail::skip_entry e = table[window >> 52];
 //   bits += e.bits;  k += e.advance;                                // + ends_block at the block's end
 //
-// Only the last symbol's code has to lie in the index, not its magnitude bits: an entry takes 22 bits at most. Without
-// the block's end an entry advances by 64 or less, so that bit 6 of the sum shows every step beyond it. Threads: pure.
-// Source: ITU-T T.81 F.2.2; built run-wise as coefficient_table.hpp.
+// Only the last symbol's code has to lie in the index, not its magnitude bits. So an entry takes 22 bits at most.
+// Without the block's end an entry advances by 64 or less. So bit 6 of the sum shows every step beyond the end.
+// Threads: pure.
+// Source: ITU-T T.81 F.2.2. The tables are built in runs, as in coefficient_table.hpp.
 #pragma once
 
 #include <millrace/image/baseline/coefficient_table.hpp>
@@ -27,23 +28,26 @@ constexpr unsigned skip_index_bits = 12;
 constexpr std::size_t skip_entries = std::size_t{1} << skip_index_bits;
 using skip_table = std::array<skip_entry, skip_entries>;
 
-/// As words, bits + 256 * advance, so that entries add up.
+/// Returns an entry as a word, bits + 256 * advance, so that entries can be added.
 constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
   return static_cast<std::uint16_t>(bits | advance << 8);
 }
 
-/// Symbol words `first`, followed by what the rest of the index holds, unless that leads too far.
+/// Writes `first` plus each of `count` followers, or `first` alone where the sum would advance too far.
+/// `followers` are the entries for the rest of the index.
 inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
                             const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const auto both = static_cast<std::uint16_t>(first + followers[i]);
-    // Up to 63 and one more advance: bit 6 shows that the sum is 64 or more, whether or not the block ends there.
+    // The sum is an advance of up to 63 plus one more. Its bit 6, which is bit 14 of the word, shows that it is 64 or
+    // more. That holds whether or not the block ends there.
     const auto too_far = static_cast<std::uint16_t>(0U - (both >> 14 & 1U));
     to[i] = static_cast<std::uint16_t>((both & ~too_far) | (first & too_far));
   }
 }
 
-/// What windows of 0 to 12 bits hold: of window `bits`, entry i is of(bits)[i]; 0 if that is not a whole code word.
+/// Holds the symbols of windows of 0 to 12 bits. of(bits)[i] is the entry of a window of `bits` bits with value i.
+/// An entry is 0 if the window does not hold a whole code word.
 /// A template only so that including it costs little.
 template <class = void>
 class basic_skippable_symbols {

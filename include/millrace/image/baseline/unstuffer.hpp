@@ -1,12 +1,13 @@
-// Copies a JPEG's entropy-coded bytes without the zeros that are stuffed behind each 0xff, as far as it is asked to.
+// Copies a JPEG's entropy-coded bytes without the zeros stuffed behind each 0xff, as far as the caller asks.
 //
 //   detail::unstuffer u;
 //   u.begin(file, scan_begin, memory);           // memory: a byte_memory that it may enlarge
-//   u.reach(bytes);                              // copies on until that many lie there, or the interval ends
+//   u.reach(from, bytes);                        // copies on until `bytes` lie behind `from`, or the interval ends
 //   u.end(), u.ended(), u.at_marker();           // where the copied bytes end; whether that is all of the interval
 //   u.next_interval(number);                     // over the marker RSTn; false: it is not there
 //
-// Behind the copied bytes `slack_bytes` may be read; they mean nothing, whoever decodes them finds out by the position.
+// `slack_bytes` behind the copied bytes may be read. They have no meaning. A decoder that decodes them finds out from
+// its position.
 // Errors: none. Lifetime: the file outlives its use. Threads: one at a time. Source: ITU-T T.81 F.1.2.3 and B.2.1.
 #pragma once
 
@@ -25,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Memory that grows, and is written before it is read. A template only so that including it costs little.
+/// Memory that grows. Its content is undefined until it is written. A template only so that including it costs little.
 template <class = void>
 class basic_byte_memory {
  public:
@@ -33,7 +34,7 @@ class basic_byte_memory {
 
   std::uint8_t* at_least(std::size_t bytes) {
     if (bytes > size_bytes_) {
-      const std::size_t grown = std::max(bytes, size_bytes_ + size_bytes_ / 2);   // or random crops grow it for long
+      const std::size_t grown = std::max(bytes, size_bytes_ + size_bytes_ / 2);   // or random crops grow it often
       memory_.reset();
       size_bytes_ = 0;
       memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(grown + alignment);
@@ -65,7 +66,7 @@ class basic_unstuffer {
   const std::uint8_t* begin_of_interval() const noexcept { return start_; }
   const std::uint8_t* end() const noexcept { return to_; }
   bool ended() const noexcept { return ended_; }
-  /// Whether the interval ended with a marker, and not with the file.
+  /// Returns whether the interval ended with a marker, and not with the file.
   bool at_marker() const noexcept { return at_marker_; }
 
   /// Copies until end() - from >= bytes, or until the interval ends.
@@ -75,7 +76,8 @@ class basic_unstuffer {
     copy_until(from + bytes + ahead);
   }
 
-  /// Whether the marker at the interval's end is RST`number`; if so, its interval begins, at the memory's start.
+  /// Returns whether the marker at the interval's end is RST`number`. If so, the next interval begins, and its bytes
+  /// are copied to the memory's start.
   bool next_interval(unsigned number) noexcept {
     if (!ended_ || !at_marker_ || from_[1] != 0xd0 + number) return false;
     from_ += 2;
@@ -100,8 +102,8 @@ class basic_unstuffer {
     }
   }
 
-  /// As long as whole pieces lie there and no 0xff is anything but stuffed. With positions in registers: bytes that are
-  /// written may be those of a member.
+  /// Copies while whole pieces are left and each 0xff is a stuffed one. Positions are local variables, to stay in
+  /// registers: for the compiler, a byte that is written may belong to a member.
   void copy_pieces([[maybe_unused]] const std::uint8_t* enough) noexcept {
 #ifdef __SSE2__
     const std::uint8_t* from = from_;
@@ -131,9 +133,9 @@ class basic_unstuffer {
 #endif
   }
 
-  /// At a 0xff: one byte, or the interval's end.
+  /// Called at a 0xff: copies that byte, or ends the interval.
   void copy_escape() noexcept {
-    // Fill bytes may go on to the file's end, of which libjpeg warns: they are no marker yet.
+    // Fill bytes (0xff) may go on to the file's end, for which libjpeg warns. So they do not count as a marker yet.
     if (file_end_ - from_ < 2 || from_[1] == 0xff) return finish(false);
     if (from_[1] != 0) return finish(true);
     *to_++ = 0xff;
@@ -143,7 +145,7 @@ class basic_unstuffer {
   void finish(bool at_marker) noexcept {
     ended_ = true;
     at_marker_ = at_marker;
-    std::memset(to_, 0, copied_at_once);   // what a decoder looks ahead at
+    std::memset(to_, 0, copied_at_once);   // a decoder looks ahead at these bytes
   }
 
   const std::uint8_t* from_ = nullptr;

@@ -1,13 +1,15 @@
-// What a JPEG file holds before any of it is made into pixels: its quantised coefficients, tables and markers.
+// Reads what a JPEG file stores before pixels are made: its quantized coefficients, tables and markers.
 //
 //   detail::jpeg_coefficients before(file, {.max_scans = 100}), after(rewritten, {});
-//   after.same_as(before);               // every coefficient, table, sampling factor, marker
-//   before.sequential_in_one_scan();     // what the rewriting would not change
+//   after.same_as(before);               // compares every coefficient, table, sampling factor and marker
+//   before.sequential_in_one_scan();     // rewriting would not change the coding process
 //
-// Blocks of 8 x 8 coefficients per component, as many as its samples need; what fills up the last MCUs is not compared.
-// `file` is good as long as this is. Memory: 2 bytes for each coefficient, within max_memory_bytes.
-// Errors: data_error for damage of any kind (accept_damaged is not looked at: what is missing would be made up), and
-// for a progressive JPEG that lacks scans, which decoders smooth over. Threads: one.
+// Each component has as many blocks of 8 x 8 coefficients as its size needs. The blocks that only fill up the last MCUs
+// are not compared.
+// Lifetime: `file` must outlive the object. Memory: 2 bytes for each coefficient, within max_memory_bytes.
+// Errors: data_error for any damage, and for a progressive JPEG that lacks scans, which decoders would smooth over.
+// accept_damaged has no effect, because the missing coefficients would be made up. io_error if libjpeg cannot be
+// started. Threads: one at a time.
 #pragma once
 
 #include <millrace/image/libjpeg/jpeg_input.hpp>
@@ -42,9 +44,9 @@ class jpeg_coefficients : private jpeg_input {
            info_.comps_in_scan == info_.num_components;
   }
 
-  /// MCUs, or 0.
+  /// Returns the number of MCUs between restart markers; 0 if there are none.
   unsigned restart_interval() const noexcept { return info_.restart_interval; }
-  /// Of a file with one scan for all.
+  /// Returns the number of MCUs in a row of a scan that holds all components.
   std::size_t mcus_per_row() const noexcept {
     if (info_.num_components == 1) return info_.comp_info[0].width_in_blocks;
     const auto across = static_cast<std::size_t>(info_.max_h_samp_factor) * 8;
@@ -62,10 +64,10 @@ class jpeg_coefficients : private jpeg_input {
     return true;
   }
 
-  /// For libjpeg's writer.
+  /// Return libjpeg's state and coefficient arrays, for its writer.
   jpeg_decompress_struct& info() noexcept { return info_; }
   jvirt_barray_ptr* arrays() noexcept { return arrays_; }
-  /// Application segments and comments, whole, wherever they stand in the file.
+  /// Returns the application segments and comments, each as a whole, in the order of the file.
   std::span<const std::span<const std::byte>> markers() const noexcept { return markers_; }
 
  private:
@@ -88,7 +90,7 @@ class jpeg_coefficients : private jpeg_input {
                       [](const auto& a, const auto& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); });
   }
 
-  /// A component without a scan keeps its table where the headers put it.
+  /// Returns the quantization table. A component without a scan has it only where the headers put it.
   const JQUANT_TBL* quantiser(const jpeg_component_info& c) const noexcept {
     return c.quant_table ? c.quant_table : info_.quant_tbl_ptrs[c.quant_tbl_no];
   }

@@ -1,13 +1,15 @@
-// One libjpeg decompressor, reused from picture to picture, that decodes a region row by row into a sink.
+// Decodes a region of a JPEG with libjpeg, row by row, into a sink; one decoder is reused from picture to picture.
 //
 //   mr::jpeg_decoder d;                                  // kept in a worker's scratch
 //   d.open(bytes, {.max_scans = 100});                   // parses the header
 //   d.decode({.left = 60, .top = 40, .right = 300, .bottom = 200}, sink);
 //   d.counts().damaged;                                  // pictures accepted in spite of damage
 //
-// A sink has set_source(left, width), next_row(), commit_row() and wants_rows(); see resizer. It gets RGBX rows from
-// `top` on. Only the region is decoded where libjpeg gives the same pixels as for the whole picture; decoding stops
-// below it, so damage below it is not seen. Errors and threads: as jpeg_input.hpp.
+// A sink has set_source(left, width), next_row(), commit_row() and wants_rows(), as in resize/plane_resizer.hpp. It
+// gets RGBX rows from `top` on.
+// Only the region is decoded if libjpeg then gives the same pixels as for the whole picture. Otherwise whole rows are
+// decoded from the first row on. Decoding stops below the region, so damage below it is not seen.
+// Errors and threads: as jpeg_input.hpp.
 #pragma once
 
 #include <millrace/image/libjpeg/jpeg_input.hpp>
@@ -20,18 +22,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Rows [top, bottom) and columns [left, right) of the decoded (perhaps scaled) picture.
+/// Rows [top, bottom) and columns [left, right) of the picture at its decoding size.
 struct decode_region {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
 
-/// A template only so that including it costs little.
+/// A libjpeg decoder; use it as mr::jpeg_decoder. A template only to save compile time where it is not used.
 template <class = void>
 class basic_jpeg_decoder : private detail::jpeg_input {
  public:
   basic_jpeg_decoder() : detail::jpeg_input("; accept_damaged takes what can be decoded of it") {}
 
-  /// Reads the header and chooses `eighths` / 8 of the size (1, 2, 4 or 8). `data` is good until decode() returns.
+  /// Reads the header and sets the decoding size to `eighths` / 8 of the stored size; eighths is 1, 2, 4 or 8.
+  /// `data` must stay valid until decode() returns. Throws data_error if the header is not valid.
   void open(std::span<const std::byte> data, const jpeg_limits& limits, unsigned eighths = 8) {
     detail::jpeg_input::open(data, limits);
     info_.out_color_space = info_.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
@@ -41,10 +44,13 @@ class basic_jpeg_decoder : private detail::jpeg_input {
     info_.scale_denom = 8;
   }
 
+  /// Return the size in pixels and the number of components in the header that open() has read.
   std::size_t stored_width() const noexcept { return info_.image_width; }
   std::size_t stored_height() const noexcept { return info_.image_height; }
   int components() const noexcept { return info_.num_components; }
 
+  /// Decodes the region into the sink. Throws data_error if the file is damaged, and rethrows exceptions of
+  /// set_source().
   template <class Sink>
   void decode(const decode_region& region, Sink& sink) {
     left_ = 0;
@@ -64,11 +70,13 @@ class basic_jpeg_decoder : private detail::jpeg_input {
 
   using detail::jpeg_input::abandon;
 
+  /// Returns the event counts since the decoder was made.
   const jpeg_counts& counts() const noexcept { return counts_; }
 
  private:
-  /// Whether libjpeg decodes a region of this picture to the same pixels as the whole. 2.1.5 reads uninitialised memory
-  /// when it crops a scaled picture of 4x2 luma sampling; block smoothing of several scans looks beyond the region.
+  /// Returns whether libjpeg decodes a region of this picture to the same pixels as the whole picture.
+  /// libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled picture with 4x2 luma sampling. The block
+  /// smoothing of pictures with several scans reads beyond the region.
   bool can_crop() const noexcept {
     if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&info_))) return false;
     if (info_.num_components == 1) return true;
@@ -84,8 +92,9 @@ class basic_jpeg_decoder : private detail::jpeg_input {
     if (setjmp(escape_) != 0) return false;
     jpeg_start_decompress(&info_);
     if (!can_crop()) return true;
-    // One pixel of margin on each side: fancy upsampling looks at its neighbours. And never as little as one sample of
-    // chroma, for which libjpeg would repeat samples, though not in the whole picture.
+    // The region gets a margin of one pixel on each side, because fancy upsampling reads the neighbors. It also gets a
+    // least width, so that a row never has only one chroma value. In that case libjpeg would repeat the value, which it
+    // does not do in the whole picture.
     constexpr std::size_t least_width = 8;
     const std::size_t before = region.left == 0 ? 0 : region.left - 1;
     const std::size_t to = std::min<std::size_t>(std::max(region.right + 1, before + least_width), info_.output_width);
@@ -113,7 +122,8 @@ class basic_jpeg_decoder : private detail::jpeg_input {
     return true;
   }
 
-  /// JPEG files hold CMYK inverted, as Adobe does; the arithmetic is Pillow's (products of 8-bit fractions, rounded).
+  /// Converts CMYK to RGB. JPEG files hold CMYK inverted, as Adobe writes it. The formula is Pillow's: rounded products
+  /// of 8-bit fractions.
   static void cmyk_to_rgb(std::uint8_t* pixels, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       std::uint8_t* p = pixels + 4 * i;

@@ -1,18 +1,19 @@
-// One libjpeg decompressor and its manners: limits, which warnings mean damage, and errors without a longjmp in sight.
+// Wraps one libjpeg decompressor: limits, the choice of warnings that mean damage, and errors without visible longjmp.
 //
 //   class reader : detail::jpeg_input {
 //     reader() : jpeg_input(leave_it_out) {}
 //     void read(std::span<const std::byte> file) {
-//       open(file, {.max_scans = 100});                   // the header; `file` is good until the picture is done
-//       if (!decode()) fail();                            // throws what libjpeg found
+//       open(file, {.max_scans = 100});                   // the header; `file` must stay valid until the picture is done
+//       if (!decode()) fail();                            // throws libjpeg's error
 //     }
 //     bool decode() noexcept { if (setjmp(escape_) != 0) return false; ... }
 //   };
 //
-// libjpeg leaves by longjmp, which never crosses an object with a destructor: every function that calls libjpeg is
-// noexcept, sets escape_ first, owns nothing, and returns false, upon which its caller calls fail().
-// Errors: data_error for the file; io_error if libjpeg cannot be started. Threads: one at a time; one picture begins
-// and ends on one thread. Reused from picture to picture; nothing of one is left for the next.
+// libjpeg leaves by longjmp, which must not cross an object with a destructor. So every function that calls libjpeg is
+// noexcept, sets escape_ first and owns nothing. It returns false on an error, and its caller then calls fail().
+// A decompressor is reused from picture to picture. Nothing of one picture remains for the next.
+// Errors: data_error for the file; io_error if libjpeg cannot be started.
+// Threads: one at a time; a picture begins and ends on one thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -28,24 +29,24 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What a decoder will spend on one picture.
+/// The limits of a decoder for one picture.
 struct jpeg_limits {
-  int max_scans = 100;                                    ///< of a progressive JPEG; each one walks the whole picture
-  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< of libjpeg's buffers: a progressive JPEG's coefficients
-  bool accept_damaged = false;                            ///< pixels of a cut or corrupt file are taken, and counted
+  int max_scans = 100;                                    ///< scans of a progressive JPEG; each covers the whole picture
+  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< libjpeg's buffers, mainly a progressive JPEG's coefficients
+  bool accept_damaged = false;                            ///< uses what can be decoded of a damaged file; counts it
 };
 
-/// What a decoder has seen since it was made.
+/// The event counts of a decoder since it was made.
 struct jpeg_counts {
-  std::uint64_t pictures = 0;      ///< decoded
-  std::uint64_t progressive = 0;   ///< of them
-  std::uint64_t damaged = 0;       ///< of them, accepted in spite of damage
-  std::uint64_t warnings = 0;      ///< of libjpeg, of any kind
+  std::uint64_t pictures = 0;      ///< decoded pictures
+  std::uint64_t progressive = 0;   ///< progressive ones among the pictures
+  std::uint64_t damaged = 0;       ///< pictures accepted in spite of damage
+  std::uint64_t warnings = 0;      ///< warnings of libjpeg of any kind
 };
 
 namespace detail {
 
-/// A template only so that including it costs little.
+/// A template only to save compile time where the class is not used.
 template <class = void>
 class basic_jpeg_input {
  public:
@@ -56,7 +57,7 @@ class basic_jpeg_input {
   void abandon() noexcept { jpeg_abort_decompress(&info_); }
 
  protected:
-  /// What to do about damage goes into errors, beside fetching the file again; a literal.
+  /// `damage_hint` is a literal. For damage, errors append it to the hint to fetch the file again.
   explicit basic_jpeg_input(const char* damage_hint) noexcept : damage_hint_(damage_hint) {}
   ~basic_jpeg_input() { jpeg_destroy_decompress(&info_); }
 
@@ -64,7 +65,7 @@ class basic_jpeg_input {
     limits_ = limits;
     damaged_ = false;
     progress_.max_scans = limits.max_scans;
-    // libjpeg keeps the tables of one file for the next one, which would be decoded by them where its own are missing.
+    // libjpeg keeps the tables of a file for the next file. A file without its own tables would be decoded with them.
     jpeg_destroy_decompress(&info_);
     if (!create())
       throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});

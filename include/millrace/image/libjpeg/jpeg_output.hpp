@@ -1,12 +1,13 @@
-// One use of libjpeg's compressor into memory, as jpeg_input.hpp is of its decompressor.
+// Wraps one use of a libjpeg compressor that writes to memory; jpeg_input.hpp is the counterpart for the decompressor.
 //
 //   class writer : detail::jpeg_output {
 //     std::vector<std::byte> write() { if (!compress()) throw setup_error(text(), ...); return take(); }
 //     bool compress() noexcept { if (setjmp(escape_) != 0) return false; ...; jpeg_finish_compress(&info_); ... }
 //   };
 //
-// libjpeg's own memory destination loses its buffer when a file fails that has outgrown it, so this has another one.
-// Errors: text() is what libjpeg found; io_error if libjpeg cannot be started. Threads: one. For longjmp see there.
+// libjpeg's own memory destination leaks its buffer if a file fails after outgrowing it. So this class has its own
+// destination. The rules for longjmp are in jpeg_input.hpp.
+// Errors: text() is libjpeg's message; io_error if libjpeg cannot be started. Threads: one at a time.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -20,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
+/// A template only to save compile time where the class is not used.
 template <class = void>
 class basic_jpeg_output {
  public:
@@ -37,7 +38,7 @@ class basic_jpeg_output {
 
   std::string text() const { return printable(text_); }
 
-  /// The finished file.
+  /// Returns the finished file.
   std::vector<std::byte> take() noexcept { return std::move(file_); }
 
   jpeg_compress_struct info_{};
@@ -69,13 +70,13 @@ class basic_jpeg_output {
     };
     destination_.term_destination = [](j_compress_ptr info) {
       auto& file = self(reinterpret_cast<j_common_ptr>(info)).file_;
-      file.resize(file.size() - info->dest->free_in_buffer);   // shorter: allocates nothing
+      file.resize(file.size() - info->dest->free_in_buffer);   // the file only shrinks, so nothing is allocated
     };
     info_.dest = &destination_;
     return true;
   }
 
-  /// When libjpeg asks for more room, all that there was is full.
+  /// Doubles the buffer. libjpeg asks for more space only when the whole buffer is full.
   static void grow(j_compress_ptr info) {
     auto* common = reinterpret_cast<j_common_ptr>(info);
     auto& file = self(common).file_;

@@ -1,13 +1,14 @@
-// The segments of a JPEG file: what stands between its markers, but for coded data.
+// Calls a function for each segment of a JPEG file: all that lies between its markers except coded data.
 //
 //   detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
 //     if (detail::describes_the_picture(marker)) kept.insert(kept.end(), segment.begin(), segment.end());
 //   });
 //
-// A segment is all of it: the two bytes of the marker, two bytes of length, the payload. Fill bytes, restart markers
-// and whatever else libjpeg passes over have none. Ends with the image, or where a segment is cut short. One walk,
-// however many segments there are: libjpeg's own list of saved markers takes time by the square of their number.
-// Errors: none. Format: ITU-T T.81, B.1.1.
+// A segment is complete: the two bytes of the marker, two bytes of length, the payload. Fill bytes, restart markers and
+// other bytes that libjpeg skips belong to no segment. The walk ends with the image or at a segment that is cut short.
+// It is one pass over the file for any number of segments. libjpeg's own list of saved markers takes time quadratic in
+// their number.
+// Errors: none. Threads: any; pure functions. Format: ITU-T T.81, B.1.1.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -18,6 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Calls use(marker, segment) for each segment, in the order of the file.
 template <class Use>
 void for_each_jpeg_segment(std::span<const std::byte> file, const Use& use) {
   const auto byte = [&](std::size_t at) { return std::to_integer<unsigned>(file[at]); };
@@ -39,7 +41,7 @@ void for_each_jpeg_segment(std::span<const std::byte> file, const Use& use) {
   }
 }
 
-/// Application segments and comments: no decoder's tables.
+/// Returns true for application segments and comments; a decoder takes no tables from them.
 constexpr bool describes_the_picture(unsigned marker) noexcept {
   return (marker >= 0xe0 && marker <= 0xef) || marker == 0xfe;
 }

@@ -1,15 +1,15 @@
-// The only header that includes jpeglib.h; whatever libjpeg's headers leave behind beyond their own prefix is undone.
+// Includes jpeglib.h, as the only header of Millrace, and undoes all macros of libjpeg without a libjpeg prefix.
 //
 //   #include <millrace/image/libjpeg/libjpeg.hpp>
 //   jpeg_decompress_struct d;         // jpeg_*, JPEG_*, JCS_*, JPOOL_*, JMSG_*, JERR_*, JWRN_* are there
 //   int TRUE = 1;                     // TRUE, FALSE, boolean, INT32, LOCAL, ERREXIT, DCTSIZE, ... are not
 //
-// A macro of the same name that somebody defined before comes back as it was. A program that uses libjpeg itself
-// includes <jpeglib.h> before Millrace: then nothing is undone.
+// A macro of the same name that was defined before the include is restored. A program that uses libjpeg itself includes
+// <jpeglib.h> before Millrace; then nothing is undone.
 #pragma once
 
 #include <cstddef>
-#include <cstdio>   // jpeglib.h uses FILE and size_t without including what defines them
+#include <cstdio>   // jpeglib.h uses FILE and size_t without including their headers
 
 #ifdef JPEGLIB_H
 #include <jerror.h>
@@ -48,8 +48,8 @@
 #undef DCTSIZE2
 #undef MAX_COMPONENTS
 #undef WITH_SIMD
-#define XMD_H                              // jmorecfg.h: do not define INT16 and INT32
-#define boolean millrace_libjpeg_boolean   // types that cannot be undefined later get a name that nobody else has
+#define XMD_H                              // stops jmorecfg.h from defining INT16 and INT32
+#define boolean millrace_libjpeg_boolean   // a type cannot be undefined later, so it gets a unique name
 #define UINT8 millrace_libjpeg_u8
 #define UINT16 millrace_libjpeg_u16
 

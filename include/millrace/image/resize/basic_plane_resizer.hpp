@@ -1,10 +1,10 @@
-// The work of plane_resizer, over one set of kernels.
+// Does the work of plane_resizer over one set of kernels.
 //
 //   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> r;
-//   r.start(job);                                   // then as in plane_resizer.hpp, which says what comes out
+//   r.start(job);                                   // then as in plane_resizer.hpp, which describes the results
 //
-// Everything here moves row by row: four source rows are made or taken, resampled to columns, and each output whose
-// last source row has come is blended into the result. Errors, threads: plane_resizer.hpp.
+// All work moves row by row. Four source rows are made or taken, and resampled to columns. Each output whose last
+// source row has come is then blended into the result. Errors, threads: plane_resizer.hpp.
 #pragma once
 
 #include <millrace/image/resize/chroma_taps.hpp>
@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// One picture to be made.
+/// One picture to render.
 struct plane_resize {
   resize_plan plan{};
   bool fast = false;
@@ -47,7 +47,7 @@ class basic_plane_resizer {
     streams_ = job.target.cold && !job.plan.transposed && is_aligned();
   }
 
-  /// The planes hold source_box() of the plan.
+  /// Renders the picture. The planes have to hold source_box() of the plan.
   void render(const jpeg_planes& planes) {
     if (planes.components == 1) render_gray(planes);
     else if (job_.fast) render_fast(planes);
@@ -55,7 +55,7 @@ class basic_plane_resizer {
     if (streams_) Kernels::numbers::finish_streaming();
   }
 
-  /// The rows to come are RGBX, `width` pixels from source column `left` on, the first one being rows().source_begin().
+  /// Announces rows of RGBX: `width` pixels from source column `left` on. The first row is rows().source_begin().
   void set_source(std::size_t left, std::size_t width) {
     given_pixels_ = width;
     given_bytes_ = width + guarded_plane::slack_bytes;
@@ -93,7 +93,7 @@ class basic_plane_resizer {
     return job_.target.type == pixel_type::u8 ? 3 : job_.target.type == pixel_type::f32 ? 4 : 2;
   }
 
-  /// Whether every line begins and ends where streaming stores can.
+  /// Returns whether every line begins and ends at an address where streaming stores can.
   bool is_aligned() const noexcept {
     const std::size_t bytes = width_ * element_bytes();
     return bytes % 32 == 0 && (width_ % columns_at_once == 0 || job_.target.type != pixel_type::u8) &&
@@ -178,7 +178,7 @@ class basic_plane_resizer {
     emit([&](const row_output& to) { Kernels::rows::blend_rgb(main_taps_, to); });
   }
 
-  /// One output row, next_output_, into its place.
+  /// Writes one output row, next_output_, to its position in the target.
   template <class Blend>
   void emit(const Blend& blend) noexcept {
     const std::size_t row = job_.plan.rows.flipped ? outputs_ - 1 - next_output_ : next_output_;
@@ -230,7 +230,7 @@ struct portable_taps {
   static void build(tap_table& table, const plan_axis& axis) { table.build(axis); }
 };
 
-/// The kernels that any CPU runs.
+/// The kernels that every CPU can run.
 struct portable_plane_kernels {
   using taps = portable_taps;
   using upsampling = portable_upsampling;

@@ -1,15 +1,17 @@
-// The horizontal half of a resize: rows of u8 samples become rows of 16-bit sums, one for each output column.
+// The horizontal half of a resize: rows of u8 samples become rows of 16-bit sums, one sum per output column.
 //
 //   portable_columns columns;                                     // kept from picture to picture
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});  // rows begin at source column 100
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //
-// A sum is the value times 128 (Q7), plus `offset`, which centres chroma: (sum p[i] w[i] + 32) >> 6, with weights of
-// 13 bits; of rows that are Q7 already (run_wide) (sum q[i] w[i] + 4096) >> 13. Weights are a tap_table's, their
-// running sum rounded to 13 bits. Outputs are in memory order, that is flipped if asked for. Where they lie in `out` is
-// each build's own business: the row kernels of the same build put them right. The portable build keeps the natural
-// order. Units: `out` has columns.padded() elements for each row, `stride` apart. Four rows at a time; repeat one to
-// fill up. Rows may be read guarded_plane::slack_bytes beyond. Errors: none. Threads: run() is const.
+// A sum is the value times 128 (Q7), plus `offset`, which centers chroma: (sum p[i] w[i] + 32) >> 6, with weights of
+// 13 bits. For rows that are Q7 already (run_wide) it is (sum q[i] w[i] + 4096) >> 13.
+// Weights come from a tap_table; their running sum is rounded to 13 bits.
+// Outputs are in memory order; they are flipped if asked for. Each build arranges them in `out` in an order of its own.
+// The row kernels of the same build restore the natural order. The portable build keeps the natural order.
+// Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call takes four rows.
+// A caller with fewer rows repeats one. Rows may be read guarded_plane::slack_bytes beyond their end.
+// Errors: none. Threads: run() is const.
 #pragma once
 
 #include <millrace/image/resize/tap_table.hpp>
@@ -43,7 +45,7 @@ struct wide_column_row {
 inline constexpr int column_weight_bits = 13;
 inline constexpr std::size_t columns_at_once = 32;
 
-/// Calls each(k, weight) for the taps of an output, in 13 bits.
+/// Calls each(k, weight) for each tap of an output, with weights of 13 bits.
 template <class Each>
 void for_column_weights(const tap_table& taps, std::size_t output, const Each& each) {
   const std::int16_t* weights = taps.weights(output);

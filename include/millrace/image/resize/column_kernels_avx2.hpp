@@ -4,15 +4,15 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
-// Three kinds, all of the same result; the first that fits is taken:
-// - short: up to 4 taps, and 8 neighbouring outputs see at most 16 samples: one load and a byte shuffle bring two taps
-//   to each of 8 outputs. A weight of 13 bits is 64 * high + low, both of 8 bits, for multiply-add of bytes; the high
-//   parts sum to 128 and the running sums of the low ones stay within 32, so that no sum exceeds 16 bits.
-// - medium: up to 10 taps, and 4 neighbouring outputs see at most 16 samples: the same with words of 16 bits.
-// - long: any number of taps, 16 at a time for each output, added across in the end.
-// Order in `out`: in each 32 columns the first vector holds columns 0-7 and 16-23, the second 8-15 and 24-31, so that
-// packing two vectors to bytes, which works in lanes of 128 bits, gives the natural order.
-// Shapes, units, errors, threads: as there.
+// There are three kinds with the same results. The first one that fits is taken:
+// - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples. One load and a byte shuffle bring two taps
+//   to each of 8 outputs. A weight of 13 bits is 64 * high + low, both of 8 bits, for multiply-add of bytes. The high
+//   parts sum to 128, and the running sums of the low parts stay within 32. So no sum exceeds 16 bits.
+// - medium: up to 10 taps, and 4 neighboring outputs use at most 16 samples. It works like short, on words of 16 bits.
+// - long: any number of taps, 16 at a time for each output, added across the vector in the end.
+// Order in `out`: in each 32 columns the first vector holds columns 0-7 and 16-23, the second one 8-15 and 24-31.
+// Packing two vectors to bytes works in lanes of 128 bits, and so gives the natural order.
+// Shapes, units, errors, threads: column_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -83,7 +83,7 @@ class basic_avx2_columns {
     int half, shift, offset;
   };
 
-  /// The first of the 8 outputs that lie in a lane of a group (see the order above).
+  /// Returns the first of the 8 outputs in a lane of a group (see the order above).
   static std::size_t lane_output(std::size_t group, std::size_t lane) noexcept {
     return group / 2 * columns_at_once + group % 2 * 8 + lane * 16;
   }
@@ -92,7 +92,7 @@ class basic_avx2_columns {
     return plan.flipped ? outputs_ - 1 - output : output;
   }
 
-  /// First sample of an output in memory order; those beyond the last are like the last.
+  /// Returns the first sample of an output in memory order. Outputs beyond the last one are like the last one.
   std::size_t first_of(const column_plan& plan, std::size_t output) const noexcept {
     return plan.taps.first(source_of(plan, std::min(output, outputs_ - 1))) - plan.origin;
   }
@@ -121,7 +121,7 @@ class basic_avx2_columns {
     return true;
   }
 
-  /// Of the outputs from `begin` on, fewer than 8.
+  /// Writes the weights of the outputs from `begin` on, which are fewer than 8.
   void put_last_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const {
     for (std::size_t j = 0; begin + j < outputs_; ++j) {
       const std::size_t at = 16 * lane + 2 * j;
@@ -136,7 +136,8 @@ class basic_avx2_columns {
     }
   }
 
-  /// The same of 8 outputs at once: a quarter of a vector has an output's four weights, of which sums run by shifts.
+  /// Does the same for 8 outputs at once. A quarter of a vector holds an output's four weights. Shifts and additions
+  /// make their running sums.
   void put_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const noexcept {
     constexpr std::size_t places = tap_table::padded_count;
     const std::int16_t* const from = plan.taps.weights(plan.flipped ? outputs_ - 8 - begin : begin);
@@ -167,7 +168,7 @@ class basic_avx2_columns {
 
   static __m256i differences(__m256i v) noexcept { return _mm256_sub_epi16(v, _mm256_slli_epi64(v, 16)); }
 
-  /// The bytes of four weights of each output, to the first two of all and the last two of all.
+  /// Writes the bytes of each output's four weights: to[0] gets the first two of all outputs, to[1] the last two.
   static void put_pairs(__m256i first, __m256i second, std::int8_t (&to)[2][32], std::size_t lane) noexcept {
     const __m256i bytes = _mm256_packs_epi16(first, second);   // outputs 0, 1, 4, 5 and 2, 3, 6, 7
     const __m256i by_pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
@@ -208,8 +209,8 @@ class basic_avx2_columns {
     chunks_ = (plan.taps.max_count() + 15) / 16;
     first_.assign(padded(), 0);
     weights_.assign(padded() * chunks_ * 16, 0);
-    // An output with fewer taps than others, at the right edge, has them at the end of what is read for it: what lies
-    // to the right of the picture may not be readable so far.
+    // All outputs read the same number of samples. One at the right edge with fewer taps reads samples that end there,
+    // and its weights come last: memory so far to the right of the picture may not be readable.
     const std::size_t width = plan.taps.source_end() - plan.origin;
     const std::size_t last_first = width - std::min(width, 16 * chunks_);
     for (std::size_t o = 0; o < outputs_; ++o) {
@@ -224,7 +225,7 @@ class basic_avx2_columns {
   static __m256i load(const void* from) noexcept { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
   static __m256i table(const void* from) noexcept { return _mm256_load_si256(static_cast<const __m256i*>(from)); }
   static void store(void* to, __m256i v) noexcept { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
-  /// Sixteen bytes for each lane.
+  /// Loads sixteen bytes for each lane.
   static __m256i window(const std::uint8_t* low, const std::uint8_t* high) noexcept {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low))),
                                    _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);

@@ -4,14 +4,15 @@
 //   portable_upsampling::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});          // the same four times
 //   portable_upsampling::color_half({.luma = y, .blue = sums_b, .red = sums_r, .count = 64, .rgb = {r, g, b}});
 //
-// A chroma sample lies between two pixels, so a pixel takes 3/4 of the nearer and 1/4 of the farther sample on each
-// subsampled axis. `sums` are i16, weighted by 4; a row that is not subsampled vertically gives 4 * sample. A pixel's
-// chroma is then (3 * own + neighbour + bias) >> 4, where even pixels look left and odd ones right. The biases are
-// libjpeg's: 8, 7 where both axes are subsampled (jdsample.c, h2v2), 4, 8 for the horizontal one alone (h2v1).
-// Colours: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point, each sum rounded
-// as in jdcolor.c, and clamped. The AVX2 twin is in fancy_upsampling_avx2.hpp and gives the same bits.
-// Units: samples; `sums` need [-1] and [ceil(count / 2)]. Kernels may write up to 31 samples beyond `count`, and read
-// as much. Errors: none. Threads: pure. Source of the rule: libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.
+// A chroma sample lies between two pixels. So on each subsampled axis a pixel takes 3/4 of the nearer sample and 1/4 of
+// the farther one. `sums` are i16, weighted by 4. A row that is not subsampled vertically gives 4 * sample.
+// A pixel's chroma is then (3 * own + neighbor + bias) >> 4. Even pixels use the left neighbor, odd ones the right.
+// The biases are libjpeg's. They are 8 (even) and 7 (odd) where both axes are subsampled (jdsample.c, h2v2). They are
+// 4 and 8 for the horizontal axis alone (h2v1).
+// Colors: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point. Each sum is rounded as
+// in jdcolor.c, and clamped. The AVX2 version in fancy_upsampling_avx2.hpp gives the same bits.
+// Units: samples. `sums` need the elements [-1] and [ceil(count / 2)]. Kernels may write and read up to 31 samples
+// beyond `count`. Errors: none. Threads: pure. Source of the rule: libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -21,13 +22,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// One row of pixels to be made of luma and chroma.
+/// One row of pixels to compute from luma and chroma.
 template <class Chroma>
 struct color_row {
   const std::uint8_t* luma = nullptr;
   const Chroma *blue = nullptr, *red = nullptr;   ///< u8, or i16 sums
   std::size_t count = 0;                          ///< pixels
-  int even_bias = 8, odd_bias = 7;                ///< of sums only
+  int even_bias = 8, odd_bias = 7;                ///< used for sums only
   std::uint8_t* rgb[3] = {};
 };
 
@@ -39,18 +40,19 @@ struct basic_portable_upsampling {
     for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<std::int16_t>(3 * nearer[i] + farther[i]);
   }
 
-  /// Of four rows of chroma in their order: the sums of the four pixel rows in the middle.
+  /// Computes the sums of the four pixel rows in the middle of four chroma rows, which are in their order.
   static void sum_four_rows(const std::uint8_t* const (&rows)[4], std::size_t count, std::int16_t* const (&sums)[4])
       noexcept {
     for (std::size_t k = 0; k < 4; ++k) sum_rows(rows[1 + k / 2], rows[k / 2 + k % 2 * 2], count, sums[k]);
   }
 
-  /// Chroma that is subsampled vertically only: u8, rounded by `bias` (1 where `farther` lies above, 2 below).
+  /// Computes chroma that is subsampled vertically only. The result is u8, rounded by `bias`: 1 where `farther` lies
+  /// above, 2 where it lies below.
   static void blend_rows(const std::int16_t* sums, std::size_t count, int bias, std::uint8_t* out) noexcept {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>((sums[i] + bias) >> 2);
   }
 
-  /// Chroma of half the width, as sums. The first pixel is an even one.
+  /// Converts a row with chroma of half the width, given as sums. The first pixel is an even one.
   static void color_half(const color_row<std::int16_t>& row) noexcept {
     const auto chroma = [&](const std::int16_t* sums, std::size_t x) {
       const std::int16_t* own = sums + x / 2;
@@ -59,7 +61,7 @@ struct basic_portable_upsampling {
     for (std::size_t x = 0; x < row.count; ++x) color_pixel(row, x, chroma(row.blue, x), chroma(row.red, x));
   }
 
-  /// Chroma of the full width.
+  /// Converts a row with chroma of the full width.
   static void color_full(const color_row<std::uint8_t>& row) noexcept {
     for (std::size_t x = 0; x < row.count; ++x) color_pixel(row, x, row.blue[x], row.red[x]);
   }

@@ -2,9 +2,10 @@
 //
 //   if (cpu_has_avx2()) avx2_upsampling::color_full({.luma = y, .blue = u, .red = v, .count = 64, .rgb = {r, g, b}});
 //
-// libjpeg's 16-bit fixed point is reached with 16-bit multiplies: R = y + v + round(v * 13173 / 2^15), B likewise with
-// 25297, and G by one multiply-add of pairs with 15 bits. That these are equal for all inputs is tested, not argued.
-// Shapes, units, errors, threads: as there. The code is built for AVX2 whatever the flags of the program are.
+// 16-bit multiplies reproduce libjpeg's 16-bit fixed point. R = y + v + round(v * 13173 / 2^15), and B likewise with
+// 25297. G takes one multiply-add of pairs with 15 bits. Tests show that the results are equal for all inputs; there
+// is no proof here.
+// Shapes, units, errors, threads: fancy_upsampling.hpp. The code is built for AVX2 whatever the program's flags are.
 #pragma once
 
 #ifdef __x86_64__
@@ -56,11 +57,11 @@ struct basic_avx2_upsampling {
   }
 
   static void color_half(const color_row<std::int16_t>& row) noexcept {
-    // Even and odd pixels apart: their chroma comes apart, too. The bias takes 128 (2048 / 16) off.
+    // Even and odd pixels are computed apart, because their chroma comes apart. The bias subtracts 128 (2048 / 16).
     const __m256i even_bias = _mm256_set1_epi16(static_cast<short>(row.even_bias - 2'048));
     const __m256i odd_bias = _mm256_set1_epi16(static_cast<short>(row.odd_bias - 2'048));
     const __m256i low_bytes = _mm256_set1_epi16(255);
-    // Locals: a byte that is stored might be one of the pointers.
+    // Local copies: for the compiler, a byte that is stored might be part of one of the pointers.
     const std::uint8_t* const lumas = row.luma;
     const std::int16_t *const blues = row.blue, *const reds = row.red;
     std::uint8_t *const r = row.rgb[0], *const g = row.rgb[1], *const b = row.rgb[2];
@@ -106,7 +107,7 @@ struct basic_avx2_upsampling {
 
   static __m256i thrice(__m256i v) noexcept { return _mm256_add_epi16(_mm256_slli_epi16(v, 1), v); }
 
-  /// Bytes of two vectors of 16 words; packing works within lanes of 128 bits.
+  /// Returns the bytes of two vectors of 16 words in order. Packing alone works within lanes of 128 bits.
   static __m256i in_order(__m256i low, __m256i high) noexcept {
     return _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xd8);
   }

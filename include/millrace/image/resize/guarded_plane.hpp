@@ -1,11 +1,12 @@
-// A plane whose rows may be read a little beyond their end, as vector loads do, though the memory ends there.
+// A plane whose rows vector loads may read a little beyond their end, though the plane's own memory ends there.
 //
 //   mr::detail::guarded_plane p;                 // kept from picture to picture
 //   p.set(planes.component[0]);
 //   const std::uint8_t* row = p.row(y);          // guarded_plane::slack_bytes more may be read; y beyond is the last
 //
-// Rows that are followed by enough of the plane itself are given as they are; the last ones (one, if the stride is
-// longer than the slack) are copied. Errors: none. Threads: one at a time; rows are good while the plane is.
+// A row that is followed by enough of the plane itself is returned as it is. The last rows are copied. It is one row if
+// the stride is longer than the slack. Errors: none. Threads: one at a time. Lifetime: rows are valid as long as the
+// plane is.
 #pragma once
 
 #include <millrace/image/baseline/jpeg_planes.hpp>
@@ -43,7 +44,7 @@ class basic_guarded_plane {
     return y < first_copy_ ? plane_.data + y * plane_.stride_bytes : copied_.data() + (y - first_copy_) * copy_stride_;
   }
 
-  /// row(y) and the three below it.
+  /// Returns row(y) and the three rows below it.
   std::array<const std::uint8_t*, 4> four_rows(std::size_t y) const noexcept {
     if (y + 4 > first_copy_) return {row(y), row(y + 1), row(y + 2), row(y + 3)};
     const std::uint8_t* const first = plane_.data + y * plane_.stride_bytes;

@@ -1,16 +1,19 @@
-// From a decoder's planes, or its rows, to one picture in a batch: crop, antialiased bilinear resize, flip, colours.
+// Renders a decoder's planes or rows to one picture of a batch: crop, antialiased bilinear resize, flip, colors.
 //
 //   mr::detail::plane_resizer r;                                             // kept from picture to picture
 //   r.start({.plan = {.rows = y, .columns = x}, .target = {.data = row, .cold = true}});
 //   r.render(planes);                           // planes of at least source_box(plan, image), see source_box.hpp
 //   r.set_source(left, width); while (r.wants_rows()) { fill(r.next_row()); r.commit_row(); }   // or: RGBX rows
 //
-// exact: libjpeg's own RGB, then the resize; within one level of the same in real numbers, and of Pillow. fast: planes
-// are resized and the result is converted, chroma by libjpeg's upsampling and the resize composed: within one level of
-// that in real numbers; against exact the mean difference is 0.3 levels, and pixels whose colours are clamped
-// (saturated edges) differ by up to some tens. Rows from libjpeg are always treated as exact.
-// Shapes: pixel_target.hpp. Errors: std::bad_alloc. Threads: one at a time. AVX2 where the CPU has it, else portable
-// code: the same bits. No byte outside the picture is written, none outside the planes is read.
+// exact: libjpeg's own RGB, then the resize. The result is within one level of the same computed in real numbers, and
+// of Pillow.
+// fast: planes are resized, then the result is converted. For chroma, libjpeg's upsampling and the resize are composed.
+// The result is within one level of that in real numbers. Against exact, the mean difference is 0.3 levels. Pixels
+// whose colors are clamped (saturated edges) differ by up to some tens of levels.
+// Rows from libjpeg are always treated as exact.
+// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: one at a time. AVX2 code runs where the CPU has it,
+// else portable code; both give the same bits. No byte outside the picture is written. No byte outside the planes is
+// read.
 #pragma once
 
 #include <millrace/image/resize/avx2_plane_kernels.hpp>

@@ -1,4 +1,4 @@
-// What a resizer makes of a picture: both axes, in pixels of the source.
+// Describes the picture that a resizer makes: the plans of both axes, in pixels of the source.
 //
 //   mr::detail::resize_plan plan{.rows = mr::plan_axis(375), .columns = mr::plan_axis(500)};
 //   plan.columns.crop(100, 280), plan.columns.resize(224), plan.columns.flip();
@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Both axes of the source, and whether its rows become the columns of the result.
+/// The plans of both axes of the source, and whether its rows become the columns of the result.
 struct resize_plan {
   plan_axis rows{};
   plan_axis columns{};

@@ -2,8 +2,8 @@
 //
 //   mr::detail::avx2_rows::blend_rgb(taps, {.bytes = row, .columns = 224, .streams = true});
 //
-// The usual numbers of taps have a loop each, with weights and row pointers in registers. Rows are in the order of
-// avx2_columns; add_rows reads and writes the natural one. Shapes, units, errors, threads: as there.
+// Each usual number of taps has a loop of its own, with weights and row pointers in registers. Rows are in the order of
+// avx2_columns. add_rows reads and writes the natural order. Shapes, units, errors, threads: row_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -24,8 +24,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Pixel p of channel c belongs to byte (3 p + c) mod 16 of some block of 16: one shuffle for each channel, then
-/// blends by masks of period 3.
+/// Pixel p of channel c goes to byte (3 p + c) mod 16 of some block of 16 bytes. So each channel takes one shuffle,
+/// then blends with masks of period 3.
 template <class = void>
 struct basic_avx2_interleaving {
   alignas(32) std::uint8_t order[3][32], mask[3][32];
@@ -40,8 +40,8 @@ struct basic_avx2_interleaving {
 };
 using avx2_interleaving = basic_avx2_interleaving<>;
 
-/// Three vectors of 32 bytes, R, G and B of 32 pixels, to 96 interleaved bytes. With three-way logic a blend is one
-/// operation, otherwise two on processors of Intel's.
+/// Turns three vectors of 32 bytes, R, G and B of 32 pixels, into 96 interleaved bytes. With three-way logic a blend is
+/// one operation. Otherwise it is two on Intel's processors.
 template <bool ThreeWayLogic>
 class basic_avx2_interleaver {
  public:
@@ -77,7 +77,8 @@ class basic_avx2_interleaver {
  private:
   static constexpr avx2_interleaving tables{};
 
-  /// `b` where the mask has ones. Written out: GCC would compare the mask with 0 for each blend of its own.
+  /// Returns `b` where the mask has ones, else `a`. Inline assembly, because GCC would compare the mask with 0 for each
+  /// blend that it makes itself.
   static __m256i chosen(__m256i a, __m256i b, __m256i mask) noexcept {
     if constexpr (ThreeWayLogic) {
       asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
@@ -147,7 +148,7 @@ struct basic_avx2_rows {
   }
 
  private:
-  /// Weights and rows of one kind of plane; `Count` taps, or t.count if 0.
+  /// Holds the weights and rows of one kind of plane. There are `Count` taps, or t.count if `Count` is 0.
   template <std::size_t Count>
   struct taps_in_registers {
     const std::int16_t* rows[Count == 0 ? max_row_taps : Count];
@@ -177,7 +178,7 @@ struct basic_avx2_rows {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   }
 
-  /// Calls made(x, rgb) for every 32 columns, which gives the bytes of their three colours, and writes these.
+  /// Calls make(x, rgb) for every 32 columns, which computes the bytes of their three colors. Then writes these bytes.
   template <class Make>
   [[gnu::always_inline]] static inline void for_each_vector(const row_output& to, const Make& make) noexcept {
     if (to.planar) {

@@ -1,11 +1,11 @@
-// Which pixels of the source a plan looks at, before any table of weights is made.
+// Computes which pixels of the source a plan uses, before any table of weights is made.
 //
 //   const mr::detail::plane_box box = mr::detail::source_box(plan, {.width = 500, .height = 375});
 //   decode rows box.top .. box.bottom, columns box.left .. box.right
-//   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // what tap_table::build() will use
+//   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // the pixels that tap_table::build() uses
 //
-// The box has the pixel around it that the upsampling of chroma looks at. Units: pixels of the stored picture.
-// Errors: none. Threads: pure. Source of the rule: tap_table.hpp, solved for its first and its last output.
+// The box includes one pixel more on each side, which the upsampling of chroma uses. Units: pixels of the stored
+// picture. Errors: none. Threads: pure. Source of the rule: tap_table.hpp, solved for its first and its last output.
 #pragma once
 
 #include <millrace/image/resize/resize_plan.hpp>
@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// [begin, end).
+/// Pixels [begin, end) of one axis.
 struct source_span {
   std::size_t begin = 0, end = 0;
 };
@@ -30,7 +30,7 @@ struct plane_size {
   std::size_t width = 0, height = 0;
 };
 
-/// The pixels that have a weight for any of the axis' outputs.
+/// Returns the pixels that have a weight for any output of the axis.
 constexpr source_span span_of(const plan_axis& axis) noexcept {
   const auto floor_of = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
   const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
@@ -44,6 +44,7 @@ constexpr source_span span_of(const plan_axis& axis) noexcept {
           .end = static_cast<std::size_t>(std::clamp(end, axis.clip_begin + 1, axis.clip_end))};
 }
 
+/// Returns the pixels to decode for a plan, with the extra pixel on each side, clipped to the picture.
 constexpr plane_box source_box(const resize_plan& plan, const plane_size& image) noexcept {
   const source_span across = span_of(plan.columns), down = span_of(plan.rows);
   const auto before = [](std::size_t x) { return x == 0 ? x : x - 1; };

@@ -1,14 +1,15 @@
-// The weights of an antialiased bilinear resize along one axis, in integers.
+// Computes the weights of an antialiased bilinear resize along one axis, in integers.
 //
 //   mr::detail::tap_table t;
 //   t.build(axis);                         // keeps its memory from picture to picture
 //   t.first(i), t.count(i), t.weights(i);  // output i (in source order) = sum weights[k] * source[first + k] >> 14
 //
-// With source length n, target m: the raw weight of source pixel i for output o is
-// max(0, 2 max(n, m) - |(2i + 1) m - (2o + 1) n|), the triangle filter of Pillow and torchvision ("antialias"), here
-// with a box that may begin anywhere. Weights of an output sum to 2^14 exactly: the running sum is rounded and its
-// differences are taken, which also keeps the error of long filters from adding up. Integers alone: the same table with
-// every compiler and flag.
+// With source length n and target m, the raw weight of source pixel i for output o is
+//   max(0, 2 max(n, m) - |(2i + 1) m - (2o + 1) n|).
+// That is the triangle filter of Pillow and torchvision ("antialias"), here with a box that may begin anywhere.
+// The weights of an output sum to 2^14 exactly: the running sum is rounded, and its differences are the weights. That
+// also keeps the errors of long filters from adding up. All numbers are integers, so the table is the same with every
+// compiler and flag.
 #pragma once
 
 #include <millrace/image/resize/plan_axis.hpp>
@@ -24,21 +25,21 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
-/// The triangle of one output: source pixel i lies at (2 i + 1) * step, the first one, `start`, at `at`.
+/// The triangle of one output. Source pixel i lies at (2 i + 1) * step. The first pixel is `start`, which lies at `at`.
 /// A template only so that including it costs little.
 template <class = void>
 struct basic_tap_triangle {
   std::int64_t start, end, at, centre, reach, step;
 
-  /// Of the first output.
+  /// Makes the triangle of the first output.
   explicit basic_tap_triangle(const plan_axis& axis) noexcept
-      : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a source pixel
+      : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a pixel
     at = (2 * start + 1) * step;
     centre = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target;
     reach = 2 * (axis.length > step ? axis.length : step);
   }
 
-  std::int64_t most_taps() const noexcept { return std::min(reach / step + 1, end - start); }   // before seek()
+  std::int64_t most_taps() const noexcept { return std::min(reach / step + 1, end - start); }   // call before seek()
   void seek() noexcept {
     for (; start + 1 < end && at <= centre - reach; ++start) at += 2 * step;
   }
@@ -50,7 +51,7 @@ template <class = void>
 class basic_tap_table {
  public:
   static constexpr int weight_bits = 14;
-  /// An output with fewer weights has zeros behind them; if none has more, its weights are at weights(0) + 4 * output.
+  /// An output with fewer weights has zeros behind them. If none has more, weights(o) is weights(0) + 4 * o.
   static constexpr std::size_t padded_count = 4;
 
   void build(const plan_axis& axis) {
@@ -68,7 +69,8 @@ class basic_tap_table {
     outputs_ = used_ = max_count_ = 0;
   }
 
-  /// One more output, of `count` weights, which the caller writes: 0 or more, 2^14 in all.
+  /// Adds one more output of `count` weights, and returns where the caller writes them. Each is at least 0, and they
+  /// sum to 2^14.
   std::int16_t* append(std::size_t first, std::size_t count) {
     const std::size_t places = std::max(count, padded_count);
     if (weights_.size() < used_ + places || first_.size() == outputs_) grow(places);
@@ -85,14 +87,15 @@ class basic_tap_table {
 
   static constexpr std::size_t few_outputs = 8;
 
-  /// Of `few_outputs` more, with padded_count weights each, zeros behind the last: all of it is the caller's to write.
+  /// The memory of `few_outputs` more outputs with padded_count weights each. The caller writes all of it, with zeros
+  /// behind an output's last weight.
   struct few_places {
     std::uint32_t *first, *count, *weights_at;
     std::int16_t* weights;
-    std::size_t used;   ///< weights_at of the first one
+    std::size_t used;   ///< weights_at of the first output
   };
 
-  /// `outputs` of them are really there, of at most `most` weights.
+  /// Adds `outputs` outputs of at most `most` weights, and returns the memory of few_outputs ones.
   few_places append_few(std::size_t outputs, std::size_t most) {
     constexpr std::size_t places = few_outputs * padded_count;
     while (weights_.size() < used_ + places || first_.size() < outputs_ + few_outputs) grow(places);
@@ -111,7 +114,7 @@ class basic_tap_table {
   const std::int16_t* weights(std::size_t output) const noexcept { return weights_.data() + weights_at_[output]; }
   std::size_t max_count() const noexcept { return max_count_; }
 
-  /// The source pixels that any output uses: [source_begin, source_end).
+  /// The outputs together use the source pixels [source_begin, source_end).
   std::size_t source_begin() const noexcept { return first_.front(); }
   std::size_t source_end() const noexcept { return end(outputs_ - 1); }
 
@@ -130,7 +133,8 @@ class basic_tap_table {
       if (distance < t.reach) sum += static_cast<std::uint64_t>(t.reach - distance);
       running[count++] = sum;
     }
-    // 31 bits of the running sum are plenty, and leave room for one reciprocal instead of a division per tap.
+    // 31 bits of the running sum are precise enough. They leave space for a multiplication with one reciprocal, instead
+    // of a division per tap.
     const int shift = std::bit_width(sum) > 31 ? static_cast<int>(std::bit_width(sum)) - 31 : 0;
     const std::uint64_t whole = sum >> shift;
     if (whole != divisor_) {
@@ -147,12 +151,12 @@ class basic_tap_table {
     weights[count - 1] = static_cast<std::int16_t>((std::uint64_t{1} << weight_bits) - before);
   }
 
-  std::vector<std::uint32_t> first_, count_, weights_at_;   // of each output
+  std::vector<std::uint32_t> first_, count_, weights_at_;   // one per output
   std::vector<std::int16_t> weights_;
   std::vector<std::uint64_t> running_;
-  std::size_t outputs_ = 0, used_ = 0;   // outputs, and of weights_
+  std::size_t outputs_ = 0, used_ = 0;   // number of outputs, and of used elements of weights_
   std::size_t max_count_ = 0;
-  std::uint64_t divisor_ = 0, reciprocal_ = 0;   // many outputs have the same sum
+  std::uint64_t divisor_ = 0, reciprocal_ = 0;   // kept: many outputs have the same sum
 };
 using tap_table = basic_tap_table<>;
 

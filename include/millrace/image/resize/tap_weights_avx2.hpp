@@ -1,10 +1,10 @@
-// The weights of tap_table.hpp with AVX2: the same numbers, eight outputs at a time, where there are few for each.
+// Computes the weights of tap_table.hpp with AVX2: the same numbers, eight outputs at a time, if each has few weights.
 //
-//   mr::detail::avx2_taps::build(table, axis);        // any axis; what is long or large is left to tap_table
+//   mr::detail::avx2_taps::build(table, axis);        // any axis; long or large ones are left to tap_table
 //
-// A reciprocal, which tap_table divides integers for, is rounded down from a quotient of doubles and put right by its
-// remainder, which doubles hold exactly: so that it is the same whatever the compiler makes of the division. Its upper
-// and lower 32 bits are multiplied apart. Errors, threads: tap_table.hpp.
+// tap_table divides integers for a reciprocal. Here it is a quotient of doubles, rounded down and then corrected by its
+// remainder, which doubles hold exactly. So it is the same however the compiler does the division. The reciprocal's
+// upper and lower 32 bits are multiplied separately. Errors, threads: tap_table.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -60,7 +60,8 @@ class basic_avx2_taps {
  private:
   static constexpr std::int64_t at_once = tap_table::few_outputs, taps = tap_table::padded_count;
 
-  /// Where the taps of eight outputs begin, and of the next eight: quotients that go on by what is added each time.
+  /// Gives the first taps' pixels of eight outputs, then of the next eight. They are quotients with remainders. Both
+  /// advance by a constant each time, so there is no division.
   class first_pixels {
    public:
     first_pixels(const tap_triangle& t, const plan_axis& axis) noexcept
@@ -104,8 +105,8 @@ class basic_avx2_taps {
   };
 
   struct running_sums {
-    __m256i upto[taps];   // of raw weights
-    __m256i count;        // of those that are not zero
+    __m256i upto[taps];   // running sums of raw weights
+    __m256i count;        // number of weights that are not zero
   };
 
   static running_sums add_up(const tap_triangle& t, __m256i centre, __m256i first) noexcept {
@@ -125,7 +126,7 @@ class basic_avx2_taps {
     return made;
   }
 
-  /// Those of the last sums: away from a picture's edges they are all the same where it is enlarged.
+  /// The reciprocals of the last sums. Where a picture is enlarged, all sums away from its edges are the same.
   struct known_reciprocals {
     __m256i of, even, odd, upper;
 
@@ -138,7 +139,7 @@ class basic_avx2_taps {
     }
   };
 
-  /// Four numbers for each output.
+  /// Writes four weights for each output.
   static void put(const running_sums& sums, known_reciprocals& known, std::int16_t* to) noexcept {
     known.find(sums.upto[taps - 1]);
     const __m256i half = _mm256_set1_epi64x(std::int64_t{1} << 31);
@@ -167,7 +168,7 @@ class basic_avx2_taps {
     return static_cast<std::size_t>(_mm_cvtsi128_si32(most));
   }
 
-  /// tap_table's (2^46 + whole / 2) / whole.
+  /// Returns (2^46 + whole / 2) / whole, as tap_table does.
   static __m256i reciprocals(__m256i whole) noexcept {
     const __m256d divisor = doubles(whole);
     const __m256d dividend = _mm256_add_pd(doubles(_mm256_srli_epi64(whole, 1)), _mm256_set1_pd(0x1p46));
@@ -180,7 +181,7 @@ class basic_avx2_taps {
     return _mm256_xor_si256(_mm256_castpd_si256(_mm256_add_pd(right, _mm256_set1_pd(0x1p52))), exponent());
   }
 
-  /// Of numbers below 2^52, which are the lowest bits of a double from 2^52 on.
+  /// Converts numbers below 2^52. These are the lowest bits of a double from 2^52 on.
   static __m256d doubles(__m256i numbers) noexcept {
     return _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(numbers, exponent())), _mm256_set1_pd(0x1p52));
   }

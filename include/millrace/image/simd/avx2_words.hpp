@@ -1,10 +1,11 @@
-// Sixteen 16-bit or eight 32-bit numbers in one AVX2 register, with the few operations that an inverse DCT takes.
+// Holds sixteen 16-bit or eight 32-bit numbers in an AVX2 register, with the operations that an inverse DCT needs.
 //
 //   using namespace detail::avx2;
 //   [[gnu::target("avx2")]] void f(...) { words w = load(memory); quads sum = multiply_pairs(w, pair_of(3, -5)); }
 //
-// Vector types instead of <immintrin.h>, which would add an eighth to what the library costs a compiler. All of them
-// are inlined, and only into functions with the same target. Threads: pure.
+// These are vector types instead of <immintrin.h>, which would add an eighth to the library's compile time. All
+// functions are inlined, and only into functions with the same target. Below, a half is 128 bits of a register.
+// Threads: any; pure functions, except for the stores.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -23,24 +24,24 @@ using bytes [[gnu::vector_size(32)]] = char;
 
 #define MILLRACE_AVX2 [[gnu::target("avx2"), gnu::always_inline]] inline
 
-MILLRACE_AVX2 words load(const std::int16_t* from) noexcept {   // of 32 aligned bytes
+MILLRACE_AVX2 words load(const std::int16_t* from) noexcept {   // 32 bytes, aligned to 32
   return *static_cast<const words*>(__builtin_assume_aligned(from, 32));
 }
-/// 32 aligned bytes. Volatile, because clang would join two of them in a register of 512 bits, where there is one.
+/// Sets 32 aligned bytes to 0. Volatile, because clang would merge two such stores into one AVX-512 store.
 MILLRACE_AVX2 void clear(std::int16_t* at) noexcept {
   *static_cast<volatile words*>(__builtin_assume_aligned(at, 32)) = words{};
 }
 MILLRACE_AVX2 words words_of(int value) noexcept { return words{} + static_cast<std::int16_t>(value); }
 MILLRACE_AVX2 quads quads_of(int value) noexcept { return quads{} + value; }
-/// A cast of what depends on a template's parameter is one too many for nvcc.
+/// Reinterprets the register. Templates call these, because nvcc does not compile such a cast of a dependent type.
 MILLRACE_AVX2 quads as_quads(words a) noexcept { return reinterpret_cast<quads>(a); }
 MILLRACE_AVX2 octs as_octs(quads a) noexcept { return reinterpret_cast<octs>(a); }
-/// (first, second) eight times.
+/// Returns (first, second) eight times.
 MILLRACE_AVX2 words pair_of(int first, int second) noexcept {
   return reinterpret_cast<words>(quads_of(static_cast<int>((first & 0xffff) | static_cast<unsigned>(second) << 16)));
 }
 
-/// Of each half of 128 bits: a0 b0 a1 b1 a2 b2 a3 b3, and the same of 4 to 7.
+/// Return pairs (a, b) from each half. For words, low_pairs is a0 b0 a1 b1 a2 b2 a3 b3; high_pairs has 4 to 7.
 MILLRACE_AVX2 words low_pairs(words a, words b) noexcept {
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
 }
@@ -63,13 +64,13 @@ MILLRACE_AVX2 quads high_pairs(quads a, quads b) noexcept {
 }
 MILLRACE_AVX2 octs low_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 0, 4, 2, 6); }
 MILLRACE_AVX2 octs high_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 1, 5, 3, 7); }
-/// The middle quarters change places: pairs of both halves become neighbours.
+/// Swaps the two middle quarters, so that pairs of both halves become neighbors.
 MILLRACE_AVX2 octs swap_middle(octs a) noexcept { return __builtin_shufflevector(a, a, 0, 2, 1, 3); }
-/// Those of the first half and those of the second by turns.
+/// Returns the numbers of the first half and of the second half alternately.
 MILLRACE_AVX2 quads halves_by_turns(quads a) noexcept {
   return __builtin_shufflevector(a, a, 0, 4, 1, 5, 2, 6, 3, 7);
 }
-/// Of four rows in each half: q[c] becomes column c, one row after the other.
+/// Transposes four rows in each half: q[c] becomes column c.
 MILLRACE_AVX2 void transpose(quads* q) noexcept {
   const auto a = reinterpret_cast<octs>(low_pairs(q[0], q[1])), b = reinterpret_cast<octs>(high_pairs(q[0], q[1]));
   const auto c = reinterpret_cast<octs>(low_pairs(q[2], q[3])), d = reinterpret_cast<octs>(high_pairs(q[2], q[3]));
@@ -79,35 +80,36 @@ MILLRACE_AVX2 void transpose(quads* q) noexcept {
   q[3] = reinterpret_cast<quads>(high_pairs(b, d));
 }
 
-/// Even words of the first, odd words of the second.
+/// Returns the even words of the first and the odd words of the second operand.
 MILLRACE_AVX2 words alternate(words even, words odd) noexcept {
   return __builtin_shufflevector(even, odd, 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31);
 }
 
-/// Without the `bits` bits of fraction: words of `even` and words of `odd` by turns.
+/// Drops `bits` fraction bits and returns words of `even` and of `odd` alternately.
 template <int bits>
 MILLRACE_AVX2 words joined(quads even, quads odd) noexcept {
   const quads shifted = bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16);
   return alternate(reinterpret_cast<words>(even >> bits), reinterpret_cast<words>(shifted));
 }
 
-/// a0 b0 + a1 b1, ...
+/// Returns a0 b0 + a1 b1, a2 b2 + a3 b3, ...
 MILLRACE_AVX2 quads multiply_pairs(words a, words b) noexcept { return __builtin_ia32_pmaddwd256(a, b); }
 MILLRACE_AVX2 words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
 MILLRACE_AVX2 words magnitudes(words a) noexcept { return a > -a ? a : -a; }
-/// As numbers without a sign, 65535 at most. The builtins for it differ between compilers and their versions.
+/// Returns the sum as unsigned numbers, at most 65535. It is assembly, because the builtins differ between compilers
+/// and their versions.
 MILLRACE_AVX2 words saturating_sum(words a, words b) noexcept {
   words sum;
   asm("vpaddusw %2, %1, %0" : "=x"(sum) : "x"(a), "x"(b));
   return sum;
 }
-/// To words from -32768 to 32767; of each half, those of a and then those of b.
+/// Returns words clamped to -32768..32767: in each half, those of a, then those of b.
 MILLRACE_AVX2 words packed(quads a, quads b) noexcept { return __builtin_ia32_packssdw256(a, b); }
-/// To bytes from 0 to 255; of each half, those of a and then those of b.
+/// Returns bytes clamped to 0..255: in each half, those of a, then those of b.
 MILLRACE_AVX2 bytes clamped_bytes(words a, words b) noexcept {
   return reinterpret_cast<bytes>(__builtin_ia32_packuswb256(a, b));
 }
-/// Whether a and b have a bit in common.
+/// Returns whether a and b have a bit in common.
 MILLRACE_AVX2 bool any_of(words a, words b) noexcept {
   return __builtin_ia32_ptestz256(reinterpret_cast<octs>(a), reinterpret_cast<octs>(b)) == 0;
 }

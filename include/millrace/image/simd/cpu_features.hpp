@@ -1,9 +1,9 @@
-// Whether this CPU runs the AVX2 kernels; those who choose between kernels ask here.
+// Tells whether this CPU can run the AVX2 and AVX-512 kernels; all choices between kernels use these functions.
 //
-//   if (mr::detail::cpu_has_avx2()) ...               // AVX2, FMA and F16C; an aarch64 or an older x86-64 says no
+//   if (mr::detail::cpu_has_avx2()) ...               // AVX2, FMA and F16C; false on aarch64 and older x86-64
 //   if (mr::detail::cpu_has_three_way_logic()) ...    // AVX-512's vpternlog in registers of 256 bits
 //
-// Errors: none. Threads: any; asked of the CPU once.
+// Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,7 +16,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline bool cpu_has_avx2() noexcept {
 #ifdef __x86_64__
-  static const bool has = [] {   // once: in a virtual machine the instruction leaves for the host
+  static const bool has = [] {   // asked once, because in a virtual machine cpuid traps to the hypervisor
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     const bool half_floats = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
     return half_floats && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;

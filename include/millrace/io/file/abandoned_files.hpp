@@ -1,12 +1,12 @@
-// Files that an atomic_file left half written because its process was killed.
+// Removes the files that an atomic_file left half written because its process was killed.
 //
-//   remove_abandoned_files("out/", files, [](std::string_view name) { return name.ends_with(".tar"); });
+//   detail::remove_abandoned_files("out/", files, [](std::string_view name) { return name.ends_with(".tar"); });
 //
-// A live writer holds a lock on its file; the system frees it when the process ends, however it ends. Whether that lock
-// reaches other machines depends on the file system, so the file's name says which running kernel it was written under
-// (kernel_id(): the same in all containers of a machine, another one after each start of it), and only those of this
-// kernel are looked at. Files of other machines, and from before a restart, stay.
-// Errors: none; what cannot be looked at stays. Threads: any.
+// A live writer holds a lock on its file. The system frees the lock when the process ends, for whatever reason.
+// Whether other machines see the lock depends on the file system. The file's name therefore contains the id of the
+// running kernel (kernel_id()). All containers of a machine share one id; each start of the machine makes a new one.
+// Only files with the id of this kernel are removed. Files of other machines and from before a restart stay.
+// Errors: none; a file that cannot be examined stays. Threads: any.
 #pragma once
 
 #include <millrace/io/file/posix_files.hpp>
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Twelve hexadecimal digits of the running kernel's boot id; empty where the system has none.
+/// Returns the first twelve hexadecimal digits of the running kernel's boot id; empty where the system has none.
 template <class Files = posix_files>
 std::string kernel_id(const Files& files = {}) {
   std::string id;
@@ -33,7 +33,7 @@ std::string kernel_id(const Files& files = {}) {
   return id;
 }
 
-/// The final name of a temporary file of this kernel; empty for any other file.
+/// Returns the final name of a temporary file of this kernel; empty for any other file.
 inline std::string_view final_name_of(std::string_view temporary, std::string_view kernel) noexcept {
   constexpr std::string_view end = ".partial";
   if (kernel.empty() || !temporary.starts_with('.') || !temporary.ends_with(end)) return {};
@@ -46,8 +46,8 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   return ours ? temporary.substr(0, dot) : std::string_view{};
 }
 
-/// Unless somebody holds it. Between opening and locking it may have become a whole shard: then the name is gone, or is
-/// another file's.
+/// Removes the file unless a writer holds its lock. Between opening and locking, the writer may have completed and
+/// renamed it: then the path is gone or names another file, and nothing is removed.
 template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);
@@ -59,7 +59,8 @@ void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   files.close(file);
 }
 
-/// Of those in `folder` ("" or with a slash at its end) whose final name is `wanted`.
+/// Removes the abandoned files in `folder` for whose final name `wanted` returns true. `folder` is "" or ends with a
+/// slash.
 template <class Files, class Wanted>
 void remove_abandoned_files(const std::string& folder, const Files& files, const Wanted& wanted) {
   const auto close = [](DIR* opened) { ::closedir(opened); };

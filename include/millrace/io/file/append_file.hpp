@@ -1,11 +1,12 @@
-// A file that only ever holds whole records, for the sinks that write files.
+// A log file that only ever holds whole records.
 //
 //   detail::append_file file({.path = "run.jsonl"});
-//   file.append(record);        // one write(); a record that does not fit is taken back
-//   file.sync();                // what was appended outlives the machine
+//   file.append(record);        // one write(); a record that does not fit is cut off again
+//   file.sync();                // the appended records now survive a crash of the machine
 //
-// A record is in the kernel's hands when append() returns, so a crash of the program loses none; sync() is for a crash
-// of the machine. Errors: setup_error if another log has the file open, io_error for the rest. Threads: one.
+// The kernel has the record when append() returns, so a crash of the program loses no record. sync() protects against
+// a crash of the machine.
+// Errors: setup_error if another log has the file open; io_error for everything else. Threads: one.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -21,14 +22,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `failure` is an errno.
+/// Throws the io_error for a failed call on `path`; `failure` is an errno.
 [[noreturn]] inline void throw_file_error(const std::string& what, const std::string& path, int failure) {
   throw io_error(what + " '" + printable(path) + "': " + std::strerror(failure),
                  failure == ENOSPC || failure == EDQUOT ? "Make room on the disk; later records are tried again"
                                                         : "Check that the path exists and may be written");
 }
 
-/// The folder and those above it, where they do not exist yet.
+/// Creates the folder and its missing parents. Throws io_error if one cannot be created.
 inline void make_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
@@ -39,6 +40,7 @@ inline void make_folders(const std::string& path) {
   }
 }
 
+/// Options of append_file; with `must_be_new` an existing file is an error.
 struct append_file_options {
   std::string path{};
   bool must_be_new = false;
@@ -50,7 +52,7 @@ class append_file {
     const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (options.must_be_new ? O_EXCL : 0);
     file_ = ::open(path_.c_str(), flags, 0666);
     if (file_ < 0) throw_file_error("cannot open", path_, errno);
-    // File systems without locks answer with other errors: the lock is a help, not a condition.
+    // A file system without locks reports other errors. They are ignored: the log also works without a lock.
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(std::exchange(file_, -1));
       throw setup_error("another log writes to '" + printable(path_) + "'", "Give each log and each rank its own file");
@@ -70,14 +72,15 @@ class append_file {
 
   const std::string& path() const noexcept { return path_; }
 
+  /// Returns the size of the file.
   std::uint64_t size_bytes() const {
     struct stat found {};
     if (::fstat(file_, &found) != 0) throw_file_error("cannot ask for the size of", path_, errno);
     return static_cast<std::uint64_t>(found.st_size);
   }
 
-  /// One record in one write(). Where the system takes only a part (full disk, signal), the rest follows or the part
-  /// is cut off again.
+  /// Appends one record with one write(). If the system takes only a part (full disk, signal), the rest is written
+  /// too. If that fails, the part is cut off again and io_error is thrown.
   void append(std::string_view record) {
     std::size_t done = 0;
     unsynced_ = true;
@@ -93,7 +96,7 @@ class append_file {
     }
   }
 
-  /// Bytes [from, from + size_bytes) of the file.
+  /// Returns the bytes [from, from + size_bytes) of the file.
   std::string read(std::uint64_t from, std::size_t size_bytes) const {
     std::string room(size_bytes, '\0');
     std::size_t done = 0;
@@ -105,16 +108,18 @@ class append_file {
     return room;
   }
 
+  /// Shortens the file to `size_bytes`.
   void cut(std::uint64_t size_bytes) {
     if (::ftruncate(file_, static_cast<off_t>(size_bytes)) != 0) throw_file_error("cannot shorten", path_, errno);
   }
 
+  /// Flushes the appended records to the disk; does nothing if there are none.
   void sync() {
     if (!std::exchange(unsynced_, false)) return;
-    // Pipes and some devices have nothing to synchronise.
+    // Pipes and some devices cannot be flushed, and need not be.
     if (::fdatasync(file_) != 0 && errno != EINVAL && errno != EROFS) throw_file_error("cannot flush", path_, errno);
   }
-  /// Of a steady clock.
+  /// Calls sync() if at least `every_ns` have passed since it last did so. `now_ns` comes from a steady clock.
   void sync_when_due(std::int64_t now_ns, std::int64_t every_ns) {
     if (now_ns - synced_ns_ < every_ns) return;
     synced_ns_ = now_ns;

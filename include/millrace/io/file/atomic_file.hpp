@@ -2,11 +2,11 @@
 //
 //   detail::atomic_file<> file("out/train-000.tar");
 //   file.append(data);
-//   file.commit();        // written, on the disk, and renamed; without it the destructor removes what there is
+//   file.commit();        // flushes to the disk and renames; without commit() the destructor removes the file
 //
-// It is written as ".<name>.<kernel>-<process>-<n>.partial" beside its final place, which readers of folders pass over,
-// and locked meanwhile: so others can tell whether its writer lives (abandoned_files.hpp).
-// Errors: io_error with path and the system's reason; the temporary file is gone then. Threads: one.
+// The file is written as ".<name>.<kernel>-<process>-<n>.partial" beside its final path. Programs that list a folder's
+// shards skip such names. A lock on it tells other processes that its writer is alive (abandoned_files.hpp).
+// Errors: io_error with the path and the system's reason; the temporary file is removed then. Threads: one.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -25,10 +25,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// A file that is renamed to its final path when it is complete. Only tests replace `Files`.
 template <class Files = posix_files>
 class atomic_file {
  public:
-  /// `stage`: who writes it, for errors.
+  /// Creates the temporary file for `path`. `stage` names the writing stage in errors.
   explicit atomic_file(std::string path, Files files = {}, const char* stage = "write_shards")
       : path_(std::move(path)), stage_(stage), files_(std::move(files)) {
     const std::size_t slash = path_.rfind('/');
@@ -49,6 +50,7 @@ class atomic_file {
   atomic_file& operator=(const atomic_file&) = delete;
   ~atomic_file() { abandon(); }
 
+  /// Appends the bytes, through a buffer of 1 MiB.
   void append(std::span<const std::byte> data) {
     if (buffer_.size() + data.size() > buffer_bytes) flush();
     if (data.size() >= buffer_bytes) write(data);
@@ -57,6 +59,7 @@ class atomic_file {
   }
   void append(std::string_view text) { append(detail::bytes_of(text)); }
 
+  /// Flushes the file to the disk and gives it its final name, which survives a crash of the machine.
   void commit() {
     flush();
     if (files_.sync(file_) != 0) fail("cannot bring to the disk", errno);
@@ -64,7 +67,8 @@ class atomic_file {
     sync_folder();
   }
 
-  /// commit() for what can be made again: a failing machine may lose it, or leave a part of it under its name.
+  /// Gives the file its final name without flushing it to the disk. Use it for files that can be made again: a crash
+  /// of the machine may lose the file, or leave a part of it under its name.
   void publish() {
     flush();
     // The duplicate keeps the lock until the file has its final name.
@@ -75,13 +79,14 @@ class atomic_file {
     abandon();
   }
 
+  /// Returns the bytes appended so far.
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }
 
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-  /// Locks it. False where somebody took it for abandoned before that: it is gone, or going. A file system without
-  /// locks has none to be taken either.
+  /// Locks the file. Returns false if another process took it for abandoned before it was locked: that process removes
+  /// it. Returns true on a file system without locks, where no other process can lock the file either.
   bool is_mine() const {
     struct ::stat status {};
     if (files_.try_lock(file_) != 0) return errno != EWOULDBLOCK;
@@ -103,7 +108,7 @@ class atomic_file {
     }
   }
 
-  /// The name is as durable as the bytes only when its folder is on the disk too. Not every file system can do it.
+  /// Flushes the folder: only then does the name survive a crash, as the bytes do. Not every file system supports this.
   void sync_folder() {
     const int folder = files_.open(folder_.empty() ? "." : folder_.c_str(), O_RDONLY);
     if (folder == -1) return;

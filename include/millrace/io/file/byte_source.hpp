@@ -1,13 +1,14 @@
-// Where the bytes of a shard come from: a file, or whatever the user has.
+// Sources of a shard's bytes: a file, or any class that the user writes.
 //
-//   class my_source : public mr::byte_source { ... };                  // two functions
-//   auto source = std::make_unique<mr::file_source>("train-000.tar");  // io_error if it cannot be opened
-//   std::size_t got = source->read_at(offset_bytes, room);             // 0 only at the end
+//   class my_source : public mr::byte_source { ... };                  // implements two functions
+//   auto source = std::make_unique<mr::file_source>("train-000.tar");  // throws io_error if it cannot be opened
+//   std::size_t got = source->read_at(offset_bytes, buffer);           // 0 only at the end
 //
-// Errors: io_error naming shard, offset and the system's reason. Interrupted calls are repeated; EAGAIN is tried again
-// with growing pauses, about 0.25 s in all; after ESTALE (the server of a network file system forgot the file) the file
-// is opened again, once per call, and must still have the size and time that it had. EIO is not retried: what a failing
-// disk returns the second time is not to be trusted. Threads: one thread at a time per source.
+// Errors: io_error with the shard, the offset and the system's reason. An interrupted call is repeated. EAGAIN is
+// retried with growing pauses, about 0.25 s in all. ESTALE means that the server of a network file system forgot the
+// file: it is reopened once per call, and must still have its old size and modification time. EIO is not retried: the
+// data that a failing disk returns the second time cannot be trusted.
+// Threads: one thread at a time per source.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -23,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Bytes that can be read from any offset.
+/// The interface of a source: bytes that can be read from any offset.
 class byte_source {
  public:
   byte_source() = default;
@@ -31,14 +32,15 @@ class byte_source {
   byte_source& operator=(const byte_source&) = delete;
   virtual ~byte_source() = default;
 
-  /// Reads into the front of `room` and returns how many bytes; may be fewer than asked, 0 only at the end.
+  /// Reads the bytes from `offset_bytes` on into the front of `room`. Returns how many bytes it read.
+  /// May read fewer bytes than `room` holds; returns 0 only at the end.
   virtual std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) = 0;
 
-  /// The name for messages; lives as long as the source.
+  /// Returns the name for messages; the view lives as long as the source.
   virtual std::string_view name() const noexcept = 0;
 };
 
-/// Fills `room`; fewer bytes than that only at the end of the source.
+/// Fills `room` with the bytes from `offset_bytes` on. Returns how many it read: fewer only at the end of the source.
 inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> room) {
   std::size_t filled = 0;
   while (filled < room.size()) {
@@ -49,10 +51,11 @@ inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, s
   return filled;
 }
 
-/// A file. `Files` is replaced in tests only.
+/// A file as a byte_source. Only tests replace `Files`.
 template <class Files = detail::posix_files>
 class basic_file_source final : public byte_source {
  public:
+  /// Opens the file. Throws io_error if it cannot be opened or its size cannot be read.
   explicit basic_file_source(std::string path, Files files = {}) : path_(std::move(path)), files_(std::move(files)) {
     open();
     remember_status(opened_);
@@ -61,8 +64,10 @@ class basic_file_source final : public byte_source {
     if (file_ != -1) files_.close(file_);
   }
 
+  /// Returns the path.
   std::string_view name() const noexcept override { return path_; }
 
+  /// Reads up to 1 GiB into `room`. Throws io_error if the read fails for good or the file was replaced.
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
     const std::size_t wanted = std::min(room.size(), most_bytes_per_call);
     std::int64_t pause_ns = 1'000'000;
@@ -85,7 +90,7 @@ class basic_file_source final : public byte_source {
   }
 
  private:
-  static constexpr std::size_t most_bytes_per_call = std::size_t{1} << 30;   // Linux moves 2 GiB at most, macOS less
+  static constexpr std::size_t most_bytes_per_call = std::size_t{1} << 30;   // Linux moves at most 2 GiB, macOS less
   static constexpr std::int64_t longest_pause_ns = 128'000'000;
 
   void open() {
@@ -129,6 +134,7 @@ class basic_file_source final : public byte_source {
   struct ::stat opened_ {};
 };
 
+/// A file on the real file system.
 using file_source = basic_file_source<>;
 
 }}  // namespace millrace

@@ -1,8 +1,9 @@
-// The system calls that reading and writing shards needs, in one replaceable place.
+// The system calls for reading and writing shards, in one struct that tests replace.
 //
-//   template <class Files = mr::detail::posix_files> class basic_file_source { ... };   // tests give Files that fail
+//   template <class Files = mr::detail::posix_files> class basic_file_source { ... };   // tests pass Files that fail
 //
-// Each function does one call and returns what it returned: -1 leaves the reason in errno. Threads: stateless.
+// Each function makes one call and returns its result; after -1 the reason is in errno.
+// Threads: any number, there is no state.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,9 +23,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The reason of a failed call, in words and without the shared buffer of strerror().
+/// Returns the text for an errno, without the shared buffer of strerror().
 inline std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
 
+/// Returns the modification time in ns since 1970.
 inline std::int64_t modified_ns(const struct ::stat& status) noexcept {
 #if defined(__APPLE__)
   const struct ::timespec& time = status.st_mtimespec;
@@ -34,6 +36,7 @@ inline std::int64_t modified_ns(const struct ::stat& status) noexcept {
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+/// The real system calls.
 struct posix_files {
   static int open(const char* path, int flags, mode_t mode = 0) noexcept {
     return ::open(path, flags | O_CLOEXEC, mode);
@@ -42,9 +45,11 @@ struct posix_files {
   static int stat_open(int file, struct ::stat& status) noexcept { return ::fstat(file, &status); }
   static int stat_path(const char* path, struct ::stat& status) noexcept { return ::stat(path, &status); }
   static int make_folder(const char* path) noexcept { return ::mkdir(path, 0777); }
-  /// Waits until no other process holds it; closing the file gives it back, and so does the end of the process.
+  /// Locks the file; waits until no other process holds the lock. Closing the file frees the lock, and so does the end
+  /// of the process.
   static int lock(int file) noexcept { return ::flock(file, LOCK_EX); }
-  /// Does not wait: -1 and EWOULDBLOCK where another open file holds it. A duplicate of the descriptor holds it too.
+  /// Locks the file without waiting. Returns -1 with EWOULDBLOCK if another open file holds the lock. A duplicate of
+  /// the descriptor holds the lock too.
   static int try_lock(int file) noexcept { return ::flock(file, LOCK_EX | LOCK_NB); }
   static int duplicate(int file) noexcept { return ::fcntl(file, F_DUPFD_CLOEXEC, 0); }
   static ssize_t read_at(int file, void* room, std::size_t bytes, off_t offset) noexcept {
@@ -56,7 +61,7 @@ struct posix_files {
   static int unlink(const char* path) noexcept { return ::unlink(path); }
   static void will_read_forward([[maybe_unused]] int file) noexcept {
 #ifdef POSIX_FADV_SEQUENTIAL
-    ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);   // advice: nothing is lost when it is refused
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);   // only advice: a refusal does no harm
 #endif
   }
   static void sleep_ns(std::int64_t duration_ns) noexcept {

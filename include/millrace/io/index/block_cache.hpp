@@ -1,15 +1,15 @@
-// Small samples, read a stretch of neighbours at a time and given out one by one, in whatever order they are wanted.
+// A cache of small samples: it reads a block of neighbors at once and gives its records out one by one, in any order.
 //
-//   detail::block_cache held({.limit_bytes = std::size_t{64} << 20});
-//   held.take({.part = 3, .number = 7}, offsets, places, read);   // *places[i] becomes sample offsets[i] of stretch 7
-//   held.held_bytes();
+//   detail::block_cache cache({.limit_bytes = std::size_t{64} << 20});
+//   cache.take({.shard = 3, .number = 7}, offsets, places, read);   // *places[i] becomes record offsets[i] of block 7
+//   cache.held_bytes();
 //
-// For samples so small that a read of its own would cost more than all the rest of a sample. `read` fills a vector with
-// the records of a whole stretch; one that it leaves empty is given out empty, and the caller finds out what is wrong
-// with it. Each record is given out once, and a stretch that has none left is forgotten: whoever wants a sample again,
-// in the next epoch, has the stretch read again. Beyond the limit the stretch that was not asked for for longest is
-// dropped, which costs a read and never a sample.
-// Errors: what `read` throws. Threads: any; two that want the same stretch wait for one reading of it.
+// The cache is for samples so small that reading each one separately would dominate its cost. `read` fills a vector
+// with the records of a whole block. A record that `read` leaves empty is given out empty; the caller finds out the
+// reason. Each record is given out once, and a block without records is forgotten. The next pass reads the block again.
+// Beyond the limit, the cache drops the least recently requested block. That costs another read, and never loses a
+// sample.
+// Errors: those of `read`. Threads: any number; threads that want the same block wait for a single read of it.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -26,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The `number`-th stretch of a part.
+/// The name of a block: the `number`-th block of a shard.
 struct stretch_name {
   std::uint64_t shard = 0;
   std::uint32_t number = 0;
@@ -34,6 +34,7 @@ struct stretch_name {
   friend bool operator==(const stretch_name&, const stretch_name&) = default;
 };
 
+/// The blocks that still have records to give out.
 class block_cache {
  public:
   struct options {
@@ -44,7 +45,8 @@ class block_cache {
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
 
-  /// `offsets` in the stretch, each once. `read(std::vector<record>&)` is called where the stretch is not there.
+  /// Moves the records at `offsets` in the block to `places`; each offset occurs once. Calls
+  /// `read(std::vector<record>&)` if the block is not in the cache.
   template <class Read>
   void take(const stretch_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
             const Read& read) {
@@ -63,7 +65,7 @@ class block_cache {
     if (s->left == 0) forget(name, *s);
   }
 
-  /// Of the stretches that are here; what was given out does not count.
+  /// Returns the bytes of all blocks in the cache, as they were when each was read.
   std::size_t held_bytes() const {
     const std::lock_guard lock(mutex_);
     return held_bytes_;
@@ -71,10 +73,10 @@ class block_cache {
 
  private:
   struct stretch {
-    std::mutex mutex;   // of the records
+    std::mutex mutex;   // guards the records
     std::vector<record> records{};
-    std::size_t left = 0;   // that have not been given out
-    std::size_t bytes = 0;           // this and the next: under the cache's lock
+    std::size_t left = 0;   // records not yet given out
+    std::size_t bytes = 0;           // this and the members below are guarded by the cache's mutex
     std::uint64_t asked_for_at = 0;
     bool forgotten = false;
   };
@@ -118,7 +120,7 @@ class block_cache {
     if (oldest == stretches_.end()) return false;
     held_bytes_ -= oldest->second->bytes;
     oldest->second->forgotten = true;
-    stretches_.erase(oldest);   // whoever is using it keeps it until done
+    stretches_.erase(oldest);   // a thread that is using the block keeps it alive
     return true;
   }
 
@@ -130,7 +132,7 @@ class block_cache {
   }
 
   const options options_;
-  mutable std::mutex mutex_;   // of all below; taken after a stretch's own
+  mutable std::mutex mutex_;   // guards all members below; locked after the mutex of a block
   std::unordered_map<stretch_name, std::shared_ptr<stretch>, hash> stretches_;
   std::size_t held_bytes_ = 0;
   std::uint64_t asked_ = 0;

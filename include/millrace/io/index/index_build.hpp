@@ -1,21 +1,24 @@
-// The indexes of many shards: those that are there are loaded, the others are made and kept.
+// Loads the indexes of many shards, and makes and keeps the missing ones.
 //
 //   auto all = mr::build_indexes(shards, {.files = {.cache_folder = "/scratch/indexes"}, .progress_file = 2});
-//   all.indexes[k]->samples();                       // of shards[k]; 0 for a compressed one: see state()
+//   all.indexes[k]->samples();                       // samples of shards[k]; 0 for a compressed one: see state()
 //   all.counts.built;
 //   auto one = mr::index_of(shards[k], all.heads[k], options);    // after heads_only, where indexes[k] may be null
 //
-// With heads_only, of an index that is good as far as its head says no more than that is read: 1,281 indexes take 10 ms
-// instead of 70. index_of() reads the rest, and makes the index again if its file turns out to be damaged.
-// An index that is of another time than its shard, and of the same size, is made again with the checksums that it has,
-// so that a sample that was changed in place is an error when it is read.
-// Several shards are looked at at a time; several processes may do so for the same shards, and share what they keep.
-// An index that cannot be kept (a folder that is read-only) is used all the same, and counted. A shard that is damaged
-// is no error here: its index says so. One that ends without an end marker is whole, and its index says that.
-// Errors: io_error for the first shard in the list that cannot be read, or that changes meanwhile; data_error for one
-// without an end marker of which a file beside it counts more samples than it has. Threads: makes its own, and waits
-// for them. Progress is written to nowhere unless a file is named, and only of what takes longer than a second: at most
-// four times a second to a terminal, every ten seconds to anything else.
+// With heads_only, only the head of an index is read, if the head says that the index is good and the shard whole.
+// 1,281 indexes then take 10 ms instead of 70 ms. index_of() reads the rest later. It makes the index again if its file
+// turns out to be damaged.
+// If a shard has another time than its index but the same size, the index is made again with the known checksums.
+// Reading a sample that was changed in place is then an error.
+// Several shards are handled in parallel. Several processes may do this for the same shards, and share the kept files.
+// An index that cannot be kept (a read-only folder) is still used, and counted. A damaged shard is no error here: its
+// index records the damage. A shard without an end marker is whole, and its index records that.
+// Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
+// a shard without an end marker if a file beside it counts more samples. setup_error for a shard beyond the limits of
+// an index (shard_index.hpp).
+// Threads: starts its own and waits for them.
+// Progress is written only to progress_file, and only after the first second. A terminal gets at most four lines a
+// second, anything else one line every ten seconds.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -40,39 +43,41 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of build_indexes().
 struct index_build_options {
   index_file_options files{};
-  bool keep = true;              ///< write what was made; else it lives in memory alone
-  bool heads_only = false;       ///< of whole shards with a good index
-  unsigned threads = 0;          ///< 0: one for each usable core, eight at most
-  int progress_file = -1;        ///< a descriptor, such as that of stderr; -1: none
+  bool keep = true;              ///< writes new indexes to files; else they stay in memory
+  bool heads_only = false;       ///< reads only the heads of good indexes of whole shards
+  unsigned threads = 0;          ///< default 0: one for each usable core, at most eight
+  int progress_file = -1;        ///< a file descriptor, such as 2 for stderr; default -1: none
 };
 
-/// Of shards, unless it says otherwise.
+/// How many shards had which outcome; the last three count other things.
 struct index_build_counts {
-  std::uint64_t loaded = 0;              ///< had a good index
-  std::uint64_t built = 0;               ///< had none
-  std::uint64_t rebuilt_stale = 0;       ///< had one of another state of the shard, or of another time
-  std::uint64_t rebuilt_damaged = 0;     ///< had one that was damaged
-  std::uint64_t not_kept = 0;            ///< have one in memory that could not be written
-  std::uint64_t compressed = 0;          ///< can have none
+  std::uint64_t loaded = 0;              ///< shards with a good index
+  std::uint64_t built = 0;               ///< shards without an index
+  std::uint64_t rebuilt_stale = 0;       ///< shards whose index was made for another size, time or version
+  std::uint64_t rebuilt_damaged = 0;     ///< shards whose index was damaged
+  std::uint64_t not_kept = 0;            ///< shards whose index could not be written
+  std::uint64_t compressed = 0;          ///< compressed shards, which can have no index
   std::uint64_t damaged_shards = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t scanned_bytes = 0;       ///< size of the shards that were scanned
-  std::uint64_t scanned_members = 0;     ///< of the same: headers
+  std::uint64_t samples = 0;             ///< samples of all shards
+  std::uint64_t scanned_bytes = 0;       ///< total size of the scanned shards
+  std::uint64_t scanned_members = 0;     ///< members of the scanned shards
 };
 
-/// What build_indexes() gives.
+/// The result of build_indexes().
 struct shard_indexes {
-  std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in the order of the list
-  std::vector<index_summary> heads{};                    ///< of the same; with heads_only the index may be null
+  std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in list order
+  std::vector<index_summary> heads{};                    ///< one for each shard; with heads_only its index may be null
   index_build_counts counts{};
-  std::vector<std::size_t> touched{};                    ///< shards of another time than their index, of the same size
-  std::string why_not_kept{};                            ///< the first reason
+  std::vector<std::size_t> touched{};                    ///< shards with the size of their index but another time
+  std::string why_not_kept{};                            ///< the reason for the first index that was not kept
 };
 
 namespace detail {
 
+/// One run of build_indexes().
 class index_builder {
  public:
   index_builder(std::span<const std::string> shards, const index_build_options& options)
@@ -83,7 +88,7 @@ class index_builder {
 
   shard_indexes run() {
     if (options_.keep && !options_.files.cache_folder.empty())
-      posix_files::make_folder(options_.files.cache_folder.c_str());   // if it fails, so does writing into it
+      posix_files::make_folder(options_.files.cache_folder.c_str());   // a failure shows when an index is written
     std::size_t count = options_.threads > 0 ? options_.threads : std::min(usable_cores(), 8U);
     count = std::min(count, shards_.size());
     std::vector<std::thread> others;
@@ -133,7 +138,7 @@ class index_builder {
         if (head.state == index_file_state::good && head.shard_is_whole) return add_head(shard, head);
       }
       known = load_index(kept_at, identity);
-    } catch (const io_error&) {   // one that cannot be read is made again, and then tells why it cannot be written
+    } catch (const io_error&) {   // an unreadable index is made again; keep_index() then reports the reason
     }
     std::string why_not_kept;
     bool kept = true;
@@ -200,7 +205,7 @@ class index_builder {
     c.samples += index.samples();
   }
 
-  /// A terminal's line is written over; elsewhere a line comes every ten seconds.
+  /// Overwrites the line on a terminal; elsewhere writes a new line every ten seconds.
   void show_progress(bool last) {
     if (options_.progress_file < 0) return;
     const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
@@ -224,8 +229,8 @@ class index_builder {
   const index_build_options& options_;
   bool terminal_;
   std::atomic<std::size_t> next_{0};
-  std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // no shard behind this one is begun
-  std::mutex mutex_;                                        // of all below
+  std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // no shard after this one is started
+  std::mutex mutex_;                                        // guards all members below
   shard_indexes result_;
   std::exception_ptr failure_;
   std::size_t done_ = 0;
@@ -236,11 +241,12 @@ class index_builder {
 
 }  // namespace detail
 
+/// Loads or makes the index of each shard. Throws the errors described at the top of the file.
 inline shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options = {}) {
   return detail::index_builder(shards, options).run();
 }
 
-/// The index whose head was read before. data_error if the shard has changed since then.
+/// Returns the index whose head was read before. Throws data_error if the shard has changed since then.
 inline std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
                                              index_build_options options = {}) {
   options.heads_only = false;

@@ -1,17 +1,17 @@
-// An index on disk, beside its shard or in a folder for all of them.
+// An index on disk, beside its shard or in one folder for all shards.
 //
 //   const std::string path = mr::index_path("train-000.tar");           // "train-000.tar.millrace-index"
 //   auto file = mr::load_index(path, mr::identify_shard("train-000.tar"));
 //   if (file.state != mr::index_file_state::good) ...                   // scan the shard; file.reason says why
-//   mr::keep_index(path, index);                                        // and again when checksums were learned
+//   mr::keep_index(path, index);                                        // again after checksums were learned
 //
-// An index is used for a shard with the size and the time (in ns) that it was made for, and for no other. Of one that
-// differs in its time alone no more is used than the checksums, for the index that is made in its place. One that is
-// damaged is never used: every cut and every flipped bit is seen. It may be removed at any time.
-// keep_index() may be called by many processes at once: whoever writes takes over the checksums that are in the file
-// first, under a lock on it, and the file is replaced at once. Where the file system has no locks, checksums that two
-// processes write at the same moment may be lost, and will be learned again.
-// Errors: io_error where the shard or the index cannot be read or written. Threads: none shared but the index itself.
+// An index is valid only for a shard with the size and the time (in ns) for which it was made. If only the time
+// differs, just its checksums are used, for the index that replaces it. A damaged index is never used: every cut and
+// every flipped bit is detected. An index may be removed at any time.
+// Many processes may call keep_index() at once. Each one locks the file, takes over the checksums in it, and replaces
+// the file in one step. On a file system without locks, checksums that two processes write at the same moment may be
+// lost; they are learned again later.
+// Errors: io_error if the shard or the index cannot be read or written. Threads: any; only the index itself is shared.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -32,34 +32,38 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options for the files of indexes.
 struct index_file_options {
-  /// Where indexes are kept; empty: each beside its shard. Made if it is not there (its parent has to be).
+  /// The folder for indexes; default empty: each index lies beside its shard. A missing folder is created; its parent
+  /// has to exist.
   std::string cache_folder{};
 };
 
+/// Whether the file of an index can be used.
 enum class index_file_state {
   good,
   missing,
-  stale,     ///< of another state of the shard, or of another version of the library
-  touched,   ///< of a shard of that size and of another time: the checksums of what still lies there hold
+  stale,     ///< made for a shard of another size, or by another version of the library or machine
+  touched,   ///< made for a shard of this size but another time: checksums of unmoved members are valid
   damaged
 };
 
 /// An index, or why there is none.
 struct loaded_index {
   index_file_state state = index_file_state::missing;
-  std::string reason{};   ///< why it is not good
-  shard_index index{};    ///< also if it was touched
+  std::string reason{};   ///< why the index is not good
+  shard_index index{};    ///< set if the state is good or touched
 };
 
-/// What a call of keep_index() did.
+/// The result of keep_index().
 struct kept_index {
   bool written = false;
-  std::uint64_t learned_checksums = 0;       ///< from the file
-  std::uint64_t conflicting_checksums = 0;   ///< known to both, and not the same: that of the file, the older, is kept
+  std::uint64_t learned_checksums = 0;       ///< checksums taken over from the file
+  std::uint64_t conflicting_checksums = 0;   ///< different in both: the older one, from the file, is kept
 };
 
-/// In the cache folder, names carry a digest of the shard's whole path: shards of the same name do not meet.
+/// Returns the path of the shard's index. In a cache folder the name contains a digest of the shard's whole path, so
+/// that shards of the same name have different indexes.
 inline std::string index_path(const std::string& shard, const index_file_options& options = {}) {
   constexpr std::string_view ending = ".millrace-index";
   if (options.cache_folder.empty()) return shard + std::string(ending);
@@ -76,16 +80,17 @@ inline std::string index_path(const std::string& shard, const index_file_options
 
 namespace detail {
 
+/// Throws the io_error for a failed call on an index; `reason` is an errno.
 [[noreturn]] inline void fail_index(std::string_view what, int reason, const std::string& path) {
   throw io_error(std::string(what) + ": " + reason_of(reason), "Check the file and its permissions, or name another "
                  "folder for indexes", {.stage = "index", .shard = path});
 }
 
-/// A descriptor that is closed at the end.
+/// A file descriptor that closes itself.
 class open_index_file {
  public:
   open_index_file(const std::string& path, int flags) noexcept {
-    do file_ = posix_files::open(path.c_str(), flags | O_NONBLOCK, 0666);   // should it be a pipe
+    do file_ = posix_files::open(path.c_str(), flags | O_NONBLOCK, 0666);   // does not block on a pipe
     while (file_ == -1 && errno == EINTR);
   }
   open_index_file(const open_index_file&) = delete;
@@ -95,7 +100,7 @@ class open_index_file {
   }
   int get() const noexcept { return file_; }
 
-  /// False at the end of the file before `room` is full, and on failure, which sets errno.
+  /// Fills `room`. Returns false if the file ends before that, with errno 0, or if a read fails, with its errno.
   bool read(std::uint64_t offset_bytes, std::span<std::byte> room) const noexcept {
     errno = 0;
     while (!room.empty()) {
@@ -113,13 +118,14 @@ class open_index_file {
   int file_ = -1;
 };
 
-/// Reads and checks the head. The reason is empty if it is good. One that was touched is sound.
+/// Reads and checks the head. Returns the state and the reason, which is empty if the state is good. A touched index
+/// has a sound head.
 inline std::pair<index_file_state, std::string> read_index_head(const open_index_file& file, const std::string& path,
                                                                 const shard_identity& shard, index_head& head) {
   using enum index_file_state;
   struct ::stat status {};
   if (posix_files::stat_open(file.get(), status) == -1) fail_index("cannot get the size of the index", errno, path);
-  if (!S_ISREG(status.st_mode)) return {damaged, "it is no regular file"};
+  if (!S_ISREG(status.st_mode)) return {damaged, "it is not a regular file"};
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
   if (file_bytes == 0) return {missing, "it is being made"};
   if (file_bytes < sizeof head) return {damaged, "it is cut"};
@@ -137,6 +143,7 @@ inline std::pair<index_file_state, std::string> read_index_head(const open_index
   return {good, {}};
 }
 
+/// Reads and checks a whole index.
 inline loaded_index load_open_index(const open_index_file& file, const std::string& path, const shard_identity& shard) {
   loaded_index result;
   index_head head;
@@ -155,7 +162,7 @@ inline loaded_index load_open_index(const open_index_file& file, const std::stri
 
 }  // namespace detail
 
-/// The size and time of a shard as they are now.
+/// Returns the current size and time of a shard. Throws io_error if the system cannot tell them.
 inline shard_identity identify_shard(const std::string& path) {
   struct ::stat status {};
   if (detail::posix_files::stat_path(path.c_str(), status) == -1)
@@ -164,6 +171,7 @@ inline shard_identity identify_shard(const std::string& path) {
   return {.size_bytes = static_cast<std::uint64_t>(status.st_size), .modified_ns = detail::modified_ns(status)};
 }
 
+/// Loads the index of a shard, or says why it cannot be used. Throws io_error if the file cannot be read.
 inline loaded_index load_index(const std::string& path, const shard_identity& shard) {
   const detail::open_index_file file(path, O_RDONLY);
   if (file.get() != -1) return detail::load_open_index(file, path, shard);
@@ -171,15 +179,16 @@ inline loaded_index load_index(const std::string& path, const shard_identity& sh
   return {.state = index_file_state::missing, .reason = "there is none"};
 }
 
-/// The head alone: number of samples and fingerprint, at the cost of one small read. Its columns may be damaged.
+/// The head of an index, from one small read. The columns behind it may be damaged.
 struct index_summary {
   index_file_state state = index_file_state::missing;
   std::uint32_t samples = 0, members = 0, known_checksums = 0;
   std::uint64_t fingerprint = 0;
   bool shard_is_whole = false;
-  bool without_end_marker = false;   ///< of a whole shard
-  shard_identity shard{};        ///< that the index was made for
+  bool without_end_marker = false;   ///< true if a whole shard has no end marker
+  shard_identity shard{};            ///< size and time for which the index was made
 };
+/// Reads the head of an index. Throws io_error if the file cannot be read.
 inline index_summary summarise_index(const std::string& path, const shard_identity& shard) {
   const detail::open_index_file file(path, O_RDONLY);
   if (file.get() == -1) {
@@ -195,7 +204,8 @@ inline index_summary summarise_index(const std::string& path, const shard_identi
           .without_end_marker = head.facts().counters.missing_end_markers > 0, .shard = head.identity()};
 }
 
-/// Writes the index if the file does not hold all of it yet; takes over the checksums that the file has.
+/// Takes over the checksums from the file, then writes the index if the file lacks any of it. Does nothing for a
+/// compressed shard. Throws io_error if the file cannot be read or written.
 inline kept_index keep_index(const std::string& path, shard_index& index) {
   kept_index result;
   if (index.state() == shard_index::shard_state::compressed) return result;
@@ -206,7 +216,7 @@ inline kept_index keep_index(const std::string& path, shard_index& index) {
     struct ::stat locked {}, now {};
     if (detail::posix_files::stat_open(file.get(), locked) == -1)
       detail::fail_index("cannot get the size of the index", errno, path);
-    // Whoever held the lock before has put another file in its place, or somebody has removed it: lock that one.
+    // The previous holder of the lock replaced the file, or another program removed it: open and lock the new file.
     if (detail::posix_files::stat_path(path.c_str(), now) == -1 || now.st_ino != locked.st_ino ||
         now.st_dev != locked.st_dev)
       continue;

@@ -1,13 +1,15 @@
-// The bytes of an index file, and whether they may be trusted.
+// Converts an index to the bytes of its file, and checks whether such bytes can be trusted.
 //
 //   std::vector<std::byte> file = detail::index_bytes(index);
-//   detail::index_head head = detail::head_of(index, columns);
-//   std::string wrong = detail::unsound(head, columns);      // empty: every offset lies within the shard
+//   std::string wrong = detail::unsound(head, file_bytes);      // for a detail::index_head; empty if nothing is wrong
+//   wrong = detail::unsound(head, columns);                     // empty: every offset lies within the shard
 //
-// A file is a head of fixed size and the columns of shard_index.hpp as they lie in memory. Both have a CRC-32C. Numbers
-// are in the byte order of the machine that wrote them, which the head tells: others make their own index.
-// What is read is checked as if an enemy had written it: counts against the shard's size before memory is taken, then
-// every number that is ever used as an index or an offset. Errors: none thrown. Threads: pure.
+// Format: a head of fixed size, then the columns of shard_index.hpp as they lie in memory. Both have a CRC-32C. Numbers
+// have the byte order of the machine that wrote them, and the head states it. A machine with another order makes its
+// own index.
+// A file is untrusted input. The counts are checked against the shard's size before memory is taken. Then every number
+// that serves as an index or an offset is checked.
+// Errors: none thrown. Threads: any; the functions are pure.
 #pragma once
 
 #include <millrace/base/crc32c.hpp>
@@ -24,11 +26,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// The head of an index file, as it lies in the file.
 struct index_head {
   static constexpr std::array<char, 8> right_mark{'M', 'R', '-', 'I', 'N', 'D', 'E', 'X'};
   static constexpr std::uint32_t right_order = 0x01020304;
   static constexpr std::uint32_t right_version = 1;
-  static constexpr auto whole_without_marker = static_cast<shard_index::shard_state>(3);   // as a state
+  static constexpr auto whole_without_marker = static_cast<shard_index::shard_state>(3);   // a value of `state`
 
   std::array<char, 8> mark = right_mark;
   std::uint32_t byte_order = right_order;
@@ -42,7 +45,7 @@ struct index_head {
   shard_index::shard_state state{};
   std::uint32_t body_checksum = 0;
   std::uint32_t known_checksums = 0;
-  std::uint32_t head_checksum = 0;   // of all before it
+  std::uint32_t head_checksum = 0;   // CRC-32C of all bytes before it
 
   std::uint32_t right_head_checksum() const noexcept {
     return crc32c(std::as_bytes(std::span(this, 1)).first(offsetof(index_head, head_checksum)));
@@ -61,7 +64,7 @@ struct index_head {
 static_assert(std::is_trivially_copyable_v<index_head> && std::has_unique_object_representations_v<index_head> &&
               offsetof(index_head, counts) == index_samples_at);
 
-/// The whole file. Checksums that are learned meanwhile are in it or not.
+/// Returns the bytes of the whole file. Checksums that other threads learn during the call may be missing.
 inline std::vector<std::byte> index_bytes(const shard_index& index) {
   const index_columns& columns = index.columns();
   const shard_index::shard_facts& facts = index.facts();
@@ -95,10 +98,10 @@ inline std::vector<std::byte> index_bytes(const shard_index& index) {
   return file;
 }
 
-/// What is wrong with a head whose checksum is right, given the size of its file; empty if nothing is.
+/// Returns what is wrong with a head whose checksum is right, given the size of its file; empty if nothing is.
 inline std::string unsound(const index_head& head, std::uint64_t file_bytes) {
   const index_counts& c = head.counts;
-  const std::uint64_t most = head.shard_bytes;   // nothing that an index counts takes less than a byte of the shard
+  const std::uint64_t most = head.shard_bytes;   // everything an index counts takes at least one byte of the shard
   constexpr std::uint32_t longest_damage_bytes = 1 << 20;
   if (head.state != shard_index::shard_state::whole && head.state != shard_index::shard_state::damaged &&
       head.state != index_head::whole_without_marker)
@@ -113,7 +116,7 @@ inline std::string unsound(const index_head& head, std::uint64_t file_bytes) {
   return {};
 }
 
-/// The same for the columns.
+/// Returns what is wrong with the columns; empty if nothing is.
 inline std::string unsound(const index_head& head, const index_columns& columns) {
   const auto ends_rise_to = [](std::span<const std::uint32_t> ends, std::uint32_t last, std::uint32_t least_step) {
     std::uint64_t before = 0;

@@ -1,18 +1,19 @@
-// Any samples of a shard, in any order, by large reads: with an index.
+// Reads any samples of a shard in any order, with large reads, by its index.
 //
 //   mr::indexed_reader shard(source, index, pool, {.fields = {"jpg;png", "cls"}});
 //   std::size_t good = shard.read(numbers, records);     // records[i] is sample numbers[i]
-//   if (good < numbers.size()) std::rethrow_exception(shard.failure());      // of sample numbers[good]
+//   if (good < numbers.size()) std::rethrow_exception(shard.failure());      // failure of sample numbers[good]
 //
-// The records are those of shard_reader. The samples of one call are read in the order of the shard, neighbours at
-// once, up to `bytes_per_read`, and lie in one block together: so ask for samples that will be used at about the same
-// time. Payloads begin at multiples of 64 bytes. What lies between two wanted payloads is read along if it is small.
-// CRC-32C: known checksums are checked, others are learned and stay in the index (index_file.hpp keeps them); each
-// record has them as record::checksums().
-// Errors: what shard_reader throws for the same sample; data_error for a payload with another checksum than before, and
-// for a shard that is shorter than its index says; io_error of the source. A later call begins anew.
-// Threads: one reader by one thread at a time; any number of readers share an index. Lifetime: source, index and pool
-// outlive the reader; records outlive all of them.
+// The records equal those of shard_reader. One call reads its samples in shard order. It reads neighbors together, up
+// to `bytes_per_read`, into one block of memory. A record keeps that whole block alive, so request together the samples
+// that are used at about the same time. Payloads begin at multiples of 64 bytes. A small gap between two wanted
+// payloads is read too.
+// CRC-32C: known checksums are checked. Others are learned and stay in the index; index_file.hpp keeps them. Each
+// record has its checksums as record::checksums().
+// Errors: those of shard_reader for the same sample. data_error for a payload whose checksum changed, and for a shard
+// shorter than its index says. io_error of the source. The next call is independent of the failed one.
+// Threads: one thread at a time per reader; any number of readers share an index.
+// Lifetime: source, index and pool outlive the reader; records may outlive all of them.
 #pragma once
 
 #include <millrace/base/crc32c.hpp>
@@ -34,23 +35,26 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of indexed_reader.
 struct indexed_reader_options {
-  std::vector<std::string> fields{};                         ///< as in shard_reader_options
+  std::vector<std::string> fields{};                         ///< wanted fields, as in shard_reader_options
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
-  std::size_t bytes_per_read = std::size_t{1} << 20;         ///< a larger sample is read by itself
-  std::size_t largest_gap_bytes = std::size_t{32} << 10;     ///< what is sooner read than passed over
-  bool checksums = true;
+  std::size_t bytes_per_read = std::size_t{1} << 20;         ///< a larger sample is read separately
+  std::size_t largest_gap_bytes = std::size_t{32} << 10;     ///< a larger gap is skipped, not read
+  bool checksums = true;                                     ///< checks and learns checksums
 };
 
-/// What was read, and how.
+/// What a reader has read so far.
 struct indexed_reader_counters {
   std::uint64_t samples = 0, payload_bytes = 0;
   std::uint64_t reads = 0, read_bytes = 0;
   std::uint64_t checksums_checked = 0, checksums_learned = 0;
 };
 
+/// Reads samples of one shard by their numbers.
 class indexed_reader {
  public:
+  /// Throws setup_error if a wanted field has upper-case letters.
   indexed_reader(byte_source& source, shard_index& index, block_pool& pool, indexed_reader_options options = {})
       : source_(&source), index_(&index), pool_(&pool), options_(std::move(options)) {
     const detail::wanted_fields wanted(options_.fields);
@@ -58,7 +62,8 @@ class indexed_reader {
       fields_.push_back({.wanted = wanted.contains(index.field_name(field))});
   }
 
-  /// Returns how many samples at the front of `numbers` were read; if that is not all, failure() is that of the next.
+  /// Reads the samples `numbers` into `records`, which has the same size. Returns how many at the front of `numbers`
+  /// are good. If that is not all, failure() is the error of the next one.
   std::size_t read(std::span<const std::uint32_t> numbers, std::span<record> records) {
     failure_ = nullptr;
     failed_at_ = numbers.size();
@@ -83,17 +88,17 @@ class indexed_reader {
     return failed_at_;
   }
 
-  /// Why the first sample that could not be read could not be.
+  /// Returns the error of the first sample that the last read() failed on; null if there is none.
   std::exception_ptr failure() const noexcept { return failure_; }
 
-  /// One sample; throws what is wrong with it.
+  /// Returns one sample. Throws its error if it cannot be read.
   record read_one(std::uint32_t number) {
     record one;
     if (read({&number, 1}, {&one, 1}) == 0) std::rethrow_exception(failure_);
     return one;
   }
 
-  /// Of a shard whose index says that it is damaged: throws what shard_reader throws behind the last good sample.
+  /// For a shard whose index says that it is damaged. Throws the error of shard_reader behind the last good sample.
   [[noreturn]] void throw_damage() {
     shard_reader reader = reader_from(index_->samples(), index_->facts().resume_offset_bytes);
     while (reader.next()) {}
@@ -102,7 +107,7 @@ class indexed_reader {
                      "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
   }
 
-  /// Of a shard whose index says that it has no end marker: throws what shard_reader throws if it is to be strict.
+  /// For a shard whose index says that it has no end marker. Throws the error of shard_reader with its option strict.
   [[noreturn]] void throw_missing_end_marker() {
     const std::uint32_t last = index_->samples() == 0 ? 0 : index_->samples() - 1;
     const std::uint64_t offset_bytes = index_->samples() == 0 ? 0 : index_->sample(last).offset_bytes;
@@ -112,23 +117,25 @@ class indexed_reader {
                      "Remove its index, and start again", where({}, offset_bytes));
   }
 
+  /// Returns the counts so far.
   const indexed_reader_counters& counters() const noexcept { return counters_; }
+  /// Returns the name of the source.
   std::string_view shard() const noexcept { return source_->name(); }
 
  private:
-  static constexpr std::size_t alignment = 64;   // of a piece in memory
+  static constexpr std::size_t alignment = 64;   // bytes; of each piece in memory
 
   struct known_field {
     bool wanted = false;
-    std::uint32_t seen_in = 0;      // the number of the sample that had it last, from 1 on
-    std::size_t named_in = 0;       // the number of the block that has its name, from 1 on
+    std::uint32_t seen_in = 0;      // last sample with this field, numbered from 1
+    std::size_t named_in = 0;       // last block with its name, numbered from 1
     std::size_t name_at = 0;
   };
-  struct piece {                    // what is read at once
+  struct piece {                    // one read
     std::uint64_t offset_bytes;
     std::size_t at, size;
   };
-  struct part {                     // a payload
+  struct part {                     // one payload
     std::uint32_t member;
     std::size_t at, size;
   };
@@ -149,7 +156,7 @@ class indexed_reader {
     ++block_number_;
   }
 
-  /// Plans a sample into the block that is open. False, and nothing changed, if it does not fit there, or into none.
+  /// Adds a sample to the current block. Returns false, and changes nothing, if it does not fit into this or any block.
   bool add(std::size_t position, std::uint32_t number) {
     const indexed_sample sample = index_->sample(number);
     const std::size_t parts = parts_.size(), pieces = pieces_.size(), payload = payload_bytes_, tail = tail_bytes_;
@@ -159,7 +166,7 @@ class indexed_reader {
       known_field& field = fields_[index_->field_of(m)];
       if (!field.wanted) continue;
       const indexed_member member = index_->member(m);
-      // Whatever is wrong with a sample, shard_reader has the words for it.
+      // shard_reader reads a bad sample again, and throws the proper error.
       fits = member.in_one_piece && member.size_bytes <= options_.max_member_bytes && field.seen_in != number + 1;
       field.seen_in = number + 1;
       if (fits) add_part(m, member);
@@ -263,7 +270,7 @@ class indexed_reader {
     field.name_at = put(base, at, index_->field_name(index_->field_of(member)));
   }
 
-  /// A sample that shard_reader has to read: it has sparse members, or it is an error.
+  /// Reads a sample by shard_reader: it has sparse members, or it is an error.
   void read_alone(std::size_t position, std::uint32_t number) {
     try {
       auto sample = reader_from(number, index_->sample(number).offset_bytes).next();
@@ -340,7 +347,7 @@ class indexed_reader {
   shard_index* index_;
   block_pool* pool_;
   indexed_reader_options options_;
-  std::vector<known_field> fields_;   // by the index's number
+  std::vector<known_field> fields_;   // indexed by the field's number
   std::vector<std::size_t> order_;    // positions of the caller's list in the order of the shard
   std::vector<planned_sample> planned_;
   std::vector<part> parts_;

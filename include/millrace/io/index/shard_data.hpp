@@ -1,19 +1,20 @@
 // A list of plain shards whose samples can be read in any order: names, indexes and open files.
 //
 //   mr::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
-//   data.counts();                                              // samples of each shard
+//   data.counts();                                              // number of samples of each shard
 //   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i]; stops at the first bad one
-//   data.fingerprint();                                         // of names, sizes and members: for resume points
+//   data.fingerprint();                                         // digest of names, sizes and members: for resuming
 //
-// Indexes are made and kept if they are not there (index_build.hpp). At the start only their heads are read, the rest
-// when a shard is first read; one that is damaged is made again then. Neighbours in a shard are read at once
-// (indexed_reader.hpp); checksums are learned at the first reading and checked at all later ones. At most 128 files
-// stay open. Of shards with small samples whole stretches are read once expect() has told how far a sample's turn is
-// from that of its neighbours, and there is memory to hold them until then (block_cache.hpp).
-// Indexes that cannot be kept (a full disk, a folder that is read-only) are told once, and do without.
-// Errors: a compressed shard is a setup_error, a damaged one the data_error of shard_reader, both at the start and
-// naming the shard; later as indexed_reader, and a data_error for a shard that was replaced meanwhile.
-// Threads: read() from any number at a time.
+// Missing indexes are made and kept (index_build.hpp). The constructor reads only their heads. The rest is read with a
+// shard's first sample; an index found damaged then is made again. Neighbors in a shard are read together
+// (indexed_reader.hpp). Checksums are learned at the first read and checked at all later ones. At most 128 files stay
+// open between reads.
+// Small samples are read in whole blocks of neighbors (block_cache.hpp). Two conditions apply: expect() has said how
+// far apart in the order neighbors are, and the memory suffices to hold them until then.
+// Indexes that cannot be kept (a full disk, a read-only folder) are reported once; the run goes on without them.
+// Errors: at the start, naming the shard: setup_error for a compressed shard, the data_error of shard_reader for a
+// damaged one. Later, those of indexed_reader, and data_error for a shard that was replaced since the start.
+// Threads: any number may call read() at the same time.
 #pragma once
 
 #include <millrace/base/text.hpp>
@@ -30,24 +31,27 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of shard_data.
 struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
-  int progress_file = -1;          ///< of index_build_options; indexes that cannot be kept are told there, too, once
-  bool strict = false;             ///< a shard without an end marker is an error
+  int progress_file = -1;          ///< as in index_build_options; also gets the report of indexes not kept
+  bool strict = false;             ///< makes a shard without an end marker an error
 };
 
-/// In which order samples will be asked for.
+/// The order in which samples will be requested.
 struct expected_order {
-  std::uint64_t window = 0;           ///< how far a shuffle moves a sample, in samples of all lanes that are read here
-  std::uint64_t lanes = 1;            ///< places in the shards that are read at the same time
-  std::size_t most_held_bytes = 0;    ///< that may be held of samples whose turn has not come
+  std::uint64_t window = 0;           ///< how far a shuffle moves a sample, in samples of all lanes read here
+  std::uint64_t lanes = 1;            ///< lanes that are read at the same time
+  std::size_t most_held_bytes = 0;    ///< limit for samples read before their turn
 };
 
+/// The shards of one data set, read by their indexes.
 class shard_data {
  public:
   using item = record;
 
+  /// Loads the heads of all indexes. Throws the errors described at the top of the file.
   explicit shard_data(std::vector<std::string> names, shard_data_options options = {})
       : names_(std::move(names)),
         options_(std::move(options)),
@@ -76,7 +80,7 @@ class shard_data {
 
   shard_data(const shard_data&) = delete;
   shard_data& operator=(const shard_data&) = delete;
-  /// Keeps the checksums that were learned.
+  /// Writes the learned checksums to the index files.
   ~shard_data() {
     for (std::size_t i = 0; i < names_.size(); ++i) try {
         const auto& index = shards_[i].index;
@@ -87,25 +91,28 @@ class shard_data {
       }
   }
 
-  /// Adds what is worth knowing of the shards and is no error.
+  /// Counts the shards without an end marker.
   void report(event_counts& counts) const noexcept {
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (shards_[i].head.without_end_marker) report_missing_end_marker(counts, names_[i]);
   }
 
+  /// Returns the number of samples of each shard.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  /// Returns the path of a shard.
   const std::string& name(std::size_t shard) const noexcept { return names_[shard]; }
-  /// Shard, key and offset of a sample.
+  /// Returns the shard, the key and the offset of a sample.
   error_location place_of(const located_sample& s) const {
     const indexed_sample found = index(static_cast<std::size_t>(s.shard)).sample(static_cast<std::uint32_t>(s.index));
     return {.shard = names_[s.shard], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
   }
-  /// Of all shards, headers and all.
+  /// Returns the size of all shards together, headers included.
   std::uint64_t size_bytes() const noexcept { return bytes_; }
-  /// Folders, times and payloads do not count: notice() tells of times, reading of payloads.
+  /// Returns a digest of names, sizes and members. Folders, times and payloads are not in it: notice() reports changed
+  /// times, and reading checks payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
-  /// What to say in a line at start; nothing if all is well.
+  /// Returns a line to show at the start; empty if all is well.
   std::string notice() const {
     if (touched_.empty()) return {};
     return "the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
@@ -114,41 +121,47 @@ class shard_data {
            "). Check that no sample was changed; known checksums hold, so that reading such a sample is an error.";
   }
 
-  /// Of samples, not of indexes.
+  /// Returns the meter of sample reads without a meter of their own. Reads of indexes are not in it.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Before the first read(). Returns the bytes that will be held; 0 where each sample is read when its turn comes.
+  /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the bytes that may be
+  /// held in blocks; 0 if each sample is read when its turn comes.
   std::size_t expect(const expected_order& order) {
     std::uint64_t samples = 0;
     for (const std::uint64_t count : counts_) samples += count;
     if (order.window <= 1 || samples == 0 || bytes_ / samples > largest_small_bytes) return 0;
-    // A stretch is here from when its first sample may come until its last one has, and lanes begin and end within one.
+    // A block is held from the first possible turn of its samples until the last one was taken. A lane may begin and
+    // end inside a block.
     const std::uint64_t window = std::min(order.window, samples);
-    // Twice that: blocks are up to a quarter larger than what lies in them, and threads overtake each other.
+    // The factor 2 covers two things: a pool block is up to a quarter larger than its content, and threads overtake
+    // each other.
     const std::uint64_t held = 2 * (window * (bytes_ / samples) + 3 * order.lanes * stretch_bytes);
     if (held > order.most_held_bytes) return 0;
     stretches_.emplace(detail::block_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
     return static_cast<std::size_t>(held);
   }
 
-  /// Returns how many at the front of `wanted` are good; `failure` is what is wrong with the next one.
+  /// Reads the samples `wanted` into `records`. Returns how many at the front are good; `failure` is the error of the
+  /// next one.
   std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure) {
     return read(wanted, {.records = records, .failure = failure, .reads = reads_});
   }
-  /// Where samples go, and what is told of them.
+  /// The destination of a read: the records, the error and the meter.
   struct room {
     std::span<record> records;
     std::exception_ptr& failure;
-    read_meter& reads;   ///< where these are watched
+    read_meter& reads;   ///< meter of these reads
   };
+  /// Reads as above, with a meter of its own.
   std::size_t read(std::span<const located_sample> wanted, const room& to) {
     request asked{.records = to.records, .good = wanted.size(), .failure = to.failure, .reads = to.reads};
-    // Whoever starts waits for these: no time to read their neighbours too.
+    // The trainer waits for the first samples, so the first call does not read their neighbors too.
     const bool begins = !begun_.exchange(true);
     std::vector<wish> all(wanted.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = {wanted[i].shard << 32 | wanted[i].index, i};
     std::sort(all.begin(), all.end(), [](const wish& a, const wish& b) { return a.sample < b.sample; });
-    // Threads that read one after the other begin at different shards, so as not to wait for the same stretch.
+    // A call begins at the shard of its first wanted sample. Threads then begin at different shards, and do not wait
+    // for the same block.
     const auto middle = std::find_if(all.begin(), all.end(), [&](const wish& w) {
       return w.shard() == wanted.front().shard;
     });
@@ -165,13 +178,13 @@ class shard_data {
  private:
   static constexpr std::size_t most_open = 128;
 
-  /// Once, in one line: a run needs no index to be kept.
+  /// Writes one line, once. It is no error: a run works without kept indexes.
   void tell_not_kept(const std::string& what, std::string_view why) {
     if (options_.progress_file < 0 || std::exchange(told_not_kept_, true)) return;
     const std::string_view who = "millrace: ";
     if (why.starts_with(who)) why.remove_prefix(who.size());
     const std::string line = std::string(who) + what + ": " + std::string(why) + "\n";
-    // What cannot be told either is no reason to stop.
+    // A failure to write the line is ignored.
     [[maybe_unused]] const auto written = detail::posix_files::write(options_.progress_file, line.data(), line.size());
   }
 
@@ -183,10 +196,10 @@ class shard_data {
   };
 
   static constexpr std::size_t stretch_bytes = std::size_t{256} << 10;
-  static constexpr std::size_t largest_small_bytes = std::size_t{16} << 10;   // of a sample, headers and all
+  static constexpr std::size_t largest_small_bytes = std::size_t{16} << 10;   // bytes of a sample, headers included
 
   struct wish {
-    std::uint64_t sample = 0;   // part, then number in 32 bits
+    std::uint64_t sample = 0;   // the shard, then the number in the low 32 bits
     std::size_t position = 0;   // in the caller's list
 
     std::size_t shard() const noexcept { return static_cast<std::size_t>(sample >> 32); }
@@ -199,7 +212,7 @@ class shard_data {
     read_meter& reads;
   };
 
-  /// 0: samples of that shard are not read by stretches.
+  /// Returns the samples in a block of that shard; 0 if it is not read in blocks.
   std::uint32_t stretch_samples(std::size_t shard) const noexcept {
     const std::uint64_t samples = std::max<std::uint64_t>(1, counts_[shard]);
     const std::uint64_t sample_bytes = shards_[shard].head.shard.size_bytes / samples;
@@ -226,10 +239,10 @@ class shard_data {
       for (; first < end; ++first)
         if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
     }
-    if (!missing.empty()) read_now(asked, missing);   // and what is wrong with each of them comes to light
+    if (!missing.empty()) read_now(asked, missing);   // finds the error of each of them
   }
 
-  /// Those that cannot be read are left empty.
+  /// Reads a whole block. Records that cannot be read are left empty.
   void read_stretch(const request& asked, const detail::stretch_name& stretch, std::vector<record>& records) {
     const auto shard = static_cast<std::size_t>(stretch.shard);
     const std::uint64_t first = std::uint64_t{stretch.number} * stretch_samples(shard);
@@ -242,7 +255,7 @@ class shard_data {
       static_cast<void>(opened->reader.read(numbers, records));
       give_back(shard, std::move(opened));
     } catch (const error&) {
-      // Of the shard itself, which whoever asks for one of these samples will meet again.
+      // An error of the whole shard. read_now() meets it again for the samples that are wanted.
     }
   }
 
@@ -250,7 +263,7 @@ class shard_data {
     const std::size_t shard = wishes.front().shard();
     std::vector<std::uint32_t> numbers(wishes.size());
     std::vector<record> found(wishes.size());
-    // In the order of the caller's list, so that the first failure is the one to tell of.
+    // Reads in the order of the caller's list, so that the first failure is the one to report.
     std::vector<wish> in_order(wishes.begin(), wishes.end());
     std::sort(in_order.begin(), in_order.end(), [](const wish& a, const wish& b) { return a.position < b.position; });
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = in_order[i].number();
@@ -274,11 +287,11 @@ class shard_data {
   struct known_shard {
     index_summary head{};
     std::shared_ptr<shard_index> index{};
-    std::uint64_t known_checksums = 0;   // in the file
+    std::uint64_t known_checksums = 0;   // number of checksums in the index file
     std::once_flag loaded{};
   };
 
-  /// Of shards that are not whole the index is there from the start.
+  /// Throws the error of a shard that cannot be used. A shard that is not whole has its index from the start.
   void check(std::size_t shard) {
     if (options_.strict && shards_[shard].head.without_end_marker) {
       file_source file(names_[shard]);
@@ -317,7 +330,7 @@ class shard_data {
     return std::make_unique<open_shard>(*this, shard, pool_, reads);
   }
 
-  /// One stays open for each shard, as long as there are not too many.
+  /// Keeps one open file for each shard; closes another shard's file if too many are open.
   void give_back(std::size_t shard, std::unique_ptr<open_shard> opened) {
     const std::lock_guard lock(mutex_);
     if (idle_[shard]) return;
@@ -334,16 +347,16 @@ class shard_data {
   const shard_data_options options_;
   block_pool pool_;
   mutable read_meter reads_;
-  mutable std::vector<known_shard> shards_;   // an index is loaded when it is first asked for
+  mutable std::vector<known_shard> shards_;   // an index is loaded at its first use
   std::vector<std::uint64_t> counts_;   // samples of each shard
   std::uint64_t bytes_ = 0, fingerprint_ = 0;
-  std::vector<std::size_t> touched_;    // shards of another time than their index
+  std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
   std::optional<detail::block_cache> stretches_;
   std::atomic<bool> begun_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;
   std::size_t open_ = 0, oldest_ = 0;
-  bool told_not_kept_ = false;   // of who makes and destroys it
+  bool told_not_kept_ = false;   // used only by the constructor and the destructor
 };
 
 }}  // namespace millrace

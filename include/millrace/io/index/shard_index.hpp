@@ -1,17 +1,17 @@
-// Where everything lies in one plain shard: the samples, their keys and fields, and the checksums that are known.
+// Records where everything lies in one plain shard: samples, keys, fields, and the known checksums.
 //
 //   mr::shard_index index = mr::scan_shard(source, pool);      // tar_index_scan.hpp; files: index_file.hpp
 //   auto sample = index.sample(4711);                           // .key, .offset_bytes, .first_member, .end_member
 //   auto member = index.member(sample.first_member);            // .field, .offset_bytes, .size_bytes
 //   index.checksum(sample.first_member);                        // CRC-32C of the payload; 0: not known yet
 //
-// Holds what shard_reader delivers, in its order, whatever fields are wanted. A shard that is damaged has the samples
-// before the damage; a compressed one has none, and says so.
-// Memory: 12 bytes and the key for each sample, 16 bytes for each member, in one block. A checksum that is 0 counts as
-// not known: it is that of an empty payload, and of one other in four thousand million.
-// Limits: 2 TiB of shard, 2^32 - 2 samples and members. A payload that does not lie in one piece of less than 4 GiB
-// (sparse members) is not described: its sample has to be read by shard_reader, from the sample's offset.
-// Threads: may be read by many; checksums may be learned at the same time. Errors: none.
+// The index describes the samples of shard_reader in its order, with all fields, wanted or not. The index of a damaged
+// shard has the samples before the damage. The index of a compressed shard has none, and its state says so.
+// Memory: 12 bytes and the key for each sample, 16 bytes for each member, in one block.
+// Checksums: 0 means not known. An empty payload has the checksum 0, and so has one payload in 2^32.
+// Limits: 2 TiB of shard, 2^32 - 2 samples and members. A payload is described only if it lies in one piece of less
+// than 4 GiB. Sparse members do not. shard_reader reads such a sample, from the sample's offset.
+// Errors: none. Threads: any number of readers; checksums may be learned at the same time.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -31,37 +31,37 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What has to be the same for an index to be that of a file.
+/// The size and time of a shard; an index is valid for a file with the same ones.
 struct shard_identity {
   std::uint64_t size_bytes = 0;
-  std::int64_t modified_ns = 0;   ///< since 1970
+  std::int64_t modified_ns = 0;   ///< ns since 1970
 
   bool operator==(const shard_identity&) const = default;
 };
 
-/// One sample, and where its members stand.
+/// One sample, and the range of its members.
 struct indexed_sample {
   std::string_view key{};
-  std::uint64_t offset_bytes = 0;       ///< of the first header block
+  std::uint64_t offset_bytes = 0;       ///< first header block of the sample
   std::uint32_t first_member = 0, end_member = 0;
 };
 
 /// One file of a sample.
 struct indexed_member {
-  std::string_view field{};             ///< lowered
-  std::uint64_t offset_bytes = 0;       ///< of the payload
+  std::string_view field{};             ///< field name, letters lowered
+  std::uint64_t offset_bytes = 0;       ///< offset of the payload
   std::uint64_t size_bytes = 0;
-  bool in_one_piece = true;             ///< else offset and size say nothing
+  bool in_one_piece = true;             ///< if false, offset and size have no meaning
 };
 
 namespace detail {
 
-/// How many there are of everything, in the order in which the columns lie.
+/// The number of entries in each column, in the order of the columns.
 struct index_counts {
   std::uint32_t samples = 0, members = 0, fields = 0;
   std::uint32_t key_bytes = 0, field_bytes = 0, damage_bytes = 0;
 
-  std::uint64_t text_at() const noexcept {   // in bytes
+  std::uint64_t text_at() const noexcept {   // offset in bytes
     return 4 * (3 * std::uint64_t{samples} + 4 * std::uint64_t{members} + fields);
   }
   std::uint64_t all_bytes() const noexcept {
@@ -69,7 +69,7 @@ struct index_counts {
   }
 };
 
-/// All the columns, one behind the other, as they are written to files too.
+/// All columns in one block of memory, in the layout of the index file.
 struct index_columns {
   index_counts counts{};
   std::unique_ptr<std::uint32_t[]> words{};
@@ -77,7 +77,7 @@ struct index_columns {
   index_columns() = default;
   explicit index_columns(const index_counts& c)
       : counts(c), words(std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(c.all_bytes() / 4))) {
-    if (c.all_bytes() > 0) words[static_cast<std::size_t>(c.all_bytes() / 4) - 1] = 0;   // what fills the last word
+    if (c.all_bytes() > 0) words[static_cast<std::size_t>(c.all_bytes() / 4) - 1] = 0;   // padding of the last word
   }
 
   std::span<std::uint32_t> column(std::size_t number) const noexcept {
@@ -86,7 +86,7 @@ struct index_columns {
     if (number < 7) return {words.get() + 3 * samples + (number - 3) * members, members};
     return {words.get() + 3 * samples + 4 * members, counts.fields};
   }
-  std::span<std::uint32_t> sample_blocks() const noexcept { return column(0); }   // of 512 bytes
+  std::span<std::uint32_t> sample_blocks() const noexcept { return column(0); }   // in units of 512 bytes
   std::span<std::uint32_t> key_ends() const noexcept { return column(1); }
   std::span<std::uint32_t> member_ends() const noexcept { return column(2); }
   std::span<std::uint32_t> payload_blocks() const noexcept { return column(3); }
@@ -105,46 +105,55 @@ struct index_columns {
     return std::as_bytes(std::span(words.get(), static_cast<std::size_t>(counts.all_bytes() / 4)));
   }
 
-  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // a payload block
+  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // value of a payload block without an offset
 };
 
 }  // namespace detail
 
+/// The index of one shard.
 class shard_index {
  public:
+  /// Which samples of the shard the index has.
   enum class shard_state : std::uint32_t {
-    whole,        ///< every sample of the shard is here
-    damaged,      ///< the samples before the damage are here
-    compressed    ///< no sample can be found without reading all before it: there is no index
+    whole,        ///< every sample of the shard
+    damaged,      ///< the samples before the damage
+    compressed    ///< none: a sample is found only by reading all before it
   };
 
-  /// What is known of the shard beside its samples.
+  /// Everything the index knows about the shard except its samples.
   struct shard_facts {
     shard_state state = shard_state::whole;
     shard_identity identity{};
-    std::uint64_t fingerprint = 0;            ///< of all that is in the columns but checksums
-    std::uint64_t damage_offset_bytes = 0;
-    std::uint64_t resume_offset_bytes = 0;    ///< behind the last sample: where to read on to meet the damage
-    shard_counters counters{};                ///< of samples, and of what is no part of one
+    std::uint64_t fingerprint = 0;            ///< digest of all columns except the checksums
+    std::uint64_t damage_offset_bytes = 0;    ///< where the damage is
+    std::uint64_t resume_offset_bytes = 0;    ///< behind the last sample: reading from here meets the damage
+    shard_counters counters{};                ///< counts of samples and of skipped members
   };
 
+  /// Makes an empty index.
   shard_index() = default;
+  /// Makes the index from its parts, which have to fit together.
   shard_index(shard_facts facts, detail::index_columns columns) noexcept
       : facts_(facts), columns_(std::move(columns)) {}
 
+  /// Returns the facts, the state in them, and the identity in them.
   const shard_facts& facts() const noexcept { return facts_; }
   shard_state state() const noexcept { return facts_.state; }
   const shard_identity& identity() const noexcept { return facts_.identity; }
+  /// Sets the size and time of the shard.
   void identify(const shard_identity& identity) noexcept { facts_.identity = identity; }
-  /// Equal for shards with the same members at the same places, whatever their names, times and payloads.
+  /// Returns a digest that is equal for shards with the same members at the same offsets. The shards' names, times and
+  /// payloads are not in it.
   std::uint64_t fingerprint() const noexcept { return facts_.fingerprint; }
-  /// What the damage is; empty if there is none.
+  /// Returns the text for the damage; empty if there is none.
   std::string_view damage() const noexcept { return columns_.damage(); }
 
+  /// Returns the number of samples, of members, and of different fields.
   std::uint32_t samples() const noexcept { return columns_.counts.samples; }
   std::uint32_t members() const noexcept { return columns_.counts.members; }
   std::uint32_t fields() const noexcept { return columns_.counts.fields; }
 
+  /// Returns the sample with that number, from 0 on.
   indexed_sample sample(std::uint32_t number) const noexcept {
     const auto keys = columns_.key_ends(), members = columns_.member_ends();
     const std::uint32_t key_at = number == 0 ? 0 : keys[number - 1];
@@ -154,6 +163,7 @@ class shard_index {
             .end_member = members[number]};
   }
 
+  /// Returns the member with that number, from 0 on.
   indexed_member member(std::uint32_t number) const noexcept {
     const std::uint32_t block = columns_.payload_blocks()[number];
     return {.field = field_name(columns_.member_fields()[number]),
@@ -161,6 +171,7 @@ class shard_index {
             .size_bytes = columns_.payload_sizes()[number],
             .in_one_piece = block != detail::index_columns::in_pieces};
   }
+  /// Returns the number of the member's field, and the name of a field.
   std::uint32_t field_of(std::uint32_t member) const noexcept { return columns_.member_fields()[member]; }
   std::string_view field_name(std::uint32_t field) const noexcept {
     const auto ends = columns_.field_ends();
@@ -168,22 +179,22 @@ class shard_index {
     return columns_.field_names().substr(at, ends[field] - at);
   }
 
-  /// CRC-32C of a member's payload; 0 if it is not known.
+  /// Returns the CRC-32C of a member's payload; 0 if it is not known.
   std::uint32_t checksum(std::uint32_t member) const noexcept {
     return std::atomic_ref(columns_.checksums()[member]).load(std::memory_order_relaxed);
   }
-  /// Sets a checksum that is not known yet. Returns the one that holds from now on.
+  /// Sets the checksum if none is known. Returns the known checksum after that.
   std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
     std::uint32_t known = 0;
     std::atomic_ref(columns_.checksums()[member]).compare_exchange_strong(known, checksum, std::memory_order_relaxed);
     return known == 0 ? checksum : known;
   }
-  /// Sets a checksum whether one is known or not.
+  /// Sets the checksum, whether one is known or not.
   void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
     std::atomic_ref(columns_.checksums()[member]).store(checksum, std::memory_order_relaxed);
   }
-  /// Takes over the checksums that were known of the shard at another time, of members that lie where they did: of the
-  /// same key and field, at the same offset, of the same size. Before anyone reads by this index.
+  /// Takes over the checksums of an older index of the shard, for members that have not moved. Such a member has the
+  /// same key, field, offset and size. Call it before any thread uses this index.
   void take_checksums_of(const shard_index& before) noexcept {
     const bool same = fingerprint() == before.fingerprint();
     for (std::uint32_t s = 0, b = 0; s < samples(); ++s) {
@@ -197,18 +208,20 @@ class shard_index {
           if (lies_where(member(m), before.member(old), same)) set_checksum(m, before.checksum(old));
     }
   }
+  /// Returns the number of known checksums.
   std::uint64_t known_checksums() const noexcept {
     std::uint64_t known = 0;
     for (std::uint32_t m = 0; m < members(); ++m) known += checksum(m) != 0;
     return known;
   }
 
+  /// Returns the columns, for index_format.hpp.
   const detail::index_columns& columns() const noexcept { return columns_; }
 
  private:
   static constexpr std::uint64_t block_bytes = detail::tar_block_bytes;
 
-  /// Where members in pieces lie only the fingerprint knows.
+  /// Returns whether the member has not moved. For members in pieces, only the fingerprint can tell.
   static bool lies_where(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept {
     if (now.field != then.field || now.in_one_piece != then.in_one_piece) return false;
     return now.in_one_piece ? now.offset_bytes == then.offset_bytes && now.size_bytes == then.size_bytes

@@ -1,10 +1,10 @@
-// Makes the index of a shard from its members, one after the other, by the rules of shard_reader.
+// Builds the index of a shard from its members, in order, by the rules of shard_reader.
 //
 //   detail::shard_index_builder build;
 //   build.take({.name = "a.jpg", .size_bytes = 700, .offset_bytes = 0, .payload_offset_bytes = 512, .regular = true});
 //   shard_index index = build.finish();                       // or .finish_damaged(error)
 //
-// Errors: setup_error for a shard beyond the limits of an index. Threads: one. To be used once.
+// Errors: setup_error for a shard beyond the limits of an index. Threads: one. A builder makes one index.
 #pragma once
 
 #include <millrace/io/index/shard_index.hpp>
@@ -19,8 +19,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Collects the columns of one index.
 class shard_index_builder {
  public:
+  /// Adds the next member to its sample, or counts it as skipped.
   void take(const tar_member& member) {
     last_is_payload_ = false;
     const member_name name = split_member_name(member.name);
@@ -35,27 +37,30 @@ class shard_index_builder {
     last_is_payload_ = true;
   }
 
-  /// The payload of the last member turned out not to lie where its header said.
+  /// Marks the last member as not stored in one piece: its payload does not lie where its header said.
   void last_is_in_pieces() noexcept {
     if (!last_is_payload_) return;
     payload_blocks_.back() = index_columns::in_pieces;
     payload_sizes_.back() = 0;
   }
 
+  /// Sets the number of raw names.
   void count_unconverted_names(std::uint64_t count) noexcept { facts_.counters.unconverted_names = count; }
+  /// Sets whether the end marker is missing: 1 or 0.
   void count_missing_end_markers(std::uint64_t count) noexcept { facts_.counters.missing_end_markers = count; }
 
-  /// Before damage: the sample that is open is whole if that file, which cannot be read, begins another one.
+  /// Closes the open sample if the damaged file called `name` begins another one: the open sample is complete then.
   void end_sample_before(std::string_view name) {
     if (open_ && begins_other_sample(name, open_key())) close_sample();
   }
 
+  /// Returns the index of a whole shard.
   shard_index finish() {
     if (open_) close_sample();
     return pack({});
   }
 
-  /// The sample that is open when the damage is met is no part of the index.
+  /// Returns the index of a damaged shard. The sample that is open at the damage is not in it.
   shard_index finish_damaged(const error& damage) {
     facts_.state = shard_index::shard_state::damaged;
     facts_.damage_offset_bytes = damage.where().offset_bytes;
@@ -112,7 +117,8 @@ class shard_index_builder {
        : name.kind == dot_file ? c.dot_files : c.names_without_dot);
   }
 
-  /// Most samples have the fields of the sample before, in its order.
+  /// Returns the number of a field. Tries the field at the same place in the previous sample first: most samples have
+  /// the same fields in the same order.
   std::uint32_t number_of(std::string_view written) {
     lowered_.assign(written);
     for (char& c : lowered_)

@@ -1,13 +1,14 @@
-// The index of a shard, from its headers: payloads are not read.
+// Makes the index of a shard from its headers, without reading payloads.
 //
 //   mr::file_source source("train-000.tar");
 //   mr::shard_index index = mr::scan_shard(source, pool);
 //   if (index.state() == mr::shard_index::shard_state::damaged) warn(index.damage());
 //
-// The samples, keys and fields are those of shard_reader, and so is what is passed over. Usual archives are read by
-// plain_tar; with the first thing that is not usual, all over again by tar_reader.
-// Errors: io_error of the source. Damage is no error here, but a state of the index: shard_reader, started behind the
-// last sample, gives the error. An empty file is damaged. Threads: one at a time per source.
+// Samples, keys, fields and skipped members are those of shard_reader. plain_tar reads ordinary archives. At the first
+// unusual header, tar_reader reads the shard again from its start.
+// Errors: io_error of the source; setup_error for a shard beyond the limits of an index. Damage is a state of the
+// index: shard_reader, started behind the last sample, throws the error. An empty file is damaged.
+// Threads: one at a time per source.
 #pragma once
 
 #include <millrace/io/index/shard_index_builder.hpp>
@@ -20,6 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
+/// Returns the index of an ordinary shard; nothing if the shard is not ordinary.
 inline std::optional<shard_index> scan_plain_shard(byte_source& source, block_pool& pool) {
   shard_index_builder build;
   plain_tar tar(source, pool);
@@ -32,6 +34,7 @@ inline std::optional<shard_index> scan_plain_shard(byte_source& source, block_po
   }
 }
 
+/// Returns the index of any shard, by tar_reader.
 inline shard_index scan_any_shard(byte_source& source, block_pool& pool) {
   shard_index_builder build;
   std::unique_ptr<tar_reader> tar;
@@ -41,7 +44,7 @@ inline shard_index scan_any_shard(byte_source& source, block_pool& pool) {
     std::optional<std::uint64_t> expected_end;
     for (;;) {
       const auto member = tar->next();
-      // A payload that is larger or smaller in the archive than its header says has holes that nobody mentioned.
+      // A payload may take more or less space in the archive than its header says: it has holes then.
       if (expected_end && *expected_end != (member ? member->offset_bytes : tar->end_marker_at()))
         build.last_is_in_pieces();
       if (!member) break;
@@ -60,6 +63,7 @@ inline shard_index scan_any_shard(byte_source& source, block_pool& pool) {
 
 }  // namespace detail
 
+/// Returns the index of the shard.
 inline shard_index scan_shard(byte_source& source, block_pool& pool) {
   auto index = detail::scan_plain_shard(source, pool);
   return index ? std::move(*index) : detail::scan_any_shard(source, pool);

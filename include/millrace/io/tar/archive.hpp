@@ -1,12 +1,12 @@
-// The door to libarchive, which reads shards: its handle as a value, its error text as a string. The only file that
-// includes its headers.
+// Wraps the handle and the error text of libarchive, which reads shards.
 //
 //   detail::archive_reader handle = detail::open_archive_reader();
 //   archive_read_support_format_tar(handle.get());
-//   detail::archive_text(handle.get());            // empty where it gives no reason
+//   detail::archive_text(handle.get());            // empty if libarchive gives no reason
 //
-// Internal: nothing of it appears in a public signature. Threads: a handle belongs to one thread at a time. No locale
-// is ever set, and no filter that runs a program is ever enabled.
+// Only this file includes libarchive's headers, and no public signature contains its types. Millrace never sets a
+// locale, and never enables a filter that runs an external program.
+// Errors: std::bad_alloc. Threads: one thread at a time per handle.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -23,19 +23,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Frees a handle.
 struct archive_read_closer {
   void operator()(struct ::archive* handle) const noexcept { ::archive_read_free(handle); }
 };
 
+/// A handle that frees itself.
 using archive_reader = std::unique_ptr<struct ::archive, archive_read_closer>;
 
+/// Returns a new handle. Throws std::bad_alloc if there is no memory for it.
 inline archive_reader open_archive_reader() {
   archive_reader handle(::archive_read_new());
   if (!handle) throw std::bad_alloc();
   return handle;
 }
 
-/// libarchive's account of the last failure; it has none for some.
+/// Returns libarchive's text for the last failure; empty where it has none.
 inline std::string archive_text(struct ::archive* handle) {
   const char* text = ::archive_error_string(handle);
   return text ? text : "";

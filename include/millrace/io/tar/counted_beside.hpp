@@ -1,10 +1,10 @@
-// How many samples a file beside a shard says that it has: an index of ours, one of DALI, or "sizes.json".
+// The number of samples that a file beside a shard states: a Millrace index, a DALI index or "sizes.json".
 //
 //   if (auto told = detail::counted_beside("train-000.tar"); told.samples > found) fewer_than(told.file);
 //
-// For a shard that ends without an end marker, of which nothing else tells whether it was cut. Only numbers are looked
-// at, nothing is checked: sidecar_counts.hpp and index_file.hpp read these files with care. Of several, the largest.
-// Errors: none; a file that cannot be read says nothing. Threads: none shared.
+// A shard without an end marker may be cut, and nothing inside it can tell. These files can. Only the numbers are read,
+// without any checks: sidecar_counts.hpp and index_file.hpp read the same files with care. The largest number wins.
+// Errors: none; a file that cannot be read is ignored. Threads: any; nothing is shared.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>
@@ -19,14 +19,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// The largest number of samples, and the file that states it.
 struct samples_told {
-  std::uint64_t samples = 0;   ///< 0: no file says anything
+  std::uint64_t samples = 0;   ///< 0: no file states a number
   std::string file{};
 };
 
-constexpr std::size_t index_samples_at = 96;   // in an index file, see index_head
+constexpr std::size_t index_samples_at = 96;   // byte offset in an index file, see index_head
 
-/// The front of a file; empty if it cannot be read.
+/// Returns the first bytes of a file, `most_bytes` at most; empty if it cannot be read.
 template <class = void>
 std::string front_of_file(const std::string& path, std::size_t most_bytes) {
   struct ::stat status {};
@@ -41,6 +42,7 @@ std::string front_of_file(const std::string& path, std::size_t most_bytes) {
   }
 }
 
+/// Returns the number at `at`, after blanks and a colon; 0 if there is none.
 inline std::uint64_t number_at(std::string_view text, std::size_t at) noexcept {
   at = std::min(text.find_first_not_of(" \t\r\n:", std::min(at, text.size())), text.size());
   std::uint64_t number = 0;
@@ -48,6 +50,7 @@ inline std::uint64_t number_at(std::string_view text, std::size_t at) noexcept {
   return number;
 }
 
+/// Looks at the files beside `shard`. Returns the largest number of samples that one of them states.
 template <class = void>
 samples_told counted_beside(const std::string& shard) {
   samples_told most;
@@ -72,7 +75,7 @@ samples_told counted_beside(const std::string& shard) {
   return most;
 }
 
-/// What to throw where a shard without an end marker has fewer samples than that.
+/// Returns the error for a shard without an end marker that has fewer samples than `told` states.
 template <class = void>
 data_error fewer_than_counted(const samples_told& told, std::uint64_t found, error_location where) {
   return {"the shard ends without an end marker, and with fewer samples than " + printable(told.file) +

@@ -1,15 +1,16 @@
-// gzip streams (RFC 1952), member by member, with their checksums. The door to zlib: the only file that includes it.
+// Decompresses gzip streams (RFC 1952), member by member, and checks their checksums.
 //
 //   detail::gzip_inflater gzip;
-//   auto step = gzip.inflate(input, room);     // input: what is left of it; step.made bytes are in room
+//   auto step = gzip.inflate(input, buffer);   // removes what it read from `input`; buffer has step.made bytes
 //   if (step.what == detail::gzip_step::damaged) tell(gzip.reason());
-//   if (step.what == detail::gzip_step::member_end) gzip.begin_member();      // if another one follows
+//   if (step.what == detail::gzip_step::member_end) gzip.begin_member();      // if another member follows
 //
-// zlib reads headers (and checks the CRC-16 that one may have) and inflates. CRC-32 and length of what came out are
-// checked here at the end of each member, because zlib's own CRC-32 costs a seventh of the whole: here it goes by
-// carry-less products where the processor has them (V. Gopal and others, "Fast CRC Computation for Generic Polynomials
-// Using PCLMULQDQ Instruction", Intel 2009), else by zlib.
-// Errors: std::bad_alloc. Memory: 45 KiB. Threads: one.
+// zlib reads the headers, with the CRC-16 that a header may have, and inflates. This file checks the CRC-32 and the
+// length of the data at the end of each member. It does so because zlib's own CRC-32 takes a seventh of the total time.
+// Here the CRC-32 uses carry-less products where the processor has them, else zlib's function.
+// Source: V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009.
+// Only this file includes zlib.
+// Errors: std::bad_alloc; damage is a result. Memory: 45 KiB. Threads: one.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,14 +27,14 @@
 #if !__has_include(<zlib.h>)
 #error "millrace: zlib is not installed: apt-get install zlib1g-dev"
 #endif
-// Its FAR would break an enum of somebody else.
+// zlib defines the macro FAR, which would break other code's enumerators of that name.
 #pragma push_macro("FAR")
 #include <zlib.h>
 #pragma pop_macro("FAR")
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// What a call of inflate() came to.
+/// The result of one inflate(): the bytes made, and why it stopped.
 struct gzip_step {
   enum outcome { made_bytes, wants_input, member_end, damaged };
 
@@ -41,13 +42,15 @@ struct gzip_step {
   outcome what = made_bytes;
 };
 
+/// Returns the CRC-32 of `data` by zlib; `before` is the CRC-32 of the bytes before it.
 inline std::uint32_t crc32_by_zlib(std::span<const std::byte> data, std::uint32_t before) noexcept {
   return static_cast<std::uint32_t>(
       ::crc32_z(before, reinterpret_cast<const unsigned char*>(data.data()), data.size()));
 }
 
 #if defined(__x86_64__)
-/// Built for these instructions whatever the flags of the program are; to be called only where the processor has them.
+/// Returns the same CRC-32 by carry-less products. It is compiled for these instructions whatever the compiler flags
+/// are, so call it only where the processor has them.
 template <class = void>
 __attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<const std::byte> data,
                                                                   std::uint32_t before) noexcept {
@@ -60,7 +63,7 @@ __attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<cons
     std::memcpy(&value, from, sizeof value);
     return value;
   };
-  // x^(512 + 64), x^512 and x^(128 + 64), x^128, each less 32 and modulo the polynomial, reflected.
+  // x^(512 + 64 - 32), x^(512 - 32) and x^(128 + 64 - 32), x^(128 - 32), modulo the polynomial, bits reflected.
   constexpr words over_64_bytes{0x0154442bd4, 0x01c6e41596}, over_16_bytes{0x01751997d0, 0x00ccaa009e};
   words lanes[4] = {load(at), load(at + 16), load(at + 32), load(at + 48)};
   lanes[0] ^= words{static_cast<long long>(~before), 0};
@@ -72,13 +75,13 @@ __attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<cons
   for (std::size_t i = 1; i < 4; ++i)
     lanes[i] ^= __builtin_ia32_pclmulqdq128(lanes[i - 1], over_16_bytes, 0x00) ^
                 __builtin_ia32_pclmulqdq128(lanes[i - 1], over_16_bytes, 0x11);
-  // 16 bytes that have the same remainder as all that was read.
+  // These 16 bytes have the same remainder as all bytes read so far.
   const std::uint32_t folded = crc32_by_zlib(std::as_bytes(std::span(&lanes[3], 1)), ~std::uint32_t{0});
   return crc32_by_zlib({at, left}, folded);
 }
 #endif
 
-/// The checksum of gzip, of `data` or of what `before` is the checksum of followed by `data`.
+/// Returns the CRC-32 of `data`; `before` is the CRC-32 of the bytes before it.
 template <class = void>
 std::uint32_t gzip_crc32(std::span<const std::byte> data, std::uint32_t before = 0) noexcept {
 #if defined(__x86_64__)
@@ -87,7 +90,7 @@ std::uint32_t gzip_crc32(std::span<const std::byte> data, std::uint32_t before =
   return crc32_by_zlib(data, before);
 }
 
-/// A template only so that including it costs little.
+/// Decompresses one stream. It is a template only to keep compile times low.
 template <class = void>
 class basic_gzip_inflater {
  public:
@@ -99,7 +102,7 @@ class basic_gzip_inflater {
   basic_gzip_inflater& operator=(const basic_gzip_inflater&) = delete;
   ~basic_gzip_inflater() { ::inflateEnd(&state_); }
 
-  /// Behind the end of a member. The next byte of the input is the first of its header.
+  /// Starts the next member after the end of one. The next input byte is the first of its header.
   void begin_member() {
     ::inflateReset(&state_);
     ::inflateValidate(&state_, 1);
@@ -108,7 +111,7 @@ class basic_gzip_inflater {
     made_bytes_ = 0;
   }
 
-  /// Goes on until `room` is full, the input is used up, or the member ends; takes from `input` what it has read.
+  /// Inflates until `room` is full, the input is used up, or the member ends. Removes from `input` what it has read.
   gzip_step inflate(std::span<const std::byte>& input, std::span<std::byte> room) {
     state_.next_out = reinterpret_cast<unsigned char*>(room.data());
     state_.avail_out = static_cast<unsigned>(room.size());
@@ -117,7 +120,7 @@ class basic_gzip_inflater {
       const unsigned given = static_cast<unsigned>(std::min<std::size_t>(input.size(), most_bytes_per_call));
       state_.next_in = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(input.data()));
       state_.avail_in = given;
-      // Stops between header and data, from where on its own checks are left out.
+      // Z_BLOCK stops between header and data; zlib's own checks are switched off from there on.
       result = ::inflate(&state_, in_header_ ? Z_BLOCK : Z_NO_FLUSH);
       take(input, given - state_.avail_in);
       if (in_header_ && (state_.data_type & behind_header) != 0) {
@@ -139,15 +142,15 @@ class basic_gzip_inflater {
     return step;
   }
 
-  /// What the damage is.
+  /// Returns the text for the damage.
   const std::string& reason() const noexcept { return reason_; }
 
  private:
   static constexpr std::size_t most_bytes_per_call = std::size_t{1} << 30;
-  static constexpr int behind_header = 128;   // in data_type, see inflate() in zlib.h
+  static constexpr int behind_header = 128;   // a bit of data_type, see inflate() in zlib.h
   static constexpr std::size_t trailer_bytes = 8;
 
-  /// The trailer may be spread over several inputs: the last bytes are kept.
+  /// Keeps the last bytes read: the trailer may be spread over several inputs.
   void take(std::span<const std::byte>& input, std::size_t count) noexcept {
     const auto used = input.first(count);
     input = input.subspan(count);
@@ -175,10 +178,11 @@ class basic_gzip_inflater {
   ::z_stream state_{};
   bool in_header_ = true;
   std::uint32_t crc_ = 0;
-  std::uint64_t made_bytes_ = 0;   // of this member
+  std::uint64_t made_bytes_ = 0;   // bytes of this member
   std::array<std::byte, trailer_bytes> last_{};
   std::string reason_;
 };
+/// The decompressor for ordinary use.
 using gzip_inflater = basic_gzip_inflater<>;
 
 }}}  // namespace millrace::detail

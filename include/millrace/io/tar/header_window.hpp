@@ -1,12 +1,12 @@
-// A look at small places of a shard, one behind the other, that reads as little as is worth it.
+// Reads the headers of a shard one after the other, with few and small reads.
 //
 //   detail::header_window window(source, pool);
 //   auto header = window.at(offset_bytes, 512);     // shorter only at the end of the shard; valid until the next call
-//   window.payload_follows(size_bytes);             // how far it is to the next place
+//   window.payload_follows(size_bytes);             // tells how far away the next header is
 //
-// Either 256 KiB at once, which pays where headers lie close together, or 2 KiB for each place. Which of the two is
-// cheaper depends on the storage and on the sizes of the payloads, so both are timed while they are used.
-// Errors: those of the source. Threads: one. `Clock` is replaced in tests only.
+// A read brings either 256 KiB, which pays where headers lie close together, or 2 KiB for each header. The cheaper way
+// depends on the storage and on the sizes of the payloads. The window therefore times both while it uses them.
+// Errors: those of the source. Threads: one. Only tests replace `Clock`.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -20,10 +20,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Returns the monotonic time in ns.
 struct monotonic_clock {
   std::int64_t operator()() const noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
 };
 
+/// A view of a shard that moves forward from header to header.
 template <class Clock = monotonic_clock>
 class basic_header_window {
  public:
@@ -33,7 +35,8 @@ class basic_header_window {
   basic_header_window(byte_source& source, block_pool& pool, Clock clock = {})
       : source_(&source), block_(pool.take(large_bytes)), clock_(clock) {}
 
-  /// `count_bytes` is at most large_bytes.
+  /// Returns the bytes [offset_bytes, offset_bytes + count_bytes); fewer at the end of the shard. `count_bytes` is at
+  /// most large_bytes.
   std::span<const std::byte> at(std::uint64_t offset_bytes, std::size_t count_bytes) {
     if (offset_bytes < begin_ || offset_bytes + count_bytes > begin_ + filled_) fill(offset_bytes, count_bytes);
     const std::size_t from = static_cast<std::size_t>(offset_bytes - begin_);
@@ -41,13 +44,14 @@ class basic_header_window {
         .subspan(from, std::min(count_bytes, filled_ - from));
   }
 
+  /// Reports the size of the payload behind the current header.
   void payload_follows(std::uint64_t size_bytes) noexcept {
     const auto distance = static_cast<double>(size_bytes + 1024);
     distance_bytes_ += (std::min(distance, 1e9) - distance_bytes_) / 8;
   }
 
  private:
-  static constexpr unsigned look_again = 512;   // so often the way not taken is timed again
+  static constexpr unsigned look_again = 512;   // reads between two timings of the slower way
 
   void fill(std::uint64_t offset_bytes, std::size_t count_bytes) {
     const bool large_is_cheaper = std::min(distance_bytes_, double(large_bytes)) * large_ns_per_byte_ < small_ns_;
@@ -55,15 +59,15 @@ class basic_header_window {
     const std::size_t wanted = std::max(large ? large_bytes : small_bytes, count_bytes);
     const std::int64_t start_ns = clock_();
     begin_ = offset_bytes;
-    filled_ = 0;   // should the source throw
+    filled_ = 0;   // stays 0 if the source throws
     filled_ = read_fully(*source_, offset_bytes, {block_.get()->data(), wanted});
     const auto took_ns = static_cast<double>(clock_() - start_ns);
-    if (filled_ < wanted) return;   // the end: it says nothing of other reads
+    if (filled_ < wanted) return;   // the end of the shard: its time says nothing about other reads
     if (large) follow(large_ns_per_byte_, took_ns / double(wanted));
     else follow(small_ns_, took_ns);
   }
 
-  /// Step by step: one time that is far off says only that something else had the processor.
+  /// Moves the estimate in small steps: a single outlier only means that something else used the processor.
   static void follow(double& estimate, double measured) noexcept {
     estimate += (std::clamp(measured, estimate / 2, estimate * 2) - estimate) / 4;
   }
@@ -74,8 +78,8 @@ class basic_header_window {
   std::uint64_t begin_ = 0;
   std::size_t filled_ = 0;
   unsigned fills_ = 0;
-  double distance_bytes_ = 4096;       // between places, lately
-  double large_ns_per_byte_ = 0.1;     // a guess: from the page cache
+  double distance_bytes_ = 4096;       // recent mean distance between two headers
+  double large_ns_per_byte_ = 0.1;     // initial guess: reads from the page cache
   double small_ns_ = 1000;
 };
 

@@ -1,10 +1,11 @@
-// How the name of a tar member becomes a sample's key and a field: the rules of WebDataset.
+// Splits the name of a tar member into a sample's key and a field, by the rules of WebDataset.
 //
 //   auto name = mr::split_member_name("n01/0007.seg.PNG");    // .key "n01/0007", .field "seg.PNG", .kind sample
 //
-// The key is the folder and the basename up to its first dot; the field is the rest, whose letters A-Z readers lower.
-// "foo." has the field "". What is no part of a sample is told apart so that it can be counted.
-// Differs from the Python reference on purpose: "dir/.hidden" is a dot file, and no sample with the key "dir/".
+// The key is the folder and the basename up to its first dot. The field is the rest; readers lower its letters A-Z.
+// "foo." has the field "". Names that belong to no sample have kinds of their own, so that they can be counted.
+// This differs from the Python reference on purpose: "dir/.hidden" is a dot file, not a sample with the key "dir/".
+// Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -13,20 +14,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The parts of a member name; key and field are set only for the kind `sample`.
 struct member_name {
   enum class kind_of_name {
     sample,        ///< key and field are set
-    metadata,      ///< the first folder is __something__
+    metadata,      ///< the first folder is called __something__
     dot_file,      ///< the basename begins with a dot
     without_dot    ///< no field
   };
 
   kind_of_name kind = kind_of_name::sample;
   std::string_view key{};
-  std::string_view field{};   ///< as written: letters not lowered
+  std::string_view field{};   ///< as written in the shard, letters not lowered
 };
 
-/// The views lie in `name`.
+/// Returns the parts of `name`; the views point into `name`.
 inline member_name split_member_name(std::string_view name) noexcept {
   using enum member_name::kind_of_name;
   const std::string_view first = name.substr(0, name.find('/'));
@@ -39,7 +41,7 @@ inline member_name split_member_name(std::string_view name) noexcept {
   return {.kind = sample, .key = name.substr(0, dot), .field = name.substr(dot + 1)};
 }
 
-/// Whether a member called `name` is of a sample, and of another one than that with `key`.
+/// Returns whether `name` belongs to a sample whose key is not `key`.
 inline bool begins_other_sample(std::string_view name, std::string_view key) noexcept {
   const member_name split = split_member_name(name);
   return split.kind == member_name::kind_of_name::sample && split.key != key;

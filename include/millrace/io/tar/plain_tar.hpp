@@ -1,11 +1,12 @@
-// The headers of a tar archive in which nothing is unusual, without its payloads.
+// Reads the headers of an ordinary tar archive, without its payloads.
 //
 //   detail::plain_tar tar(source, pool);
 //   while (tar.next() == detail::plain_tar::found::member) use(tar.member());
 //
-// Reads ustar and GNU headers, long names of both and of pax, sizes of all three. Whatever is damaged, rare or in doubt
-// (sparse members, pax names beyond ASCII, headers without the mark of ustar, ...) is only called `odd`: tar_reader has
-// to decide. So the two agree wherever this one says `member` or `end`, and no rule of damage is written down twice.
+// Reads ustar and GNU headers, with the long names and sizes of both and of pax. It reports anything damaged, rare or
+// in doubt as `odd`: sparse members, pax names beyond ASCII, headers without the ustar mark and so on. tar_reader then
+// has to decide. The two therefore agree wherever this class returns `member` or `end`, and no rule about damage
+// exists twice.
 // Errors: those of the source. Threads: one.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
 // "Basic Tar Format".
@@ -26,12 +27,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// The members of an ordinary archive, in order.
 class plain_tar {
  public:
   enum class found { member, end, odd };
 
   plain_tar(byte_source& source, block_pool& pool) : window_(source, pool) {}
 
+  /// Moves to the next member. Returns `end` at a proper end marker, and `odd` for whatever tar_reader has to decide.
   found next() {
     const std::uint64_t begin = next_bytes_;
     long_name_.clear();
@@ -63,7 +66,7 @@ class plain_tar {
     return found::member;
   }
 
-  /// The name is valid until the next call of next().
+  /// Returns the current member; its name is valid until the next call of next().
   const tar_member& member() const noexcept { return member_; }
 
  private:
@@ -79,7 +82,7 @@ class plain_tar {
   static std::string_view text(std::span<const std::byte> bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  /// Sets name_ too, to what the header alone says.
+  /// Reads one header block into `h`, and sets name_ to the name in it. Returns false if it is no ordinary header.
   bool read_header(std::uint64_t at, header& h) {
     using namespace std::string_view_literals;
     const std::string_view block = text(window_.at(at, tar_block_bytes));
@@ -94,7 +97,7 @@ class plain_tar {
     if ((!h.gnu && magic != "ustar\00000"sv) || !tar_checksum_holds(block)) return false;
     const auto size_bytes = tar_size(block.substr(124, 12));
     if (!size_bytes || (at == 0 && !numbers_are_plain(block))) return false;
-    if (h.gnu && (block[386] != '\0' || block[483] != '\0')) return false;   // parts of a sparse member
+    if (h.gnu && (block[386] != '\0' || block[483] != '\0')) return false;   // a sparse member, or a part of one
     h.size_bytes = *size_bytes;
     h.type = block[156];
     const std::string_view prefix = h.gnu ? std::string_view() : tar_text(block, 345, 155);
@@ -105,7 +108,7 @@ class plain_tar {
     return true;
   }
 
-  /// A reader of archives wants all numbers of the first header to be well-formed before it takes it for one.
+  /// libarchive accepts the first header of an archive only if all of its numbers are well-formed.
   static bool numbers_are_plain(std::string_view block) noexcept {
     const auto plain = [&](std::size_t at, std::size_t size) {
       return tar_octal(block.substr(at, size)) || all_zeros(block.substr(at, size));
@@ -149,7 +152,7 @@ class plain_tar {
     return false;
   }
 
-  /// Whatever is not as it should be is for others to complain about.
+  /// Returns `end` if only zeros follow, as tar_reader demands; any other ending is `odd`.
   found end_of_shard(std::uint64_t marker_at) {
     for (std::uint64_t at = marker_at;;) {
       const auto rest = window_.at(at, header_window::large_bytes);

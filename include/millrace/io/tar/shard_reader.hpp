@@ -1,18 +1,20 @@
-// The samples of one shard, in order, grouped as WebDataset groups them.
+// Reads the samples of one shard in order, grouped as WebDataset groups them.
 //
 //   mr::shard_reader shard(std::make_unique<mr::file_source>("train-000.tar"), pool, {.fields = {"jpg;png", "cls"}});
 //   while (auto record = shard.next()) use(*record);
 //   shard.counters().samples;
 //
-// Members that follow each other with the same key (member_name.hpp) are one sample; a key that comes back later is a
-// new one. Fields are lowered (A-Z only). Links, folders, devices, dot files, names without a dot and the __metadata__
-// folders are passed over and counted. The same field twice in a sample is an error (of the fields that are wanted).
-// Errors: on damage everything complete before it is delivered first. That is every sample behind which the header of a
-// member with another key stands, damaged or not, as long as the name in it is certain; the sample that is open when
-// the damage is found is not. Then data_error (or the source's io_error) names shard, offset and the last good key, and
-// every further call throws the same. A shard without an end marker is whole unless options.strict.
-// Threads: one at a time; the pool outlives the reader. Memory: the payload is copied once, into the record's block;
-// apart from what libarchive and zlib do, nothing is allocated once sizes repeat.
+// Consecutive members with the same key (member_name.hpp) form one sample. A key that comes back later is a new sample.
+// Field names are lowered (A-Z only). The reader skips and counts links, folders, devices, dot files, names without a
+// dot and the __metadata__ folders. The same field twice in a sample is an error, if the field is wanted.
+// Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. Every further call
+// throws the same error. On damage, the reader first delivers every complete sample before it. A sample is complete
+// when the header of a member with another key follows it. That header may itself be damaged, as long as its name is
+// certain. A sample that is still open at the damage is not delivered.
+// A shard without an end marker is whole, with two exceptions: options.strict is set, or a file beside the shard counts
+// more samples (counted_beside.hpp).
+// Threads: one at a time. Lifetime: the pool outlives the reader. Memory: each payload is copied once, into the
+// record's block. Once sizes repeat, only libarchive and zlib allocate.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -35,48 +37,51 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Options of shard_reader.
 struct shard_reader_options {
-  /// The fields to read, each a name or alternatives such as "jpg;png"; empty for all. Others are not read into memory.
+  /// The wanted fields, each a name or alternatives such as "jpg;png"; default: all. Other fields are not read into
+  /// memory.
   std::vector<std::string> fields{};
-  /// A larger member is an error before any memory is taken for it.
+  /// A larger member is an error before any memory is taken for it. In bytes, default 1 GiB.
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
-  /// A shard that ends without its end marker (two blocks of zeros) is an error.
+  /// Makes a shard without an end marker (two blocks of 512 zeros) an error. Default: it is whole.
   bool strict = false;
-  /// Of who opens the same shard again and again: whether report() has counted already that its marker is missing.
+  /// For a caller that opens the same shard repeatedly: true once report() has counted its missing marker. May be null.
   std::atomic<bool>* missing_marker_told = nullptr;
 };
 
-/// What a shard had. Members are counted as they are met.
+/// What a shard contained. Each member is counted when the reader meets it.
 struct shard_counters {
-  std::uint64_t samples = 0;               ///< delivered
-  std::uint64_t payload_bytes = 0;         ///< read into records
-  std::uint64_t unwanted_fields = 0;       ///< not in options.fields
-  std::uint64_t metadata_members = 0;      ///< in a __folder__
+  std::uint64_t samples = 0;               ///< delivered samples
+  std::uint64_t payload_bytes = 0;         ///< bytes read into records
+  std::uint64_t unwanted_fields = 0;       ///< fields that are not in options.fields
+  std::uint64_t metadata_members = 0;      ///< members in a __folder__
   std::uint64_t dot_files = 0;
   std::uint64_t names_without_dot = 0;
   std::uint64_t not_regular = 0;           ///< links, folders, devices
-  std::uint64_t unconverted_names = 0;     ///< see tar_reader
-  std::uint64_t missing_end_markers = 0;   ///< 1 for a shard that was read to its end, and has none
+  std::uint64_t unconverted_names = 0;     ///< see tar_reader::unconverted_names()
+  std::uint64_t missing_end_markers = 0;   ///< 1 if the shard was read to its end and has no marker
 };
 
-/// Counts such a shard, and has the first one of a run told.
+/// Counts a shard without an end marker, and leaves a line about the first such shard of a run.
 inline void report_missing_end_marker(event_counts& counts, const std::string& shard) noexcept {
   counts.count("shards that ended without a marker");
   counts.tell("the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): all of its "
               "samples are delivered. Others like it are only counted; `.strict = true` makes it an error");
 }
 
-/// Where a reader begins that does not begin at the start: the offset of a sample's first header in a plain shard.
+/// The start of a reader inside a plain shard: the offset of the first header of a sample.
 struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
-  std::string last_key{};             ///< of the sample before, for messages
+  std::string last_key{};             ///< key of the previous sample, for messages
 };
 
-/// A template only so that including it costs little.
+/// The samples of one shard. It is a template only to keep compile times low.
 template <class = void>
 class basic_shard_reader {
  public:
+  /// Opens the shard. Throws setup_error if a wanted field has upper-case letters, data_error if the shard is empty.
   basic_shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
                      shard_start start = {})
       : tar_(std::make_unique<tar_reader>(
@@ -88,7 +93,7 @@ class basic_shard_reader {
         samples_before_(start.samples_before),
         last_key_(std::move(start.last_key)) {}
 
-  /// The next sample; nothing at the end of the shard.
+  /// Returns the next sample; nothing at the end of the shard. Throws the errors described at the top of the file.
   std::optional<record> next() {
     if (failure_) std::rethrow_exception(failure_);
     if (ended_) return std::nullopt;
@@ -106,14 +111,16 @@ class basic_shard_reader {
     std::rethrow_exception(failure_);
   }
 
+  /// Returns the name of the source.
   std::string_view shard() const noexcept { return tar_->shard(); }
+  /// Returns the counts so far.
   shard_counters counters() const noexcept {
     shard_counters now = counters_;
     now.unconverted_names = tar_->unconverted_names();
     now.missing_end_markers = tar_->ended_without_marker();
     return now;
   }
-  /// Adds what was passed over.
+  /// Adds the counts of skipped members, raw names and a missing end marker to `counts`.
   void report(event_counts& counts) const noexcept {
     const shard_counters now = counters();
     const auto add = [&counts](const char* what, std::uint64_t times) {
@@ -143,7 +150,7 @@ class basic_shard_reader {
         count_passed_over(name);
       } else {
         if (sample_open_ && name.key != builder_.key()) {
-          // The member stays waiting: should its payload be damaged, this sample is delivered all the same.
+          // The member stays in waiting_: even if its payload is damaged, this sample is delivered.
           sample_open_ = false;
           return deliver();
         }
@@ -154,14 +161,14 @@ class basic_shard_reader {
     }
   }
 
-  /// Of a damaged compressed stream nothing is certain any more.
+  /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream no name is certain.
   bool ends_open_sample(const error& damage) {
     return sample_open_ && !waiting_ && tar_->certain_name() &&
            begins_other_sample(*tar_->certain_name(), builder_.key()) &&
            !dynamic_cast<const late_data_error*>(&damage) && std::exchange(sample_open_, false);
   }
 
-  /// Where the end marker is missing, a file beside the shard may know that more is missing.
+  /// Throws data_error if a file beside a shard without an end marker counts more samples.
   void check_count() const {
     const auto told = detail::counted_beside(std::string(shard()));
     const std::uint64_t found = samples_before_ + counters_.samples + (sample_open_ ? 1 : 0);
@@ -224,12 +231,13 @@ class basic_shard_reader {
   std::uint64_t samples_before_;
   std::string last_key_;
   shard_counters counters_;
-  std::optional<tar_member> waiting_;   ///< met, not yet dealt with
+  std::optional<tar_member> waiting_;   ///< the member whose header was read last, not yet handled
   std::string field_;
   bool sample_open_ = false;
   bool ended_ = false;
   std::exception_ptr failure_;
 };
+/// The reader for ordinary use.
 using shard_reader = basic_shard_reader<>;
 
 }}  // namespace millrace

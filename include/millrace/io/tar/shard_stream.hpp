@@ -1,16 +1,18 @@
-// The bytes of a shard or text file, chunk by chunk: straight from the source, or through one decompressor.
+// The bytes of a shard or a text file in chunks: straight from the source, or decompressed.
 //
 //   detail::shard_stream stream(source, pool);
 //   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) ...
-//   stream.end_bytes();              // how much there was
+//   stream.end_bytes();              // the number of bytes there were
 //
-// The compression is known by the first bytes, never by the name: gzip by zlib, bzip2, xz, zstd, lz4 by libarchive, all
-// inside the process. Several compressed members in a row are read as one stream, and the frames that zstd and lz4 tell
-// readers to skip are skipped. Offsets count uncompressed bytes.
-// Errors: what the source throws; data_error if something else than zeros follows the stream; late_data_error if it is
-// damaged or cut short, as every format's checksums tell at the latest at its end. Of gzip all that lies before a cut
-// is handed out. Memory: one buffer of `chunk_bytes` from the pool, recycled from shard to shard, for gzip another one
-// of 256 KiB. Threads: one.
+// The first bytes determine the compression, never the name. zlib reads gzip; libarchive reads bzip2, xz, zstd and lz4.
+// All of it runs inside the process. Consecutive compressed members are read as one stream. Skippable frames of zstd
+// and lz4 are skipped. Offsets count uncompressed bytes.
+// Errors: those of the source. setup_error if libarchive cannot read the compression by itself. data_error if the
+// source is empty, or if anything but zeros follows the compressed stream. late_data_error if the stream is damaged or
+// cut short; the checksums of each format show this at its end at the latest. A cut gzip stream first hands out all
+// bytes before the cut.
+// Memory: one buffer of `chunk_bytes` from the pool, recycled from shard to shard; gzip takes another one of 256 KiB.
+// Threads: one.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -32,13 +34,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
+/// The chunks of one shard. It is a template only to keep compile times low.
 template <class = void>
 class basic_shard_stream {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
 
-  /// What is read: for messages.
+  /// The kind of content: the stage for messages, and whether an empty source is allowed.
   struct content {
     const char* stage = "tar";
     bool may_be_empty = false;
@@ -59,7 +61,7 @@ class basic_shard_stream {
   basic_shard_stream(const basic_shard_stream&) = delete;
   basic_shard_stream& operator=(const basic_shard_stream&) = delete;
 
-  /// The next bytes, valid until the next call; empty at the end.
+  /// Returns the next bytes, valid until the next call; empty at the end.
   std::span<const std::byte> next_chunk() {
     const auto chunk = gzip_ ? inflate() : decompressor_ ? decompress() : read_source();
     std::size_t used = chunk.size();
@@ -69,22 +71,24 @@ class basic_shard_stream {
     return chunk;
   }
 
-  /// Passes over `count_bytes` without reading them; returns 0 where that is impossible or not worth it.
+  /// Skips `count_bytes` without reading them. Returns how many it skipped: 0 if that is impossible or not worth it.
   std::uint64_t skip(std::uint64_t count_bytes) {
     if (compressed() || count_bytes < chunk_bytes / 4) return 0;
-    std::byte last{};   // of what is passed over: it has to exist
+    std::byte last{};   // the last skipped byte has to exist
     if (source_->read_at(source_read_bytes_ + count_bytes - 1, {&last, 1}) == 0) return 0;
     source_read_bytes_ += count_bytes;
     end_bytes_ += count_bytes;
     return count_bytes;
   }
 
-  std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< handed out or skipped so far
-  std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }   ///< from here on all read were 0
+  std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< bytes handed out or skipped so far
+  std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }   ///< all bytes from here on were 0
+  /// Returns whether the source is compressed.
   bool compressed() const noexcept { return gzip_ || decompressor_; }
 
-  /// Whether the stream is undamaged up to its end, as far as that can be said by reading on for a moment: throws what
-  /// is wrong with it. Nothing can be read after that. Of damaged bytes it may seem that something else is wrong.
+  /// Returns whether the stream is known to be undamaged up to its end. Reads on for 64 MiB at most: returns false if
+  /// the end is further away, and throws the error of a damaged stream. The stream cannot be read after this call.
+  /// Damaged bytes can look like another error in the archive, so callers check the stream first.
   bool is_sound_to_its_end() {
     constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
     if (!compressed()) return true;
@@ -98,7 +102,7 @@ class basic_shard_stream {
 
   struct compression {
     std::string_view name, magic;
-    int (*enable)(struct ::archive*);   // none: it is gzip
+    int (*enable)(struct ::archive*);   // null for gzip
   };
 
   static const compression* compression_of(std::span<const std::byte> start) noexcept {
@@ -112,8 +116,8 @@ class basic_shard_stream {
         {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
     }};
     const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-    // A tar member may be called "BZh...", and a text begin so: the mark of a tar header decides, and what follows the
-    // digit in a bzip2 stream (its first block, or its end).
+    // A tar member's name or a text may begin with "BZh". The mark of a tar header tells a tar archive. In a bzip2
+    // stream, the mark of its first block or of its end follows the digit.
     if (text.size() >= 512 && text.substr(257, 5) == "ustar") return nullptr;
     const auto found = std::find_if(known.begin(), known.end(),
                                     [text](const compression& c) { return text.starts_with(c.magic); });
@@ -124,12 +128,13 @@ class basic_shard_stream {
     return &*found;
   }
 
-  /// zstd and lz4 streams may begin with frames that hold something else (those of pzstd always do), which libarchive
-  /// takes for no stream at all. `start` becomes what follows them.
+  /// Skips the skippable frames at the start of a zstd or lz4 stream; pzstd always writes them. libarchive does not
+  /// recognize a stream that begins with them. Sets `start` to the bytes behind them. Returns null if no zstd or lz4
+  /// stream follows.
   const compression* compression_behind_skippable_frames(std::span<const std::byte>& start) {
     constexpr std::uint32_t any_mark = 0x184D2A50, mark_bits = 0xfffffff0;
     constexpr std::uint64_t head_bytes = 8;
-    std::uint64_t begin = 0, at = 0;   // of `rest` and of the frame, in the source
+    std::uint64_t begin = 0, at = 0;   // offsets of `rest` and of the frame in the source
     std::span<const std::byte> rest = start;
     for (;;) {
       if (at + 2 * head_bytes > begin + rest.size()) {
@@ -154,7 +159,7 @@ class basic_shard_stream {
       }
       at += head_bytes + number(4);
     }
-    source_read_bytes_ = 0;   // it only looked like one
+    source_read_bytes_ = 0;   // it only looked like a skippable frame
     start = read_source();
     return nullptr;
   }
@@ -168,7 +173,7 @@ class basic_shard_stream {
     }
     decompressor_ = open_archive_reader();
     struct ::archive* const handle = decompressor_.get();
-    // Anything but ARCHIVE_OK means that libarchive would run an external program instead.
+    // Any other result than ARCHIVE_OK means that libarchive would run an external program.
     if (method.enable(handle) != ARCHIVE_OK)
       throw setup_error("this build of libarchive cannot read " + std::string(method.name) + " by itself",
                         "Install a libarchive with it, or decompress the shards", where(error_location::unknown));
@@ -186,7 +191,7 @@ class basic_shard_stream {
     return filled;
   }
 
-  /// Called by libarchive. Exceptions must not pass through its frames: they wait in source_failure_.
+  /// Callback of libarchive. Exceptions must not pass through libarchive's C frames, so source_failure_ keeps them.
   static ::la_ssize_t give_compressed(struct ::archive*, void* self, const void** data) noexcept {
     auto& stream = *static_cast<basic_shard_stream*>(self);
     try {
@@ -199,7 +204,8 @@ class basic_shard_stream {
     }
   }
 
-  /// Of what is damaged nothing is handed out that the checksum of its member has not confirmed; of what is cut, all.
+  /// Fills the buffer of inflated bytes. If damage ends it early, only the part up to the last member whose checksum
+  /// was right is handed out. If a cut ends it, all of it is handed out.
   std::span<const std::byte> inflate() {
     if (gzip_failure_) std::rethrow_exception(gzip_failure_);
     const std::span<std::byte> room(inflated_.get()->data(), inflated_bytes);
@@ -250,7 +256,7 @@ class basic_shard_stream {
     return {static_cast<const std::byte*>(data), size_bytes};
   }
 
-  /// Behind the last compressed member only zeros may stand.
+  /// Throws data_error if anything but zeros follows the last compressed member.
   void check_tail(std::uint64_t at) {
     for (source_read_bytes_ = at;; at = source_read_bytes_) {
       const auto tail = read_source();
@@ -267,7 +273,7 @@ class basic_shard_stream {
     const std::string reason = archive_text(decompressor_.get());
     throw damage(reason.empty() ? "or cut short" : "or cut short (libarchive: " + printable(reason) + ")");
   }
-  /// A flipped bit may look like that too, so what came before is suspect.
+  /// Returns a late_data_error: a flipped bit can look like a cut too, so the bytes before it are suspect.
   late_data_error cut_short(std::uint64_t at) const {
     return {"the gzip stream is cut short: its end is not in the file", where(at)};
   }
@@ -283,22 +289,23 @@ class basic_shard_stream {
   block_pool* pool_;
   content content_;
   block_ref block_;
-  std::span<const std::byte> peeked_;   // read to find out the compression, not yet used
+  std::span<const std::byte> peeked_;   // read to determine the compression, not yet handed out
   std::uint64_t source_read_bytes_ = 0;
   std::uint64_t end_bytes_ = 0;
   std::uint64_t zeros_from_bytes_ = 0;
-  std::uint64_t skipped_bytes_ = 0;   // in front of the first compressed member
+  std::uint64_t skipped_bytes_ = 0;   // bytes before the first compressed member
   std::string_view method_name_;
   std::unique_ptr<gzip_inflater> gzip_;
   block_ref inflated_;
-  std::span<const std::byte> compressed_;   // of the buffer, not yet inflated
+  std::span<const std::byte> compressed_;   // rest of the buffer, not yet inflated
   bool gzip_ended_ = false;
-  std::uint64_t gzip_end_bytes_ = 0;   // of the last member, in the source
+  std::uint64_t gzip_end_bytes_ = 0;   // end of the last member, offset in the source
   std::exception_ptr gzip_failure_;
   archive_reader decompressor_;
   bool opened_ = false;
   std::exception_ptr source_failure_;
 };
+/// The stream for ordinary use.
 using shard_stream = basic_shard_stream<>;
 
 }}}  // namespace millrace::detail

@@ -1,16 +1,18 @@
-// Writes samples into tar shards that WebDataset, and every tar program, can read.
+// Writes samples into tar shards that WebDataset and every tar program can read.
 //
 //   mr::shard_writer shards({.pattern = "out/train-%06d.tar", .max_samples = 10'000});
 //   shards.write("n01/0001", {{"jpg", picture}, {"cls", "7"}});
 //   auto written = shards.close();       // shards, samples, bytes
 //
-// The same samples give the same bytes, everywhere and at any time: fields are sorted by name, and no time, owner or
-// locale gets in. A new shard begins before a sample would exceed a limit; a sample that is larger than max_bytes by
-// itself gets its own shard. Each shard appears under its name when it is complete and on the disk, replacing a file of
-// that name; without close() the last, unfinished one is dropped. What a killed writer of the same pattern left half
-// written in the folder is removed with the first sample, where abandoned_files.hpp can tell that its writer is gone.
-// Errors: setup_error for a pattern without its %d, and for keys and fields that a reader would not give back as they
-// are (the writer goes on to be usable); io_error for a full disk and the like (it does not). Threads: one at a time.
+// The same samples give the same bytes on every machine and at any time. Fields are sorted by name; no time, owner or
+// locale is written. A new shard begins before a sample would exceed a limit. A sample larger than max_bytes gets its
+// own shard. A shard appears under its name when it is complete and on the disk; it replaces a file of that name.
+// Without close() the last, unfinished shard is dropped. The first sample removes files that a killed writer of the
+// same pattern left half written, as far as abandoned_files.hpp can tell that the writer is gone.
+// Errors: setup_error for a pattern without its %d, and for keys and fields that a reader would not return unchanged;
+// the writer stays usable after a refused sample. io_error for a full disk and similar failures; the writer is unusable
+// after that.
+// Threads: one at a time.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -34,7 +36,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A field to be written; both views are used during the call only.
+/// A field to be written: its name and its data, as bytes or text. Both views are used only during the call.
 struct named_bytes {
   named_bytes(std::string_view name_, std::span<const std::byte> data_) noexcept : name(name_), data(data_) {}
   named_bytes(std::string_view name_, std::string_view text) noexcept
@@ -44,24 +46,26 @@ struct named_bytes {
   std::span<const std::byte> data;
 };
 
+/// Options of shard_writer.
 struct shard_writer_options {
-  std::string pattern{};                               ///< with one %d or %06d for the number; %% is a percent sign
-  std::uint64_t max_samples = 10'000;                  ///< per shard
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;    ///< per shard: the size of the file
-  std::uint64_t first_number = 0;
+  std::string pattern{};                               ///< path with one %d or %06d for the number; %% means %
+  std::uint64_t max_samples = 10'000;                  ///< largest number of samples in a shard
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;    ///< largest size of a shard's file
+  std::uint64_t first_number = 0;                      ///< number of the first shard
 };
 
-/// What close() says was written.
+/// The totals that close() returns.
 struct written_shards {
   std::uint64_t shards = 0;
   std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;   ///< of the files
+  std::uint64_t bytes = 0;   ///< total size of the files
 };
 
-/// `Files` is replaced in tests only.
+/// Writes samples into numbered shards. Only tests replace `Files`.
 template <class Files = detail::posix_files>
 class basic_shard_writer {
  public:
+  /// Checks the options. Throws setup_error if a limit is 0 or the pattern does not hold exactly one number.
   explicit basic_shard_writer(shard_writer_options options, Files files = {})
       : options_(std::move(options)), files_(std::move(files)) {
     if (options_.max_samples == 0 || options_.max_bytes == 0)
@@ -69,6 +73,7 @@ class basic_shard_writer {
     parse_pattern();
   }
 
+  /// Writes one sample. Throws setup_error for a key or field that is refused, and io_error if the file fails.
   void write(std::string_view key, std::span<const named_bytes> fields) {
     if (broken_) throw setup_error("the shard writer is closed or has failed before", "Make a new one");
     check_key(key);
@@ -97,11 +102,13 @@ class basic_shard_writer {
     ++samples_in_shard_;
     last_key_ = key;
   }
+  /// Writes one sample, as above.
   void write(std::string_view key, std::initializer_list<named_bytes> fields) {
     write(key, std::span<const named_bytes>(fields.begin(), fields.size()));
   }
 
-  /// Completes the last shard. What was written, over all shards; the same when called again.
+  /// Completes the last shard. Returns the totals over all shards; a second call returns them again. Throws setup_error
+  /// if the writer has failed before.
   written_shards close() {
     if (std::exchange(broken_, true) && !closed_)
       throw setup_error("the shard writer has failed before", "See the first error");
@@ -110,7 +117,7 @@ class basic_shard_writer {
     return written_;
   }
 
-  /// Where the shard of that number goes, written or not.
+  /// Returns the path of the shard with that number, whether it is written or not.
   std::string path_of(std::uint64_t number) const {
     const std::string digits = std::to_string(number);
     const std::size_t zeros = number_digits_ > digits.size() ? number_digits_ - digits.size() : 0;
@@ -119,7 +126,7 @@ class basic_shard_writer {
 
  private:
   void begin_shard(const std::string& path) {
-    std::string folder = path.substr(0, path.rfind('/') + 1);   // npos + 1 is 0
+    std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
     if (std::exchange(cleaned_, folder) != folder)
       detail::remove_abandoned_files(folder, files_,
                                      [&](std::string_view name) { return of_pattern(folder + std::string(name)); });
@@ -146,7 +153,7 @@ class basic_shard_writer {
   }
 
   void finish_shard() {
-    const auto file = std::move(file_);   // whatever happens, this shard is over
+    const auto file = std::move(file_);   // this shard ends here, even if an error follows
     file->append(std::string(detail::tar_end_marker_bytes, '\0'));
     file->commit();
     ++written_.shards;
@@ -189,7 +196,7 @@ class basic_shard_writer {
     return std::any_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; });
   }
 
-  /// Our own reading of %d: a format of the user's never goes to printf.
+  /// Parses %d itself: a format string of the user never reaches printf.
   void parse_pattern() {
     const std::string_view pattern = options_.pattern;
     std::string* part = &before_number_;
@@ -224,13 +231,14 @@ class basic_shard_writer {
   std::vector<named_bytes> sorted_;
   std::vector<std::size_t> header_ends_;
   std::string headers_, name_, last_key_;
-  std::optional<std::string> cleaned_;   // folder
+  std::optional<std::string> cleaned_;   // the folder that was cleaned last
   std::uint64_t samples_in_shard_ = 0;
   written_shards written_;
   bool broken_ = false;
   bool closed_ = false;
 };
 
+/// The writer for ordinary use.
 using shard_writer = basic_shard_writer<>;
 
 }}  // namespace millrace

@@ -1,12 +1,12 @@
-// A shard from one of its members on, as if it began there.
+// Presents a shard from one of its members on, as if it began there.
 //
 //   auto tail = std::make_unique<mr::detail::tail_source>(std::move(source), sample_offset_bytes);
 //   // reads: one empty member called ".start", then the shard from sample_offset_bytes on
 //
-// The member in front is there because a reader of archives looks at the first header more closely than at others, and
-// what lies in the middle of a shard must be read as it would be on the way from its start. Its offset is thus
-// `offset_bytes - 512`, which is why the offset must be that of a header, and not 0.
-// Errors: those of the source. Threads: one at a time. Lifetime: borrowed_source must not outlive what it borrows.
+// libarchive examines the first header of an archive more closely than the others. The empty member in front takes
+// that place, so that a member from the middle of a shard is read as usual. The stream begins at `offset_bytes - 512`
+// of the shard. The offset must therefore be that of a header, and not 0.
+// Errors: those of the source. Threads: one at a time. Lifetime: the borrowed source outlives the borrowed_source.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
+/// A shard from an offset on. It is a template only to keep compile times low.
 template <class = void>
 class basic_tail_source final : public byte_source {
  public:
@@ -46,9 +46,10 @@ class basic_tail_source final : public byte_source {
   std::uint64_t base_bytes_;
   std::string front_;
 };
+/// The tail of a shard.
 using tail_source = basic_tail_source<>;
 
-/// A source that belongs to somebody else.
+/// A source that forwards to one that it does not own.
 class borrowed_source final : public byte_source {
  public:
   explicit borrowed_source(byte_source& source) noexcept : source_(&source) {}

@@ -1,12 +1,13 @@
-// What stands in the header blocks of a tar archive: numbers, texts, the checksum, pax records.
+// Parses the header blocks of a tar archive: numbers, texts, the checksum, pax records.
 //
 //   std::optional<std::uint64_t> size = detail::tar_size(block.substr(124, 12));     // octal or base-256
 //   while (!records.empty())
 //     if (!detail::next_pax_record(records, key, value)) malformed();
-//   detail::tar_header_chain headers(bytes);       // of one member, extended headers first
+//   detail::tar_header_chain headers(bytes);       // all headers of one member, extended headers first
 //   headers.main();   headers.damage();   headers.certain_name();
 //
-// Errors: none thrown. Threads: pure. Formats: POSIX.1-2017, pax utility; GNU tar manual, "Basic Tar Format".
+// Errors: none thrown. Threads: any; the functions are pure. Lifetime: views point into the bytes that were passed.
+// Formats: POSIX.1-2017, pax utility; GNU tar manual, "Basic Tar Format".
 #pragma once
 
 #include <millrace/io/tar/tar_header.hpp>
@@ -24,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr std::uint64_t tar_most_payload_bytes = std::uint64_t{1} << 40;
 
-/// Digits with blanks before and a blank or NUL behind; nothing if it is anything else.
+/// Returns an octal number. Blanks may stand before its digits, blanks or NULs behind them; nothing else may.
 inline std::optional<std::uint64_t> tar_octal(std::string_view number) noexcept {
   std::size_t at = 0;
   while (at < number.size() && number[at] == ' ') ++at;
@@ -38,6 +39,7 @@ inline std::optional<std::uint64_t> tar_octal(std::string_view number) noexcept 
   return value;
 }
 
+/// Returns a size in octal or base-256; nothing if it is malformed or too large.
 inline std::optional<std::uint64_t> tar_size(std::string_view number) noexcept {
   if (static_cast<unsigned char>(number[0]) != 0x80) return tar_octal(number);
   std::uint64_t value = 0;
@@ -48,24 +50,27 @@ inline std::optional<std::uint64_t> tar_size(std::string_view number) noexcept {
   return value;
 }
 
-/// Up to its first NUL.
+/// Returns the text at `at`, up to its first NUL or `size` bytes.
 inline std::string_view tar_text(std::string_view block, std::size_t at, std::size_t size) noexcept {
   const std::string_view whole = block.substr(at, size);
   return whole.substr(0, std::min(whole.find('\0'), size));
 }
 
+/// Returns whether every byte is 0.
 inline bool all_zeros(std::string_view bytes) noexcept {
   return bytes.find_first_not_of('\0') == std::string_view::npos;
 }
 
+/// Returns whether the block has the mark of a GNU header.
 inline bool is_gnu_header(std::string_view block) noexcept {
   using namespace std::string_view_literals;
   return block.substr(257, 8) == "ustar  \0"sv;
 }
 
+/// Returns whether the checksum of a header block is right.
 inline bool tar_checksum_holds(std::string_view block) noexcept {
   constexpr std::uint64_t every_other_byte = 0x00ff00ff00ff00ff;
-  // Eight bytes at a time, in four sums of 16 bits: the 128 bytes of each stay far below 65,536.
+  // Adds eight bytes at a time in four sums of 16 bits. Each sum has 128 bytes and stays far below 65,536.
   std::uint64_t sums = 0;
   for (std::size_t at = 0; at < tar_block_bytes; at += sizeof sums) {
     std::uint64_t word = 0;
@@ -77,7 +82,8 @@ inline bool tar_checksum_holds(std::string_view block) noexcept {
   return tar_octal(block.substr(148, 8)) == sum;
 }
 
-/// "<length> <key>=<value>\n", where the length counts itself. Takes it from the front; false if it is malformed.
+/// Removes one record "<length> <key>=<value>\n" from the front; the length counts its own digits. Returns false if it
+/// is malformed.
 inline bool next_pax_record(std::string_view& records, std::string_view& key, std::string_view& value) noexcept {
   std::size_t length = 0;
   const char* const end = records.data() + std::min<std::size_t>(records.size(), 8);
@@ -95,9 +101,8 @@ inline bool next_pax_record(std::string_view& records, std::string_view& key, st
   return true;
 }
 
-/// All header blocks of a member, as far as they are there: extended ones with their payloads, then its own. Views of
-/// the bytes that it was made of.
-/// A template only so that including it costs little.
+/// The header blocks of a member, as far as they are present: extended ones with their payloads, then its own. It holds
+/// views of the bytes it was made from. It is a template only to keep compile times low.
 template <class = void>
 class basic_tar_header_chain {
  public:
@@ -109,7 +114,7 @@ class basic_tar_header_chain {
         main_ = block;
         return;
       }
-      // A volume's name has no payload, whatever its size says.
+      // A volume label has no payload, whatever size its header states.
       const auto size = type == 'V' ? std::optional<std::uint64_t>(0) : tar_size(block.substr(124, 12));
       sound_ = sound_ && tar_checksum_holds(block);
       if (!size || *size > bytes.size() - tar_block_bytes) break;
@@ -120,13 +125,14 @@ class basic_tar_header_chain {
     sound_ = false;
   }
 
-  /// Its own header block; empty if that is not there.
+  /// Returns the member's own header block; empty if it is missing.
   std::string_view main() const noexcept { return main_; }
 
-  /// What is wrong and would be read in silence: a global pax header that is cut or damaged swallows what follows it.
+  /// Returns the damage that libarchive would not report; empty if there is none. A cut or damaged global pax header
+  /// swallows what follows it.
   std::string_view damage() const noexcept { return damage_; }
 
-  /// The member's name, if all headers are sound; none of a member that is no file.
+  /// Returns the member's name if all headers are sound and it is a file; else nothing.
   std::optional<std::string> certain_name() const {
     if (!sound_ || main_.empty() || !tar_checksum_holds(main_)) return std::nullopt;
     if (const char type = main_[156]; type != '0' && type != '\0' && type != '7') return std::nullopt;
@@ -151,6 +157,7 @@ class basic_tar_header_chain {
   std::string_view main_, damage_, long_name_;
   bool sound_ = true;
 };
+/// The header blocks of one member.
 using tar_header_chain = basic_tar_header_chain<>;
 
 }}}  // namespace millrace::detail

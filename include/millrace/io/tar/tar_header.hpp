@@ -1,11 +1,12 @@
-// The header blocks of one tar member: ustar, with a pax header before it only where ustar has no room.
+// Writes the headers of one tar member: ustar, with a pax header before it only where ustar has no space.
 //
 //   std::string out;
-//   detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or 512 + pax records + 512
+//   detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or 512 + padded pax records + 512
 //
-// The bytes depend on name and size alone: mode 0644, no owner, time 0; no locale, no library version. Names are
-// written as they are; one that neither the name field (100 bytes) nor prefix and name (155 + 100) can hold goes into a
-// pax record, and so does a size of 8 GiB or more.
+// The bytes depend only on name and size: mode 0644, no owner, time 0, no locale, no library version. Names are written
+// as they are. ustar holds a name of up to 100 bytes, or a prefix of 155 and a name of 100. Other names go into a pax
+// record, and so does a size of 8 GiB or more.
+// Errors: none. Threads: any; the functions are pure.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format".
 #pragma once
 
@@ -25,12 +26,12 @@ constexpr std::size_t tar_block_bytes = 512;
 constexpr std::size_t tar_end_marker_bytes = 2 * tar_block_bytes;
 constexpr std::uint64_t tar_largest_size_bytes = (std::uint64_t{1} << 33) - 1;   // eleven octal digits
 
-/// Bytes that fill the last block after `size_bytes` of payload.
+/// Returns the bytes that fill the last block after `size_bytes` of payload.
 constexpr std::size_t tar_padding(std::uint64_t size_bytes) noexcept {
   return static_cast<std::size_t>((tar_block_bytes - size_bytes % tar_block_bytes) % tar_block_bytes);
 }
 
-/// Where `name` can be cut into prefix and name at a slash; npos if it cannot.
+/// Returns the slash that splits `name` into prefix and name; npos if no slash can.
 inline std::size_t ustar_split(std::string_view name) noexcept {
   if (name.size() > 256) return std::string_view::npos;
   const std::size_t slash = name.find('/', name.size() > 101 ? name.size() - 101 : 1);
@@ -38,7 +39,8 @@ inline std::size_t ustar_split(std::string_view name) noexcept {
              ? slash : std::string_view::npos;
 }
 
-/// `type` is '0' for a file and 'x' for a pax header. Name and size have to fit; the caller saw to it.
+/// Appends one header block; `type` is '0' for a file and 'x' for a pax header. The caller ensures that name and size
+/// fit.
 inline void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
                                std::uint64_t size_bytes, char type) {
   std::array<char, tar_block_bytes> block{};
@@ -54,7 +56,7 @@ inline void append_ustar_block(std::string& out, std::string_view prefix, std::s
   put_octal(116, 7, 0);              // group
   put_octal(124, 11, size_bytes);
   put_octal(136, 11, 0);             // time
-  put(148, "        ");              // the checksum counts as blanks while it is computed
+  put(148, "        ");              // the checksum field counts as blanks while the checksum is computed
   block[156] = type;
   put(257, std::string_view("ustar\00000", 8));
   put_octal(329, 7, 0);              // device numbers
@@ -67,7 +69,7 @@ inline void append_ustar_block(std::string& out, std::string_view prefix, std::s
   out.append(block.data(), block.size());
 }
 
-/// "<length> <key>=<value>\n", where the length counts its own digits.
+/// Appends the record "<length> <key>=<value>\n"; the length counts its own digits.
 inline void append_pax_record(std::string& out, std::string_view key, std::string_view value) {
   const std::size_t rest = key.size() + value.size() + 3;   // blank, '=', newline
   std::size_t length = rest + 1;
@@ -76,6 +78,7 @@ inline void append_pax_record(std::string& out, std::string_view key, std::strin
   out.append(" ").append(key).append("=").append(value).append("\n");
 }
 
+/// Appends all header blocks of a file with that name and size.
 inline void append_tar_header(std::string& out, std::string_view name, std::uint64_t size_bytes) {
   const std::size_t split = name.size() <= 100 ? std::string_view::npos : ustar_split(name);
   const bool name_fits = name.size() <= 100 || split != std::string_view::npos;

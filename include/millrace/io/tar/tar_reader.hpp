@@ -1,23 +1,23 @@
-// The members of a tar archive, one after the other, from a plain or compressed shard. Strict.
+// Reads the members of a tar archive in order, from a plain or compressed shard, and checks that the shard is whole.
 //
 //   mr::tar_reader tar(std::make_unique<mr::file_source>("train-000.tar"), pool);
 //   while (auto member = tar.next())
-//     if (member->regular) { room.resize(member->size_bytes); tar.read(room); }
+//     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
 //
-// Reads v7, ustar, GNU (long names, sparse, base-256 sizes) and pax. Payloads are copied once, holes become zeros.
-// Strict means: only zeros, at most 16 MiB, may follow the end marker (two blocks of zeros). So a shard that has a hole
-// of zeros, or that two archives were joined in, is an error, which tar programs and libraries accept in silence. A
-// shard that ends on a member's border without that marker, or with less than all of it, is whole, and
-// ended_without_marker() says so; with options.strict it is an error. A cut anywhere inside a member, its header and
-// what fills its last block included, always is one.
-// What cannot be seen: flipped bits in a payload of a plain shard; in a compressed one they are an error at the end of
-// the shard at the latest. Of a compressed shard that is cut, up to one block of its format before the cut is lost
-// (none of gzip's).
-// Errors: data_error with shard and offset (of the member's first header block, in the uncompressed stream);
-// late_data_error for a damaged compressed stream; what the source throws. After an error the reader is of no further
-// use. Threads: one at a time.
-// Names are the raw bytes of the header, except that libarchive converts a pax name to the character set of the
-// process's locale if that is neither "C" nor UTF-8.
+// Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Each payload is copied once; holes become zeros.
+// Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). A shard with a hole of zeros is
+// therefore an error, and so are two joined archives. Other tar programs and libraries accept both silently.
+// A shard may end between two members with no end marker or only a part of it. Such a shard is whole, and
+// ended_without_marker() returns true; with options.strict it is an error. A cut inside a member is always an error.
+// The member includes its header and the padding of its last block.
+// Not detected: flipped bits in a payload of a plain shard. In a compressed shard they are an error at the end of the
+// shard at the latest. A cut compressed shard loses up to one block of its format before the cut; gzip loses nothing.
+// Errors: data_error with the shard and the offset of the member's first header block in the uncompressed stream.
+// late_data_error for a damaged compressed stream. Errors of the source pass through. The reader is unusable after an
+// error.
+// Threads: one at a time.
+// Names are the raw bytes of the header, with one exception: if the process's locale is neither "C" nor UTF-8,
+// libarchive converts pax names to its character set.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -40,27 +40,29 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What the header of a member says.
+/// The header of a member.
 struct tar_member {
   std::string_view name{};                  ///< valid until the next member
-  std::uint64_t size_bytes = 0;             ///< of the payload, holes included
-  std::uint64_t offset_bytes = 0;           ///< of the first header block in the uncompressed stream
-  std::uint64_t payload_offset_bytes = 0;   ///< of the payload there, unless it is sparse
-  bool regular = false;                     ///< a file; not a link, a folder or a device
-  bool sparse = false;                      ///< it has holes, which the archive does not hold
+  std::uint64_t size_bytes = 0;             ///< size of the payload, holes included
+  std::uint64_t offset_bytes = 0;           ///< first header block, in the uncompressed stream
+  std::uint64_t payload_offset_bytes = 0;   ///< payload in that stream; meaningless if the member is sparse
+  bool regular = false;                     ///< true for a file; false for a link, a folder or a device
+  bool sparse = false;                      ///< true if it has holes, which the archive does not store
 };
 
+/// Options of tar_reader.
 struct tar_reader_options {
-  std::uint64_t start_bytes = 0;   ///< of a member's first header block in a plain shard, where to begin
-  bool strict = false;             ///< a shard without an end marker is an error
+  std::uint64_t start_bytes = 0;   ///< where to begin: a member's first header block in a plain shard
+  bool strict = false;             ///< makes a shard without an end marker an error
 };
 
-/// A template only so that including it costs little.
+/// The members of one archive. It is a template only to keep compile times low.
 template <class = void>
 class basic_tar_reader {
  public:
   using options = tar_reader_options;
 
+  /// Opens the archive and determines its compression. Throws data_error if the source is empty.
   basic_tar_reader(std::unique_ptr<byte_source> source, block_pool& pool)
       : basic_tar_reader(std::move(source), pool, options{}) {}
   basic_tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o)
@@ -71,7 +73,7 @@ class basic_tar_reader {
         stream_(*source_, pool),
         handle_(detail::open_archive_reader()) {
     ::archive_read_support_format_tar(handle_.get());
-    ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);   // "._x" is an ordinary member
+    ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);   // treats "._x" as an ordinary member
     ::archive_read_set_read_callback(handle_.get(), &basic_tar_reader::give_chunk);
     ::archive_read_set_skip_callback(handle_.get(), &basic_tar_reader::pass_over);
     ::archive_read_set_callback_data(handle_.get(), this);
@@ -79,7 +81,7 @@ class basic_tar_reader {
   basic_tar_reader(const basic_tar_reader&) = delete;
   basic_tar_reader& operator=(const basic_tar_reader&) = delete;
 
-  /// The next member, or nothing at a proper end. Whatever of the previous payload was not read is passed over.
+  /// Returns the next member, or nothing at a proper end. Skips the rest of the previous payload.
   std::optional<tar_member> next() {
     if (!opened_) open();
     else if (::archive_read_data_skip(handle_.get()) != ARCHIVE_OK) fail("has a cut payload", member_.offset_bytes);
@@ -92,16 +94,17 @@ class basic_tar_reader {
       return std::nullopt;
     }
     const detail::tar_header_chain headers(header_bytes(result));
-    if (result != ARCHIVE_OK) certain_name_ = headers.certain_name();   // in case it is damage
+    if (result != ARCHIVE_OK) certain_name_ = headers.certain_name();   // needed if the result is damage
     if (result == ARCHIVE_WARN) check_warning(offset_bytes);
-    else if (result != ARCHIVE_OK) fail("has a damaged or cut member here, or is no tar archive", offset_bytes);
+    else if (result != ARCHIVE_OK) fail("has a damaged or cut member here, or is not a tar archive", offset_bytes);
     if (!headers.damage().empty()) give_up(damage(std::string(headers.damage()), offset_bytes));
     member_ = describe(entry, headers, offset_bytes);
     certain_name_.reset();
     return member_;
   }
 
-  /// Copies the payload of the last member; `room` has exactly its size. At most once per member.
+  /// Copies the payload of the last member into `room`, which has exactly the payload's size. Call it at most once per
+  /// member.
   void read(std::span<std::byte> room) {
     std::size_t filled = 0;
     for (;;) {
@@ -126,16 +129,19 @@ class basic_tar_reader {
     std::memset(room.data() + filled, 0, room.size() - filled);
   }
 
+  /// Returns the name of the source.
   std::string_view shard() const noexcept { return source_->name(); }
+  /// Returns whether the shard is compressed.
   bool compressed() const noexcept { return stream_.compressed(); }
-  /// Where the end marker begins, once next() has met it.
+  /// Returns the offset of the end marker, once next() has met it.
   std::uint64_t end_marker_at() const noexcept { return end_marker_at_; }
 
-  /// Names (of members, links, users) that libarchive could not convert to the locale's character set and left raw.
+  /// Returns how many names (of members, links, users) libarchive left raw: it could not convert them to the locale's
+  /// character set.
   std::uint64_t unconverted_names() const noexcept { return unconverted_names_; }
-  /// After the end: the shard ended on a member's border, and its end marker was not there, or not all of it.
+  /// Returns, after the end, whether the end marker was missing or incomplete.
   bool ended_without_marker() const noexcept { return ended_without_marker_; }
-  /// After next() has failed: the name of the member that it failed at, if its headers are sound.
+  /// Returns, after next() has failed, the name of the member that it failed at, if its headers are sound.
   const std::optional<std::string>& certain_name() const noexcept { return certain_name_; }
 
  private:
@@ -144,7 +150,7 @@ class basic_tar_reader {
 
   void open() {
     opened_ = true;
-    if (::archive_read_open1(handle_.get()) != ARCHIVE_OK) fail("is no tar archive", 0);
+    if (::archive_read_open1(handle_.get()) != ARCHIVE_OK) fail("is not a tar archive", 0);
     struct ::archive_entry* stand_in = nullptr;
     if (base_bytes_ > 0 && ::archive_read_next_header(handle_.get(), &stand_in) != ARCHIVE_OK)
       fail("cannot be read from here", base_bytes_ + detail::tar_block_bytes);
@@ -154,7 +160,7 @@ class basic_tar_reader {
     return base_bytes_ + static_cast<std::uint64_t>(::archive_filter_bytes(handle_.get(), 0));
   }
 
-  /// Header bytes are looked at beside libarchive, which says nothing of some kinds of damage.
+  /// Reads a header by libarchive and keeps its bytes: libarchive does not report some kinds of damage.
   int read_header(std::uint64_t at, struct ::archive_entry*& entry) {
     header_at_ = at;
     kept_.clear();
@@ -163,7 +169,7 @@ class basic_tar_reader {
     in_header_ = false;
     return result;
   }
-  /// Of the member's headers, from the first on; after a failure whatever follows too.
+  /// Returns the bytes of the member's headers, from the first on; after a failure also the bytes behind them.
   std::string_view header_bytes(int result) {
     constexpr std::size_t most_kept = std::size_t{8} << 20;
     std::string_view all = rest_of_chunk();
@@ -180,7 +186,8 @@ class basic_tar_reader {
     if (passed >= chunk_.size()) return {};
     return {reinterpret_cast<const char*>(chunk_.data()) + passed, chunk_.size() - static_cast<std::size_t>(passed)};
   }
-  /// Less than a block of zeros, which is a part of the end marker: no header begins so.
+  /// Returns whether the stream ends in less than a block of zeros. They are a part of the end marker, since no header
+  /// begins with zeros.
   bool ends_in_zeros() const noexcept {
     return chunk_.empty() && !stream_failure_ && stream_.zeros_from_bytes() <= header_at_ &&
            stream_.end_bytes() > header_at_ && stream_.end_bytes() - header_at_ < detail::tar_block_bytes;
@@ -200,21 +207,23 @@ class basic_tar_reader {
     }
     member.size_bytes = static_cast<std::uint64_t>(size_bytes);
     if (member.regular && *name == '\0') give_up(damage("has a file without a name", offset_bytes));
-    // Where GNU's sparse files have their real size, libarchive looks for one in all files; star has times there.
+    // GNU headers of sparse files store the real size in a field where star stores times. libarchive reads that field
+    // in all files. This line restores the size of the files that are not sparse.
     const std::string_view header = headers.main();
     if (!header.empty() && detail::is_gnu_header(header) && header[156] != 'S' && header[483] != '\0')
       member.size_bytes = detail::tar_size(header.substr(124, 12)).value_or(member.size_bytes);
     return member;
   }
 
-  /// A name outside the locale's character set is given raw, which is what we want; any other warning is damage.
+  /// Counts a name outside the locale's character set: libarchive returns it raw, as intended. Any other warning is
+  /// damage.
   void check_warning(std::uint64_t offset_bytes) {
     if (detail::archive_text(handle_.get()).find("can't be converted") == std::string::npos)
       fail("has a malformed header", offset_bytes);
     ++unconverted_names_;
   }
 
-  /// Reads the rest of the shard: from the end marker on there may be nothing but zeros. Offsets of the stream.
+  /// Reads the rest of the shard; only zeros may follow from the end marker on. `marker_at` is an offset in the stream.
   void check_end(std::uint64_t marker_at) {
     do {
       if (stream_.zeros_from_bytes() > marker_at && begins_with_header())
@@ -238,7 +247,8 @@ class basic_tar_reader {
     return !begin.empty() && begin[0] != '\0';
   }
 
-  /// Both are called by libarchive. Exceptions must not pass through its frames: they wait in stream_failure_.
+  /// give_chunk() and pass_over() are callbacks of libarchive. Exceptions must not pass through its C frames, so
+  /// stream_failure_ keeps them.
   static ::la_ssize_t give_chunk(struct ::archive*, void* self, const void** data) noexcept {
     auto& reader = *static_cast<basic_tar_reader*>(self);
     try {
@@ -255,11 +265,11 @@ class basic_tar_reader {
   }
   static ::la_int64_t pass_over(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept {
     auto& reader = *static_cast<basic_tar_reader*>(self);
-    if (reader.in_header_) return 0;   // all of it is looked at
+    if (reader.in_header_) return 0;   // header bytes are examined, so none are skipped
     try {
       return static_cast<::la_int64_t>(reader.stream_.skip(static_cast<std::uint64_t>(count_bytes)));
     } catch (...) {
-      return 0;   // the read that follows fails in the same way, and says why
+      return 0;   // the next read fails in the same way and reports the reason
     }
   }
 
@@ -269,7 +279,8 @@ class basic_tar_reader {
     give_up(damage(std::string(found) + (reason.empty() ? "" : " (libarchive: " + printable(reason) + ")"),
                    offset_bytes));
   }
-  /// Damage of a compressed stream makes an archive look damaged too, and is what to tell then.
+  /// Throws `found`, unless the compressed stream is damaged: that makes the archive look damaged too, and is the error
+  /// to report. Throws late_data_error if the end of the stream is too far away to know.
   [[noreturn]] void give_up(data_error found) {
     if (!stream_.is_sound_to_its_end()) throw late_data_error(found.message(), found.where());
     throw found;
@@ -281,7 +292,7 @@ class basic_tar_reader {
   }
 
   std::unique_ptr<byte_source> source_;
-  std::uint64_t base_bytes_;   // of the shard, before the first byte of the stream
+  std::uint64_t base_bytes_;   // offset in the shard of the first byte of the stream
   bool strict_;
   detail::shard_stream stream_;
   detail::archive_reader handle_;
@@ -291,12 +302,14 @@ class basic_tar_reader {
   std::uint64_t end_marker_at_ = 0;
   bool opened_ = false, ended_without_marker_ = false;
   std::optional<std::string> certain_name_;
-  // The chunk that libarchive has, and of the headers that it reads now what lay in the chunks before. In the stream.
+  // chunk_ is the chunk that libarchive has. kept_ holds the part of the current headers from earlier chunks. Both
+  // offsets are in the stream.
   std::span<const std::byte> chunk_;
   std::uint64_t chunk_at_ = 0, header_at_ = 0;
   std::string kept_;
   bool in_header_ = false;
 };
+/// The reader for ordinary use.
 using tar_reader = basic_tar_reader<>;
 
 }}  // namespace millrace

@@ -1,9 +1,9 @@
-// Which fields of a sample are wanted.
+// The set of fields that the user wants of each sample.
 //
-//   mr::detail::wanted_fields wanted({"jpg;png", "cls"});   // names, or alternatives; empty: all
+//   mr::detail::wanted_fields wanted({"jpg;png", "cls"});   // names or alternatives; an empty list means all fields
 //   wanted.contains("png");                                 // true
 //
-// Errors: setup_error for a name with upper-case letters, which no field has. Threads: may be read by many.
+// Errors: setup_error for a name with upper-case letters, which no field has. Threads: any number of readers.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -15,12 +15,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// The wanted fields by name.
 class wanted_fields {
  public:
   explicit wanted_fields(const std::vector<std::string>& fields) {
     for (const std::string& names : fields) add(names);
   }
 
+  /// Returns whether `field` is wanted.
   bool contains(std::string_view field) const noexcept {
     return names_.empty() || std::find(names_.begin(), names_.end(), field) != names_.end();
   }
