@@ -222,7 +222,8 @@ TEST_CASE("what the checksum lets pass is still looked at") {
   CHECK(with("seed=7", "seed=07") == "seed=07 is not a valid number for that field");
   CHECK(with("seed=7", "seed=-7") == "seed=-7 is not a valid number for that field");
   CHECK(with("seed=7", "seed=") == "seed= is not a valid number for that field");
-  CHECK(with("seed=7", "seed=18446744073709551616") == "seed=18446744073709551616 is not a valid number for that field");
+  CHECK(with("seed=7", "seed=18446744073709551616") ==
+        "seed=18446744073709551616 is not a valid number for that field");
   CHECK(with("lanes=48", "lanes=4294967296") == "lanes=4294967296 is not a valid number for that field");
   CHECK(with("drop_last=1", "drop_last=2") == "drop_last=2 is not a valid number for that field");
   CHECK(with("data=0", "data=A") == "data=A123456789abcdef is not a valid number for that field");

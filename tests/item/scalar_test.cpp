@@ -236,7 +236,8 @@ TEST_CASE("the error names field, shard and key, with a short and printable exce
     (void)mr::integer<int>(r["cls"]);
     FAIL("no error");
   } catch (const mr::data_error& e) {
-    CHECK(e.message() == "the field 'cls' is not a valid integer: \"\\x01cat" + std::string(33, 'x') + "\"... (104 bytes)");
+    CHECK(e.message() ==
+          "the field 'cls' is not a valid integer: \"\\x01cat" + std::string(33, 'x') + "\"... (104 bytes)");
     CHECK(e.where().shard == "train-3.tar");
     CHECK(e.where().key == "n01/7");
     CHECK(e.where().offset_bytes == 512);

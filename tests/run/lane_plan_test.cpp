@@ -319,7 +319,7 @@ TEST_CASE("options that give no order, and ranks that would change it, are refus
         "an epoch has 960 positions, and 961 is out of range");
   CHECK(message_of([&] { mr::lane_cursor(plan, {.position = 960}); }) == "no error");
   const mr::exact_order endless({.counts = {5}, .epoch_batches = options::endless});
-  CHECK(message_of([&] { endless.sample_at(1, 0); }) == "there is no epoch 1");
+  CHECK(message_of([&] { endless.sample_at(1, 0); }) == "epoch 1 does not exist");
 }
 
 TEST_CASE("the widest window shuffles a whole lane, and the keys do not overflow") {

@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the digest of a run of bytes; its length is part of the digest.
+/// Returns the digest of a run of bytes; the length counts, too.
 inline std::uint64_t digest_bytes(std::span<const std::byte> data, std::uint64_t seed = 0) noexcept {
   std::uint64_t state = combine_keys(seed, data.size());
   std::size_t at = 0;

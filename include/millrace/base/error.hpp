@@ -1,4 +1,4 @@
-// Every exception that Millrace throws, and the place that it names.
+// Defines every exception that Millrace throws, and the error location that it carries.
 //
 //   try { for (auto& b : run) step(b); }
 //   catch (const mr::data_error& e) {       // bad input
@@ -6,11 +6,13 @@
 //     quarantine(e.where().shard, e.where().key);
 //   }
 //
-// Five kinds, told apart by who has to act: setup_error (the caller: an option or a call is wrong), data_error (whoever
-// made the data; late_data_error where samples before it may be wrong too), io_error (the machine or its storage),
-// stage_error (the user's own callable threw; `cause()` has it), conservation_error (whoever wrote the source, or
-// Millrace: samples were lost or came twice on the way).
-// Errors are values: they may be copied and read from any thread.
+// There are five kinds, by the party that has to act:
+// - setup_error: the caller; an option or a call is wrong.
+// - data_error: the producer of the data. late_data_error: earlier samples may be wrong, too.
+// - io_error: the operator of the machine or its storage.
+// - stage_error: the author of a callable that threw; `cause()` holds the exception.
+// - conservation_error: the author of the source, or Millrace; samples were lost or came twice.
+// Threads: errors are values; they may be copied and read from any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -24,17 +26,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Where something went wrong. Empty strings and `unknown` numbers are not printed.
+/// The place of an error. Empty strings and `unknown` numbers are not printed.
 struct error_location {
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
   std::string stage{};                    ///< "tar", "jpeg", "map 2", ...
   std::string shard{};                    ///< as the user named it
   std::string key{};                      ///< the sample's key in the shard
-  std::uint64_t offset_bytes = unknown;   ///< in the shard; for compressed shards in the uncompressed stream
-  std::uint64_t position = unknown;       ///< in the run's order of samples
+  std::uint64_t offset_bytes = unknown;   ///< offset in the shard; for compressed shards in the uncompressed stream
+  std::uint64_t position = unknown;       ///< position in the run's order of samples
 
-  /// Takes over from `other` whatever is still unknown here.
+  /// Copies from `other` every member that is still unknown here.
   void complete(const error_location& other) {
     if (stage.empty()) stage = other.stage;
     if (shard.empty()) shard = other.shard;
@@ -44,7 +46,8 @@ struct error_location {
   }
 };
 
-/// A name from outside (a key, a path) made safe to print: control characters and invalid bytes become \xNN.
+/// Returns a name from outside (a key, a path), safe to print: backslashes and all bytes except printable ASCII become
+/// \xNN.
 inline std::string printable(std::string_view name) {
   constexpr char hex[] = "0123456789abcdef";
   std::string safe;
@@ -62,7 +65,7 @@ inline std::string printable(std::string_view name) {
   return safe;
 }
 
-/// The base of all errors: one sentence of what happened, one of what to do, and the place.
+/// The base of all errors: a sentence that says what happened, one that says what to do, and the location.
 class error : public std::exception {
  public:
   error(std::string message, std::string hint, error_location where = {})
@@ -75,12 +78,12 @@ class error : public std::exception {
   const std::string& hint() const noexcept { return hint_; }         ///< what to do about it
   const error_location& where() const noexcept { return where_; }
 
-  /// Fills in what the thrower could not know; what is known already stays.
+  /// Fills in the members of the location that the thrower did not know; known ones stay.
   void locate(const error_location& more) {
     where_.complete(more);
     compose();
   }
-  /// Adds to the message what the thrower could not know.
+  /// Appends to the message what the thrower could not know.
   void add(std::string_view more) {
     message_ += more;
     compose();
@@ -115,26 +118,26 @@ class error : public std::exception {
   std::string text_;
 };
 
-/// The caller has to change an option or a call.
+/// Reports a wrong option or call: the caller has to change it.
 class setup_error : public error {
  public:
   using error::error;
 };
 
-/// The data is not what it should be: a damaged shard, a corrupt image, a label that is no number.
+/// Reports wrong data: a damaged shard, a corrupt image, a label that is not a number.
 class data_error : public error {
  public:
   using error::error;
 };
 
-/// Damage that only the end of a stream betrays (a checksum): samples that were delivered before may be wrong.
+/// Reports damage that only shows at the end of a stream (a checksum): samples delivered earlier may be wrong.
 class late_data_error : public data_error {
  public:
   enum class suspect_samples {
-    not_said,    ///< by whoever knows the order of the run
+    not_said,    ///< not yet determined by the code that knows the order of the run
     none,        ///< no sample of the shard was delivered
-    some,        ///< since a position that nobody knows, or before this session
-    since        ///< since first_suspect()
+    some,        ///< samples since an unknown position, or from before this session
+    since        ///< samples since first_suspect()
   };
 
   late_data_error(std::string message, error_location where)
@@ -143,12 +146,12 @@ class late_data_error : public data_error {
   }
 
   suspect_samples suspects() const noexcept { return suspects_; }
-  /// The position of the first sample that may be wrong; place::unknown if that is not known.
+  /// Returns the position of the first sample that may be wrong; error_location::unknown if it is not known.
   std::uint64_t first_suspect() const noexcept { return first_; }
 
-  bool is_exact() const noexcept { return exact_; }   ///< that position is one of the shard's
+  bool is_exact() const noexcept { return exact_; }   ///< false: first_suspect() may be before the shard's first sample
 
-  /// Says which samples may be wrong, and where to go on.
+  /// Sets which samples may be wrong, and writes the hint on where to resume.
   void suspect(suspect_samples which, std::uint64_t first = error_location::unknown, bool exact = true) {
     suspects_ = which;
     first_ = first;
@@ -168,19 +171,19 @@ class late_data_error : public data_error {
   bool exact_ = true;
 };
 
-/// The machine failed: a file cannot be opened or read, memory cannot be had.
+/// Reports a failure of the machine: a file cannot be opened or read, memory cannot be allocated.
 class io_error : public error {
  public:
   using error::error;
 };
 
-/// At its end an epoch has not delivered what was planned: an error of a source, or of Millrace itself.
+/// Reports that an epoch did not deliver the planned samples: a bug in a source, or in Millrace itself.
 class conservation_error : public error {
  public:
   using error::error;
 };
 
-/// The user's own callable threw something that is no millrace::error. `cause()` is what it threw.
+/// Reports that the user's callable threw something other than a millrace::error. `cause()` holds that exception.
 class stage_error : public error {
  public:
   stage_error(std::string message, std::exception_ptr cause, error_location where)
@@ -193,7 +196,7 @@ class stage_error : public error {
   std::exception_ptr cause_;
 };
 
-/// Has `why`, if it is a late_data_error of which nobody has said so yet, say which samples may be wrong. Gives `why`.
+/// Returns `why`. If it is a late_data_error whose suspect samples are not yet set, sets them first.
 inline std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
                                         std::uint64_t first = error_location::unknown, bool exact = true) {
   try {
@@ -205,7 +208,8 @@ inline std::exception_ptr with_suspects(std::exception_ptr why, late_data_error:
   return why;
 }
 
-/// To be called inside a catch block: the current exception as one of the above, completed with `where`.
+/// Returns the current exception as an error with its location completed from `where`. Any other exception becomes the
+/// cause of a stage_error. Call it inside a catch block only.
 inline std::exception_ptr located_exception(const error_location& where) {
   try {
     throw;

@@ -48,8 +48,8 @@ inline double cores_of_cpu_max(const std::string& text) {
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
-/// Returns the path in a line of /proc/self/cgroup: without a controller the path of cgroup v2 ("0::/user.slice/x"),
-/// else that of the controller in cgroup v1 ("4:cpu,cpuacct:/x"). Empty for other lines and for the root.
+/// Returns the path in a line of /proc/self/cgroup; empty for the root and for lines that do not match. Without a
+/// controller the line of cgroup v2 matches ("0::/user.slice/x"), else that of the controller ("4:cpu,cpuacct:/x").
 inline std::string cgroup_path_in(const std::string& line, const std::string& controller) {
   const std::size_t first = line.find(':'), second = line.find(':', first + 1);
   if (first == std::string::npos || second == std::string::npos) return "";

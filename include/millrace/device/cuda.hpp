@@ -49,8 +49,8 @@ class cuda_backend final : public device_backend {
   explicit cuda_backend(int ordinal) : ordinal_(ordinal) {
     const int count = cuda_device_count();
     if (ordinal < 0 || ordinal >= count)
-      throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) + "), and this process sees " +
-                            std::to_string(count) + " GPUs",
+      throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
+                            "), and this process sees " + std::to_string(count) + " GPUs",
                         "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");

@@ -76,8 +76,8 @@ struct refusals : flow_tag {
   broken_flow operator|(const broken_stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::not_a_stage> Stage>
-  __attribute__((unavailable("millrace: what follows '|' is not a stage. Put a callable into map(...), an expanding type "
-                             "into expand(...).")))
+  __attribute__((unavailable("millrace: what follows '|' is not a stage. Put a callable into map(...), an expanding "
+                             "type into expand(...).")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::stage_after_batch> Stage>
@@ -148,13 +148,13 @@ struct refusals : flow_tag {
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_an_array> Stage>
-  __attribute__((unavailable("millrace: a column of batch<...> is an array whose elements are not numbers. Give each element a "
-                             "member of its own.")))
+  __attribute__((unavailable("millrace: a column of batch<...> is an array whose elements are not numbers. Give each "
+                             "element a member of its own.")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_a_vector> Stage>
-  __attribute__((unavailable("millrace: a column of batch<...> is a vector whose elements are not numbers. Make it a tensor, or "
-                             "a ragged row of numbers.")))
+  __attribute__((unavailable("millrace: a column of batch<...> is a vector whose elements are not numbers. Make it a "
+                             "tensor, or a ragged row of numbers.")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::not_a_column> Stage>

@@ -188,7 +188,8 @@ class position_reader {
   }
 
   [[noreturn]] void fail(const std::string& why) const {
-    throw data_error("this is not a resume point of a run: " + why + "; it has " + std::to_string(text_.size()) + " bytes",
+    throw data_error("this is not a resume point of a run: " + why + "; it has " + std::to_string(text_.size()) +
+                         " bytes",
                      "Give the text that batch::position() gave, whole and unchanged");
   }
 

@@ -95,7 +95,7 @@ class tensor {
     requires(sizeof...(Index) == N)
   const T& operator()(Index... index) const { return view()(index...); }
 
-  /// Iterate over the elements if there is one dimension, else over the rows.
+  /// Returns an iterator over the elements if there is one dimension, else over the rows.
   auto begin() noexcept { return view().begin(); }
   auto begin() const noexcept { return view().begin(); }
   auto end() noexcept { return view().end(); }

@@ -99,7 +99,7 @@ struct tensor_view {
     return data[detail::element_offset<N>({static_cast<std::size_t>(index)...}, shape, name)];
   }
 
-  /// Iterate over the elements if there is one dimension, else over the rows.
+  /// Returns an iterator over the elements if there is one dimension, else over the rows.
   constexpr auto begin() const {
     if constexpr (N == 1) {
       check_readable();
@@ -128,7 +128,7 @@ struct tensor_view {
 
 }}  // namespace millrace
 
-// A view is only a pointer with a shape. It is no sized range: it iterates over rows, but size() counts elements.
+// A view is only a pointer with a shape. With rows it is no sized range: size() counts elements.
 template <class T, std::size_t N>
 inline constexpr bool std::ranges::enable_view<millrace::tensor_view<T, N>> = true;
 template <class T, std::size_t N>

@@ -1,11 +1,12 @@
-// What the copies to a device did with their time: copied, had no batch, had no slot on the device.
+// Measures how the copies to a device spend their time: copying, without a batch, or without a free device slot.
 //
 //   { const copy_times::idle idle(times, /*for_room=*/true);  ... the stager sleeps ... }
-//   times.copied({queued, steady_now_ns(), batch}, bytes);   // once it has arrived
+//   times.copied({queued, steady_now_ns(), batch}, bytes);   // after the copy has arrived
 //
-// By the host's clock: a copy lasts from when it is queued, or the one before it has arrived, until it has arrived.
-// So on a GPU whose trainer runs ahead it lasts as long as the step that still uses its slot: what was measured there
-// is an upper bound. Errors: none. Threads: idle by the stager, copied() by whoever waits for copies, the rest by any.
+// Times are by the host's clock. A copy begins when it is queued, or when the copy before it has arrived, if that is
+// later. It ends when it has arrived. On a GPU whose trainer runs ahead, this includes the step that still uses the
+// slot, so the measured time is an upper bound.
+// Errors: none. Threads: the stager uses idle, the thread that waits for copies calls copied(), any thread the rest.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -17,10 +18,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Implements copy_times. A template only to keep compile times low.
 template <class = void>
 class basic_copy_times {
  public:
+  /// Measures one idle time of the stager; `for_room`: it waits for a device slot, else for a batch.
   class idle {
    public:
     idle(basic_copy_times& of, bool for_room) noexcept : of_(&of), for_room_(for_room), since_ns_(steady_now_ns()) {}
@@ -35,6 +37,7 @@ class basic_copy_times {
   };
 
   void start() noexcept { started_ns_ = last_ns_ = steady_now_ns(); }
+  /// Records a copy that has arrived.
   void copied(const span_ring::span& s, std::size_t bytes) noexcept {
     const std::uint64_t from = std::max(s.start_ns, last_ns_);
     const std::uint64_t spent = s.end_ns - std::min(from, s.end_ns);
@@ -48,7 +51,7 @@ class basic_copy_times {
     a.at_ns.store(s.end_ns, std::memory_order_relaxed);
     a.batch.store(s.number, std::memory_order_release);
   }
-  /// Of one of the last batches; 0 before its copy has arrived, and of others.
+  /// Returns when the copy of one of the last 32 batches arrived; 0 if it has not arrived, and for older batches.
   std::uint64_t arrived_ns(std::uint64_t batch) const noexcept {
     const arrival& a = arrivals_[batch % arrivals_.size()];
     return a.batch.load(std::memory_order_acquire) == batch ? a.at_ns.load(std::memory_order_relaxed) : 0;
@@ -61,7 +64,8 @@ class basic_copy_times {
     s.items = batches * f.batch_samples;
     s.bytes = bytes_.load(std::memory_order_relaxed);
     s.service_ns = service_ns_.snapshot();
-    // Who waits may have a copy under way meanwhile: what is left beside those is divided as the waits were.
+    // Copies may be under way while the stager waits. So only the time without a copy is divided, in the proportion of
+    // the waits.
     const std::uint64_t all = now_ns - std::min(started_ns_, now_ns);
     const auto rest = static_cast<double>(all - std::min(s.busy_ns, all));
     const auto room = static_cast<double>(for_room_ns_.load()), input = static_cast<double>(for_input_ns_.load());
@@ -74,13 +78,14 @@ class basic_copy_times {
   struct arrival {
     std::atomic<std::uint64_t> batch{~std::uint64_t{0}}, at_ns{0};
   };
-  std::array<arrival, 32> arrivals_;   // by batch: a trainer asks for the last one that it was given
+  std::array<arrival, 32> arrivals_;   // by batch number; the trainer asks only for its latest batch
   std::uint64_t started_ns_ = 0;
-  std::uint64_t last_ns_ = 0;   // of whoever waits for copies
+  std::uint64_t last_ns_ = 0;   // used only by the thread that waits for copies
   std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, bytes_{0}, for_room_ns_{0}, for_input_ns_{0};
   own_histogram service_ns_;
   span_ring spans_;
 };
+/// Times of the copies to a device.
 using copy_times = basic_copy_times<>;
 
 }}  // namespace millrace

@@ -1,13 +1,13 @@
-// How many values of each size there were: a snapshot of a histogram, for quantiles, windows and replay.
+// A distribution of values by size: a snapshot of a histogram, for quantiles, windows and replay.
 //
 //   mr::distribution before = reads.snapshot();  ...  mr::distribution window = reads.snapshot() - before;
 //   window.count();   window.mean();                 // exact
-//   window.quantile(0.99);                           // within 1/32 of the value of that rank, 3.2 %
-//   window += other;                                 // as if both had been recorded in one
+//   window.quantile(0.99);                           // within 1/32 (3.2 %) of the exact value
+//   window += other;                                 // as if all values had been recorded in one histogram
 //
-// Values are whole numbers, nanoseconds as a rule. Below 32 each has a bucket of its own; above, every power of two is
-// cut into 16 equal buckets, and a quantile is the middle of its bucket. From 2^42 on (73 minutes in nanoseconds) they
-// share the last one. 5 KiB, no allocation. Errors: none. Threads: a value.
+// Values are whole numbers, usually nanoseconds. Each value below 32 has its own bucket. Above, every power of two is
+// cut into 16 equal buckets, and a quantile is the middle of its bucket. Values from 2^42 on (73 minutes in
+// nanoseconds) share the last bucket. 5 KiB, no allocation. Errors: none. Threads: a value.
 // Source: the log-linear buckets of HdrHistogram (Gil Tene), with 4 bits of precision.
 #pragma once
 
@@ -21,10 +21,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Counts values by size, in 624 buckets.
 class distribution {
  public:
   static constexpr std::size_t buckets = 624;
-  static constexpr double quantile_error = 1.0 / 32;   ///< at most, as a share of the value
+  static constexpr double quantile_error = 1.0 / 32;   ///< largest error of a quantile, as a share of the value
   static constexpr std::uint64_t largest = (std::uint64_t{1} << 42) - 1;
 
   static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
@@ -33,7 +34,7 @@ class distribution {
     const unsigned shift = width > 5 ? width - 5 : 0;
     return (std::size_t{shift} << 4) + static_cast<std::size_t>(value >> shift);
   }
-  /// The smallest value of a bucket; that of `buckets` is where the last one ends.
+  /// Returns the smallest value of a bucket; for `buckets`, the end of the last bucket.
   static constexpr std::uint64_t first_of(std::size_t bucket) noexcept {
     if (bucket < 32) return bucket;
     return (std::uint64_t{16} + (bucket & 15)) << ((bucket >> 4) - 1);
@@ -46,7 +47,7 @@ class distribution {
     counts_[bucket_of(value)] += times;
     sum_ += value * times;
   }
-  /// What a histogram counted in one of its buckets, and the sum of all values.
+  /// Set the count of one bucket, and the sum of all values, from a histogram.
   void set_bucket(std::size_t bucket, std::uint64_t times) noexcept { counts_[bucket] = times; }
   void set_sum(std::uint64_t sum) noexcept { sum_ = sum; }
 
@@ -62,7 +63,7 @@ class distribution {
     return all > 0 ? static_cast<double>(sum_) / static_cast<double>(all) : 0;
   }
 
-  /// The value that a share of 0..1 of all values do not exceed; 0 if there are none.
+  /// Returns the value that `share` (0..1) of all values do not exceed; 0 if there are no values.
   double quantile(double share) const noexcept {
     const std::uint64_t all = count();
     if (all == 0) return 0;
@@ -80,7 +81,7 @@ class distribution {
     sum_ += other.sum_;
     return *this;
   }
-  /// What came since `earlier`, a snapshot of the same histogram.
+  /// Leaves the values recorded since `earlier`, a snapshot of the same histogram.
   distribution& operator-=(const distribution& earlier) noexcept {
     for (std::size_t i = 0; i < buckets; ++i) counts_[i] -= std::min(counts_[i], earlier.counts_[i]);
     sum_ -= std::min(sum_, earlier.sum_);

@@ -1,11 +1,12 @@
-// Counts of what is worth knowing but is no error, by name: members passed over, damage accepted.
+// Event counts: counts, by name, of events that are worth knowing but are no error (skipped members, accepted damage).
 //
 //   void render(std::span<std::uint8_t> row, mr::scratch& s) const { ... s.count("progressive JPEGs"); }
-//   for (const mr::event_count& c : run.stats().counts) std::printf("%s: %llu\n", c.what, c.times);
+//   for (const mr::event_count& c : run.stats().counts) std::printf("%s: %llu\n", c.what, (unsigned long long)c.times);
 //
-// A name is a string literal: only its address is kept, equal texts are one count. At most 48 names; counts of further
-// ones come under "other". A line may be left for whoever runs the flow to tell people; of several, the first.
-// Threads: any number may count and read at once; nothing waits or allocates while counting.
+// A name is a string literal, because only its address is kept; equal texts share one count. At most 48 names; the
+// events of further names are counted as "other". A line of text may be left to be shown to the user; only the first
+// line is kept.
+// Errors: none. Threads: any number may count and read at once; counting neither waits nor allocates.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,12 +20,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// One text and how often it was counted.
+/// The name of an event, and how often the event occurred.
 struct event_count {
   const char* what = "";
   std::uint64_t times = 0;
 };
 
+/// Counts events by name.
 class event_counts {
  public:
   void count(const char* what, std::uint64_t times = 1) noexcept {
@@ -39,21 +41,21 @@ class event_counts {
     other_.fetch_add(times, std::memory_order_relaxed);
   }
 
-  /// Leaves a line to tell; cut where it is very long.
+  /// Leaves a line to be shown to the user, cut after 499 bytes. Does nothing if there is a line already.
   void tell(std::string_view line) noexcept {
     auto none = news::none;
     if (!news_.compare_exchange_strong(none, news::written)) return;
     line.copy(line_.data(), line_.size() - 1);
     news_.store(news::told);
   }
-  /// The line, once; null if there is none. Lives as long as this.
+  /// Returns the line to the first caller, then null; null if there is none. The text lives as long as this object.
   const char* take_line() noexcept {
     auto told = news::told;
     return news_.load(std::memory_order_relaxed) == told && news_.compare_exchange_strong(told, news::taken)
                ? line_.data() : nullptr;
   }
 
-  /// In the order in which the names first came up.
+  /// Returns all counts, in the order in which the names first occurred.
   std::vector<event_count> counts() const {
     std::vector<event_count> all;
     for (const auto& e : entries_)

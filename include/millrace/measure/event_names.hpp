@@ -1,4 +1,4 @@
-// The names under which rendered JPEGs are counted (measure/event_counts.hpp): image/ counts, report/ reads.
+// The names of the event counts for rendered JPEGs (measure/event_counts.hpp): image/ counts them, report/ reads them.
 //
 //   s.count(mr::detail::event_names::own_alone);
 //
@@ -11,12 +11,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 
 inline constexpr char own_together[] = "JPEGs by the own decoder, several at once";
 inline constexpr char own_alone[] = "JPEGs by the own decoder, alone";
-inline constexpr char by_libjpeg[] = "JPEGs by libjpeg: ";   // then why
+inline constexpr char by_libjpeg[] = "JPEGs by libjpeg: ";   // followed by the reason
 inline constexpr char smaller[] = "JPEGs decoded smaller";
 inline constexpr char progressive[] = "progressive JPEGs";
 inline constexpr char damaged[] = "damaged JPEGs accepted";
 inline constexpr char warnings[] = "warnings of libjpeg";
 inline constexpr char bytes[] = "bytes of JPEGs";
-inline constexpr char pixels[] = "pixels of JPEGs";          // as stored, whatever became of them
+inline constexpr char pixels[] = "pixels of JPEGs";          // in the stored size, before any scaling
 
 }}}}  // namespace millrace::detail::event_names

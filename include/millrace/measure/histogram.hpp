@@ -1,14 +1,15 @@
-// Counts values by size while the run goes on: service times, waits. Fixed memory, no lock, nothing that waits.
+// Counts values by size during the run: service times, waits. Fixed memory, no lock, never waits.
 //
 //   mr::histogram reads;
 //   reads.record(spent_ns);              // any number of threads
-//   mr::own_histogram work;              // one for each worker's seat:
-//   work.record(spent_ns);               //   only its owner records, anyone looks
+//   mr::own_histogram work;              // one for each worker:
+//   work.record(spent_ns);               //   only its owner records, any thread takes snapshots
 //   double p99 = reads.snapshot().quantile(0.99);
 //
-// measure/distribution.hpp says what the buckets are and how exact. 5 KiB. To record costs two atomic additions in
-// `histogram`, two loads and stores in `own_histogram`. Errors: none. Threads: snapshot() from any, at any time; it may
-// lack a value that is being recorded, and of two snapshots that one thread takes the later has no smaller count.
+// measure/distribution.hpp describes the buckets and their accuracy. 5 KiB. Recording costs two atomic additions in
+// `histogram`, and two loads and stores in `own_histogram`. Errors: none.
+// Threads: any thread may call snapshot() at any time. A snapshot may lack a value that is being recorded. Of two
+// snapshots taken by one thread, the later one never has a smaller count.
 #pragma once
 
 #include <millrace/measure/distribution.hpp>
@@ -42,13 +43,14 @@ class basic_histogram {
     else counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
 
-  // On lines of their own: what another seat counts is never beside it.
-  alignas(64) std::array<std::atomic<std::uint64_t>, distribution::buckets> counts_;   // atomics are born as 0
+  // On cache lines of their own, so that another worker's counters are never on the same line.
+  alignas(64) std::array<std::atomic<std::uint64_t>, distribution::buckets> counts_;   // atomics start at 0
   std::atomic<std::uint64_t> sum_{0};
 };
 
 }  // namespace detail
 
+/// Recorded by any number of threads.
 using histogram = detail::basic_histogram<true>;
 /// Recorded by one thread at a time.
 using own_histogram = detail::basic_histogram<false>;

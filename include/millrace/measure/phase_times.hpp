@@ -1,10 +1,11 @@
-// How a fused segment's time divides: into the maps, and the rendering of columns. For one seat.
+// Measures how the time of a fused segment divides between the maps and the rendering of columns. One for each worker.
 //
-//   phase_times::watch look(times);                 // of a claim; looks at one in eight, and there at the first group
-//   ... maps ...  look.maps_done(now);  ... renders ...  look.rendered(now, samples);
-//   times.add_to(parts, busy_ns);                  // the whole time, divided as what was looked at
+//   if (times.next_claim()) ...                     // true for one claim in eight: measure its first group of samples
+//   times.add(maps_ns, rendering_ns, samples);      // the measured times of that group
+//   times.add_to(stage, "map", "decode");           // for each worker, then once:
+//   phase_times::divide(stage);                     // divides the whole time in the measured proportion
 //
-// Errors: none. Threads: one on the seat at a time; add_to() from any.
+// Errors: none. Threads: one worker at a time calls next_claim() and add(); any thread calls add_to().
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -13,25 +14,26 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Implements phase_times. A template only to keep compile times low.
 template <class = void>
 class alignas(64) basic_phase_times {
  public:
-  /// Of the next claim: whether to look at it.
+  /// Returns whether to measure the next claim.
   bool next_claim() noexcept { return (claims_++ & 7) == 0; }
 
+  /// Records the times of a group of samples.
   void add(std::uint64_t maps_ns, std::uint64_t rendering_ns, std::size_t samples) noexcept {
     maps_ns_.record(maps_ns / samples);
     rendering_ns_.record(rendering_ns / samples);
   }
 
-  /// Parts called so are added to, or made; `busy_ns` is all the seat's time.
+  /// Adds this worker's times to the two phases of `s`; creates the phases with these names if `s` has none.
   void add_to(stage_figures& s, const char* maps, const char* rendering) const {
     if (s.phases.empty()) s.phases = {{.name = maps}, {.name = rendering}};
     s.phases[0].service_ns += maps_ns_.snapshot();
     s.phases[1].service_ns += rendering_ns_.snapshot();
   }
-  /// Once all seats were added: the stage's time, divided as the parts' samples say.
+  /// Divides the stage's busy time among its phases, in the measured proportion. Call it after all workers were added.
   static void divide(stage_figures& s) noexcept {
     double all = 0;
     for (const auto& p : s.phases) all += static_cast<double>(p.service_ns.sum());
@@ -43,8 +45,9 @@ class alignas(64) basic_phase_times {
 
  private:
   own_histogram maps_ns_, rendering_ns_;
-  std::uint64_t claims_ = 0;   // of the worker only
+  std::uint64_t claims_ = 0;   // used only by the worker
 };
+/// Phase times of one worker.
 using phase_times = basic_phase_times<>;
 
 }}  // namespace millrace

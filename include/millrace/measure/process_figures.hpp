@@ -1,11 +1,12 @@
-// What the system did to this process: gave it cores, held it back by its quota, made it wait, served it from storage.
+// Measures how the system treats this process: processor time, throttling by quota, run delay, bytes from storage.
 //
 //   const mr::process_figures before = mr::process_figures::now();  ...
 //   const mr::process_figures spent = mr::process_figures::now() - before;
 //
-// Some microseconds for each thread of the process. Linux: the cgroup's cpu.stat, /proc/self/task/N/schedstat and
-// /proc/self/io; what the system does not tell is 0, storage bytes nothing. Storage bytes are those of the whole
-// process, and not all network file systems count theirs. Errors: none. Threads: any.
+// Costs some microseconds for each thread of the process. On Linux it reads the cgroup's cpu.stat,
+// /proc/self/task/N/schedstat and /proc/self/io. Values that the system does not give are 0; storage bytes are unset.
+// Storage bytes are those of the whole process, and some network file systems do not count theirs.
+// Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -20,19 +21,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Figures of the process since its start, or their difference between two times.
 struct process_figures {
-  std::uint64_t throttled_ns = 0;   ///< of the cgroup, or the one above it that was held back most
-  std::uint64_t cpu_ns = 0;         ///< of all threads together
-  std::uint64_t run_delay_ns = 0;   ///< of all threads that live, together: ready to run and not run
-  std::optional<std::uint64_t> storage_bytes{};
+  std::uint64_t throttled_ns = 0;   ///< throttled time: the largest among the cgroup and its ancestors
+  std::uint64_t cpu_ns = 0;         ///< processor time of all threads together
+  std::uint64_t run_delay_ns = 0;   ///< time ready to run, but not running, of all live threads together
+  std::optional<std::uint64_t> storage_bytes{};   ///< bytes read from storage; unset: unknown
 
-  /// A template only so that including it costs little.
+  /// Returns the figures so far. A template only to keep compile times low.
   template <class = void>
   static process_figures now();
 
   friend process_figures operator-(process_figures later, const process_figures& earlier) noexcept {
     later.cpu_ns -= std::min(later.cpu_ns, earlier.cpu_ns);
-    // Threads that ended took their delays with them.
+    // The delays of threads that ended are no longer in the later sum, so it may be smaller.
     later.throttled_ns -= std::min(later.throttled_ns, earlier.throttled_ns);
     later.run_delay_ns -= std::min(later.run_delay_ns, earlier.run_delay_ns);
     if (later.storage_bytes)
@@ -43,7 +45,7 @@ struct process_figures {
 
 namespace detail {
 
-/// The number behind a word that a line of a small file begins with: "throttled_usec 120", "read_bytes: 4096".
+/// Returns the number after `word` at the start of a line of a small file: "throttled_usec 120", "read_bytes: 4096".
 template <class = void>
 std::optional<std::uint64_t> number_after(const std::string& path, const char* word) {
   std::optional<std::uint64_t> found;
@@ -57,8 +59,8 @@ std::optional<std::uint64_t> number_after(const std::string& path, const char* w
   return found;
 }
 
-/// How long the calling thread has been ready to run and not run, since it began; nothing where the system does not
-/// tell. Some microseconds, and no memory.
+/// Returns how long the calling thread has been ready to run, but not running, since it began; nothing if the system
+/// does not tell. Costs some microseconds and allocates nothing.
 template <class = void>
 std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
 #if defined(__linux__)

@@ -154,7 +154,8 @@ class exact_order {
     if (exact()) return {epoch, position};
     const bool one_epoch = options_.epoch_batches == options::endless;
     if (one_epoch ? epoch > 0 : epoch > most_positions / positions())
-      throw setup_error("epoch " + std::to_string(epoch) + " does not exist", "An endless epoch is the only one, epoch 0");
+      throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
+                        "An endless epoch is the only one, epoch 0");
     const std::uint64_t since_start = one_epoch ? position : epoch * positions() + position;
     return {since_start / samples_, since_start % samples_};
   }

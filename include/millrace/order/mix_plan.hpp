@@ -152,7 +152,8 @@ class mix_plan {
     if (position > positions_) throw_beyond(position);
     const bool one_epoch = positions_ == exact_order_options::endless;
     if (one_epoch ? epoch > 0 : epoch > most_positions / positions_)
-      throw setup_error("epoch " + std::to_string(epoch) + " does not exist", "An endless epoch is the only one, epoch 0");
+      throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
+                        "An endless epoch is the only one, epoch 0");
     return cycles() && !one_epoch ? epoch * positions_ + position : position;
   }
 

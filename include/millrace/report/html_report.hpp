@@ -216,7 +216,7 @@ inline std::string html_report(const run_report& r) {
   add_gain_table(page, r);
   add_picture_table(page, r.pictures);
   auto facts = printed_facts(r);
-  std::erase_if(facts, [](const auto& fact) { return fact.first == "run" || fact.first == "command"; });   // shown at the top
+  std::erase_if(facts, [](const auto& fact) { return fact.first == "run" || fact.first == "command"; });   // are on top
   if (!r.counts.empty()) facts.insert(facts.begin(), {"counted", counts_text(r.counts)});
   if (!facts.empty()) page += "<h2>Run</h2>\n<div class=\"scroll\"><table>\n";
   for (const auto& [name, value] : facts) {

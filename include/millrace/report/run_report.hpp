@@ -51,7 +51,7 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
   const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
   r.gains = in_turns ? simulated_gains(figures) : gains_of(figures);
   std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) {
-    return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // of equal gains, the one that is no bound first
+    return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // a sure gain before a bound
   });
   const stage_figures* const work = figures.find(stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {

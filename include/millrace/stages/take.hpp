@@ -6,8 +6,8 @@
 //
 // Right after a source, or after its shuffle, it ends the pass there: damage further on does not matter. Anywhere else
 // the rest of the pass is read and dropped, and a resumed run reads the pass again from its beginning.
-// Errors: setup_error for a count of 0, for an indexed source, and for several ranks. The last two have no count from
-// the beginning of a pass.
+// Errors: setup_error for a count of 0, for an indexed source, and for several ranks. The passes of the last two are
+// counted differently.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -1,11 +1,14 @@
-// The last segment: runs the remaining maps and renders each sample straight into its row of a slot.
+// The last segment: runs the remaining maps and renders each sample directly into its row of a slot.
 //
-//   batch_segment<chain<record, ...>, columns<&example::pixels, &example::label>> last(chain, options);
-//   last.probe();          // runs position 0, once, and learns every shape; its item is kept and rendered later
-//   last.slots().start(...);  last.open_slots();
+//   batch_segment<fused_maps<record, ...>, columns<&example::pixels, &example::label>> last(maps, options);
+//   last.tickets().wait_for_available();
+//   last.probe();             // runs position 0 once and fixes all shapes; its item is kept and rendered later
+//   batches.start(...);       // the batch_ring of the options, now that the size of a batch is known
+//   last.open_slots();
 //
-// Errors of a sample are kept with its batch, completed with shard, key, stage and position; the others go on.
-// Threads: run() on workers; probe() and open_slots() as documented. Allocates nothing per sample.
+// Errors: an error of a sample is kept with its batch. It names shard, key, stage and position. The other samples
+// continue.
+// Threads: workers call run(). One thread calls probe(), before open_slots(). Costs: no allocation per sample.
 #pragma once
 
 #include <millrace/item/columns.hpp>
@@ -19,14 +22,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The last segment, as the session sees it.
+/// The interface of the last segment for the session.
 class final_segment : public space_listener {
  public:
+  /// Runs the sample at position 0 and fixes all shapes.
   virtual void probe() = 0;
+  /// Assigns free slots to the next batches.
   virtual void open_slots() = 0;
+  /// Returns the dispatcher of the segment.
   virtual dispatcher& tickets() noexcept = 0;
 };
 
+/// Runs `Maps` on samples and renders the results into the columns of a batch.
 template <class Maps, class Columns>
 class batch_segment final : public dispatcher_work, public pipeline_node, public final_segment {
  public:
@@ -34,12 +41,12 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   using item = typename Columns::item;
 
   struct options {
-    std::size_t rows = 1;
+    std::size_t rows = 1;   ///< rows of a batch
     bool drop_last = true;
-    bool keys = false;   ///< of its rows go with each batch
-    std::size_t seats = 1;
-    executor* workers = nullptr;   ///< none: work is done by advance()
-    std::size_t ring_capacity = 64;
+    bool keys = false;   ///< keeps the keys of its rows with each batch
+    std::size_t seats = 1;   ///< number of workers
+    executor* workers = nullptr;   ///< null: advance() does the work
+    std::size_t ring_capacity = 64;   ///< samples in the input, at least
     batch_ring* batches = nullptr;
     batch_borders borders{};
   };
@@ -57,11 +64,14 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     input_.connect(*dispatcher_);
   }
 
+  /// Returns the sink that the producer puts samples into.
   sample_sink<input>& entrance() noexcept { return input_; }
   dispatcher& tickets() noexcept override { return *dispatcher_; }
+  /// Returns the columns; their shapes are fixed after probe().
   const Columns& layout() const noexcept { return columns_; }
 
-  /// Runs the sample at position 0 and fixes all shapes. Throws its error, located. Call once it is available.
+  /// Runs the sample at position 0 and fixes all shapes. Call it once that sample is available. Throws the error of the
+  /// sample, with its location.
   void probe() override {
     current_ticket context{0};
     first_ = input_.take(0, first_bytes_);
@@ -79,9 +89,10 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     }
   }
 
-  /// Gives free slots to the next batches and lets workers at them.
+  /// Assigns free slots to the next batches and raises the limit of the workers.
   void open_slots() override { dispatcher_->set_limit(options_.batches->open_free() * options_.rows); }
 
+  /// Renders the rows of one claim.
   void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
     const trace_range work("decode");
     const std::uint64_t batch = first / options_.rows;
@@ -98,7 +109,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     else options_.batches->rows_done(batch, count);
   }
 
-  void room_freed() noexcept override { open_slots(); }   // a slot came back
+  void room_freed() noexcept override { open_slots(); }   // a slot was freed
 
   void count_into(event_counts& counts) noexcept override {
     for (auto& s : scratch_) s.count_into(counts);
@@ -120,11 +131,11 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   void join() noexcept override { dispatcher_->join(); }
 
  private:
-  /// What was read long ago and by another core is far away: better to wait for all of it at once. (Not inlined, g++ 12
-  /// drops the call, because it has no other effect.)
+  /// Prefetches the records of a claim. Another core read them long ago, so it is better to wait for all at once.
+  /// (Always inlined: g++ 12 drops the call otherwise, because it has no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
-      if (count <= together) return;   // dear ones; and a first claim, whose ticket 0 probe() took
+      if (count <= together) return;   // expensive tickets; also a first claim, because probe() took ticket 0
       for (std::size_t i = 0; i < count; ++i)
         if (const auto& item = input_.peek(first + i).item) item->prefetch_head();
       for (std::size_t i = 0; i < count; ++i)
@@ -133,22 +144,22 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
 
   static constexpr std::size_t together = Columns::together;
-  static constexpr std::size_t rendering = ~std::size_t{0};   // in place of a map's number
+  static constexpr std::size_t rendering = ~std::size_t{0};   // instead of the number of a map
 
   struct current_ticket {
     std::uint64_t position = 0;
     std::size_t map_at_work = 0;
-    std::size_t bytes = 0;   // that the input held
+    std::size_t bytes = 0;   // held by the input
     std::uint64_t digest = 0;
     record origin{};
   };
   struct group {
     std::uint64_t batch, first;
     std::size_t count;
-    phase_times* look;   // null: nobody looks
+    phase_times* look;   // null: the times are not measured
   };
   struct group_sums {
-    std::size_t bytes = 0;   // that the inputs held
+    std::size_t bytes = 0;   // held by the inputs
     std::uint64_t digest = 0;
   };
 
@@ -169,7 +180,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     options_.batches->fail(batch, context.position, std::move(error));
   }
 
-  /// Maps first, for the whole group; then the survivors are rendered together.
+  /// Runs the maps for the whole group first. Then renders the samples that did not fail in one go.
   void render_group(std::size_t seat, const group& of, group_sums& sums) noexcept {
     scratch& memory = scratch_[seat];
     const auto [batch, first, count, look] = of;
@@ -190,7 +201,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     const std::uint64_t mapped = look ? steady_now_ns() : 0;
     std::byte* const base = options_.batches->data(batch);
     for (std::size_t i = 0; i < count;) {
-      // A run of survivors lies in consecutive rows.
+      // Consecutive samples that did not fail lie in consecutive rows.
       std::array<const item*, together> run{};
       std::size_t n = 0;
       while (i + n < count && items[i + n]) {
@@ -240,7 +251,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     } catch (...) {
       if (run.size() == 1) return fail(batch, contexts[0]);
     }
-    // One of several failed: alone, each says whether it was it.
+    // One of several rows failed. Rendered one by one, each row shows whether it is the one.
     for (std::size_t i = 0; i < run.size(); ++i) {
       try {
         columns_.render(run.subspan(i, 1), base, row + i, memory);
@@ -255,10 +266,10 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   Columns columns_;
   ticket_input<input> input_;
   std::vector<scratch> scratch_;
-  std::vector<phase_times> phases_;   // by seat
+  std::vector<phase_times> phases_;   // by worker
   std::shared_ptr<dispatcher> dispatcher_;
   std::optional<item> first_item_;
-  sample<input> first_;   // position 0 after probe(), which took its item
+  sample<input> first_;   // position 0 after probe(), without its item
   std::size_t first_bytes_ = 0;
 };
 

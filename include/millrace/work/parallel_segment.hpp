@@ -1,12 +1,14 @@
-// A segment in the middle of a flow: runs maps, and an expanding stage if there is one, on many samples at once, and
+// A segment in the middle of a flow: runs maps, and an expanding stage if there is one, on many samples at once. It
 // passes the results on in order.
 //
-//   parallel_segment<chain<clip>, expand_stage<windows_of>> middle(chain, stage, options, next_segment.entrance());
+//   parallel_segment<fused_maps<clip>, expand_stage<windows_of>> middle(maps, stage, options, next.entrance());
 //
-// Each ticket has a place for its results, so the room is there before a stage runs and nothing in the pool waits: at
-// most `capacity` tickets are between claim and commit. Whoever completes the oldest ticket commits it and what
-// follows, into the next segment as far as that has room; the rest is committed when the next segment tells of room.
-// Errors and ends of epochs travel in order with the samples. Threads: run() on workers, one producer at the entrance.
+// Each ticket has a buffer for its results, so the space exists before a stage runs. Nothing waits on a worker. At
+// most `capacity` tickets are between claim and commit. The worker that completes the oldest ticket commits it, and
+// the completed tickets after it, while the next segment has space. The rest is committed when the next segment
+// reports space. Errors and ends of epochs travel in order with the samples.
+// Errors: an error of a sample names shard, key and stage, and travels to the next segment in place of the sample.
+// Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment outlives it.
 #pragma once
 
 #include <millrace/measure/trace_range.hpp>
@@ -18,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Stands for "maps only".
+/// Means "maps only".
 struct no_expanding_stage {};
 
 namespace detail {
@@ -34,6 +36,7 @@ struct segment_output<Maps, no_expanding_stage> {
 
 /// What an expanding stage emits into: at most as many items as it promised, or as expand() was told.
 template <class Output>
+/// The emitter of an expanding stage. Throws setup_error for more items than the stage promised, or expand() allows.
 class bounded_emitter {
  public:
   bounded_emitter(std::vector<Output>& outputs, const output_bound& most) : outputs_(&outputs), most_(most) {
@@ -66,6 +69,7 @@ inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_m
 
 }  // namespace detail
 
+/// Runs `Maps`, then `Expanding`, on workers.
 template <class Maps, class Expanding>
 class parallel_segment final : public dispatcher_work, public pipeline_node, public space_listener {
  public:
@@ -76,7 +80,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
     std::size_t seats = 1;
     executor* workers = nullptr;
     std::size_t capacity = 64;   ///< tickets between claim and commit
-    sample_names* names = nullptr;   ///< what gives outputs their names, if they need any
+    sample_names* names = nullptr;   ///< makes the names of the outputs; null: outputs need no names
   };
 
   parallel_segment(Maps chain, Expanding expanding, options o, sample_sink<output>& next)
@@ -93,8 +97,10 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
     next.set_listener(this);
   }
 
+  /// Returns the sink that the producer puts samples into.
   sample_sink<input>& entrance() noexcept { return input_; }
 
+  /// Runs the stages on one claim, and commits completed tickets.
   void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
     const trace_range work(expands ? "expand" : "map");
     std::size_t bytes = 0;
@@ -151,7 +157,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
   struct result {
     sample<input> source{};
     std::vector<output> outputs{};
-    std::vector<record> names{};   // of the outputs, if they have any
+    std::vector<record> names{};   // names of the outputs, if they have any
     std::atomic<bool> done{false};
   };
 
@@ -171,7 +177,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
     }
   }
 
-  /// One thread at a time commits; whoever comes meanwhile leaves a note and goes on with its own work.
+  /// One thread at a time commits. Another thread only increments `requests_` and continues with its own work.
   void commit() noexcept {
     if (requests_.fetch_add(1) != 0) return;
     std::uint64_t seen = 1;
@@ -192,12 +198,12 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
       ++committed_;
       any = true;
     }
-    static_cast<void>(next_->settle());   // of an end that found no room there may be nothing behind
+    static_cast<void>(next_->settle());   // an end that found no space may be the last entry
     next_->publish();
     if (any) dispatcher_->set_limit(committed_ + results_.size());
   }
 
-  /// False if the next segment has no room for all of it yet.
+  /// Returns false if the next segment has no space for all of it yet.
   bool pass_on(result& r) noexcept {
     using kind = typename sample<input>::kind;
     for (; emitted_ < r.outputs.size(); ++emitted_) {

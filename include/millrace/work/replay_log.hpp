@@ -1,15 +1,17 @@
-// What a run without an index remembers to be gone on with: for each batch on its way, where reading would begin again.
+// Records the resume points of a run without an index: for each batch on its way, where reading would restart.
 //
-//   replay_log log(plan, replay_start::sample, false);
-//   log.part_begins({.pass = 3, .part = 17, .first = 20'400});              // whoever reads, in order; if `sample`
-//   log.batch_ends({.pass = 3, .place = 21'000, .rows_of_place = 1, ...});    // the last segment, in order
-//   replay_point p = log.take();                                            // the trainer, once for each batch
+//   replay_log log(order, replay_start::sample, false);
+//   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});            // read stage, in order; replay_start::sample only
+//   log.batch_ends({.pass = 3, .place = 21'000, .rows_of_place = 1, ...});  // last segment, in order
+//   replay_point p = log.take();                                            // trainer, once for each batch
 //
-// The earlier the point, the less it needs to know: from the sample that the last row was made of (flows whose stages
-// hold nothing back), from the beginning of its pass (stages that are empty then), or from the run's beginning. Samples
-// move by less than the shuffle window, so those of a part that lies further back have all come.
-// Memory: an entry for each batch between the last segment's entrance and the trainer, and for each part not yet behind
-// them. Threads: any; what is told in order comes from one thread at a time.
+// The restart point depends on the flow. It is the sample of the last row, for flows whose stages hold nothing back.
+// It is the start of the pass, for stages that are empty then. Otherwise it is the start of the run. An earlier
+// restart point needs less information. Samples move by less than the shuffle window, so all samples of the shards
+// before that have come.
+// Memory: one entry for each batch between the entrance of the last segment and the trainer. One entry for each shard
+// that these batches still need.
+// Threads: any thread may call it. Each in-order call comes from one thread at a time. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -21,43 +23,46 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Where a flow can be entered: what its stages hold is empty there.
+/// The points where a flow can restart, because the stages hold nothing there.
 enum class replay_start { sample, pass, run };
 
-/// A template only so that including it costs little.
+/// Records where reading restarts after each batch. It is a template only so that including it costs little.
 template <class = void>
 class basic_replay_log {
  public:
+  /// The begin of a shard in a pass.
   struct shard_begin {
     std::uint64_t pass = 0;
-    std::uint64_t shard = 0;    ///< in the pass's order
-    std::uint64_t first = 0;   ///< number of its first sample in the pass
+    std::uint64_t shard = 0;    ///< ordinal in the pass's order
+    std::uint64_t first = 0;   ///< ordinal of its first sample in the pass
   };
-  /// The last row of a batch, and what there was up to it.
+  /// The last row of a batch, and the rows up to and including it.
   struct batch_end {
-    std::uint64_t pass = 0, place = 0;   ///< of the sample that it was made of
-    std::uint64_t rows_of_place = 0;     ///< made of that sample
-    std::uint64_t rows_of_pass = 0;
-    std::uint64_t rows_of_run = 0;
-    std::uint64_t held = 0;              ///< by a packing stage when that sample came
-    bool ends_pass = false;              ///< nothing of its pass follows
+    std::uint64_t pass = 0, place = 0;   ///< pass and ordinal of the sample that the row was made of
+    std::uint64_t rows_of_place = 0;     ///< rows made of that sample
+    std::uint64_t rows_of_pass = 0;   ///< rows made of that pass
+    std::uint64_t rows_of_run = 0;   ///< rows made in the run
+    std::uint64_t held = 0;              ///< tokens that a packing stage held when that sample came
+    bool ends_pass = false;              ///< true: no further row of the pass follows
   };
 
-  /// `in_lanes`: places are those of several lanes together (read/interleaved_read_stage.hpp), where parts have no one
+  /// `in_lanes`: ordinals count several lanes at once (read/interleaved_read_stage.hpp), where shards have no single
   /// order.
   basic_replay_log(const shard_order& order, replay_start from, bool in_lanes)
       : plan_(order), from_(from), in_lanes_(in_lanes) {}
 
+  /// Records the begin of a shard. Called in the order of the pass.
   void shard_begins(const shard_begin& p) {
     const std::lock_guard lock(mutex_);
     shards_.push(shard_begin(p));
   }
+  /// Records the end of a batch. Called in the order of batches.
   void batch_ends(const batch_end& b) {
     const std::lock_guard lock(mutex_);
     batches_.push(batch_end(b));
   }
 
-  /// Of the next batch in order, which has ended.
+  /// Returns where reading restarts after the next batch in order. Requires that batch_ends() was called for it.
   replay_point take() {
     const std::lock_guard lock(mutex_);
     const batch_end b = batches_.pop();

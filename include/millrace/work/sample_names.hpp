@@ -1,14 +1,15 @@
-// What samples are called in batches with keys: their records' keys, and a name for each that has none.
+// Names samples in batches with keys: the keys of their records, or a name for each sample without a key.
 //
-//   shards(), indexed_shards()   the key:                                     "n01440764/0017"
-//   lines()                      file and number:                             "corpus-0017.txt.gz:12"
-//   from(), token_files()        the item's key(), if it has one, else part and number in it, from 0:
-//                                "books.u16:3"; "2:3" if parts have no name, "3" if there is only one part
-//   a source of mix()            the same, but "photos:3" with the source's name in the mix if its parts have none
-//   what expand() makes          its input's, and which of its outputs:       "n01440764/0017#2"
+//   shards(), indexed_shards()   the key:                               "n01440764/0017"
+//   lines()                      file and line number:                  "corpus-0017.txt.gz:12"
+//   from(), token_files()        the item's key() if it has one, else shard and number in it, from 0:
+//                                "books.u16:3"; "2:3" if shards have no name, "3" if there is only one shard
+//   a source of mix()            the same, but "photos:3" with the source's name in the mix if its shards have none
+//   outputs of expand()          the name of the input, and the number of the output:   "n01440764/0017#2"
 //
-// A name that is made travels as the sample's origin, so errors know it too; it takes about 300 bytes until its row is
-// rendered. Only sessions whose batches have keys make names. Threads: any number at once. Errors: std::bad_alloc.
+// A name travels as the origin of the sample, so errors show it too. It takes about 300 bytes until its row is
+// rendered. Only sessions with keys in their batches make names.
+// Threads: any number at once. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -20,11 +21,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Makes the names of samples. It is a template only so that including it costs little.
 template <class = void>
 class basic_sample_names {
  public:
-  /// A record without fields.
+  /// Returns a record without fields that holds shard, key and offset.
   record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown) {
     using detail::record_head;
     detail::block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
@@ -39,12 +40,12 @@ class basic_sample_names {
     return {std::move(block), lasting};
   }
 
-  /// What expand() made of a sample as its output number `child`.
+  /// Returns the name of output number `child` that expand() made of a sample.
   record child(const record& parent, std::uint64_t child) {
     return make(parent.shard(), std::string(parent.key()) + "#" + std::to_string(child), parent.offset_bytes());
   }
 
-  /// Gives a sample that comes from its source its name; `fallback()` is for one that has none of its own.
+  /// Names a sample at its source. `fallback()` returns the name for a sample that has none.
   template <class T, class Fallback>
   void name(sample<T>& s, const Fallback& fallback) {
     if constexpr (!std::is_base_of_v<record, T>) {
@@ -58,7 +59,8 @@ class basic_sample_names {
     }
   }
 
-  /// Of a sample in a part of a source: `unnamed` stands for a source whose parts have no names.
+  /// Returns the name of a sample by shard and index. `unnamed` replaces the name of a source whose shards have no
+  /// names.
   template <class Source>
   static std::string name_in(const Source& source, const located_sample& at, const std::string& unnamed = {}) {
     std::string shard = unnamed;

@@ -1,12 +1,14 @@
-// The weights of a resize along one axis for chroma of half the resolution: upsampling and resize in one table.
+// Computes a resize's weights along one axis for chroma of half the resolution: upsampling and resize in one table.
 //
 //   mr::detail::tap_table chroma;
 //   mr::detail::compose_chroma(luma, 188, chroma);       // 188 chroma samples lie beside 375 luma samples
 //
-// With L(x) the weight of luma sample x, chroma sample k of the same output gets (L(2k-1) + 3 L(2k) + 3 L(2k+1) +
-// L(2k+2)) / 4: libjpeg's fancy upsampling, which gives 3/4 and 1/4, before the resize, without its rounding. At the
-// picture's edge, where libjpeg repeats the last sample, weights beyond fall on that one. Sums are 2^14 exactly, by
-// rounding the running sum. Errors: none. Threads: `into` is written. Source of the rule: fancy_upsampling.hpp.
+// Let L(x) be the weight of luma sample x. Then chroma sample k of the same output gets the weight
+//   (L(2k-1) + 3 L(2k) + 3 L(2k+1) + L(2k+2)) / 4.
+// That is libjpeg's fancy upsampling, with 3/4 and 1/4, followed by the resize, without the upsampling's rounding.
+// At the picture's edge libjpeg repeats the last sample. So weights beyond the edge are added to that sample's weight.
+// The weights of an output sum to 2^14 exactly, because the running sum is rounded.
+// Errors: none. Threads: `into` is written. Source of the rule: fancy_upsampling.hpp.
 #pragma once
 
 #include <millrace/image/resize/tap_table.hpp>
@@ -17,7 +19,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `extent` counts the chroma samples of the whole axis. A template only so that including it costs little.
+/// Writes the table. `extent` is the number of chroma samples of the whole axis.
+/// A template only so that including it costs little.
 template <class = void>
 void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
   into.clear();
@@ -27,7 +30,7 @@ void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) 
     const std::size_t first = begin == 0 ? 0 : std::min((begin - 1) / 2, last);
     const std::size_t count = std::min(end / 2, last) - first + 1;
     const std::int16_t* const of_luma = luma.weights(o);
-    const auto at = [&](std::size_t x) {   // 0 beyond either end: below, the difference wraps around
+    const auto at = [&](std::size_t x) {   // 0 beyond either end: x < begin wraps around to a huge number
       return x - begin < end - begin ? static_cast<std::uint32_t>(of_luma[x - begin]) : 0U;
     };
     std::int16_t* const weights = into.append(first, count);

@@ -4,7 +4,7 @@
 //   p.set(planes.component[0]);
 //   const std::uint8_t* row = p.row(y);          // guarded_plane::slack_bytes more may be read; y beyond is the last
 //
-// A row that is followed by enough of the plane itself is returned as it is. The last rows are copied. It is one row if
+// A row that is followed by enough of the plane itself is returned as it is. The last rows are copied; only one row if
 // the stride is longer than the slack. Errors: none. Threads: one at a time. Lifetime: rows are valid as long as the
 // plane is.
 #pragma once

@@ -1,13 +1,14 @@
-// Where a rendered picture goes: u8 [height, width, 3], or normalised numbers [3, height, width] of f32, f16 or bf16.
+// Says where a rendered picture goes: u8 [height, width, 3], or normalized f32, f16 or bf16 [3, height, width].
 //
 //   mr::detail::pixel_target t{.data = row};                                        // u8
 //   mr::detail::pixel_target n{.data = numbers, .type = mr::detail::pixel_type::f32,
 //                              .scale = {1 / 58.4F, ...}, .bias = {-2.1F, ...}, .cold = true};
 //   mr::detail::portable_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
 //
-// A number is fma(x, scale, bias) of the byte x that the u8 picture has there, rounded to f32, then to nearest even:
-// the same bits as normalize() of the u8 picture. `cold` says that the memory is not in the cache and will not be read
-// soon: stores then bypass it where alignment lets them. Errors: none. Threads: pure.
+// A number is fma(x, scale, bias), where x is the byte that the u8 picture has there. It is rounded to f32, then to the
+// type, to nearest even. These are the same bits as normalize() of the u8 picture.
+// `cold` says that the memory is not in the cache and will not be read soon. Stores then bypass the cache where
+// alignment permits. Errors: none. Threads: pure.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -26,10 +27,10 @@ struct pixel_target {
   bool cold = false;
 };
 
-/// From the bytes of one channel to its numbers.
+/// Converts the bytes of one channel to its numbers.
 struct number_scale {
   float scale = 1, bias = 0;
-  bool streams = false;   ///< past the cache; the place is then aligned to 32 bytes, and so is its end
+  bool streams = false;   ///< stores bypass the cache; begin and end of the memory are aligned to 32 bytes
 };
 
 /// A template only so that including it costs little.
@@ -41,13 +42,13 @@ struct basic_portable_numbers {
       to[i] = to_element<T>(__builtin_fmaf(static_cast<float>(from[i]), s.scale, s.bias));
   }
 
-  /// RGBX pixels, as libjpeg gives them, to one line per channel.
+  /// Splits RGBX pixels, as libjpeg gives them, into one line per channel.
   static void split(const std::uint8_t* pixels, std::size_t count, std::uint8_t* const* lines) noexcept {
     for (std::size_t i = 0; i < count; ++i)
       for (std::size_t c = 0; c < 3; ++c) lines[c][i] = pixels[4 * i + c];
   }
 
-  /// After the last streaming store, before anybody else may read.
+  /// Called after the last streaming store, before any other thread or device reads.
   static void finish_streaming() noexcept {}
 };
 using portable_numbers = basic_portable_numbers<>;

@@ -1,15 +1,16 @@
-// Planes of the same size, resized: source rows of u8 in, weighted rows for the last step (row_kernels.hpp) out.
+// Resizes planes of the same size: source rows of u8 in, weighted rows for the last step (row_kernels.hpp) out.
 //
 //   basic_plane_resampler<kernels> r;                  // kept from picture to picture
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
 //   while (!r.ready(output)) { r.push(four_rows); }    // rows r.next_row() .. r.next_row() + 3 of each plane
 //   r.taps(output, t);                                 // outputs in source order, each at once
 //
-// Up to ten rows to an output: each source row is resized to the output's columns as it comes, into a ring of rows.
-// More: source rows are added up first, four at a time, for the few outputs that they belong to, and the finished row
-// is resized to the columns; no ring, so memory does not grow with the scale. Which way depends on the rows' geometry
-// alone, so every CPU gives the same bits. Units: rows and columns of these planes; `origin` is the column of a pushed
-// row's first sample. Errors: none. Threads: one at a time; no allocation once the largest picture has been seen.
+// Up to ten source rows per output: each source row is resized to the output's columns as it comes, into a ring.
+// More than ten: source rows are added up first, four at a time, for the few outputs that use them. The finished row is
+// then resized to the columns. That takes no ring of source rows, so memory does not grow with the scale.
+// The choice depends on the rows' geometry alone, so every CPU gives the same bits.
+// Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
+// Errors: none. Threads: one at a time. There is no allocation once the largest picture has been seen.
 #pragma once
 
 #include <millrace/image/resize/row_kernels.hpp>
@@ -27,13 +28,13 @@ struct resample_options {
   const tap_table& rows;
   const tap_table& columns;
   std::size_t origin = 0;
-  std::size_t first_row = 0;   ///< of the rows that will be pushed; at most rows.source_begin()
+  std::size_t first_row = 0;   ///< first row that will be pushed; at most rows.source_begin()
   std::size_t planes = 1;
-  bool flipped = false;        ///< the columns
+  bool flipped = false;        ///< the columns are flipped
   int offset = 0;              ///< added to each Q7 value
 };
 
-/// Rows of up to three planes, four of each.
+/// Four rows of each of up to three planes.
 struct pushed_rows {
   std::array<const std::uint8_t*, 4> rows[3];
 };
@@ -41,7 +42,7 @@ struct pushed_rows {
 template <class Kernels>
 class basic_plane_resampler {
  public:
-  /// The tap tables stay where they are until the last output has been taken.
+  /// Begins a picture. The tap tables have to stay in place until the last output has been taken.
   void start(const resample_options& o) {
     rows_ = &o.rows;
     planes_ = o.planes;
@@ -53,7 +54,7 @@ class basic_plane_resampler {
     line_ = columns_.padded();
     next_output_ = 0;
     const std::size_t needed = sums_first_ ? outputs_at_once() : o.rows.max_count() + rows_at_once - 1;
-    kept_ = std::bit_ceil(std::max(needed, rows_at_once));   // or each place would take a division
+    kept_ = std::bit_ceil(std::max(needed, rows_at_once));   // a power of two, or place_of() would divide
     ring_.resize(std::max(ring_.size(), kept_ * planes_ * line_));
     if (!sums_first_) return;
     width_ = o.columns.source_end() - o.columns.source_begin();
@@ -64,10 +65,10 @@ class basic_plane_resampler {
 
   std::size_t next_row() const noexcept { return next_row_; }
   bool ready(std::size_t output) const noexcept { return rows_->end(output) <= next_row_; }
-  /// Between the planes of a row.
+  /// Returns the distance between the planes of a row, in elements.
   std::size_t plane_stride() const noexcept { return line_; }
 
-  /// Rows beyond rows.source_end() may be anything that can be read.
+  /// Takes the next four rows of each plane. Rows beyond rows.source_end() may have any content, but must be readable.
   void push(const pushed_rows& pushed) noexcept {
     if (sums_first_) {
       add(pushed);
@@ -104,7 +105,7 @@ class basic_plane_resampler {
 
   std::size_t place_of(std::size_t row) const noexcept { return row & (kept_ - 1); }
 
-  /// The most outputs that can be under way or wait to be taken when one is finished.
+  /// Returns the most outputs that can be in progress, or wait to be taken, when one is finished.
   std::size_t outputs_at_once() const noexcept {
     std::size_t most = 1;
     for (std::size_t o = 0, later = 0; o < rows_->outputs(); ++o) {

@@ -1,15 +1,16 @@
-// Rows of RGB pixels made of a JPEG's planes, equal to libjpeg's, for just the columns that are asked for.
+// Computes rows of RGB pixels from a JPEG's planes, equal to libjpeg's, for the requested columns only.
 //
-//   mr::detail::rgb_rows rows;                       // kept from picture to picture
+//   mr::detail::basic_rgb_rows<mr::detail::portable_upsampling> rows;     // kept from picture to picture
 //   rows.start(planes, 100, 380);                    // columns [100, 380) of the picture
 //   rows.make(60);                                   // rows 60 .. 63; 60 is a multiple of vertical_sampling
 //   rows.row(1, 2)[0];                               // green of row 62, column rows.left() (100 or one less)
 //
-// Three planar channels; gray planes need no conversion and are not taken. The planes must hold one pixel around what
-// is asked for, except at the picture's edge, where libjpeg repeats the last sample. Rows below the planes repeat the
-// last one. Rows may be read 64 bytes beyond their end. Errors: none. Threads: one at a time; no allocation once the
-// largest width has been seen. Source of the rule: fancy_upsampling.hpp; below three chroma columns, and at 1/8 of the
-// size, libjpeg repeats samples.
+// The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must hold one
+// pixel around the requested columns and rows, except at the picture's edge. There libjpeg repeats the last sample.
+// Rows below the planes repeat the last one. Rows may be read 64 bytes beyond their end.
+// Errors: none. Threads: one at a time. There is no allocation once the largest width has been seen.
+// Source of the rule: fancy_upsampling.hpp. With fewer than three chroma columns, and at 1/8
+// of the size, libjpeg repeats samples.
 #pragma once
 
 #include <millrace/image/resize/fancy_upsampling.hpp>
@@ -43,7 +44,7 @@ class basic_rgb_rows {
     sums_.resize(std::max(sums_.size(), 2 * rows_at_once * sums_stride_));
   }
 
-  /// The column of a row's first pixel.
+  /// Returns the column of a row's first pixel.
   std::size_t left() const noexcept { return left_; }
 
   void make(std::size_t y) noexcept {
@@ -64,19 +65,19 @@ class basic_rgb_rows {
     return pixels_.data() + (channel * rows_at_once + k) * row_bytes_;
   }
 
-  /// Of the planes' memory: row and column 0 are the region's.
+  /// Returns luma row `y` from column left_ on. Row and column 0 of the planes' memory are the region's origin.
   const std::uint8_t* luma_row(std::size_t y) const noexcept {
     return plane_[0].row(y - static_cast<std::size_t>(planes_.top)) + (left_ - static_cast<std::size_t>(planes_.left));
   }
 
-  /// Of a picture that is subsampled on both axes.
+  /// Makes four rows of a picture that is subsampled on both axes.
   void make_four_rows(std::size_t y) noexcept {
     const std::size_t in_region = y - static_cast<std::size_t>(planes_.top), own = in_region / 2;
     for (std::size_t c = 0; c < 2; ++c) {
       const guarded_plane& plane = plane_[1 + c];
       const chroma_span s = span_of(plane);
       const auto [first, second, third, fourth] = plane.four_rows(own == 0 ? 0 : own - 1);
-      const bool is_top = own == 0;   // the first row is above itself
+      const bool is_top = own == 0;   // the first row also stands for the row above it
       const std::uint8_t* const rows[rows_at_once] = {first + s.begin, (is_top ? first : second) + s.begin,
                                                       (is_top ? second : third) + s.begin,
                                                       (is_top ? third : fourth) + s.begin};
@@ -118,9 +119,9 @@ class basic_rgb_rows {
     return (left_ - static_cast<std::size_t>(planes_.left)) / (half_width_ ? 2 : 1);
   }
 
-  /// The chroma samples that a row's pixels look at: those beside the first and the last one, too.
+  /// The chroma samples that a row's pixels use. They include those beside the first and the last pixel's own sample.
   struct chroma_span {
-    std::size_t begin, before, count;   // `before` of them lie before the first pixel's
+    std::size_t begin, before, count;   // `before` samples lie before the first pixel's own
   };
 
   chroma_span span_of(const guarded_plane& plane) const noexcept {
@@ -139,7 +140,7 @@ class basic_rgb_rows {
     return sums_.data() + row * sums_stride_ + sums_margin / 2;
   }
 
-  /// Four times a row, which is not subsampled vertically.
+  /// Returns four times a chroma row that is not subsampled vertically.
   const std::int16_t* sum(std::size_t c, std::size_t own) noexcept {
     std::int16_t* const sums = sums_of(c);
     const chroma_span s = span_of(plane_[1 + c]);

@@ -1,15 +1,18 @@
-// The vertical half of a resize: weighted sums of Q7 rows, rounded to bytes, with the colours made if need be.
+// The vertical half of a resize: weighted sums of Q7 rows, rounded to bytes, and converted to RGB if needed.
 //
 //   row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2, .plane_stride = 224};   // R, G, B side by side
 //   portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
 //   portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
-// Rows are those of the column kernels of the same build, weights have 14 bits and sum to 1. Each product is rounded to
-// the rows' own precision (mulhrs: (a * b + 2^14) >> 15), so that 16 bits suffice. blend_ycc works in Q6: centred
-// chroma is weighted with 1.772 and 1.402 right away, and G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'; colours are
-// clamped after the resize, where decode-then-resize clamps before it. A gray picture is RGB with a plane_stride of 0.
-// `bytes` is one row, interleaved or planar (lines plane_bytes apart), with room for columns padded to columns_at_once.
-// add_rows is the first half where rows come first: source rows of u8, added up in 32 bits.
+// Rows come from the column kernels of the same build. Weights have 14 bits, and their sum stands for 1. Each product
+// is rounded to the rows' own precision (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough.
+// blend_ycc works in Q6. Centered chroma is weighted with 1.772 and 1.402 at once. So
+// G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'. Colors are clamped after the resize. Decoding first
+// and resizing then would clamp before it.
+// A gray picture is RGB with a plane_stride of 0.
+// `bytes` is one row, interleaved or planar (lines are plane_bytes apart). It has space for columns padded to a
+// multiple of columns_at_once.
+// add_rows is for the case where rows are summed before columns. It adds source rows of u8 in 32 bits.
 // Errors: none. Threads: pure.
 #pragma once
 
@@ -34,22 +37,22 @@ struct row_output {
   std::uint8_t* bytes = nullptr;
   std::size_t columns = 0;
   bool planar = false;
-  std::size_t plane_bytes = 0;   ///< of planar rows
-  bool streams = false;          ///< past the cache; `bytes` is then aligned to 32, and columns a multiple of 32
-  bool three_way_logic = false;  ///< the processor has it: a shorter way to the same bytes that are streamed
+  std::size_t plane_bytes = 0;   ///< distance of the lines of a planar row
+  bool streams = false;          ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
+  bool three_way_logic = false;  ///< the processor has it: fewer operations for the same streamed bytes
 };
 
-/// Four source rows, added to the sums of one output row.
+/// Four source rows to add to the sums of one output row.
 struct row_addition {
   const std::uint8_t* rows[4];
-  std::int16_t weights[4];            ///< 14 bits; 0 for rows that are none of this output's
+  std::int16_t weights[4];            ///< 14 bits; 0 for a row that this output does not use
   std::size_t count = 0;              ///< samples
-  std::int32_t* sums = nullptr;       ///< `count`, padded to 16
-  bool begins = false;                ///< the sums are overwritten
-  std::int16_t* finished = nullptr;   ///< Q7 row if these are the last rows, else null
+  std::int32_t* sums = nullptr;       ///< `count` elements, padded to a multiple of 16
+  bool begins = false;                ///< the sums are overwritten, not added to
+  std::int16_t* finished = nullptr;   ///< receives the Q7 row if these are the last rows; else null
 };
 
-/// What the weights of a row become for its colours.
+/// Converts a row's weights to those of its colors.
 struct row_weights {
   static constexpr std::int16_t rgb(int weight) noexcept {
     return static_cast<std::int16_t>(std::min(2 * weight, 32'767));

@@ -33,7 +33,7 @@ struct basic_tap_triangle {
 
   /// Makes the triangle of the first output.
   explicit basic_tap_triangle(const plan_axis& axis) noexcept
-      : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a pixel
+      : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a source pixel
     at = (2 * start + 1) * step;
     centre = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target;
     reach = 2 * (axis.length > step ? axis.length : step);
@@ -95,7 +95,7 @@ class basic_tap_table {
     std::size_t used;   ///< weights_at of the first output
   };
 
-  /// Adds `outputs` outputs of at most `most` weights, and returns the memory of few_outputs ones.
+  /// Adds `outputs` outputs of at most `most` weights, and returns the memory for few_outputs outputs.
   few_places append_few(std::size_t outputs, std::size_t most) {
     constexpr std::size_t places = few_outputs * padded_count;
     while (weights_.size() < used_ + places || first_.size() < outputs_ + few_outputs) grow(places);
