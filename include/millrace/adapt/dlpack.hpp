@@ -1,17 +1,19 @@
-// Batches to and from DLPack, the struct by which tensor libraries hand memory to each other without a copy. Opt-in:
-// needs its header (libdlpack-dev), or that of a library that brings it, included first (<ATen/dlpack.h>).
+// Converts batches to and from DLPack, the struct with which tensor libraries share memory without a copy.
 //
 //   #include <millrace/adapt/dlpack.hpp>
 //   auto [pixels, labels] = mr::to_dlpack(std::move(b), {.stream = s});       // dlpack_tensor, one for each column
 //   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
 //   auto back = mr::from_dlpack<float, 2>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column of a flow
 //
-// Out: row-major, with strides; bool goes as u8; a ragged column as two tensors, values and lengths. The batch moves
-// into its tensors: its slot is released when the last of them is gone, as kept_batch.hpp says, so a loop that keeps as
-// many batches as there are slots finds no more.
-// In: row-major tensors of that element type and rank, of the host or a GPU; work on one of a GPU belongs behind the
-// stream that made it. Errors: setup_error for a tensor of another kind; it has been given back then. Threads: a
-// deleter may be called on any. Format: DLPack's DLManagedTensor, which versions 0.2 to 1.x share.
+// Opt-in: needs DLPack's header (libdlpack-dev). A library's own copy works as well if it is included first
+// (<ATen/dlpack.h>).
+// Export: tensors are row-major, with strides. bool becomes u8. A ragged column becomes two tensors: values, lengths.
+// The batch moves into its tensors. Its slot is released when the last of them is gone (kept_batch.hpp). A loop that
+// keeps as many batches as there are slots gets no further batch.
+// Import: row-major tensors of that element type and rank, on the host or on a GPU. Work on a GPU tensor must come
+// behind the stream that made it.
+// Errors: setup_error for a tensor of another kind; its deleter has been called by then.
+// Threads: a deleter may be called on any thread. Format: DLManagedTensor of DLPack, the same in versions 0.2 to 1.x.
 #pragma once
 
 #include <millrace/adapt/kept_batch.hpp>
@@ -36,13 +38,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Calls a tensor's own deleter.
+/// Deletes a tensor with the tensor's own deleter.
 struct dlpack_delete {
   void operator()(DLManagedTensor* tensor) const noexcept {
     if (tensor->deleter) tensor->deleter(tensor);
   }
 };
-/// Owns a tensor until release() hands it to its receiver.
+/// Owns a tensor until release() gives it to a receiver.
 using dlpack_tensor = std::unique_ptr<DLManagedTensor, dlpack_delete>;
 
 namespace detail {
@@ -56,7 +58,7 @@ constexpr DLDataType dlpack_type() noexcept {
   return {.code = code, .bits = static_cast<std::uint8_t>(sizeof(T) * CHAR_BIT), .lanes = 1};
 }
 
-/// What the manager_ctx of a tensor of ours is.
+/// The memory behind the manager_ctx of an exported tensor.
 template <std::size_t N>
 struct dlpack_export {
   DLManagedTensor tensor{};
@@ -98,7 +100,7 @@ inline std::string describe_dlpack(const DLTensor& t) {
   return t.strides && t.ndim > 0 ? text + "]" : text;
 }
 
-/// Where no extent is 0, that each element lies behind the one before.
+/// Returns whether the elements lie behind each other in row-major order, or whether there are none.
 inline bool is_row_major(const DLTensor& t) noexcept {
   std::int64_t stride = 1;
   bool same = true;
@@ -112,12 +114,14 @@ inline bool is_row_major(const DLTensor& t) noexcept {
 
 }  // namespace detail
 
-/// A tensor that another library made and that this object keeps.
+/// Owns a tensor that another library made. May be a column of a flow.
 template <tensor_element T, std::size_t N>
 class dlpack_array {
  public:
   using element = T;
 
+  /// Takes over the tensor.
+  /// Throws setup_error if it has another element type, rank or device, or is not row-major.
   explicit dlpack_array(dlpack_tensor tensor) : tensor_(std::move(tensor)) {
     const DLTensor& t = tensor_->dl_tensor;
     constexpr DLDataType expected = detail::dlpack_type<T>();
@@ -137,8 +141,11 @@ class dlpack_array {
     view_.name = "a DLPack tensor";
   }
 
+  /// Returns a view of the tensor, on the host or on a GPU.
   const tensor_view<T, N>& view() const noexcept { return view_; }
+  /// Returns the extent of each dimension.
   const std::array<std::size_t, N>& shape() const noexcept { return view_.shape; }
+  /// Returns all elements of a tensor on the host.
   std::span<const T> span() const { return view_.host(); }
 
  private:
@@ -146,12 +153,15 @@ class dlpack_array {
   tensor_view<T, N> view_{};
 };
 
+/// Returns the tensor as an array of rank N.
+/// Throws setup_error if it has another element type, rank or device, or is not row-major.
 template <tensor_element T, std::size_t N>
 dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
   return dlpack_array<T, N>(std::move(tensor));
 }
 
-/// A std::array of all columns, in the order of batch<...>; of a ragged one its values, then its lengths.
+/// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column gives two: values,
+/// then lengths. Throws setup_error if the batch is empty, and the errors of also_used_on().
 template <auto... Members>
 auto to_dlpack(batch_of<Members...>&& b, const consumer_options& consumer = {}) {
   const auto kept = detail::keep(std::move(b), consumer);

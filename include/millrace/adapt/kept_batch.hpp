@@ -1,10 +1,11 @@
-// A batch that tensors of another library keep: the slot is released when the last of them is gone.
+// Keeps a batch alive for tensors of another library: its slot is released when the last tensor is gone.
 //
 //   const auto kept = detail::keep(std::move(b), {.stream = s});   // a shared_ptr; each tensor's deleter holds a copy
 //
-// The release is an event in the batch's own stream and in the consumer's, which also waits for the batch to arrive.
-// So a tensor may die on the host while kernels that read it are still to come. Errors: those of also_used_on(); the
-// batch is still the caller's then. Threads: the last owner may be on any thread, even after the session.
+// The release is an event in the batch's own stream and in the consumer's stream. The consumer's stream also waits for
+// the batch to arrive. So the host may destroy a tensor while kernels that read it have not run yet.
+// Errors: those of also_used_on(); the caller then still owns the batch.
+// Threads: the last owner may be on any thread, even after the session.
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
@@ -16,13 +17,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Where tensors of a batch are worked on.
+/// Names the stream that works on the tensors of a batch.
 struct consumer_options {
-  std::optional<stream_view> stream{};   ///< that works on the tensors; none: the batch's own, given to to_device()
+  std::optional<stream_view> stream{};   ///< consumer's stream; none: the batch's own stream, given to to_device()
 };
 
 namespace detail {
 
+/// Moves the batch into a shared_ptr, and names the consumer's stream to it.
+/// Throws setup_error if the batch is empty.
 template <auto... Members>
 std::shared_ptr<const batch_of<Members...>> keep(batch_of<Members...>&& b, const consumer_options& consumer) {
   if (!b) throw setup_error("an empty batch was to become tensors", "It was released or moved before");
@@ -30,7 +33,7 @@ std::shared_ptr<const batch_of<Members...>> keep(batch_of<Members...>&& b, const
   return std::make_shared<const batch_of<Members...>>(std::move(b));
 }
 
-/// A view for each tensor that a batch becomes: one of each column, but of a ragged one its values, then its lengths.
+/// Returns a tuple of views, one for each tensor: one per column, but values and lengths for a ragged column.
 template <auto... Members>
 auto tensors_of(const batch_of<Members...>& b) {
   const auto views = []<class View>(const View& column) {

@@ -1,13 +1,14 @@
-// Pictures that OpenCV decoded into batches, and batches back to OpenCV, to look at them. Opt-in: needs OpenCV's core.
+// Puts pictures that OpenCV decoded into batches, and turns pictures of a batch into a cv::Mat.
 //
 //   struct example { mr::mat_pixels pixels; std::int32_t label; };
 //   example prepare(const mr::record& r) { return {mr::mat_pixels(my_decode(r["webp"])), ...}; }     // a cv::Mat
 //   cv::imwrite("first.png", mr::to_mat(b.get<&example::pixels>()[0]));
 //
-// Shape: [rows, columns, 3 or 1] u8. OpenCV keeps three channels as B, G, R; batches hold R, G, B, as the networks and
-// Millrace's own pictures do, and the order is turned round on the way, in the one copy that there is. Errors:
-// data_error for a Mat that is empty, of another depth or of other channels; setup_error for a view on a GPU. Threads:
-// as cv::Mat, whose copies share their pixels.
+// Opt-in: needs OpenCV's core.
+// Shape: [rows, columns, 3 or 1] u8. OpenCV keeps three channels as B, G, R. Batches hold R, G, B, as networks and
+// Millrace's built-in decoders do. The single copy on the way also reverses the channels.
+// Errors: data_error for a Mat that is empty, of another depth or of other channels; setup_error for a view of GPU
+// memory. Threads: as cv::Mat, whose copies share their pixels.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -29,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Three channels in reverse order, one as it is. Both have their size.
+/// Copies three channels in reverse order, or one channel as it is. Both pictures must have the same size and type.
 inline void copy_reversed(const cv::Mat& from, cv::Mat to) {
   if (from.channels() == 1) return from.copyTo(to);
   constexpr std::array<int, 6> pairs = {0, 2, 1, 1, 2, 0};
@@ -38,12 +39,13 @@ inline void copy_reversed(const cv::Mat& from, cv::Mat to) {
 
 }  // namespace detail
 
-/// A column of a batch: a picture as OpenCV has it. Rows of the Mat may lie apart, as those of a crop do.
+/// A picture of OpenCV as a column of a batch, [rows, columns, 3 or 1] u8. The rows of the Mat may lie apart (a crop).
 class mat_pixels {
  public:
   using element = std::uint8_t;
   static constexpr const char* rendering = "copy";
 
+  /// Takes an 8-bit picture of 3 or 1 channels. Throws data_error if it is empty or of another type.
   explicit mat_pixels(cv::Mat picture) : picture_(std::move(picture)) {
     const bool fits = !picture_.empty() && picture_.dims == 2 && picture_.depth() == CV_8U &&
                       (picture_.channels() == 3 || picture_.channels() == 1);
@@ -54,11 +56,14 @@ class mat_pixels {
                        "Look at the file, or decode it to 8 bits");
   }
 
+  /// Returns the picture as it was given: B, G, R.
   const cv::Mat& mat() const noexcept { return picture_; }
+  /// Returns [rows, columns, channels].
   std::array<std::size_t, 3> shape() const {
     return {static_cast<std::size_t>(picture_.rows), static_cast<std::size_t>(picture_.cols),
             static_cast<std::size_t>(picture_.channels())};
   }
+  /// Writes the pixels into a row of the batch: R, G, B.
   void render(std::span<std::uint8_t> row) const {
     detail::copy_reversed(picture_, cv::Mat(picture_.rows, picture_.cols, picture_.type(), row.data()));
   }
@@ -67,7 +72,8 @@ class mat_pixels {
   cv::Mat picture_;
 };
 
-/// One picture of a batch, [height, width, 3 or 1], as an owned Mat: B, G, R.
+/// Returns a copy of one picture of a batch, [height, width, 3 or 1] u8, as a Mat in the order B, G, R.
+/// Throws setup_error if the picture has another number of channels or lies in GPU memory.
 template <class T>
   requires std::is_same_v<std::remove_const_t<T>, std::uint8_t>
 cv::Mat to_mat(const tensor_view<T, 3>& picture) {

@@ -1,12 +1,13 @@
-// SentencePiece as the tokenizer of a flow. Opt-in: needs SentencePiece (libsentencepiece-dev).
+// Tokenizes the texts of a flow with SentencePiece.
 //
 //   #include <millrace/adapt/sentencepiece.hpp>                         // link with -lsentencepiece
 //   const mr::sentencepiece tokenizer("corpus.model");                  // setup_error if it cannot be read
 //   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenizer)
 //             | mr::pack({.length = 2049, .separator = tokenizer.end_of_text()}) | ...
 //
-// Makes std::vector<std::uint32_t> of UTF-8 text. Errors: data_error for what SentencePiece refuses. Threads: copies
-// share one model, which any number of threads may use at once.
+// Opt-in: needs SentencePiece (libsentencepiece-dev). Turns UTF-8 text into std::vector<std::uint32_t>.
+// Errors: data_error for a text that SentencePiece refuses. Threads: copies share one model, which any number of
+// threads may use at once.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -24,8 +25,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// A tokenizer for map(): a SentencePiece model.
 class sentencepiece {
  public:
+  /// Loads a model file. Throws setup_error if SentencePiece cannot use it.
   explicit sentencepiece(const std::string& model_file) {
     auto model = std::make_shared<::sentencepiece::SentencePieceProcessor>();
     const auto status = model->Load(model_file);
@@ -35,6 +38,7 @@ class sentencepiece {
     model_ = std::move(model);
   }
 
+  /// Returns the tokens of a text. Throws data_error if SentencePiece cannot encode it.
   std::vector<std::uint32_t> operator()(std::string_view text) const {
     std::vector<int> ids;
     const auto status = model_->Encode(text, &ids);
@@ -42,12 +46,14 @@ class sentencepiece {
       throw data_error("SentencePiece cannot encode the text: " + status.ToString(), "Look at the text");
     return {ids.begin(), ids.end()};
   }
+  /// Returns the text of some tokens.
   std::string decode(const std::vector<std::uint32_t>& tokens) const {
     return model_->DecodeIds(std::vector<int>(tokens.begin(), tokens.end()));
   }
 
+  /// Returns the number of different tokens.
   std::size_t vocabulary_size() const { return static_cast<std::size_t>(model_->GetPieceSize()); }
-  /// The model's end of sentence; where it has none, its unknown piece.
+  /// Returns the model's end-of-sentence token; if it has none, the unknown token.
   std::uint32_t end_of_text() const {
     return static_cast<std::uint32_t>(model_->eos_id() >= 0 ? model_->eos_id() : model_->unk_id());
   }

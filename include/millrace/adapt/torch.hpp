@@ -1,5 +1,4 @@
-// A batch as LibTorch's tensors, without a copy, on the host and on a GPU. Opt-in: needs LibTorch (libtorch-dev, or the
-// C++ part of a PyTorch wheel).
+// Turns a batch into LibTorch tensors without a copy, on the host and on a GPU.
 //
 //   #include <millrace/adapt/torch.hpp>
 //   for (auto& b : run) {
@@ -9,15 +8,18 @@
 //     ...
 //   }                                                                   // both gone: the slot is free again
 //
-// The batch moves into its tensors; whatever keeps one of them, or a view of it (a list, autograd's graph of a loss
-// that is kept), keeps its slot, also after the session. When all slots are kept next() throws; with
-// session_options{.leases_released_by_other_threads} it waits, as kept tensors of other threads ask for.
-// Shapes are those of the columns. Types are the same, but for u16, u32 and u64, which torch cannot compute with: they
-// come as signed, with the same bits. On a GPU tensors are ready for work in the stream given to to_device(); its
-// default is torch's own default. For steps in another one: to_torch(std::move(b), {.stream =
-// at::cuda::getCurrentCUDAStream()}); the slot is written again when the work that it had then is through.
-// Writing into a tensor writes into the slot, which nobody else reads. Errors: setup_error for an empty batch, and
-// those of also_used_on(). Threads: tensors may die on any.
+// Opt-in: needs LibTorch (libtorch-dev, or the C++ part of a PyTorch wheel).
+// The batch moves into its tensors. Its slot stays in use while any of them, or a view of one, exists, even after the
+// session. A list of tensors keeps slots, and so does the autograd graph of a loss that is kept.
+// If all slots are kept, next() throws. With session_options{.leases_released_by_other_threads} it waits instead, which
+// suits tensors that other threads keep.
+// Shapes and types are those of the columns. Only u16, u32 and u64 become signed types with the same bits, because
+// torch cannot compute with unsigned ones.
+// On a GPU the tensors are ready for work in the stream given to to_device(), by default the default stream of torch.
+// For a step in another stream: to_torch(std::move(b), {.stream = at::cuda::getCurrentCUDAStream()}). The slot is
+// written again only after the work that this stream had at the release is done.
+// Writing into a tensor writes into the slot, which no other reader uses.
+// Errors: setup_error for an empty batch, and those of also_used_on(). Threads: tensors may be destroyed on any.
 #pragma once
 
 #include <millrace/adapt/kept_batch.hpp>
@@ -58,13 +60,14 @@ at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_
   return at::for_blob(const_cast<std::remove_const_t<T>*>(view.data), shape)
       .deleter([kept = std::move(kept)](void*) mutable { kept.reset(); })
       .options(at::TensorOptions(torch_type<std::remove_const_t<T>>()).device(where))
-      .target_device(where)   // else torch asks the driver
+      .target_device(where)   // without it torch asks the driver
       .make_tensor();
 }
 
 }  // namespace detail
 
-/// A std::array of all columns, in the order of batch<...>; of a ragged one its values, then its lengths.
+/// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column gives two: values,
+/// then lengths. Throws setup_error if the batch is empty, and the errors of also_used_on().
 template <auto... Members>
 auto to_torch(batch_of<Members...>&& b, const consumer_options& consumer = {}) {
   const auto kept = detail::keep(std::move(b), consumer);

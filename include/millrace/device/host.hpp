@@ -1,9 +1,9 @@
-// The host as a device: a batch is used in the slot it was written to, with the same leases and calls as on a GPU.
+// The host as a device: a batch is used in the slot that it was written to, without a copy.
 //
 //   auto flow = ... | mr::to_device({.device = mr::host_device()});
 //   b.stream();                             // an empty handle; work is done when the call returns
 //
-// Nothing is copied. The states of a batch are the same as on a GPU.
+// States, leases and calls are the same as on a GPU.
 #pragma once
 
 #include <millrace/device/device.hpp>

@@ -210,7 +210,7 @@ void launch_normalize(const normalize_job<T>& job, stream_view stream) {
 
 }  // namespace detail
 
-/// Queues the normalization of pixels [B, H, W, C] u8, C of 1 to 4, to numbers [B, H, W, C] or [B, C, H, W].
+/// Queues the normalization of pixels, [B, H, W, 1 to 4] u8. The numbers are [B, H, W, C] or [B, C, H, W].
 /// Throws setup_error if shapes or options do not fit or a view lies in host memory, io_error if a launch fails.
 template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,

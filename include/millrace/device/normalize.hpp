@@ -214,7 +214,7 @@ struct avx2_normalizer {
 
 }  // namespace detail
 
-/// Normalizes pixels [B, H, W, C] u8, C of 1 to 4, to numbers [B, H, W, C] or [B, C, H, W] on the host.
+/// Normalizes pixels, [B, H, W, 1 to 4] u8, on the host. The numbers are [B, H, W, C] or [B, C, H, W].
 /// Throws setup_error if shapes or options do not fit or a view lies in device memory.
 template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,

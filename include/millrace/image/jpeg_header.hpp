@@ -3,8 +3,8 @@
 //   auto h = mr::read_jpeg_header(bytes);      // about 0.1 us; allocates nothing
 //   h.width, h.height, h.components, h.progressive
 //
-// Errors: data_error if the bytes are not a JPEG (the message names the format that they look like), if they are cut
-// short, or if this library does not decode the coding process. Threads: any; pure functions.
+// Errors: data_error if the bytes are not a JPEG, are cut short, or use a coding process that is not supported. If the
+// bytes look like another format, the message names it. Threads: any; pure functions.
 // Format: ITU-T T.81 annex B; the EXIF orientation tag: CIPA DC-008, 4.6.4.
 #pragma once
 

@@ -155,8 +155,8 @@ class basic_picture {
   /// Throws setup_error if the row has another size, data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
 
-  /// The number of pictures that a batch renders at once. The decoder works on two pictures at a time; with eight
-  /// pictures, only 2 % of the coded symbols are decoded one picture at a time.
+  /// The number of pictures that a batch renders at once. The decoder works on two pictures at a time. With eight
+  /// pictures, it decodes only 2 % of the coded symbols for one picture alone.
   static constexpr std::size_t together = 8;
   /// Decodes up to `together` pictures, each into its row.
   static void render_together(std::span<const basic_picture* const> pictures,

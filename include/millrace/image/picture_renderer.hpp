@@ -8,8 +8,8 @@
 // complete. libjpeg decodes each refused file from the start, and it alone decides between pixels, warning and error.
 // The built-in decoder is asked for every row of MCUs that libjpeg would read for the crop. So both see the same
 // damage.
-// Both decoders give the same bits for an exact picture and for a fast picture decoded at a reduced size, because RGB
-// is made before the resize. The bits of other fast pictures depend on whether the built-in decoder supports the file,
+// Both decoders give the same bits for an exact picture and for a fast picture decoded at a reduced size. There RGB is
+// made before the resize. The bits of other fast pictures depend on whether the built-in decoder supports the file,
 // never on the CPU.
 // Shapes: pixel_target.hpp. Errors: data_error of one of the pictures, with its location; it is not stated which other
 // pictures have been rendered then. Threads: one at a time.

@@ -4,8 +4,8 @@
 //   p.line(points, "work");                  // a class of the page's style sheet sets the color
 //   page += p.take();
 //
-// The default width is 320 units, about the pixels that a phone has for it. The page shows it no smaller than that text
-// of 14 units is at least 12 pixels high; on a wide screen three charts stand side by side. Colors come from the page
+// The default width is 320 units, about the pixels that a phone has for it. The page does not show it much smaller, so
+// text of 14 units is at least 12 pixels high. On a wide screen three charts stand side by side. Colors come from the page
 // alone, so one chart serves light and dark.
 // Errors: none; an axis without an extent ends at 1. Threads: a value.
 #pragma once

@@ -62,7 +62,7 @@ struct verdict {
   bound_by what = bound_by::unknown;
   bound_cause cause = bound_cause::none;
   std::string where{};        ///< the stage that limits; of a fused stage its costliest phase
-  std::string limit{};        ///< the stage
+  std::string limit{};        ///< name of the stage of the limit
   std::string next{};         ///< the next limit; in a balanced run the second of the two
   double margin = 1;          ///< next limit over the lowest
   double samples_per_s = 0;   ///< as measured
@@ -193,7 +193,7 @@ inline void judge_reading(const flow_figures& f, const stage_figures& read, cons
 }
 
 /// Returns true if this process, rather than others, has more runnable threads than there are cores. Each runnable
-/// thread gets about the same share of a core, so the cores that are left, over that share, are the threads of others.
+/// thread gets about the same share of a core. So the threads of others are the cores that are left / that share.
 inline bool own_threads_crowd(const flow_figures& f) {
   if (f.usable_cores == 0 || f.process_cpu_ns == 0 || f.wall_ns == 0) return false;
   const double cores = static_cast<double>(f.usable_cores);

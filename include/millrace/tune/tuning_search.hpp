@@ -1,18 +1,23 @@
-// Looks for just enough seats: from windows of a run to moves, step by step, without a thread or a clock.
+// Searches for just enough workers and reads: from windows of a run to moves, without a thread or a clock.
 //
 //   mr::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = {.workers = 16, .reads = 32}});
 //   if (auto d = search.look(window))  apply(d->to), tell(d->text());      // none: nothing to decide yet
 //
-// What can be reached is the least of what the step, the stages that are not tuned, all workers and reads at their knee
-// can do (tuning_window.hpp). Just enough is the least number of seats that does so at 95 % of its time. Where the
-// trainer waits for less than `data_wait` of its time seats are given back, where it waits for more they are added;
-// what was too few or gained nothing is not tried again, a number that rose after a fall does not fall again, and after
-// the third move none are given back that the step may want: so a search ends within `moves`, and turns back three
-// times at most. Where the model knows of no reason for a wait, a second window has to confirm it. A search that has
-// ended begins anew when three windows in turn wait for what more seats would give, or show a step, work or reads that
-// have changed by a quarter and more; else seats stay as they are.
-// Errors: none. Threads: a value. Source of the law: as flow_figures.hpp says; just enough rather than fastest: the
-// stage-based autotuning of tf.data.
+// The reachable rate is the lowest of four rates (tuning_window.hpp): that of the step, of the stages that are not
+// tuned, of all workers, and of the reads at their knee. Beyond the knee twice as many reads give little more.
+// Just enough is the least number of workers and reads that reaches this rate while busy 95 % of their time.
+// If the trainer waits for data less than `data_wait` of its time, the search lowers the numbers. If it waits more, the
+// search raises them. These rules make a search end within `moves` moves, with at most three turns back:
+// - A number that was too low, or that gained nothing, is not tried again.
+// - A number that rose after a fall does not fall again.
+// - After the third move no number falls while the trainer does not wait: the step may need it.
+//
+// If the model knows no reason for a wait, a second window has to confirm the wait.
+// A search that has ended begins again after three windows in turn of one of two kinds. Either they wait for data that
+// more workers or reads would give, or the step, the work or the reads changed by more than a quarter. Otherwise the
+// numbers stay as they are.
+// Errors: none. Threads: a value. Source of the law: see flow_figures.hpp. Source of just enough instead of fastest:
+// the stage-based autotuning of tf.data.
 #pragma once
 
 #include <millrace/base/format.hpp>
@@ -27,15 +32,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What was decided after a window, and why.
+/// A decision after a window, and the reason for it.
 struct tuning_decision {
-  std::uint64_t batches = 0;   ///< delivered by then
-  std::size_t moves = 0;       ///< of this search
+  std::uint64_t batches = 0;   ///< batches delivered so far
+  std::size_t moves = 0;       ///< moves of this search so far
   bool settled = false;        ///< the search has ended
   concurrency_counts from{}, to{};
-  double data_wait = 0;        ///< of the window that it was made by
+  double data_wait = 0;        ///< data wait in the window, as a share of the time
   std::string why{};
 
+  /// Returns a line of text:
   /// "tuning after 60 batches: 2 -> 6 workers, 4 reads; data wait 37.0 %: the step wants 5.4 workers, 1.1 reads"
   std::string text() const {
     const auto change = [](std::size_t a, std::size_t b) {
@@ -46,14 +52,14 @@ struct tuning_decision {
   }
 };
 
-/// Where a search begins, and how far it may go.
+/// Where a search begins, and how far it may go. `data_wait` and `moves` are as in tuning_options.
 struct tuning_search_options {
   concurrency_counts open{}, most{};
   double data_wait = 0.02;
   std::size_t moves = 5;
 };
 
-/// A template only so that including it costs little.
+/// Decides after each window of a run. This is a template only to keep including it cheap.
 template <class = void>
 class basic_tuning_search {
  public:
@@ -61,9 +67,12 @@ class basic_tuning_search {
 
   explicit basic_tuning_search(options o) : options_(o), open_(o.open), cap_(o.most) {}
 
+  /// Returns the workers and reads that should be open now.
   const concurrency_counts& open() const noexcept { return open_; }
+  /// Returns whether the search has ended.
   bool settled() const noexcept { return settled_; }
 
+  /// Decides after a window. Returns nothing if the window gives no reason to decide.
   std::optional<tuning_decision> look(tuning_window w) {
     learn_contention(w);
     waits_in_turn_ = w.data_wait >= options_.data_wait ? waits_in_turn_ + 1 : 0;
@@ -80,22 +89,22 @@ class basic_tuning_search {
   }
 
  private:
-  static constexpr double busy_share = 0.95;   // of seats that are just enough
-  static constexpr double gain_of_twice = 1.05;   // twice the reads beyond the knee give less
+  static constexpr double busy_share = 0.95;   // of workers and reads that are just enough
+  static constexpr double gain_of_twice = 1.05;   // beyond the knee, twice the reads give less
 
   struct aim {
     concurrency_counts least{};
-    bool out_of_reach = false;   // the step would go on faster than anything here can
-    bool tight = false;          // the seats that there are have no rest
+    bool out_of_reach = false;   // the step is faster than workers and reads can ever be
+    bool tight = false;          // the open workers and reads have no spare time
     std::string text{};
   };
   struct state {
     concurrency_counts open{};
     double data_wait = 0, read_rate = 0;
-    double expected_gain = 0;   // of the move that followed
+    double expected_gain = 0;   // of the move that followed, as a share
   };
 
-  /// Of the number of one kind of seats in this search: it rises, falls, and rises once more at most.
+  /// The history of one number (workers or reads) in this search. It rises, falls, and rises once more at most.
   struct past {
     std::size_t too_few = 0;
     bool fell = false, rose_again = false;
@@ -139,7 +148,8 @@ class basic_tuning_search {
     while (n < most && rate_of(n) < wanted) ++n;
     return n;
   }
-  /// Reads beyond which twice as many give little more. Where nobody knows, four times those that there are.
+  /// Returns the number of reads beyond which twice as many give little more. If the contention is unknown, returns
+  /// four times the open reads.
   std::size_t knee_of(const tuning_window& w) const {
     std::size_t n = 1;
     if (!w.contention) return std::min(options_.most.reads, 4 * open_.reads);
@@ -150,8 +160,9 @@ class basic_tuning_search {
     return {std::clamp<std::size_t>(wanted.workers, 1, cap_.workers),
             std::clamp<std::size_t>(wanted.reads, 1, cap_.reads)};
   }
-  /// Where that is an eighth less or more, as far as it was not too few before, and unless it rose after a fall; to a
-  /// quarter at most, for a window may be wrong.
+  /// Returns `wanted` if it is at least an eighth below `open`; else returns `open`.
+  /// Never returns a number that was too low before. Never lowers a number that rose after a fall. Never goes below a
+  /// quarter of `open`, because one window may be wrong.
   static std::size_t lowered(std::size_t open, std::size_t wanted, const past& p) {
     wanted = std::max({wanted, p.too_few + 1, open / 4});
     return !p.rose_again && wanted + std::max<std::size_t>(1, open / 8) <= open ? wanted : open;
@@ -163,7 +174,8 @@ class basic_tuning_search {
     };
     return within({one(open_.workers, wanted.workers, workers_), one(open_.reads, wanted.reads, reads_)});
   }
-  /// Where they have no rest there are to be more all the same: what was read ahead gets less.
+  /// Returns lowered numbers for a window without a wait. Raises numbers that have no spare time nevertheless: what
+  /// was read ahead is shrinking.
   concurrency_counts given_back(const aim& a) const {
     concurrency_counts to = open_;
     if (moves_ < 3)
@@ -171,7 +183,7 @@ class basic_tuning_search {
     if (a.tight && !a.out_of_reach) to = {std::max(to.workers, a.least.workers), std::max(to.reads, a.least.reads)};
     return within(to);
   }
-  /// Of whatever is nearer to its limit, unless that is far off.
+  /// Raises the number that is nearer to its limit by one; changes nothing if both are far from it.
   concurrency_counts one_more(const tuning_window& w) const {
     const double workers = w.rate_of_workers(open_.workers), reads = w.rate_of_reads(open_.reads);
     if (std::min(workers, reads) > 1.5 * w.step_rate) return open_;
@@ -179,7 +191,7 @@ class basic_tuning_search {
     return within({open_.workers, open_.reads + 1});
   }
 
-  /// From how long reads took at two numbers outstanding, which one window may not have seen.
+  /// Estimates the contention from read times at two numbers of outstanding reads. One window may not have seen both.
   void learn_contention(tuning_window& w) {
     if (!w.reads) return;
     const seen_reads now{w.open.reads, w.reading_s, w.outstanding};
@@ -190,14 +202,14 @@ class basic_tuning_search {
     const double slope = (now.reading_s - before_here_.reading_s) / more;
     const double alone_s = now.reading_s - slope * (now.outstanding - 1);
     const double found = alone_s > 0 ? std::clamp(slope / alone_s, 0.0, 1.0) : 1.0;
-    w.contention = std::max(w.contention.value_or(0), found);   // one window's is too low, if anything
+    w.contention = std::max(w.contention.value_or(0), found);   // the estimate of one window tends to be too low
   }
 
   bool took_back_what_gained_nothing(const tuning_window& w) {
     const double expected = std::exchange(before_.expected_gain, 0);
     if (waits_in_turn_ == 0 || !(expected >= 0.1)) return false;
     const bool workers = open_.workers > before_.open.workers, reads = open_.reads > before_.open.reads;
-    // By shares of time: steps are not equally long in two windows.
+    // Compares shares of time, because steps are not equally long in two windows.
     const double gain = std::max((1 - w.data_wait) / (1 - before_.data_wait),
                                  reads ? w.read_rate / before_.read_rate : 0) - 1;
     if (gain > std::min(expected / 4, 0.1)) return false;
@@ -257,13 +269,13 @@ class basic_tuning_search {
   }
 
   const options options_;
-  concurrency_counts open_, cap_;   // what lies above cap_ gained nothing
+  concurrency_counts open_, cap_;   // numbers above cap_ gained nothing
   past workers_{}, reads_{};
   std::size_t moves_ = 0, waits_in_turn_ = 0, changed_in_turn_ = 0;
-  bool settled_ = false, out_of_reach_ = false;   // the latter: it waits, and no more seats help
-  state before_{};   // of the last move
+  bool settled_ = false, out_of_reach_ = false;   // out_of_reach_: the trainer waits, and raising helps nothing
+  state before_{};   // state before the last move
   tuning_window settled_at_{};
-  seen_reads here_{}, before_here_{};   // at the number that there are, and at another one
+  seen_reads here_{}, before_here_{};   // at the current number of reads, and at the one before
 };
 using tuning_search = basic_tuning_search<>;
 

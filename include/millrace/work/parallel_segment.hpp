@@ -1,13 +1,12 @@
-// A segment in the middle of a flow: runs maps, and an expanding stage if there is one, on many samples at once. It
-// passes the results on in order.
+// Runs maps, and an expanding stage if there is one, on many samples at once: a segment in the middle of a flow.
 //
 //   parallel_segment<fused_maps<clip>, expand_stage<windows_of>> middle(maps, stage, options, next.entrance());
 //
-// Each ticket has a buffer for its results, so the space exists before a stage runs. Nothing waits on a worker. At
-// most `capacity` tickets are between claim and commit. The worker that completes the oldest ticket commits it, and
-// the completed tickets after it, while the next segment has space. The rest is committed when the next segment
-// reports space. Errors and ends of epochs travel in order with the samples.
-// Errors: an error of a sample names shard, key and stage, and travels to the next segment in place of the sample.
+// Results are passed on in order. Each ticket has a buffer for its results, so the space exists before a stage runs.
+// Nothing waits on a worker. At most `capacity` tickets are between claim and commit. The worker that completes the
+// oldest ticket commits it, and the completed tickets after it, while the next segment has space. The rest is
+// committed when the next segment reports space. Errors and ends of epochs travel in order with the samples.
+// Errors: an error of a sample names shard, key and stage, and travels to the next segment instead of the sample.
 // Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment outlives it.
 #pragma once
 
@@ -34,9 +33,8 @@ struct segment_output<Maps, no_expanding_stage> {
   using type = typename Maps::output;
 };
 
-/// What an expanding stage emits into: at most as many items as it promised, or as expand() was told.
-template <class Output>
 /// The emitter of an expanding stage. Throws setup_error for more items than the stage promised, or expand() allows.
+template <class Output>
 class bounded_emitter {
  public:
   bounded_emitter(std::vector<Output>& outputs, const output_bound& most) : outputs_(&outputs), most_(most) {
@@ -63,7 +61,7 @@ class bounded_emitter {
   output_bound most_;
 };
 
-/// Stages that hand on what they get give it no new name.
+/// Whether the outputs of a stage get new names; false for stages that pass on what they get.
 template <class Stage>
 inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_mark; };
 

@@ -1,17 +1,17 @@
 // Records the resume points of a run without an index: for each batch on its way, where reading would restart.
 //
 //   replay_log log(order, replay_start::sample, false);
-//   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});            // read stage, in order; replay_start::sample only
+//   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});            // read stage, in order; if from `sample`
 //   log.batch_ends({.pass = 3, .place = 21'000, .rows_of_place = 1, ...});  // last segment, in order
 //   replay_point p = log.take();                                            // trainer, once for each batch
 //
-// The restart point depends on the flow. It is the sample of the last row, for flows whose stages hold nothing back.
-// It is the start of the pass, for stages that are empty then. Otherwise it is the start of the run. An earlier
-// restart point needs less information. Samples move by less than the shuffle window, so all samples of the shards
-// before that have come.
+// The restart point depends on the flow. If the stages hold nothing back, it is the sample of the last row. If the
+// stages are empty at the start of a pass, it is that start. Otherwise it is the start of the run. An earlier restart
+// point needs less information. Samples move by less than the shuffle window. So all samples of a shard that lies
+// further back have come.
 // Memory: one entry for each batch between the entrance of the last segment and the trainer. One entry for each shard
 // that these batches still need.
-// Threads: any thread may call it. Each in-order call comes from one thread at a time. Errors: std::bad_alloc.
+// Threads: any thread may call it. The calls that are in order come from one thread at a time. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/item/position.hpp>

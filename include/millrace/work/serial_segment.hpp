@@ -2,11 +2,15 @@
 //
 //   serial_segment<clip, shuffling<clip>> middle(stage, {.capacity = 64}, next.entrance());
 //
-// The stage is one of stateful_expanding and shuffling (work/serial_stages.hpp): push(sample, out) and end_epoch(out),
-// where `out` takes samples that wait here until the next segment has room. Errors and ends travel in order.
+// The stage is stateful_expanding or shuffling (work/serial_stages.hpp). It has push(sample, out) and end_epoch(out).
+// `out` takes samples that wait here until the next segment has space. Errors and ends travel in order.
 //
-// To be woken for each sample would cost more processor time, here and where the sample comes from, than a cheap stage
-// does. So the thread sleeps until a quarter of its room is taken, but 2 ms at most when there is anything at all.
+// Why the thread sleeps: a wake-up for each sample costs processor time here and at the producer, more than a cheap
+// stage itself. So the thread sleeps until a quarter of its input buffer is full. If there is any input, it sleeps for
+// at most 2 ms.
+// Errors: an exception of the stage names shard, key and stage, and ends the run.
+// Threads: the stage runs on the segment's thread; one producer at a time uses the entrance. Lifetime: the next
+// segment outlives it.
 #pragma once
 
 #include <millrace/measure/trace_range.hpp>
@@ -18,6 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Runs a serial stage on a thread of its own.
 template <class In, class Stage>
 class serial_segment final : public pipeline_node, public space_listener, public ticket_gate {
  public:
@@ -25,8 +30,8 @@ class serial_segment final : public pipeline_node, public space_listener, public
   using output = typename Stage::output;
 
   struct options {
-    std::size_t capacity = 64;
-    bool threaded = true;   ///< false: work is done by advance()
+    std::size_t capacity = 64;   ///< samples in the input, at least
+    bool threaded = true;   ///< false: advance() does the work
   };
 
   serial_segment(Stage stage, options o, sample_sink<output>& next)
@@ -35,11 +40,12 @@ class serial_segment final : public pipeline_node, public space_listener, public
     next.set_listener(this);
   }
 
+  /// Returns the sink that the producer puts samples into.
   sample_sink<input>& entrance() noexcept { return input_; }
 
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
     stage_figures s{.name = Stage::name, .kind = stage_kind::work};
-    // All of its thread's time but what it slept. Without a thread of its own nobody looks.
+    // The thread is busy whenever it does not sleep. Without a thread these times are not measured.
     s.starved_ns = starved_ns_.load(std::memory_order_acquire);
     s.blocked_ns = blocked_ns_.load(std::memory_order_acquire);
     if (const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire); since != 0 && since < now_ns)
@@ -55,7 +61,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   std::string waits(std::uint64_t now_ns) const override {
     const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
     const std::uint64_t taken = taken_.load();
-    const bool has_it = taken > 0 && (since == 0 || asleep_for_room_);   // else it waits for the next one
+    const bool has_it = taken > 0 && (since == 0 || asleep_for_room_);   // otherwise it waits for the next one
     std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(taken - has_it);
     if (since != 0)
       text += (asleep_for_room_ ? ", waits for room since " : ", waits for input since ") +
@@ -67,7 +73,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
     if (options_.threaded) thread_ = std::thread([this] { work(); });
   }
 
-  /// Passes on what is waiting, else takes one sample.
+  /// Passes on the samples that wait, or takes one sample. Returns false if neither is possible.
   bool advance() override {
     if (at_ < waiting_.size() || owes_) {
       const bool moved = pass_on();
@@ -190,7 +196,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   sample_sink<output>* const next_;
   ticket_input<input> input_;
   std::atomic<std::uint64_t> available_{0}, taken_{0};
-  std::atomic<std::uint64_t> wake_at_{0};   // tickets that its thread sleeps for
+  std::atomic<std::uint64_t> wake_at_{0};   // the thread sleeps until this many tickets are available
   doorbell bell_;
   std::atomic<bool> stopped_{false};
   std::uint64_t started_ns_ = 0;
@@ -199,10 +205,10 @@ class serial_segment final : public pipeline_node, public space_listener, public
   own_histogram service_ns_;
   std::thread thread_;
 
-  // Of the stage's thread only.
+  // Used by the stage's thread only.
   std::vector<sample<output>> waiting_;
   std::size_t at_ = 0;
-  bool owes_ = false;   // the next segment may still have to write what an end needs
+  bool owes_ = false;   // the next segment may still have to write the rest of an end
   bool ended_ = false;
 };
 

@@ -1,9 +1,11 @@
-// The stages that run on one thread, in the shape that serial_segment wants: push(sample, out), end_epoch(out).
+// The stages that run on one thread, in the form that serial_segment needs: push(sample, out) and end_epoch(out).
 //
 //   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with state: a non-const push, or a finish
-//   shuffling<window>                       shuffle anywhere but right after the source: a buffer with the plan's rule
+//   shuffling<clip>                         a shuffle that does not follow the source directly: a jitter buffer
 //
-// Threads: one at a time. `out` is a vector that the segment empties.
+// `out` is a vector that the segment empties.
+// Errors: push() throws setup_error if a stage emits too many items, or the shuffle buffer exceeds its budget.
+// Exceptions of the stage pass through. Threads: one at a time.
 #pragma once
 
 #include <millrace/order/shard_order.hpp>
@@ -11,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// An expanding stage with state, or with items to give at the end.
+/// An expanding stage with state, or with items to emit at the end of an epoch.
 template <class In, class Stage>
 class stateful_expanding {
   using C = decltype(Stage::expanding);
@@ -21,9 +23,10 @@ class stateful_expanding {
   static constexpr const char* name = "expand";
   static constexpr bool one_for_one = false;
 
-  /// `names`: what gives outputs their names, if they need any.
+  /// `names` makes the names of the outputs; null: outputs need no names.
   explicit stateful_expanding(Stage stage, sample_names* names = nullptr) : stage_(std::move(stage)), names_(names) {}
 
+  /// Runs the stage on a sample and appends its outputs to `out`.
   void push(sample<In> s, std::vector<sample<output>>& out) {
     std::uint64_t held = s.held;
     if constexpr (detail::holds_a_number<C>)
@@ -38,6 +41,7 @@ class stateful_expanding {
     hand_over(out);
   }
 
+  /// Calls finish() of the stage, if it has one, and appends its outputs to `out`.
   void end_epoch(std::vector<sample<output>>& out) {
     if constexpr (detail::finishes<C>) {
       outputs_.clear();
@@ -48,7 +52,7 @@ class stateful_expanding {
   }
 
  private:
-  /// What finish() gives out was held by the stage itself, so it needs no promise.
+  /// The emitter of finish(). The stage itself held these items, so it needs no promise about their number.
   struct unbounded {
     std::vector<output>* outputs;
     void operator()(output item) { outputs->push_back(std::move(item)); }
@@ -69,13 +73,13 @@ class stateful_expanding {
 
   Stage stage_;
   sample_names* names_;
-  sample<In> last_;   // where the outputs come from; its item is gone
+  sample<In> last_;   // source of the outputs; its item is gone
   bool begun_ = false;
   std::uint64_t children_ = 0;
   std::vector<output> outputs_;
 };
 
-/// A shuffle behind other stages: a buffer of so many items.
+/// A shuffle after other stages: a jitter buffer, bounded by the window and by `most_bytes`.
 template <class T>
 class shuffling {
  public:
@@ -86,6 +90,8 @@ class shuffling {
   explicit shuffling(const shard_order& order, std::size_t most_bytes)
       : plan_(std::make_unique<shard_order>(order)), order_(*plan_), most_bytes_(most_bytes) {}
 
+  /// Takes a sample and appends the samples that are ready to `out`. Throws setup_error if the buffer holds more than
+  /// its budget.
   void push(sample<T> s, std::vector<sample<T>>& out) {
     order_.push(std::move(s));
     if (order_.held_bytes() > most_bytes_)
@@ -95,6 +101,7 @@ class shuffling {
                         "Choose a smaller window, or a larger session_options::memory_bytes");
     while (order_.ready()) out.push_back(order_.pop());
   }
+  /// Appends all held samples to `out`.
   void end_epoch(std::vector<sample<T>>& out) {
     order_.end_epoch();
     while (order_.ready()) out.push_back(order_.pop());
@@ -102,7 +109,7 @@ class shuffling {
   }
 
  private:
-  std::unique_ptr<shard_order> plan_;   // the order refers to it, and this object moves
+  std::unique_ptr<shard_order> plan_;   // on the heap, because order_ refers to it and this object moves
   jitter_order<T> order_;
   std::size_t most_bytes_;
 };

@@ -1,15 +1,18 @@
-// The entrance of a segment: samples from one producer, in order, become tickets that the segment's workers claim.
+// The entrance of a segment: turns samples from one producer, in order, into tickets that workers claim.
 //
-//   ticket_input<record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &slots});
+//   ticket_input<record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &ring});
 //   in.connect(*dispatcher);                                        // or any ticket_gate
-//   if (in.has_room()) in.put(std::move(s));   in.publish();      // producer
+//   if (in.has_room()) in.put(std::move(s));   in.publish();        // producer
 //   auto s = in.take(ticket, bytes);           in.freed(1, bytes);  // segment, after a claim
 //
-// With a group (the batch size) tickets are rows: an epoch's last batch is filled up with void rows, or dropped before
-// anybody could claim it, so that no sample that is not delivered is ever decoded. Without one, the end of an epoch and
-// the end of the run are entries of their own and travel on in order. An epoch may also be a fixed number of batches:
-// then the ends of the source's passes are no borders.
-// Threads: one producer at a time; take() and freed() from workers.
+// With a group (the batch size) tickets are rows. The last batch of an epoch is filled with void rows, or dropped
+// before any worker can claim it. So a sample that is not delivered is never decoded. Without a group, the end of an
+// epoch and the end of the run are separate entries that travel in order. An epoch may also be a fixed number of
+// batches. Then the ends of the source's passes are no borders.
+// Errors: none thrown for data. An empty epoch or run becomes a setup_error that takes the position of the next
+// sample.
+// Threads: one producer at a time; workers call take() and freed(). Lifetime: the gate, the listener and the ring
+// outlive it.
 #pragma once
 
 #include <millrace/sync/batch_ring.hpp>
@@ -19,36 +22,40 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Where a run stands when its session starts, and where epochs end. Of the last segment only.
+/// The state of a run when its session starts, and the ends of its epochs. Used by the last segment only.
 struct batch_borders {
   std::uint64_t first_step = 0;        ///< batches of the run before the session's first
-  std::uint64_t skipped_rows = 0;      ///< rows before that, which a replay makes again
-  std::uint64_t held = 0;              ///< by a packing stage in front of the sample that a replay begins with
+  std::uint64_t skipped_rows = 0;      ///< rows delivered before, which a replay makes again
+  std::uint64_t held = 0;              ///< tokens that a packing stage holds before the replay's first sample
   std::uint64_t epoch_batches = 0;     ///< 0: an epoch is a pass through the source
-  std::uint64_t end_step = batch_ring::unknown;   ///< the run ends in front of that batch
-  replay_log* log = nullptr;           ///< told of each batch
+  std::uint64_t end_step = batch_ring::unknown;   ///< the run ends before this batch
+  replay_log* log = nullptr;           ///< told of each batch; may be null
 };
 
+/// A sink that turns samples into tickets of one segment.
 template <class T>
 class ticket_input final : public sample_sink<T> {
  public:
   struct options {
     std::size_t capacity = 64;
     std::size_t group = 1;       ///< rows of a batch, if tickets are rows
-    bool drop_partial = false;   ///< a batch that an epoch's end leaves short is not published
-    batch_ring* batches = nullptr;    ///< told of the ends, if tickets are rows
+    bool drop_partial = false;   ///< drops a batch that the end of an epoch leaves short
+    batch_ring* batches = nullptr;    ///< told of the ends; null: tickets are no rows
     batch_borders borders{};
   };
 
   explicit ticket_input(options o) : options_(o), ring_(o.capacity) {}
 
+  /// Sets the gate that publish() tells how many tickets are available.
   void connect(ticket_gate& gate) noexcept { gate_ = &gate; }
+  /// Sets the listener to call when space appears.
   void set_listener(space_listener* producer) override { listener_ = producer; }
 
-  /// Also after an error, to swallow what is left; not after the last of a fixed number of batches, for then the source
-  /// would be read for ever.
+  /// Returns whether put() may be called once. Stays true after an error, to swallow the rest. Returns false after the
+  /// last of a fixed number of batches; otherwise the source would be read forever.
   bool has_room() override { return settle() && !complete_ && ring_.has_room(next_); }
 
+  /// Makes the sample the next ticket, unless its row was delivered before the resume.
   void put(sample<T>&& s) override {
     if (options_.batches && !count_row(s)) return;
     put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(*s.item), std::memory_order_relaxed);
@@ -56,14 +63,16 @@ class ticket_input final : public sample_sink<T> {
     if (options_.batches && next_ % options_.group == 0) count_batch(false);
   }
 
+  /// Fills the current batch with void rows.
   void end_batch() override {
     const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
-    if (partial == 0) return;   // it is full, or was delivered before the run went on
+    if (partial == 0) return;   // full, or delivered before the resume
     pads_ = options_.group - partial;
     count_batch(false);
     settle();
   }
 
+  /// Ends the epoch. An epoch without a batch ends the run with a setup_error.
   void end_epoch() override {
     if (!options_.batches) {
       add_entry(sample<T>::kind::epoch_end, nullptr);
@@ -80,7 +89,7 @@ class ticket_input final : public sample_sink<T> {
     else pads_ = partial > 0 ? options_.group - partial : 0;
     if (pads_ > 0) count_batch(true);
     if (next_ + pads_ == epoch_start_) {
-      // Gone on with at an epoch's end there is nothing left of it, and nothing wrong.
+      // Resumed at the end of an epoch, nothing of it is left. That is no error.
       if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial));
       return;
     }
@@ -89,6 +98,7 @@ class ticket_input final : public sample_sink<T> {
     settle();
   }
 
+  /// Ends the run. Later calls have no effect.
   void finish(std::exception_ptr error) override {
     if (finished_) return;
     finished_ = true;
@@ -103,6 +113,7 @@ class ticket_input final : public sample_sink<T> {
     settle();
   }
 
+  /// Writes void rows and ends as far as there is space. Returns whether all are written.
   bool settle() override {
     bool wrote = false;
     while ((pending_ || pads_ > 0) && ring_.has_room(next_)) {
@@ -119,32 +130,36 @@ class ticket_input final : public sample_sink<T> {
     return !pending_ && pads_ == 0;
   }
 
+  /// Makes the tickets put so far available. With drop_partial, an incomplete batch stays invisible.
   void publish() override {
     const bool hold_back = options_.drop_partial && !finished_;
     const std::uint64_t visible = hold_back ? next_ / options_.group * options_.group : next_;
     if (visible > gate_->available()) gate_->set_available(visible);
   }
 
+  /// Returns the position of the next sample put, or `unknown`.
   std::uint64_t next_row() const noexcept override {
     const bool counts = options_.batches && row_.rows_of_run >= options_.borders.skipped_rows;
     return counts ? next_ + pads_ : error_location::unknown;
   }
+  /// Returns the available tickets that are not yet taken.
   std::uint64_t backlog() const noexcept override { return gate_->available() - taken_.load(); }
+  /// Returns the bytes of all items put and not yet taken.
   std::size_t held_bytes() const noexcept override {
     const std::size_t taken = taken_bytes_.load(std::memory_order_relaxed);
     const std::size_t put = put_bytes_.load(std::memory_order_relaxed);
     return put > taken ? put - taken : 0;
   }
 
-  /// Of a ticket that was claimed and not taken yet.
+  /// Returns the sample of a ticket that is claimed and not yet taken.
   const sample<T>& peek(std::uint64_t ticket) const noexcept { return ring_.peek(ticket); }
-  /// Adds the bytes of the item to `bytes`.
+  /// Takes the sample of a claimed ticket. Adds the bytes of its item to `bytes`.
   sample<T> take(std::uint64_t ticket, std::size_t& bytes) {
     sample<T> s = ring_.take(ticket);
     if (s.item) bytes += held_bytes_of(*s.item);
     return s;
   }
-  /// To be called after taking `count` tickets of `bytes` together: the producer may go on.
+  /// Tells the producer to continue. Call it after `count` tickets of `bytes` bytes in all were taken.
   void freed(std::uint64_t count, std::size_t bytes) noexcept {
     taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     taken_.fetch_add(count);
@@ -158,7 +173,7 @@ class ticket_input final : public sample_sink<T> {
     taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
 
-  /// False for a row that the run delivered before it went on.
+  /// Returns false for a row that was delivered before the resume.
   bool count_row(const sample<T>& s) noexcept {
     if (s.place != row_.place || s.epoch != row_.pass) row_.rows_of_place = 0;
     row_.place = s.place;
@@ -208,15 +223,16 @@ class ticket_input final : public sample_sink<T> {
   item_ring<sample<T>> ring_;
   ticket_gate* gate_ = nullptr;
   space_listener* listener_ = nullptr;
-  // Of the workers, and of the producer: on lines of their own, or each would wait for the other's cache.
+  // The workers write the first two, the producer writes the third. They lie on separate cache lines, or each side
+  // would wait for the other's cache.
   alignas(64) std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::size_t> taken_bytes_{0};
-  alignas(64) std::atomic<std::size_t> put_bytes_{0};   // of all items ever put
-  std::uint64_t next_ = 0;             // the ticket of the next put
-  std::optional<end_entry> pending_;   // an end that found no room
-  std::size_t pads_ = 0;               // void rows still to be written
+  alignas(64) std::atomic<std::size_t> put_bytes_{0};   // bytes of all items ever put
+  std::uint64_t next_ = 0;             // ticket of the next put
+  std::optional<end_entry> pending_;   // an end that found no space
+  std::size_t pads_ = 0;               // void rows still to write
   std::uint64_t epoch_start_ = 0;
-  replay_log::batch_end row_{};        // the last one put
+  replay_log::batch_end row_{};        // the last row put
   bool finished_ = false, complete_ = false;
 };
 

@@ -3,7 +3,7 @@
 //   class reader : detail::jpeg_input {
 //     reader() : jpeg_input(leave_it_out) {}
 //     void read(std::span<const std::byte> file) {
-//       open(file, {.max_scans = 100});                   // the header; `file` must stay valid until the picture is done
+//       open(file, {.max_scans = 100});                   // the header; `file` stays valid until the picture is done
 //       if (!decode()) fail();                            // throws libjpeg's error
 //     }
 //     bool decode() noexcept { if (setjmp(escape_) != 0) return false; ... }
@@ -31,8 +31,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The limits of a decoder for one picture.
 struct jpeg_limits {
-  int max_scans = 100;                                    ///< scans of a progressive JPEG; each covers the whole picture
-  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< libjpeg's buffers, mainly a progressive JPEG's coefficients
+  int max_scans = 100;                                    ///< scans of a progressive JPEG; each covers the picture
+  std::size_t max_memory_bytes = std::size_t{512} << 20;  ///< libjpeg's buffers: a progressive JPEG's coefficients
   bool accept_damaged = false;                            ///< uses what can be decoded of a damaged file; counts it
 };
 

@@ -1,4 +1,4 @@
-// Everything that a plane_resizer takes from AVX2, and the kernels for numbers, which are small enough to stand here.
+// Collects all AVX2 kernels for a plane_resizer, and holds those for numbers, which are small.
 //
 //   mr::detail::basic_plane_resizer<mr::detail::avx2_plane_kernels> r;       // only where cpu_has_avx2()
 //
@@ -59,7 +59,7 @@ struct basic_avx2_numbers {
     const __m256i join = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     std::size_t x = 0;
     for (; x + 32 <= count; x += 32) {
-      __m256i part[4];   // eight pixels each, eight bytes of a channel after the other
+      __m256i part[4];   // eight pixels each: eight bytes per channel
       for (std::size_t k = 0; k < 4; ++k) {
         const auto* at = reinterpret_cast<const __m256i*>(pixels + 4 * x + 32 * k);
         part[k] = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(_mm256_loadu_si256(at), by_channel), join);
@@ -88,7 +88,7 @@ struct basic_avx2_numbers {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
   }
 
-  /// Rounded to nearest even, as to_bf16.
+  /// Returns the upper 16 bits of each number, rounded to nearest even, as to_bf16 does.
   static __m256i upper_halves(__m256 v) noexcept {
     const __m256i bits = _mm256_castps_si256(v);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

@@ -1,4 +1,4 @@
-// One axis of a picture's plan: which outputs are wanted of which resampling of which piece of the source.
+// Describes one axis of a picture's plan: which outputs are wanted of a resampling of which box of the source.
 //
 //   mr::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
 //   x.crop(100, 280);              // exact: a smaller box of the source
@@ -6,9 +6,11 @@
 //   x.crop(0, 112);                // after a resize: the first 112 of those 224 outputs; taps may still reach beyond
 //   x.flip();
 //
-// The box has rational edges, begin / denominator and (begin + length) / denominator, in source pixels. Output o of
-// `target` covers [begin + o * length / target, ...) / denominator. Taps stay inside [clip_begin, clip_end), the
-// picture as it was when the resize was asked for. Only integers, so that every compiler plans the same.
+// Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
+// Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps stay inside
+// [clip_begin, clip_end). That is the picture as it was when the resize was asked for. All numbers are integers, so
+// every compiler plans the same.
+// Errors: resize() throws setup_error. Threads: a value.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -20,23 +22,26 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// One axis of a plan: a box of the source, and the outputs wanted of it.
 struct plan_axis {
-  /// What a JPEG can hold, and the most outputs that may be asked for.
+  /// The longest side of a JPEG, and the largest number of outputs.
   static constexpr std::int64_t max_length = 65'535;
 
   std::int64_t begin = 0, length = 0, denominator = 1;   ///< the box
   std::int64_t clip_begin = 0, clip_end = 0;             ///< source pixels that taps may touch
   std::int64_t target = 0;                               ///< outputs over the whole box
-  std::int64_t first = 0, count = 0;                     ///< the outputs wanted, in source order
-  bool flipped = false;                                  ///< they are stored last to first
+  std::int64_t first = 0, count = 0;                     ///< the outputs that are wanted, in source order
+  bool flipped = false;                                  ///< the outputs are stored last to first
 
   plan_axis() = default;
+  /// Plans all pixels of a side of `source_length` pixels, as they are.
   explicit plan_axis(std::int64_t source_length)
       : length(source_length), clip_end(source_length), target(source_length), count(source_length) {}
 
+  /// Reverses the order of the outputs.
   void flip() noexcept { flipped = !flipped; }
 
-  /// Keeps `size` of the current outputs, from `offset` on, as they would be seen (after a flip).
+  /// Keeps `size` of the current outputs, from `offset` on, in the order in which they are seen (after a flip).
   void crop(std::int64_t offset, std::int64_t size) noexcept {
     first += flipped ? count - offset - size : offset;
     count = size;
@@ -48,7 +53,8 @@ struct plan_axis {
     first = 0;
   }
 
-  /// From now on `outputs` outputs over what is there. A resize of a resize is one resize from the source.
+  /// Plans `outputs` outputs over the current ones. A resize of a resize is one resize from the source.
+  /// Throws setup_error if so many crops and resizes follow each other that the plan is no longer exact.
   void resize(std::int64_t outputs) {
     if (first != 0 || count != target) {
       begin = begin * target + first * length;
@@ -69,7 +75,7 @@ struct plan_axis {
     target = count = outputs;
   }
 
-  /// The same outputs from a source that was decoded at `eighths` / 8 of its size.
+  /// Returns the plan for the same outputs from a source that was decoded at `eighths` / 8 of its size.
   plan_axis scaled(std::int64_t eighths) const noexcept {
     plan_axis shrunk = *this;
     shrunk.begin *= eighths;

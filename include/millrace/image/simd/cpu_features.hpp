@@ -1,4 +1,4 @@
-// Tells whether this CPU can run the AVX2 and AVX-512 kernels; all choices between kernels use these functions.
+// Tells whether this CPU can run the AVX2 kernels and those with AVX-512's three-way logic.
 //
 //   if (mr::detail::cpu_has_avx2()) ...               // AVX2, FMA and F16C; false on aarch64 and older x86-64
 //   if (mr::detail::cpu_has_three_way_logic()) ...    // AVX-512's vpternlog in registers of 256 bits
@@ -14,6 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Returns whether the CPU has AVX2, FMA and F16C. Asks the CPU once.
 inline bool cpu_has_avx2() noexcept {
 #ifdef __x86_64__
   static const bool has = [] {   // asked once, because in a virtual machine cpuid traps to the hypervisor
@@ -27,6 +28,7 @@ inline bool cpu_has_avx2() noexcept {
 #endif
 }
 
+/// Returns whether the CPU has AVX-512VL, and so vpternlog in 256-bit registers.
 inline bool cpu_has_three_way_logic() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512vl") != 0;
