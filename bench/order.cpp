@@ -50,7 +50,7 @@ double ns_per_sample(const Plan& plan, std::size_t world_size, std::uint64_t epo
 }
 
 void measure_walk(bench::harness& run) {
-  std::printf("\na walk through one epoch, 1.28 million samples in 1,281 parts, 48 lanes (CPU ns per sample)\n");
+  std::printf("\na walk through one epoch, 1.28 million samples in 1,281 shards, 48 lanes (CPU ns per sample)\n");
   struct walk {
     std::size_t window, world_size;
     bench::goal target;

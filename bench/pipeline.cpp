@@ -103,7 +103,7 @@ outcome run_pipeline(const task& t) {
 
 /// What one thread keeps: a buffer of one batch that it writes again and again. It is memory such as slots are made of:
 /// rows that do not begin at multiples of 32 bytes are rendered by other, slower code.
-struct bare_seat {
+struct bare_worker {
   struct give_back {
     void operator()(std::byte* memory) const noexcept { mr::detail::host_backend().free_host(memory); }
   };
@@ -114,7 +114,7 @@ struct bare_seat {
 };
 
 /// Reads one shard and renders its samples, as many together as the columns like.
-void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::block_pool& pool, bare_seat& seat) {
+void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::block_pool& pool, bare_worker& seat) {
   constexpr std::size_t together = both_columns::together;
   mr::shard_reader reader(std::make_unique<mr::file_source>(t.set.names[shard]), pool);
   std::array<std::optional<example>, together> items;
@@ -150,11 +150,11 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
 
 outcome run_bare(const task& t) {
   mr::block_pool pool;
-  std::vector<bare_seat> seats(t.workers);
+  std::vector<bare_worker> seats(t.workers);
   const auto run_epochs = [&](std::uint64_t first, std::uint64_t end) {
     for (auto& s : seats) s.sum = {};
     std::atomic<std::uint64_t> next{first * t.set.names.size()};
-    const auto work = [&](bare_seat& seat) {
+    const auto work = [&](bare_worker& seat) {
       for (std::uint64_t i = next++; i < end * t.set.names.size(); i = next++)
         render_shard(t, i % t.set.names.size(), i / t.set.names.size(), pool, seat);
     };
@@ -226,8 +226,8 @@ class indexed_source {
   std::unique_ptr<planned> plan(const mr::indexed_run_options& o) const {
     return std::make_unique<planned>(data_, o);
   }
-  std::size_t parts() const noexcept { return data_->counts().size(); }
-  typename planned::source_type::reader open(std::size_t part, std::uint64_t epoch) const;   // as indexed_shards_source
+  std::size_t shards() const noexcept { return data_->counts().size(); }
+  typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;   // not called
 
  private:
   std::shared_ptr<mr::shard_data> data_;

@@ -17,8 +17,8 @@ ALLOWED = {"openings": 0, "whoever": 0, "long_sentences": 0, "retired_words": 0,
 MAX_WORDS = 25
 OPENING = re.compile(r"^(Of|What|Who|Whom|Whose|That|Whoever|So many)\b")
 RETIRED = re.compile(r"\b(intakes?|pumps?|tally|seats?|stretch(es)?|renormalis\w*|foreign_counts|kept_predictions|"
-                     r"lane_plan|planned_run|planned_source|part_order|source_reading|stretch_cache|copying_delivery|seat_\w+|"
-                     r"when_dry|released_elsewhere|ranks_from_launcher|mixing_\w+|own decoder|runs? dry)\b", re.I)
+                     r"lane_plan|planned_run|planned_source|part_order|source_reading|stretch_cache|copying_delivery|"
+                     r"seat_\w+|when_dry|released_elsewhere|ranks_from_launcher|mixing_\w+|own decoder|runs? dry)\b", re.I)
 BRITISH = re.compile(r"\b\w*(colour|neighbour|behaviour|favour|normalis|tokenis|initialis|optimis|recognis|serialis|"
                      r"quantis|synchronis|grey\b|centre\b|catalogue\b)\w*", re.I)
 

@@ -23,7 +23,8 @@ inline millrace::flow_figures figures_of(const busy_seconds& busy) {
   f.host_slots = 4;
   f.device_slots = 3;
   const auto stage = [&](const char* name, mr::stage_kind kind, std::size_t seats, double seconds) {
-    mr::stage_figures s{.name = name, .kind = kind, .seats = seats, .busy_ns = in_ns(seconds), .items = f.samples};
+    mr::stage_figures s{.name = name, .kind = kind, .concurrency = seats, .busy_ns = in_ns(seconds),
+                        .items = f.samples};
     s.starved_ns = in_ns(10 * static_cast<double>(seats) - seconds);
     f.stages.push_back(s);
   };

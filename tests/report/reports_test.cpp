@@ -47,7 +47,7 @@ TEST_CASE("a later run that has turned a knob shows what was predicted for it be
   mr::write_reports(mr::report_of(f), folder / "earlier");
   const auto compared = [&](std::size_t workers, std::size_t batch, std::uint64_t samples) {
     mr::flow_figures later = f;
-    later.stages[1].seats = workers;
+    later.stages[1].concurrency = workers;
     later.batch_samples = batch;
     later.samples = samples;
     mr::run_report r = mr::report_of(later);

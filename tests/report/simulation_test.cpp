@@ -100,7 +100,7 @@ TEST_CASE("times add up: each stage's seats are busy, starved or blocked all the
     for (const auto& s : f.stages) {
       CAPTURE(s.name);
       const auto all = static_cast<double>(s.busy_ns + s.starved_ns + s.blocked_ns);
-      const double most = static_cast<double>(s.seats) * static_cast<double>(f.wall_ns);
+      const double most = static_cast<double>(s.concurrency) * static_cast<double>(f.wall_ns);
       if (s.kind == mr::stage_kind::read || s.kind == mr::stage_kind::unpack) on_io_threads += all / most;
       else CHECK(all == doctest::Approx(most).epsilon(1e-6));
     }

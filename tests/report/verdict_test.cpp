@@ -123,8 +123,8 @@ TEST_CASE("what threads beside the workers waited for a core says nothing of the
   // One worker that waits for something else, beside four readers that burn two cores.
   mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
   mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
-  stage_of(f, mr::stage_kind::read).seats = 4;
-  work.seats = 1;
+  stage_of(f, mr::stage_kind::read).concurrency = 4;
+  work.concurrency = 1;
   work.cpu_ns = in_ns(0.2);
   work.run_delay_ns = in_ns(0.5);
   f.usable_cores = 2;
@@ -139,8 +139,8 @@ TEST_CASE("workers whose cores the process's other threads have are starved by n
   // One worker and four readers that burn: each of the five has two fifths of a core.
   mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
   mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
-  stage_of(f, mr::stage_kind::read).seats = 4;
-  work.seats = 1;
+  stage_of(f, mr::stage_kind::read).concurrency = 4;
+  work.concurrency = 1;
   work.cpu_ns = in_ns(4);
   work.run_delay_ns = in_ns(6);
   f.usable_cores = 2;
@@ -156,7 +156,7 @@ TEST_CASE("workers whose cores the process's other threads have are starved by n
   f.run_delay_ns = in_ns(6);
   CHECK(mr::judge(f).cause == bound_cause::neighbours);
   // More workers than cores are their own crowd.
-  work.seats = 8;
+  work.concurrency = 8;
   work.busy_ns = in_ns(80);
   work.cpu_ns = in_ns(19.8);
   work.run_delay_ns = in_ns(60);
@@ -171,7 +171,7 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
   // Four readers, busy all the time: one of them at the shard whose turn it is, all of whose samples go on, at once.
   mr::flow_figures f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
   mr::stage_figures& read = stage_of(f, mr::stage_kind::read);
-  read.seats = 4;
+  read.concurrency = 4;
   read.items = 4 * f.samples;
   f.in_turn_ns = in_ns(10);
   f.in_turn_samples = f.passed_on_samples = f.samples;
@@ -197,7 +197,7 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
   CHECK(gain_of(mr::gains_of(f), mr::knob::io_threads).gain == doctest::Approx(0));
   // A quarter of the samples came so, the rest had been read ahead: the readers help each other.
   f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
-  stage_of(f, mr::stage_kind::read).seats = 4;
+  stage_of(f, mr::stage_kind::read).concurrency = 4;
   f.passed_on_samples = f.samples;
   f.in_turn_ns = in_ns(10);
   f.in_turn_samples = f.samples / 4;
@@ -205,7 +205,7 @@ TEST_CASE("readers that read ahead of later shards are no speed of the one that 
   CHECK(gain_of(mr::gains_of(f), mr::knob::io_threads).gain > 0.5);
   // Most of that one thread's time is decompression.
   f = figures_of({.read_s = 8, .unpack_s = 32, .work_s = 8, .step_s = 2.2});
-  stage_of(f, mr::stage_kind::read).seats = stage_of(f, mr::stage_kind::unpack).seats = 4;
+  stage_of(f, mr::stage_kind::read).concurrency = stage_of(f, mr::stage_kind::unpack).concurrency = 4;
   stage_of(f, mr::stage_kind::read).items = 4 * f.samples;
   f.in_turn_ns = in_ns(10);
   f.in_turn_samples = f.passed_on_samples = f.samples;

@@ -3,7 +3,7 @@
 // them with seats that are opened and closed meanwhile.
 // tests/run.sh builds it with several compilers and flags and compares what they print.
 #include "../temporary_folder.hpp"
-#include "restless_seats.hpp"
+#include "restless_concurrency.hpp"
 
 #include <millrace/base/digest.hpp>
 #include <millrace/device/copying.hpp>
@@ -70,7 +70,7 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
               mr::to_device({.device = v.copying ? mr::copying_device() : mr::host_device()});
   // Not in the braces below, where g++ 12 takes what may throw for a way to members that were never made.
   const std::shared_ptr<const mr::tuning_rule> rule =
-      v.restless ? std::make_shared<restless_seats>(v.delay_seed) : nullptr;
+      v.restless ? std::make_shared<restless_concurrency>(v.delay_seed) : nullptr;
   mr::stream_digest digest;
   mr::feed(std::move(flow),
            {.epochs = 2, .threads = v.threads, .io_threads = v.io_threads, .announce = false,

@@ -1,6 +1,6 @@
 // What an epoch may be over an index: an exact pass with or without its short last batch, so many batches, endless.
 #include "indexed_runs.hpp"
-#include "restless_seats.hpp"
+#include "restless_concurrency.hpp"
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/sources/shard_list.hpp>
@@ -79,7 +79,7 @@ TEST_CASE("seats that are opened and closed after each batch change neither orde
   const std::string shards = write_shards(folder);
   const delivered still = run(shards, {.epochs = 12, .threads = 1});
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    const auto tuning = std::make_shared<restless_seats>(seed);
+    const auto tuning = std::make_shared<restless_concurrency>(seed);
     const delivered d = run(shards, {.epochs = 12, .copying = seed % 2 == 1, .tuning = tuning});
     CHECK(d.batches == still.batches);
     CHECK(d.positions == still.positions);   // digests are in them

@@ -16,7 +16,7 @@ namespace {
 
 struct counted_task final : mr::worker_task {
   explicit counted_task(std::atomic<int>& sum) : done(&sum) {}
-  void run_on_seat(std::size_t) noexcept override { ++*done; }
+  void run_as_worker(std::size_t) noexcept override { ++*done; }
   std::atomic<int>* done;
 };
 
@@ -50,7 +50,7 @@ TEST_CASE("workers that were asked for by number come, however few cores there a
   const unsigned wanted = std::max(40U, 5 * std::thread::hardware_concurrency());
   std::atomic<unsigned> there{0};
   struct meeting final : mr::worker_task {
-    void run_on_seat(std::size_t) noexcept override {
+    void run_as_worker(std::size_t) noexcept override {
       ++*count;
       while (*count < all) std::this_thread::yield();   // until the last of them has come
     }

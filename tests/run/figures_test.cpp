@@ -229,8 +229,8 @@ TEST_CASE("tuning opens as many seats as the step needs, closes the others, tell
     REQUIRE(!told.empty());
     CHECK(told.front().moves <= 5);
     const mr::flow_figures f = run.figures();
-    CHECK(f.find(mr::stage_kind::work)->seats == told.back().to.workers);
-    CHECK(f.find(mr::stage_kind::read)->seats == told.back().to.reads);
+    CHECK(f.find(mr::stage_kind::work)->concurrency == told.back().to.workers);
+    CHECK(f.find(mr::stage_kind::read)->concurrency == told.back().to.reads);
     CHECK(told.back().text().find(" batches: ") != std::string::npos);
     // Work of 32 ms in each 8 ms: three are never enough, and all twelve are on no machine that gives them time.
     if (!too_many) CHECK(told.back().to.workers > 3);

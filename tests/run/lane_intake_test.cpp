@@ -214,7 +214,7 @@ TEST_CASE("of a source that says it is the same in every pass, each part is coun
   options.threads = 0;   // which reads no more than it has to
   mr::session rest{flow(source, 1), options};
   CHECK(source.opened->load() <= 26 + 4 * 24);
-  CHECK(rest.description().find("has counted the samples of 26 parts") != std::string::npos);
+  CHECK(rest.description().find("has counted the samples of 26 shards") != std::string::npos);
   const auto [numbers, drawn] = rest.next().columns();
   CHECK(numbers.host()[0] == whole.batches[900][0].first);
 }

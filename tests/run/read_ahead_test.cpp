@@ -1,6 +1,6 @@
 // Readers that stand still because enough is read ahead: whoever takes something must wake them, whatever the timing.
 #include "quiet_sessions.hpp"
-#include "restless_seats.hpp"
+#include "restless_concurrency.hpp"
 #include "stall_watchdog.hpp"
 
 #include <millrace/run/session.hpp>
@@ -114,7 +114,7 @@ TEST_CASE("readers and workers whose seats are closed leave what they had to oth
       for (mr::session_options* o : {&options, &lanes}) {
         o->io_threads = static_cast<unsigned>(seed);
         o->read_ahead_bytes = items_ahead * item_bytes;
-        o->tuning = std::make_shared<restless_seats>(seed);
+        o->tuning = std::make_shared<restless_concurrency>(seed);
       }
       CHECK(numbers_of(plain(), options) == expected);
       CHECK(numbers_of(in_lanes(), lanes) == expected_in_lanes);

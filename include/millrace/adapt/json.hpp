@@ -1,4 +1,4 @@
-// One field of a JSON document, out of lines or of records. Opt-in: needs simdjson (libsimdjson-dev).
+// Takes one field out of a JSON document: of a line, or of a record's field.
 //
 //   #include <millrace/adapt/json.hpp>                                  // link with -lsimdjson
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz") | mr::map(mr::json_field("text")) | mr::map(tokenize) | ...
@@ -13,12 +13,13 @@
 //             mr::json_field<mr::ragged<float, 2>>("boxes", {.row_shape = {4}, .rows = {.max_length = 50}})(meta, s)};
 //   }
 //
-// Strings come as UTF-8, with their escapes resolved. An integer is a JSON number without fraction or exponent, in the
-// range of its type; a float is any number in its range, rounded; bool is true or false. Arrays are nested as deep as
-// the tensor or the ragged row has dimensions, and rectangular.
-// Errors: data_error for what is no whole JSON document, for a field that is not there, and for a value of another
-// type, range or shape, with what it is and what it should be; the flow adds file and line. Threads: any number at
-// once; the parser belongs to the worker.
+// Opt-in: needs simdjson (libsimdjson-dev).
+// Strings are UTF-8 with their escapes resolved. An integer is a JSON number without fraction or exponent, in the range
+// of its type. A float is any number in the range of its type, rounded. A bool is true or false. Arrays are
+// rectangular, and nested as deep as the tensor or the ragged row has dimensions.
+// Errors: data_error for a text that is not one whole JSON document, and for a missing field. Also data_error for a
+// value of another type, range or shape. The error names the found and the expected value; the flow adds file and line.
+// Threads: any number at once; each worker has its own parser.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -41,24 +42,24 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Of json_field<tensor<T, N>>.
+/// Options of json_field<tensor<T, N>>, and of json_field<std::vector<T>> with N = 1.
 template <std::size_t N>
 struct json_tensor_options {
-  std::array<std::size_t, N> shape{};   ///< that a document has to have; 0: any
+  std::array<std::size_t, N> shape{};   ///< required shape; 0: any extent
 };
 
-/// Of json_field<ragged<T, N>>, where N is 2 or more. Of rank 1 it takes ragged_options alone.
+/// Options of json_field<ragged<T, N>> for N of 2 or more. For N = 1 they are ragged_options alone.
 template <class T, std::size_t N>
 struct json_ragged_options {
-  std::array<std::size_t, N - 1> row_shape{};   ///< of what does not vary: {4} of boxes [n, 4], also where n is 0
-  ragged_options<T> rows{};
+  std::array<std::size_t, N - 1> row_shape{};   ///< fixed dimensions: {4} for boxes [n, 4], also if n is 0
+  ragged_options<T> rows{};                     ///< options of the dimension that varies
 };
 
 namespace detail {
 
 struct no_json_options {};
 
-/// How a JSON value becomes a T. What is no array has rank 0.
+/// Says how a JSON value becomes a T. A value that is not an array has rank 0.
 template <class T>
 struct json_kind;
 template <>
@@ -114,7 +115,7 @@ concept json_type = requires {
   json_kind<T>::rank;
 };
 
-/// What json_field<T> expects, for messages.
+/// Returns a text for messages: the value that json_field<T> expects.
 template <class T>
 std::string json_expectation() {
   if constexpr (std::is_same_v<T, std::string>) return "a string";
@@ -125,7 +126,7 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// False for a value of another type, or out of range.
+/// Returns false if the value has another type or is out of range.
 template <class T>
 bool read_json(const simdjson::dom::element& from, T& to) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -153,15 +154,16 @@ bool read_json(const simdjson::dom::element& from, T& to) {
   return true;
 }
 
-/// The parser of a worker, and the document that it has parsed last: a record's fields are often asked for in a row.
+/// The parser of a worker, with the document that it parsed last. Callers often ask for several fields of a record in
+/// turn, so the same document is not parsed again.
 class json_document {
  public:
-  /// Throws nothing; says what is wrong.
+  /// Parses a document. Returns the error code; does not throw simdjson errors.
   simdjson::error_code parse(std::string_view document) {
     if (parsed_ && document == std::string_view(text_).substr(0, text_.size() - simdjson::SIMDJSON_PADDING))
       return simdjson::SUCCESS;
     text_.assign(document);
-    text_.append(simdjson::SIMDJSON_PADDING, ' ');   // which the parser reads
+    text_.append(simdjson::SIMDJSON_PADDING, ' ');   // the parser reads beyond the document
     const auto problem = parser_.parse(text_.data(), document.size(), false).get(root_);
     parsed_ = problem == simdjson::SUCCESS;
     return problem;
@@ -177,8 +179,8 @@ class json_document {
 
 }  // namespace detail
 
-/// What takes the field out of each line, or of each record's field "json": text unless another type is named, which is
-/// a number, or a std::vector, tensor or ragged row of numbers.
+/// A function for map() that returns one field of each line, or of the field "json" of each record.
+/// T is std::string (the default), a number, bool, or a std::vector, tensor or ragged row of numbers.
 template <class T = std::string>
 class json_field {
   static_assert(detail::json_type<T>,
@@ -190,9 +192,10 @@ class json_field {
  public:
   using options = typename kind::options;
 
-  /// `name` of a field of the outermost object, or a JSON pointer if it begins with '/'.
+  /// Takes the name of a field of the outermost object, or a JSON pointer, which begins with '/'.
   explicit json_field(std::string name, const options& o = {}) : name_(std::move(name)), options_(o) {}
 
+  /// Returns the field of a document. Throws data_error if the document, the field or its value is not as expected.
   T operator()(const line& one, scratch& memory) const { return find(one.text(), memory, one.field()); }
   T operator()(const record& one, scratch& memory) const { return (*this)(one["json"], memory); }
   T operator()(const bytes& field, scratch& memory) const { return find(field.text(), memory, field); }
@@ -225,7 +228,7 @@ class json_field {
     std::array<bool, kind::rank> known{};
     std::vector<element> elements{};
 
-    /// "[2][0]", the place in `dimensions` of them.
+    /// Returns the current element in the first `dimensions` dimensions, as "[2][0]".
     std::string where(std::size_t dimensions) const {
       std::string text;
       for (std::size_t d = 0; d < dimensions; ++d) text += "[" + std::to_string(at[d]) + "]";

@@ -72,7 +72,7 @@ class mat_pixels {
   cv::Mat picture_;
 };
 
-/// Returns a copy of one picture of a batch, [height, width, 3 or 1] u8, as a Mat in the order B, G, R.
+/// Returns a copy of one picture of a batch, [height, width, 3 or 1] u8. The Mat holds B, G, R.
 /// Throws setup_error if the picture has another number of channels or lies in GPU memory.
 template <class T>
   requires std::is_same_v<std::remove_const_t<T>, std::uint8_t>

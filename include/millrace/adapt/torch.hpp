@@ -14,11 +14,11 @@
 // If all slots are kept, next() throws. With session_options{.leases_released_by_other_threads} it waits instead, which
 // suits tensors that other threads keep.
 // Shapes and types are those of the columns. Only u16, u32 and u64 become signed types with the same bits, because
-// torch cannot compute with unsigned ones.
-// On a GPU the tensors are ready for work in the stream given to to_device(), by default the default stream of torch.
+// torch cannot compute with these.
+// On a GPU the tensors are ready for work in the stream given to to_device(). Its default is torch's own default.
 // For a step in another stream: to_torch(std::move(b), {.stream = at::cuda::getCurrentCUDAStream()}). The slot is
 // written again only after the work that this stream had at the release is done.
-// Writing into a tensor writes into the slot, which no other reader uses.
+// Writing into a tensor writes into the slot, which nothing else reads.
 // Errors: setup_error for an empty batch, and those of also_used_on(). Threads: tensors may be destroyed on any.
 #pragma once
 

@@ -2,8 +2,8 @@
 //
 //   const std::int64_t start = mr::read_clock_ns(CLOCK_MONOTONIC);
 //
-// std::chrono reads the same clocks, but <chrono> includes the calendar and its streams, which is a fifth of the cost
-// of including the library. Errors: none. Threads: any.
+// std::chrono reads the same clocks, but <chrono> includes the calendar and its streams. This would add a fifth to the
+// cost of including the library. Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -86,8 +86,8 @@ inline void name_this_thread([[maybe_unused]] const char* name) noexcept {
 
 }  // namespace detail
 
-/// Returns how many cores this process may use, at least 1: the affinity mask or the cgroup quota (rounded up),
-/// whichever is less.
+/// Returns how many cores this process may use, at least 1. This is the smaller of the affinity mask and the cgroup
+/// quota (rounded up).
 inline unsigned usable_cores() {
   unsigned cores = std::max(1U, std::thread::hardware_concurrency());
 #if defined(__linux__)

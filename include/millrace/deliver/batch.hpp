@@ -1,12 +1,15 @@
-// A delivered batch: typed views of its columns, and the lease on the memory that they lie in.
+// A delivered batch: typed views of its columns, and the lease on their memory.
 //
 //   for (auto& b : run) {
 //     auto [pixels, labels] = b.columns();               // or b.get<&example::pixels>()
 //     train_step(pixels, labels, b.stream());            // b.size() rows, b.epoch(), b.step()
 //   }
 //
-// Move-only. Destroying it releases its slot: in the stream given to to_device, and in those named by also_used_on().
-// A batch moved out of the loop is kept until it is destroyed, on any thread, even after its session.
+// A batch is move-only. Its destructor releases the slot in the stream given to to_device, and in the streams given to
+// also_used_on(). A batch moved out of the loop is kept until it is destroyed. Any thread may destroy it, even after
+// the end of its session.
+// Errors: keys() and also_used_on() throw setup_error if the batch was released. Device errors are io_error.
+// Threads: one thread at a time uses a batch. Lifetime: views and keys are valid until release().
 #pragma once
 
 #include <millrace/deliver/batch_output.hpp>
@@ -18,19 +21,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// A leased batch with one column for each of `Members`.
 template <auto... Members>
 class batch_of {
  public:
   using layout = millrace::columns<Members...>;
 
   batch_of() = default;
+  /// The state of the run around a batch.
   struct origin {
     static constexpr std::size_t unknown = ~std::size_t{0};
 
-    std::uint64_t first_step = 0;                     ///< of the session
-    std::size_t global_rows = 0;                      ///< of all ranks, or unknown
-    millrace::position next{};                        ///< behind this batch
+    std::uint64_t first_step = 0;                     ///< batches of the run before the session
+    std::size_t global_rows = 0;                      ///< rows of all ranks in this step, or unknown
+    millrace::position next{};                        ///< resume point after this batch
   };
+  /// Called by the session.
   batch_of(std::shared_ptr<batch_output> from, const ready_batch& meta, const layout& where, stream_view stream,
            const origin& place)
       : from_(std::move(from)), meta_(meta), layout_(where), origin_(place) {
@@ -56,29 +62,30 @@ class batch_of {
     return *this;
   }
   batch_of(const batch_of&) = delete;
-  /// What `for (auto b : run)` is told.
+  /// Exists for its message: the compiler shows it for `for (auto b : run)`.
   template <std::same_as<batch_of> SameBatch>
   __attribute__((unavailable("millrace: a batch cannot be copied: it is a lease on memory. Write for (auto& b : run), "
                              "or std::move it.")))
   batch_of(SameBatch&);
   ~batch_of() { release(); }
 
-  /// The column of that member: [size(), ...]; of a ragged one its values and its lengths (item/padded_view.hpp).
+  /// Returns the column of a member: a view [size(), ...]. A ragged column has values and lengths
+  /// (item/padded_view.hpp).
   template <auto M>
     requires(layout::template holds<M>)
   auto get() const {
     return layout_.template view<M>(where());
   }
-  /// What get() of another column is told.
+  /// Exists for its message: the compiler shows it for a column that the batch does not have.
   template <auto M>
     requires(!layout::template holds<M>)
   __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
   poison get() const;
-  /// All columns, as a tuple in the order of batch<...>.
+  /// Returns the views of all columns, as a tuple in the order of batch<...>.
   auto columns() const { return layout_.views(where()); }
 
-  /// A copy of a view of this batch in host memory, wherever the batch lies. To look at it: it waits for what its
-  /// stream has been given so far.
+  /// Returns a copy of a view of this batch in host memory, wherever the batch lies. Blocks until the batch's stream
+  /// has done all work queued so far, so it is meant for inspection.
   template <class T, std::size_t N>
   tensor<std::remove_const_t<T>, N> to_host(const tensor_view<T, N>& view) const {
     tensor<std::remove_const_t<T>, N> copy(view.shape);
@@ -87,8 +94,9 @@ class batch_of {
     return copy;
   }
 
-  /// The key of each row's sample, where batch({.keys = true}) asked for them; work/sample_names.hpp says what samples
-  /// of other sources than shards are called. Like the views they are valid until the batch is released.
+  /// Returns the key of each row's sample: [size()]. work/sample_names.hpp describes the keys of sources without shards
+  /// of records. The keys are valid until release(). Throws setup_error if the batch was released, or batch({.keys =
+  /// true}) did not request keys.
   std::span<const std::string_view> keys() const {
     if (!from_) throw setup_error("keys() of an empty batch", "Look at them before the batch is released");
     if (!meta_.keys)
@@ -97,11 +105,13 @@ class batch_of {
     return {meta_.keys, meta_.rows};
   }
 
-  std::size_t size() const noexcept { return meta_.rows; }       ///< rows; fewer in a short last batch, even none
-  /// Rows that all ranks together have in this step: what a mean over the global batch divides by. Never 0. With an
-  /// index a short last batch counts too, of which ranks may have unlike shares, or none. Without one several ranks run
-  /// epochs of a fixed number of batches, where no batch is short: size() x world size. One rank: size().
-  /// Errors: setup_error behind bucket() on several ranks, where each has as many rows as its own samples make.
+  /// Returns the rows; fewer in a short last batch, even 0.
+  std::size_t size() const noexcept { return meta_.rows; }
+  /// Returns the rows of all ranks together in this step, the divisor of a mean over the global batch. It is never 0.
+  /// With an index, a short last batch counts too; ranks may have unequal shares of it, or none. Without an index,
+  /// several ranks run epochs of a fixed number of batches. No batch is short then, so it is size() x world size. With
+  /// one rank it is size(). Throws setup_error after bucket() on several ranks, where the samples of each rank
+  /// determine its rows.
   std::size_t global_size() const {
     if (origin_.global_rows == origin::unknown)
       throw setup_error("global_size() is not known: got bucket() on several ranks, expected batches of one size on "
@@ -109,19 +119,23 @@ class batch_of {
                         "Add up size() over the ranks");
     return origin_.global_rows;
   }
-  std::uint64_t epoch() const noexcept { return meta_.epoch; }   ///< counted from 0
-  /// Batches before this one in the run, those before a resume point among them.
+  /// Returns the epoch, from 0.
+  std::uint64_t epoch() const noexcept { return meta_.epoch; }
+  /// Returns the number of batches before this one in the run, including those before a resume.
   std::uint64_t step() const noexcept { return origin_.first_step + meta_.batch; }
-  /// Where a run that has this batch behind it goes on: to_text() of it is session_options::resume.
+  /// Returns the resume point after this batch. Its to_text() is the value for session_options::resume.
   const millrace::position& position() const noexcept { return origin_.next; }
+  /// Returns the stream that was given to to_device.
   stream_view stream() const noexcept { return streams_[0]; }
-  /// Of the GPU that it lies on, as cudaSetDevice counts; -1 on the host.
+  /// Returns the GPU of the batch, as cudaSetDevice numbers it; -1 on the host.
   int device_ordinal() const noexcept { return from_->backend().ordinal(); }
-  /// Which of session::slots() pieces of memory it lies in; with to_device({.fixed_slots = true}) step() % slots().
+  /// Returns the slot of the batch, in [0, session::slots()). With to_device({.fixed_slots = true}) it is step() %
+  /// slots().
   std::size_t slot() const noexcept { return meta_.slot; }
 
-  /// Names one more stream that uses this batch: from here on it waits for the batch to arrive, and the batch's slot is
-  /// not written again before that stream is through.
+  /// Names another stream that uses this batch. From here on, that stream waits until the batch arrives. The slot is
+  /// not written again before that stream has finished with it. Throws setup_error if the batch was released, or is
+  /// used on too many streams.
   void also_used_on(stream_view stream) {
     if (!from_) throw setup_error("also_used_on() of an empty batch", "Name streams before the batch is released");
     if (stream_count_ == streams_.size())
@@ -131,13 +145,13 @@ class batch_of {
     streams_[stream_count_++] = stream;
   }
 
-  /// Gives the slot back now; the views are no longer valid.
+  /// Releases the slot now. The views are no longer valid.
   void release() noexcept {
     if (!from_) return;
     from_->release(meta_.slot, std::span(streams_).first(stream_count_));
     from_.reset();
   }
-  /// Whether this object (still) holds a batch.
+  /// Returns whether this object (still) holds a batch.
   explicit operator bool() const noexcept { return from_ != nullptr; }
 
  private:

@@ -1,10 +1,12 @@
-// From READY host batches to leases: the last stretch, where a batch changes hands from the workers to the trainer.
+// Turns READY host batches into leases: the last step of a batch, from the workers to the trainer.
 //
 //   host device:    the lease is the host slot itself, READY -> IN_USE -> FREE: host_batch_output
-//   other devices:  a stager thread copies host slots into a ring of device slots: deliver/device_batch_output.hpp
+//   other devices:  a stager copies host slots into a ring of device slots: deliver/device_batch_output.hpp
 //
-// Threads: take() by one trainer; release() from any thread, in any order. Lifetime: leases share the delivery, which
-// owns all slot memory, so a batch may outlive its session.
+// Threads: one trainer calls take(). Any thread may call release(), in any order.
+// Lifetime: leases share ownership of the batch_output, which owns all slot memory. So a batch may outlive its
+// session.
+// Errors: documented at the members.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -18,9 +20,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Hands out batches and takes their slots back.
 class batch_output : public pipeline_node {
  public:
-  /// That one batch may be used on.
+  /// Maximum number of streams that use one batch.
   static constexpr std::size_t most_streams = 8;
 
   explicit batch_output(std::shared_ptr<device_backend> backend) : backend_(std::move(backend)) {}
@@ -30,38 +33,47 @@ class batch_output : public pipeline_node {
     for (void* memory : host_memory_) backend_->free_host(memory);
   }
 
+  /// The memory that a session needs.
   struct memory {
     std::size_t host_slots = 0, rows = 0, batch_bytes = 0;
-    bool keys = false;   ///< each slot has room for its rows' keys
+    bool keys = false;   ///< each slot has space for the keys of its rows
   };
-  /// Allocates every slot, once the size of a batch is known.
+  /// Allocates all slots, once the size of a batch is known.
   virtual void allocate(const memory& wanted) = 0;
-  /// The batch with that number, if it can be handed out; `data` is where the device finds it.
+  /// Returns the batch with this number, or why there is none yet. `data` is the address on the device. With
+  /// `stop_at_epoch`, the first batch of an epoch is not taken.
   virtual batch_ring::taken take(std::uint64_t batch, bool stop_at_epoch) = 0;
-  /// Whether take() would have an answer. Makes no call of the device: it is asked while bell() is waited for.
+  /// Returns whether take() has an answer. Never calls the device, because the trainer evaluates it while it waits for
+  /// bell().
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
-  /// One more stream uses a leased batch: it waits for the batch as the trainer's own does.
+  /// Makes another stream wait for a leased batch, as the trainer's own stream does.
   virtual void used_on(std::size_t slot, stream_view stream) = 0;
+  /// Takes a leased slot back once the work of the streams `used_on` is done.
   virtual void release(std::size_t slot, std::span<const stream_view> used_on) noexcept = 0;
-  /// Whether that batch, the next to be taken, cannot be made until a lease comes back.
+  /// Returns whether the next batch, which has this number, cannot be made until a lease is released.
   virtual bool waits_for_lease(std::uint64_t batch) const = 0;
-  /// Slots that a lease may hold, and how many do.
+  /// Returns the number of slots that can be leased.
   virtual std::size_t lease_slots() const noexcept = 0;
+  /// Returns the number of leased slots.
   virtual std::size_t leased() const noexcept = 0;
+  /// Returns the state of the slots as text.
   std::string waits(std::uint64_t) const override {
     return "slots: " + std::to_string(ready()) + " batches ready, " + std::to_string(leased()) + " of " +
            std::to_string(lease_slots()) + " leased";
   }
-  /// When a batch that was handed out while its copy was under way was there, if that is known; else 0.
+  /// Returns the time when a batch arrived that was handed out during its copy; 0 if it is not known.
   virtual std::uint64_t arrived_ns(std::uint64_t) const noexcept { return 0; }
-  /// Batches that wait to be taken, on the host or on the device.
+  /// Returns the batches that wait to be taken, on the host or on the device.
   virtual std::size_t ready() const { return host_.ready(); }
 
+  /// Returns the bell that rings when can_take() may have changed.
   doorbell& bell() noexcept { return host_.bell(); }
+  /// Returns the ring of host slots.
   batch_ring& host_slots() noexcept { return host_; }
+  /// Returns the device that the batches are for.
   device_backend& backend() const noexcept { return *backend_; }
 
-  /// Who opens host slots again when one is freed; null once the workers are gone.
+  /// Sets the listener that opens a freed host slot again; null once the workers are gone.
   void set_listener(space_listener* listener) noexcept {
     const std::lock_guard lock(listener_mutex_);
     listener_ = listener;
@@ -92,7 +104,8 @@ class batch_output : public pipeline_node {
   space_listener* listener_ = nullptr;
 };
 
-/// To whoever asks for a batch that needs a slot of those that he holds. `fixed`: the batch that only one slot is for.
+/// Throws setup_error: the caller holds every slot, so no further batch can be made. With `fixed`, the caller holds the
+/// one slot of batch `*fixed`.
 template <class = void>
 [[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
   const std::size_t count = from.leased();
@@ -104,8 +117,7 @@ template <class = void>
                     "set session_options::released_elsewhere");
 }
 
-/// For devices that use batches where they were written.
-/// A template only so that including it costs little.
+/// For devices that use batches where they were written. It is a template only so that including it costs little.
 template <class = void>
 class basic_host_batch_output final : public batch_output {
  public:

@@ -1,17 +1,17 @@
-// Delivery for devices with memory of their own: a stager thread copies host slots into a ring of device slots, and a
-// second thread waits for the copies.
+// Delivers batches to devices with their own memory, through a ring of device slots.
 //
 //   host    READY -> IN_FLIGHT(copy event) -> FREE
 //   device  COPYING -> READY -> IN_USE(lease) -> RELEASED(events) -> COPYING
 //
-// A copy into a released device slot waits for the release events on the device; a batch is handed out as soon as its
-// copy is queued, and the user's stream waits for it. So neither the trainer nor the stager waits for the step. Who
-// gives host slots back has to wait for copies, and thereby for the steps that these wait for: it does nothing else.
-// Slots, events and the stream are made at the start, none later. With `fixed_slots` batch n lies in slot
-// n % device_slots, at the same address every time.
-// Errors: what the device refuses takes the place of the next batch. From then on nothing is copied, and a host slot
-// whose copy may still run is not given back; take() throws where no further batch can come. Threads and lifetime: as
-// delivery.hpp says.
+// A stager copies host slots into the ring; a second thread waits for the copies.
+// A copy into a released device slot waits on the device for the release events. A batch is handed out as soon as its
+// copy is queued; the user's stream waits for the copy. So neither the trainer nor the stager waits for the step. The
+// thread that frees host slots waits for copies, and thereby for the steps before them. So it does nothing else. All
+// slots, events and the stream are made at the start. With `fixed_slots`, batch n lies in slot n % device_slots, at
+// the same address every time.
+// Errors: an error of the device takes the position of the next batch. From then on nothing is copied. A host slot
+// whose copy may still run is not freed. take() throws if no further batch can come. Threads, Lifetime: as
+// deliver/batch_output.hpp.
 #pragma once
 
 #include <millrace/deliver/batch_output.hpp>
@@ -27,14 +27,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little: a session on such a device makes it.
+/// Hands out batches through a ring of device slots. It is a template only so that including it costs little.
 template <class = void>
 class basic_device_batch_output final : public batch_output {
  public:
   struct options {
     std::size_t device_slots = 3;
-    stream_view stream{};       ///< of the training step
-    bool threaded = true;       ///< false: copies are made by advance()
+    stream_view stream{};       ///< stream of the training step
+    bool threaded = true;       ///< false: advance() makes the copies
     bool fixed_slots = false;   ///< batch n lies in slot n % device_slots
   };
 
@@ -43,7 +43,7 @@ class basic_device_batch_output final : public batch_output {
   ~basic_device_batch_output() override {
     for (auto& s : ring_) {
       if (!s.data) continue;
-      // Whatever uses the batch on the device has to be done with it.
+      // The work on the device that uses the batch has to be done before its memory is freed.
       for (std::size_t i = 0; i < s.release_events; ++i) try_to_wait(*s.released[i]);
       backend_->free_device(s.data);
     }
@@ -75,7 +75,7 @@ class basic_device_batch_output final : public batch_output {
       if (!found && lost_) std::rethrow_exception(lost_);
       if (!found) return {batch_ring::outcome::not_yet, {}};
     }
-    backend_->check_stream(options_.stream);   // before anything changes: the call may be repeated
+    backend_->check_stream(options_.stream);   // first of all, so that the call may be repeated
     {
       const std::lock_guard lock(mutex_);
       found->now = state::in_use;
@@ -161,7 +161,7 @@ class basic_device_batch_output final : public batch_output {
   void join() noexcept override {
     if (stager_.joinable()) stager_.join();
     if (waiter_.joinable()) waiter_.join();
-    // The copies that are under way still read from host slots.
+    // Copies in flight still read from host slots.
     while (finish_oldest()) {
     }
   }
@@ -173,10 +173,10 @@ class basic_device_batch_output final : public batch_output {
     std::unique_ptr<device_event> copied;
     std::array<std::unique_ptr<device_event>, most_streams> released;   // one for each stream of a lease
     std::size_t release_events = 0;
-    std::uint64_t released_as = 0;   // the order in which slots came back
+    std::uint64_t released_as = 0;   // ordinal of the release
     state now = state::released;
     ready_batch meta{};
-    batch_keys keys{};   // of the batch that lies here, when its host slot has another one
+    batch_keys keys{};   // keys of this batch, because its host slot gets another batch
   };
   struct copy_under_way {
     device_slot* target;
@@ -186,7 +186,7 @@ class basic_device_batch_output final : public batch_output {
     std::uint64_t queued_ns, batch;
   };
 
-  /// Oldest first. One thread adds, one takes away.
+  /// Oldest first. One thread adds, another removes.
   class copies_under_way {
    public:
     void push_back(const copy_under_way& copy) {
@@ -213,7 +213,7 @@ class basic_device_batch_output final : public batch_output {
     fifo<copy_under_way> all_;
   };
 
-  /// Queues the next batch's copy, if it is ready and there is a device slot for it.
+  /// Queues the copy of the next batch, if the batch is ready and a device slot is free.
   bool submit_next() {
     device_slot* target = nullptr;
     {
@@ -270,13 +270,13 @@ class basic_device_batch_output final : public batch_output {
     bell().ring();
   }
 
-  /// Waits for the oldest copy and frees its host slot; false if none is under way.
+  /// Waits for the oldest copy and frees its host slot. Returns false if no copy is in flight.
   bool finish_oldest() noexcept {
     const auto found = in_flight_.oldest();
     if (!found) return false;
     const copy_under_way oldest = *found;
     if (!oldest.failed && try_to_wait(*oldest.target->copied)) free_host_slot(oldest.host_slot);
-    // Not in the call's braces, which nvcc loses within a template.
+    // A named variable, because nvcc loses the braces of a call argument within a template.
     const span_ring::span copy{oldest.queued_ns, steady_now_ns(), oldest.batch};
     times_.copied(copy, oldest.bytes);
     gaps_.collect();
@@ -295,7 +295,7 @@ class basic_device_batch_output final : public batch_output {
     }
   }
 
-  /// Inside a catch block. The first thing that went wrong is what the trainer is told.
+  /// Call it inside a catch block. The first error is the one that the trainer gets.
   std::exception_ptr lose_device() noexcept {
     std::exception_ptr why = located_exception({.stage = "to_device"});
     {
@@ -307,8 +307,8 @@ class basic_device_batch_output final : public batch_output {
     return why;
   }
 
-  /// The slot for the next batch; of several the one that came back first, whose step is most likely over. Its event is
-  /// about to be recorded anew: whoever waits for the old copy has to be done with it.
+  /// Returns the slot for the next batch. Among several free slots it takes the one released first, because its step is
+  /// most likely over. Its event will be recorded anew, so the wait for its old copy has to be over.
   template <class Ring>
   auto free_slot_locked(Ring& ring) const -> decltype(ring.data()) {
     if (options_.fixed_slots) {
@@ -356,7 +356,7 @@ class basic_device_batch_output final : public batch_output {
     try {
       backend_->enter_thread();
     } catch (...) {
-      lose_device();   // the first batch says so
+      lose_device();   // the first batch reports it
     }
   }
 
@@ -364,7 +364,7 @@ class basic_device_batch_output final : public batch_output {
   std::size_t batch_bytes_ = 0;
   mutable std::mutex mutex_;
   std::vector<device_slot> ring_;
-  std::uint64_t copied_until_ = 0;   // batches below have been queued
+  std::uint64_t copied_until_ = 0;   // copies of batches below it have been queued
   std::uint64_t releases_ = 0;
   bool ended_ = false;
   batch_ring::outcome end_reason_ = batch_ring::outcome::end;
@@ -377,7 +377,7 @@ class basic_device_batch_output final : public batch_output {
 };
 using device_batch_output = basic_device_batch_output<>;
 
-/// What gives a session's batches out, on the device that it is for.
+/// Returns the object that hands out a session's batches, for the device of the options.
 template <class = void>
 std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded) {
   auto backend = o.device.backend();

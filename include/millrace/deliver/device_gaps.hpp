@@ -1,16 +1,18 @@
-// How long a device's stream had no batch, by the device's own events: what the host's clock cannot say of a trainer
-// that runs ahead.
+// Measures how long a device's stream had no batch, by the device's own events. The host clock cannot measure this for
+// a trainer that runs ahead.
 //
+//   device_gaps gaps;
 //   gaps.allocate(backend, 64);
-//   gaps.released(stream);      // behind the step: what the stream did with a batch ends here
-//   gaps.taken(stream);         // behind the stream's wait for the next batch: it could go on from here
-//   gaps.collect();             // whatever has been reached; waits for nothing
-//   gaps.add_to(figures);       // device_gap_ns, where the device can tell
+//   gaps.released(stream);      // after the step: the stream's work on a batch ends here
+//   gaps.taken(stream);         // after the stream's wait for the next batch: the stream can continue from here
+//   gaps.collect();             // collects what the device has reached; does not wait
+//   gaps.add_to(figures);       // device_gap_ns, if the device can measure it
 //
-// A gap is the time between two marks next to each other in one stream, so that nothing but the wait for the batch (and
-// a host that is late to ask for it) lies between them. Where marks are not reached for so long that there is no pair
-// left, the gap is not counted: a stream that far behind has none. What lies between two epochs of a loop is no gap.
-// Errors: those of recording; a clock that cannot be read any more ends the counting. Threads: any, for all of it.
+// A gap is the time between two consecutive marks in one stream. Only the wait for the batch lies between them, or a
+// host that asks for it late. If the device reaches no marks for so long that no free pair is left, the gap does not
+// count. A stream that far behind has no gap. The time between two epochs of a loop is no gap.
+// Errors: passes on the exceptions of recording. If the clock cannot be read, the measurement ends. Threads: any
+// thread may call any member.
 #pragma once
 
 #include <millrace/device/device.hpp>
@@ -22,10 +24,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Measures the gaps of one stream. It is a template only so that including it costs little.
 template <class = void>
 class basic_device_gaps {
  public:
+  /// Makes `most_under_way` pairs of events. Without a device clock, nothing is measured.
   void allocate(std::shared_ptr<device_backend> backend, std::size_t most_under_way) {
     backend_ = std::move(backend);
     for (std::size_t i = 0; i < most_under_way; ++i) {
@@ -36,24 +39,27 @@ class basic_device_gaps {
     counts_ = !ring_.empty();
   }
 
+  /// Marks the end of the stream's work on a batch.
   void released(stream_view stream) {
     const std::lock_guard lock(mutex_);
     if (!counts_ || next_ - first_ == ring_.size()) return;
     backend_->record(*at(next_).from, stream);
     begun_ = true;
   }
+  /// Marks the end of the stream's wait for the next batch.
   void taken(stream_view stream) {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(begun_, false)) return;
     backend_->record(*at(next_).to, stream);
     ++next_;
   }
-  /// The next batch is not asked for at once.
+  /// Discards the current gap, because the trainer does not ask for the next batch at once.
   void pause() noexcept {
     const std::lock_guard lock(mutex_);
     begun_ = false;
   }
 
+  /// Adds up the gaps that the device has completed. Does not wait.
   void collect() const noexcept {
     const std::lock_guard lock(mutex_);
     try {
@@ -67,6 +73,7 @@ class basic_device_gaps {
       first_ = next_;
     }
   }
+  /// Sets device_gap_ns, if it is measured.
   void add_to(flow_figures& f) const {
     collect();
     const std::lock_guard lock(mutex_);
@@ -82,7 +89,7 @@ class basic_device_gaps {
   std::shared_ptr<device_backend> backend_;
   mutable std::mutex mutex_;
   std::vector<pair> ring_;
-  mutable std::uint64_t first_ = 0;   // that was not collected
+  mutable std::uint64_t first_ = 0;   // the first pair that is not collected
   std::uint64_t next_ = 0;
   bool begun_ = false;
   mutable bool counts_ = false;

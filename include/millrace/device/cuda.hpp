@@ -1,10 +1,11 @@
-// An NVIDIA GPU as a device: pinned host slots, its own copy stream, events. Needs cudart and no nvcc.
+// An NVIDIA GPU as a device, with pinned host slots, its own copy stream and events.
 //
 //   auto flow = ... | mr::to_device({.device = mr::cuda_device(1), .stream = my_stream, .slots = 3});
 //   mr::best_device();                       // the GPU of this process's local rank, or the host without a GPU
 //   b.get<&example::pixels>().data;          // device memory, ready for work in my_stream
 //
-// This header is available if the build finds CUDA; its build dependency then defines MILLRACE_CUDA.
+// This header is available if the build finds CUDA; its build dependency then defines MILLRACE_CUDA. The header needs
+// cudart and no nvcc.
 // Copies run in a non-blocking stream. Only events order them with the user's stream. The default of `stream` is the
 // legacy stream of that device. Calls on the step's path return at once. Memory, stream and events are made when the
 // session starts. If pinned memory cannot be allocated, the slots are pageable and copies are slower. One warning and

@@ -51,6 +51,7 @@ class device_backend {
   /// Returns memory for a host slot; pinned if the device distinguishes pinned memory.
   virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* memory) noexcept = 0;
+  /// Returns memory for a device slot.
   virtual void* allocate_device(std::size_t bytes) = 0;
   virtual void free_device(void* memory) noexcept = 0;
 
@@ -60,14 +61,17 @@ class device_backend {
   virtual std::unique_ptr<device_event> make_timed_event() { return nullptr; }
   /// Returns the nanoseconds between two timed events recorded one after the other; empty until both are reached.
   virtual std::optional<std::uint64_t> elapsed_ns(device_event&, device_event&) { return {}; }
-  /// Three calls for the device's copy stream: wait for `event`, copy, record `event`.
+  /// Makes the device's copy stream wait for `event`.
   virtual void copy_waits_for(device_event& event) = 0;
+  /// Queues a copy from the host in the copy stream.
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes) = 0;
+  /// Records `event` in the copy stream.
   virtual void record_copy(device_event& event) = 0;
   /// Throws setup_error if the user's stream cannot take a batch now, because it is being captured.
   virtual void check_stream(stream_view) {}
-  /// Two calls for the user's stream: record `event`, wait for `event`.
+  /// Records `event` in the user's stream.
   virtual void record(device_event& event, stream_view stream) = 0;
+  /// Makes the user's stream wait for `event`.
   virtual void stream_waits_for(stream_view stream, device_event& event) = 0;
   /// Blocks the calling thread until the event is reached.
   virtual void wait(device_event& event) = 0;
@@ -83,7 +87,7 @@ class device {
 
   /// Returns the name for reports and messages.
   std::string name() const { return backend_->name(); }
-  /// Returns the number for cudaSetDevice(); -1 if this device is no GPU.
+  /// Returns the number for cudaSetDevice(); -1 if this device is not a GPU.
   int ordinal() const noexcept { return backend_->ordinal(); }
   /// Returns the implementation.
   const std::shared_ptr<device_backend>& backend() const noexcept { return backend_; }

@@ -1,8 +1,9 @@
-// A handle to a device's stream (a queue of work in order). It is light, so a .cu file may include it.
+// A handle to a device's stream, which is a queue of work in order.
 //
 //   mr::to_device({.stream = my_cuda_stream})       // any cudaStream_t converts, and any class that converts to one
 //   kernel<<<grid, block, 0, b.stream()>>>(...);    // the handle converts back to a cudaStream_t
 //
+// The header is light, so a .cu file may include it.
 // The host has no streams: the handle is empty, and work is done when the call returns.
 // Lifetime: the handle owns nothing; the caller keeps the stream alive.
 #pragma once

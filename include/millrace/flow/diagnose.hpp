@@ -5,8 +5,8 @@
 // How it works: valid and invalid calls are overloads of one name that exclude each other. The invalid ones are
 // declared `unavailable` with a sentence, which compilers print at the user's call. They return a broken_flow. It
 // accepts every later stage and yields poison, so no second error follows.
-// g++ reports a member function or a constructor once, any other function twice. So most sentences are attached to
-// members: those of operator| are in flow/refusals.hpp. Each sentence has a file in tests/errors.
+// Most sentences are attached to members, because g++ reports a member function or a constructor once, any other
+// function twice. The members for operator| are in flow/refusals.hpp. Each sentence has a file in tests/errors.
 #pragma once
 
 #include <millrace/flow/stage.hpp>

@@ -39,7 +39,7 @@ struct flow : detail::refusals_of<Item, Stages...> {
   using detail::refusals_of<Item, Stages...>::operator|;
 };
 
-/// Returns the flow with one more stage. Each stage type tells operator|:
+/// Returns the flow with one more stage. Each stage type has these members:
 ///   template <class In> static constexpr diagnose::mistake mistake_on;   // none: it can follow a flow of In
 ///   template <class In> using out = ...;                                 // the item type that it makes from In
 template <class Item, class Source, class... Stages,

@@ -135,7 +135,7 @@ constexpr std::uint64_t side_of(std::uint64_t area, std::uint64_t ratio) noexcep
   return (root + (1U << 11)) >> 12;
 }
 
-/// Return a * b and a / b, rounded to nearest; b has 32 fraction bits.
+/// Returns a * b, and the next function a / b, rounded to nearest; b has 32 fraction bits.
 constexpr std::uint64_t rounded_product(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<std::uint64_t>((unsigned_128{a} * b + (std::uint64_t{1} << 31)) >> 32);
 }

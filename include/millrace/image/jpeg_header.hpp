@@ -156,7 +156,7 @@ jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damage
   jpeg_header header;
   std::size_t at = 2;
   for (;;) {
-    // libjpeg also skips bytes that are no marker, and any number of fill bytes.
+    // libjpeg also skips bytes that are not markers, and any number of fill bytes.
     while (at < data.size() && read.u8(at) != 0xff) ++at;
     while (at < data.size() && read.u8(at) == 0xff) ++at;
     if (at >= data.size()) break;

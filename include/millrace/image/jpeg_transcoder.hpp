@@ -11,8 +11,8 @@
 // and the restart markers that are not asked for. Restarts divide a row of MCUs evenly: as many as possible, at most
 // restarts_per_row, at least 1 per row. With restarts_per_row = 0 there are none.
 // The function reads the written file again and compares it with the original before it returns.
-// Errors: data_error if the bytes are not an 8-bit lossy JPEG, are damaged, or do not fit into a baseline JPEG. It is an
-// io_error if the comparison fails or libjpeg cannot be started.
+// Errors: data_error if the bytes are not an 8-bit lossy JPEG, are damaged, or do not fit into a baseline JPEG. An
+// io_error means that the comparison failed or libjpeg could not be started.
 // Threads: any; calls share nothing. Memory: at most twice limits.max_memory_bytes.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A JPEG and a plan for it: where to crop, the size to make, whether to flip. Nothing is decoded before it is rendered.
+// A picture is a JPEG and a plan for it: the crop, the size to make, and whether to flip.
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::jpeg(r["jpg"]).resize_shorter(256).center_crop(224);
@@ -7,8 +7,9 @@
 //
 // Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call narrows the plan and returns it. The
 // calls have the same meaning as on pixels, in the order in which they are made.
-// Rendering is one pass. It decodes only the rows and columns that the result needs. One antialiased bilinear resize
-// then writes the result, flipped if asked, to its destination. Several resizes become one resize from the source.
+// No pixel is decoded before the picture is rendered. Rendering is one pass. It decodes only the rows and columns that
+// the result needs. One antialiased bilinear resize then writes the result, flipped if asked, to its destination.
+// Several resizes become one resize from the source.
 // `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias). A resize does not
 // read beyond a crop that came before it. It does read beyond a crop that comes after it.
 // `fast` decodes at 1/8, 2/8 or 4/8 of the size if that still covers the target. Otherwise it resizes chroma before the
@@ -17,8 +18,8 @@
 // A batch renders several pictures at once, because that decodes faster. No bit depends on it. No bit of an `exact`
 // picture depends on the decoder either (picture_renderer.hpp).
 //
-// Errors: jpeg() throws data_error if the bytes are not a JPEG or exceed max_pixels. render() throws data_error for
-// damage. Both errors name shard and key. Impossible sizes are a setup_error.
+// Errors: jpeg() throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels. render() throws
+// data_error for damage. Both errors name shard and key. Impossible sizes are a setup_error.
 // Threads: a picture is a value. Lifetime: it keeps the memory block of its bytes alive.
 #pragma once
 
@@ -60,7 +61,7 @@ class basic_picture {
     if (options.apply_orientation) orient(header_.orientation);
   }
 
-  /// Return the size of the result of the plan so far; width and height in pixels.
+  /// Returns the width of the result of the plan so far, in pixels; height() likewise.
   std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
   std::size_t height() const noexcept { return static_cast<std::size_t>(down().count); }
   /// Returns [height, width, 3].
@@ -97,7 +98,8 @@ class basic_picture {
   basic_picture center_crop(std::size_t side) const& { return basic_picture(*this).center_crop(side, side); }
   basic_picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
 
-  /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535.
+  /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535, and
+  /// if so many crops and resizes alternate that the plan is no longer exact.
   basic_picture resize(std::size_t height, std::size_t width) const& {
     return basic_picture(*this).resize(height, width);
   }
@@ -207,7 +209,7 @@ class basic_picture {
                        "Raise max_pixels if such pictures are meant to be there", {.stage = "jpeg"});
   }
 
-  /// Return the columns and rows as seen, after the EXIF orientation; columns_ and rows_ are as stored.
+  /// Returns the columns as seen after the EXIF orientation; down() returns the rows. columns_ and rows_ are as stored.
   plan_axis& across() noexcept { return transposed_ ? rows_ : columns_; }
   plan_axis& down() noexcept { return transposed_ ? columns_ : rows_; }
   const plan_axis& across() const noexcept { return transposed_ ? rows_ : columns_; }

@@ -1,13 +1,13 @@
-// Renders planned pictures into their rows: chooses a decoder for each picture, decodes and resizes. One per worker.
+// Renders planned pictures into their rows: chooses a decoder for each picture, decodes and resizes.
 //
 //   auto& renderer = scratch.get<mr::detail::picture_renderer>();
 //   const mr::detail::picture_job job{.data = &file, .options = &o, .header = &h, .plan = plan, .target = t};
 //   renderer.render({&job, 1}, scratch);                    // or up to most_together of them, which is faster
 //
-// The built-in decoder takes the files that it supports, two at a time. Its planes are resized as soon as they are
-// complete. libjpeg decodes each refused file from the start, and it alone decides between pixels, warning and error.
-// The built-in decoder is asked for every row of MCUs that libjpeg would read for the crop. So both see the same
-// damage.
+// Each worker keeps one renderer. The built-in decoder takes the files that it supports, two at a time. Its planes are
+// resized as soon as they are complete. libjpeg decodes each refused file from the start. It alone decides between
+// pixels, warning and error. The built-in decoder is asked for every row of MCUs that libjpeg would read for the crop.
+// So both see the same damage.
 // Both decoders give the same bits for an exact picture and for a fast picture decoded at a reduced size. There RGB is
 // made before the resize. The bits of other fast pictures depend on whether the built-in decoder supports the file,
 // never on the CPU.

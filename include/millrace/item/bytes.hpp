@@ -153,6 +153,7 @@ class block_ref {
 /// A view of bytes and a reference to the block that holds them; 5 words, cheap to copy.
 class bytes {
  public:
+  /// Holds no bytes and no block.
   bytes() = default;
   /// Holds `block` and views a part of it; `name` must lie in the block too or outlive it.
   bytes(detail::block_ref block, std::span<const std::byte> view, std::string_view name = {}) noexcept

@@ -19,6 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// One line of a text file.
 class line {
  public:
+  /// Holds an empty line without a record.
   line() = default;
   /// Makes a line from a record, for sources. The record has one field; its key is key_before and the number.
   explicit line(record from) noexcept : from_(std::move(from)), text_(from_.field(0).text()) {}

@@ -34,7 +34,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Where a run without an index begins to read again, in order to continue behind a batch.
+/// The point at which a run without an index begins to read again, in order to continue behind a batch.
 struct replay_point {
   std::uint64_t pass = 0;    ///< number of the pass through the source
   std::uint64_t place = 0;   ///< ordinal in that pass of the first sample that is made into rows
@@ -46,7 +46,8 @@ struct replay_point {
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
 
-/// The digest of one of several ranks, kept to see whether the user summed it. Not a part of where a run stands.
+/// The digest of one of several ranks, kept to see whether the user summed it.
+/// Comparisons ignore it, because it does not say where a run stands.
 struct digest_share {
   std::uint64_t digest = 0;
   std::uint32_t ranks = 0;   ///< number of ranks; 0: no other rank had samples

@@ -61,6 +61,7 @@ class ragged {
   using element = T;
   static constexpr std::size_t rank = N;
 
+  /// Holds an empty row without options; not valid as a row of a batch.
   ragged() = default;
   /// Makes a row of the elements. Throws data_error if it is too long, setup_error if the options are invalid.
   ragged(std::vector<T> elements, const ragged_options<T>& o)

@@ -43,6 +43,7 @@ struct record_head {
 /// One sample of a shard.
 class record {
  public:
+  /// Holds no sample: empty() is true.
   record() = default;
   /// Makes a handle on the record whose head lies in `block`.
   record(detail::block_ref block, const detail::record_head* head) noexcept

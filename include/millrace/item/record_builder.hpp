@@ -101,8 +101,8 @@ class basic_record_builder {
     return largest;
   }
 
-  /// Grows the block so that `size_bytes` more and the table at the end fit. The guess for the rest of the record is the
-  /// size of the previous record without its largest field. So a big field followed by small ones is not copied.
+  /// Grows the block so that `size_bytes` more and the table at the end fit. The guess for the rest of the record is
+  /// the size of the previous record without its largest field. So a big field followed by small ones is not copied.
   void make_room(std::size_t size_bytes) {
     const std::size_t table = 256 + names_.size() + key_.size() + shard_.size() +
                               (fields_.size() + 2) * (sizeof(detail::field_entry) + 64) + sizeof(detail::record_head);

@@ -60,6 +60,7 @@ class tensor {
   using element = T;
   static constexpr std::size_t rank = N;
 
+  /// Holds no elements.
   tensor() = default;
   /// Makes a tensor of zeros.
   explicit tensor(std::array<std::size_t, N> shape) : shape_(shape), data_(count(shape)) {}
@@ -98,6 +99,7 @@ class tensor {
   /// Returns an iterator over the elements if there is one dimension, else over the rows.
   auto begin() noexcept { return view().begin(); }
   auto begin() const noexcept { return view().begin(); }
+  /// Returns the end of the same range.
   auto end() noexcept { return view().end(); }
   auto end() const noexcept { return view().end(); }
 

@@ -108,6 +108,7 @@ struct tensor_view {
       return row_iterator(first_row(), 0);
     }
   }
+  /// Returns the end of the same range.
   constexpr auto end() const {
     if constexpr (N == 1) return data + shape[0];
     else return row_iterator(first_row(), shape[0]);

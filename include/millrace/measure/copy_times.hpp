@@ -4,8 +4,8 @@
 //   times.copied({queued, steady_now_ns(), batch}, bytes);   // after the copy has arrived
 //
 // Times are by the host's clock. A copy begins when it is queued, or when the copy before it has arrived, if that is
-// later. It ends when it has arrived. On a GPU whose trainer runs ahead, this includes the step that still uses the
-// slot, so the measured time is an upper bound.
+// later. It ends when it has arrived. If the trainer runs ahead of the GPU, this includes the step that still uses
+// the slot. So the measured time is an upper bound.
 // Errors: none. Threads: the stager uses idle, the thread that waits for copies calls copied(), any thread the rest.
 #pragma once
 

@@ -47,7 +47,7 @@ class distribution {
     counts_[bucket_of(value)] += times;
     sum_ += value * times;
   }
-  /// Set the count of one bucket, and the sum of all values, from a histogram.
+  /// Sets the count of one bucket, as a histogram counted it; set_sum() sets the sum of all values.
   void set_bucket(std::size_t bucket, std::uint64_t times) noexcept { counts_[bucket] = times; }
   void set_sum(std::uint64_t sum) noexcept { sum_ = sum; }
 

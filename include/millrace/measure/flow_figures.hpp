@@ -1,13 +1,14 @@
-// What a run measured in one window: all that the verdict, the predictions and the reports need to know.
+// The measurements of a run in one window: everything that the verdict, the predictions and the reports need.
 //
 //   mr::flow_figures window = now - before;                     // of one run, taken at two times
 //   mr::verdict v = mr::judge(window);                          // report/verdict.hpp
 //   const mr::stage_figures* copy = window.find(mr::stage_kind::copy);
 //
-// Stages stand in the order of the flow. Times are sums over the seats (threads) of a stage, in nanoseconds, so that
-// busy + starved + blocked is seats x wall_ns at most. `starved` waited for input, `blocked` for room behind.
-// Errors: none. Threads: a value. Source of the terms: Denning and Buzen, The Operational Analysis of Queueing Network
-// Models (ACM Computing Surveys 10, 1978): utilisation = throughput x demand, outstanding = rate x latency (Little).
+// Stages are in the order of the flow. Times are sums over the threads of a stage, in nanoseconds. So
+// busy + starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. `starved`:
+// waited for input. `blocked`: waited for space in the next stage. Errors: none. Threads: a value.
+// Source of the terms: Denning and Buzen, The Operational Analysis of Queueing Network Models (ACM Computing Surveys
+// 10, 1978): utilization = throughput x demand, outstanding = rate x latency (Little).
 #pragma once
 
 #include <millrace/measure/distribution.hpp>
@@ -20,17 +21,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The kind of a stage.
 enum class stage_kind : std::uint8_t {
   read,     ///< waits for storage, on the I/O threads
-  unpack,   ///< decompression on the I/O threads: processor time; its waits are counted with `read`
-  work,     ///< the workers, or a serial stage's own thread
-  copy,     ///< to device memory
+  unpack,   ///< processor time of the I/O threads (decompression); their waits belong to `read`
+  work,     ///< work of the workers, or of a serial stage's own thread
+  copy,     ///< copies to device memory
   step      ///< the trainer: busy between two calls of next(), starved in next()
 };
 
 namespace detail {
 
-/// In reports, and in their style sheet.
+/// Returns the name in reports and in their style sheet.
 inline const char* name_of(stage_kind kind) noexcept {
   switch (kind) {
     case stage_kind::read: return "read";
@@ -44,39 +46,39 @@ inline const char* name_of(stage_kind kind) noexcept {
 
 }  // namespace detail
 
-/// A piece of a fused stage: "decode", "resize", "map".
+/// The figures of one phase of a fused segment: "decode", "resize", "map".
 struct phase_figures {
   std::string name{};
   std::uint64_t busy_ns = 0;
-  distribution service_ns{};   ///< of one sample
+  distribution service_ns{};   ///< time per sample
 };
 
-/// One stage's times and counts.
+/// The times and counts of one stage.
 struct stage_figures {
   std::string name{};
   stage_kind kind = stage_kind::work;
-  std::size_t seats = 1;       ///< open at the end of the window
-  bool on_workers = false;     ///< its seats are the workers', which tuning opens and closes (tune/tuning.hpp)
+  std::size_t concurrency = 1;   ///< number of threads (workers) that are open at the end of the window
+  bool on_workers = false;     ///< the stage runs on the workers, whose number tuning changes (tune/tuning.hpp)
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
   std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0: not measured
-  std::uint64_t run_delay_ns = 0;   ///< of the rest of busy_ns, ready to run and without a core; as far as measured
-  std::uint64_t items = 0;     ///< that passed
-  double items_per_sample = 1;   ///< delivered; of the whole run, where stages expand, pack or filter
-  std::uint64_t bytes = 0;     ///< that passed: encoded ones of a read, those of the batch in a copy
-  distribution service_ns{};   ///< of one call: a read, a sample's work, a batch's copy or step
+  std::uint64_t run_delay_ns = 0;   ///< part of the rest of busy_ns: ready to run, but no core; if measured
+  std::uint64_t items = 0;     ///< items that passed the stage
+  double items_per_sample = 1;   ///< items per delivered sample, over the whole run; 1 without expand, pack, filter
+  std::uint64_t bytes = 0;     ///< bytes that passed the stage: encoded bytes of a read, bytes of the batch in a copy
+  distribution service_ns{};   ///< time of one call: a read, the work on a sample, the copy or step of a batch
   std::vector<phase_figures> phases{};
 
-  /// Of the time that was counted.
+  /// Returns the starved share of busy, starved and blocked time together.
   double starved_share() const noexcept {
     const double all = static_cast<double>(busy_ns) + static_cast<double>(starved_ns) + static_cast<double>(blocked_ns);
     return all > 0 ? static_cast<double>(starved_ns) / all : 0;
   }
-  /// What passed here, in samples as they are delivered. In a window that is not quite what was delivered: what lies
-  /// between the stages grows and shrinks.
+  /// Returns the items that passed, in delivered samples. In a window this can differ from the samples delivered,
+  /// because the queues between the stages grow and shrink.
   double samples() const noexcept { return static_cast<double>(items) / items_per_sample; }
 };
 
-/// How full a bounded store was: slots, or bytes read ahead.
+/// The mean fill level of a bounded buffer: slots, or bytes read ahead.
 struct queue_figures {
   std::string name{};
   std::string unit{};
@@ -84,27 +86,28 @@ struct queue_figures {
   double bound = 0;
 };
 
+/// The measurements of a run in one window.
 struct flow_figures {
   std::uint64_t wall_ns = 0;
   std::uint64_t batches = 0, samples = 0;   ///< delivered
-  std::uint64_t warm_up_batches = 0;        ///< before the window, left out
+  std::uint64_t warm_up_batches = 0;        ///< batches before the window, which are left out
   std::size_t batch_samples = 0;
   std::vector<stage_figures> stages{};
-  distribution wait_ns{};                   ///< of each call of next()
-  std::optional<std::uint64_t> device_gap_ns{};   ///< the device had no batch, by its own events; else next() counts
+  distribution wait_ns{};                   ///< time of each call of next()
+  std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: next() counts
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of reads outstanding
-  /// Reading the part (shard) whose turn it is, for which all that lies behind has to wait, and what came of it.
+  /// Time and samples of reading the shard whose turn it is; all later shards have to wait for it.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
-  std::uint64_t passed_on_samples = 0;      ///< by readers, in the run's order; 0: they do not take turns
-  std::optional<std::uint64_t> storage_bytes{};   ///< of the bytes read, those that the page cache did not have
-  double storage_ceiling_bytes_per_s = 0;   ///< measured or known beforehand; 0: unknown
+  std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0: readers do not take turns
+  std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
+  double storage_ceiling_bytes_per_s = 0;   ///< measured, or known in advance; 0: unknown
   double copy_ceiling_bytes_per_s = 0;
-  std::size_t usable_cores = 0;             ///< affinity and quota; 0: unknown
-  std::uint64_t throttled_ns = 0;           ///< the cgroup's quota held the process back
-  std::uint64_t process_cpu_ns = 0;         ///< of all threads of the process together; 0: unknown
-  std::uint64_t run_delay_ns = 0;           ///< all threads of the process together were ready to run and did not
+  std::size_t usable_cores = 0;             ///< cores by affinity and quota; 0: unknown
+  std::uint64_t throttled_ns = 0;           ///< time in which the cgroup's quota throttled the process
+  std::uint64_t process_cpu_ns = 0;         ///< processor time, summed over all threads of the process; 0: unknown
+  std::uint64_t run_delay_ns = 0;           ///< time ready to run, but not running, summed over all threads
   std::size_t host_slots = 0, device_slots = 0;
-  std::size_t read_ahead_bytes = 0;         ///< bound of what is read and not claimed
+  std::size_t read_ahead_bytes = 0;         ///< limit of the bytes that are read, but not yet claimed
   std::vector<queue_figures> queues{};
 
   const stage_figures* find(stage_kind kind) const noexcept {
@@ -112,12 +115,12 @@ struct flow_figures {
       if (s.kind == kind) return &s;
     return nullptr;
   }
-  /// Where most of what was passed on came from the part whose turn it was: the share of all other readers' work that
-  /// came to be used, from 0 to 1/2. Nothing where readers help each other, where there is one, or where nobody knows.
+  /// Returns the share (0 to 1/2) of the other readers' work that was used. Applies if most samples came from the shard
+  /// whose turn it was. Returns nothing if readers help each other, if there is only one, or if it is unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept {
     const stage_figures* const read = find(stage_kind::read);
-    if (!read || read->seats < 2 || in_turn_ns == 0 || in_turn_samples < 16 || passed_on_samples < 16) return {};
-    const auto others = static_cast<double>(read->seats - 1);
+    if (!read || read->concurrency < 2 || in_turn_ns == 0 || in_turn_samples < 16 || passed_on_samples < 16) return {};
+    const auto others = static_cast<double>(read->concurrency - 1);
     const double ahead = static_cast<double>(passed_on_samples) / static_cast<double>(in_turn_samples) - 1;
     if (ahead >= 0.5 * others) return {};
     return ahead > 0 ? ahead / others : 0;
@@ -125,12 +128,12 @@ struct flow_figures {
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 
-  /// Share of its seats' whole time that a stage spent so.
+  /// Returns `ns` as a share of the whole time of all threads of stage `s`.
   double share(const stage_figures& s, std::uint64_t ns) const noexcept {
-    const double all = static_cast<double>(s.seats) * static_cast<double>(wall_ns);
+    const double all = static_cast<double>(s.concurrency) * static_cast<double>(wall_ns);
     return all > 0 ? static_cast<double>(ns) / all : 0;
   }
-  /// Share of the trainer's time without data.
+  /// Returns the share of the trainer's time without data.
   double data_wait_share() const noexcept {
     if (device_gap_ns && wall_ns > 0) return static_cast<double>(*device_gap_ns) / static_cast<double>(wall_ns);
     const stage_figures* const trainer = find(stage_kind::step);
@@ -144,8 +147,8 @@ inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { 
 
 }  // namespace detail
 
-/// What came since `before`, which the same run said earlier. Settings, ceilings and means of queues are the later
-/// ones. A template only so that including it costs little.
+/// Returns the figures since `before`, earlier figures of the same run. Settings, ceilings and queue means are those of
+/// `now`. A template only to keep compile times low.
 template <class Figures>
   requires std::is_same_v<Figures, flow_figures>
 Figures operator-(Figures now, const Figures& before) {
@@ -181,7 +184,8 @@ Figures operator-(Figures now, const Figures& before) {
       a.phases[p].service_ns -= b.phases[p].service_ns;
       of_phases += a.phases[p].busy_ns;
     }
-    // Parts are shares of all the time so far, which may have moved: one that shrank took nothing, the others too much.
+    // Phases are shares of the total time so far, and these shares may have shifted. A phase whose time shrank counts
+    // 0, so the others got too much: scale them down.
     if (of_phases <= a.busy_ns) continue;
     for (phase_figures& p : a.phases)
       p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /

@@ -8,8 +8,8 @@
 //
 // measure/distribution.hpp describes the buckets and their accuracy. 5 KiB. Recording costs two atomic additions in
 // `histogram`, and two loads and stores in `own_histogram`. Errors: none.
-// Threads: any thread may call snapshot() at any time. A snapshot may lack a value that is being recorded. Of two
-// snapshots taken by one thread, the later one never has a smaller count.
+// Threads: any thread may call snapshot() at any time. A snapshot may lack a value that is being recorded. If one
+// thread takes two snapshots, the later one never has a smaller count.
 #pragma once
 
 #include <millrace/measure/distribution.hpp>

@@ -1,15 +1,17 @@
-// How storage answers to more reads at a time: from what was counted at each number of reads outstanding.
+// Shows how storage responds to more reads at a time, from counts at each number of outstanding reads.
 //
-//   levels.add(3, {.ns = spent});                             // so long were exactly 3 outstanding
-//   levels.add(2, {.reads = 1, .read_ns = took, .bytes = n}); // a read ended, with 2 outstanding on average meanwhile
-//   levels.busy_ns();                                         // time with at least one outstanding
-//   std::optional<double> share = levels.contention();        // 0: latency, each adds speed; 1: one pipe, none does
+//   levels.add(3, {.ns = spent});                             // exactly 3 reads were outstanding for this time
+//   levels.add(2, {.reads = 1, .read_ns = took, .bytes = n}); // a read ended; on average 2 were outstanding during it
+//   levels.busy_ns();                                         // time with at least one outstanding read
+//   std::optional<double> share = levels.contention();        // 0: each read adds speed (latency); 1: none (one pipe)
 //
-// With k reads outstanding storage gives k x b / (1 + q (k - 1)) bytes per second: b is one read's speed, q the share
-// of a read that only one can have at a time. So the time of a read is a line over k, which is fitted, weighted by
-// reads. (Reads that ended per time at each level would be biased: who comes during a read lifts the level it ends at.)
-// Errors: too little seen gives no value. Threads: a value. Source: the universal scalability law (Gunther, Guerrilla
-// Capacity Planning, 2007) without its term for coherency, that is, Amdahl's law.
+// With k reads outstanding, storage gives k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of one read,
+// and q is the share of a read that only one read can use at a time. So the time of a read is a line over k. The line
+// is fitted, weighted by reads. Counting the reads that end per time at each level would be biased. A read that begins
+// during another one raises the level at which that one ends.
+// Errors: none; too few reads give no value. Threads: a value.
+// Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without its coherency term, which
+// is Amdahl's law.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,16 +24,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Counts time, reads and bytes by the number of outstanding reads.
 class read_levels {
  public:
-  /// The last one counts all from there on.
+  /// The last level; it counts all larger numbers, too.
   static constexpr std::size_t most = 16;
 
   struct level {
-    std::uint64_t ns = 0;        ///< time with exactly so many outstanding
-    std::uint64_t reads = 0;     ///< with so many outstanding on average, rounded
-    std::uint64_t read_ns = 0;   ///< that they took together
-    std::uint64_t bytes = 0;     ///< of them
+    std::uint64_t ns = 0;        ///< time with exactly this number of outstanding reads
+    std::uint64_t reads = 0;     ///< reads during which this number was outstanding on average, rounded
+    std::uint64_t read_ns = 0;   ///< time of these reads together
+    std::uint64_t bytes = 0;     ///< bytes of these reads
 
     friend bool operator==(const level&, const level&) = default;
   };
@@ -45,7 +48,7 @@ class read_levels {
   }
   const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, most)]; }
 
-  /// Time with at least one read outstanding.
+  /// Returns the time with at least one outstanding read.
   std::uint64_t busy_ns() const noexcept {
     std::uint64_t sum = 0;
     for (std::size_t k = 1; k <= most; ++k) sum += levels_[k].ns;
@@ -56,7 +59,7 @@ class read_levels {
     for (const auto& l : levels_) sum += l.bytes;
     return sum;
   }
-  /// Mean number outstanding while there was any.
+  /// Returns the mean number of outstanding reads, over the time with at least one.
   double mean_outstanding() const noexcept {
     double sum = 0;
     for (std::size_t k = 1; k <= most; ++k) sum += static_cast<double>(k) * static_cast<double>(levels_[k].ns);
@@ -64,8 +67,9 @@ class read_levels {
     return busy > 0 ? sum / busy : 0;
   }
 
-  /// q of the law above, 0..1, if anything too low: a pipe that takes reads in turn shows as about a half, for who
-  /// comes behind a read does not slow it. Needs two levels with at least 30 reads and 2 % of all of them each.
+  /// Returns q of the law above, 0..1; nothing if less than two levels have at least 30 reads and 2 % of all reads.
+  /// The value is rather too low than too high. A pipe that takes reads in turn gives about 1/2, because a later read
+  /// does not slow an earlier one.
   std::optional<double> contention() const noexcept {
     std::uint64_t all = 0;
     for (const auto& l : levels_) all += l.reads;
@@ -89,11 +93,11 @@ class read_levels {
     return alone > 0 ? std::clamp(slope / alone, 0.0, 1.0) : 1.0;
   }
 
-  /// Speed with k outstanding over that of a single read.
+  /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.
   static double speed(double outstanding, double contention) noexcept {
     return outstanding / (1 + contention * (std::max(outstanding, 1.0) - 1));
   }
-  /// The same for the levels as they were, weighted by time.
+  /// Returns the mean of speed() over the recorded levels, weighted by time.
   double mean_speed(double contention) const noexcept {
     double sum = 0;
     for (std::size_t k = 1; k <= most; ++k)

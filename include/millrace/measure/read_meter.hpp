@@ -1,12 +1,12 @@
-// Watches reads while they run: how long each took, how many were outstanding, how much they brought.
+// Measures reads while they run: how long each takes, how many are outstanding, how many bytes they bring.
 //
 //   mr::read_meter meter;
-//   { mr::read_meter::running r(meter);  r.brought(file.read(...)); }      // on whichever thread reads
+//   { mr::read_meter::running r(meter);  r.brought(file.read(...)); }      // on any thread that reads
 //   mr::read_meter::figures now = meter.snapshot();
 //   now.levels.busy_ns();  now.levels.mean_outstanding();  now.service_ns.quantile(0.99);
 //
-// A read takes two looks at the clock and two short locks more, some 0.15 us. Errors: none. Threads: any number read
-// and look at once; a running read belongs to its thread, and must end before the meter does.
+// Costs two clock readings and two short locks per read, about 0.15 us. Errors: none. Threads: any number may read and
+// take snapshots at once. Lifetime: a `running` belongs to its thread, and must end before the meter does.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// "31.2 s"
+/// Returns a text like "31.2 s".
 template <class = void>
 std::string seconds_text(std::uint64_t ns) {
   return std::to_string(ns / 1'000'000'000) + "." + std::to_string(ns / 100'000'000 % 10) + " s";
@@ -32,15 +32,16 @@ std::string seconds_text(std::uint64_t ns) {
 
 }  // namespace detail
 
-/// A template only so that including it costs little.
+/// Implements read_meter. A template only to keep compile times low.
 template <class = void>
 class basic_read_meter {
  public:
+  /// The figures of all reads so far.
   struct figures {
-    std::uint64_t busy_ns = 0;   ///< of all reads together, those under way too
+    std::uint64_t busy_ns = 0;   ///< time of all reads together, including those under way
     std::uint64_t bytes = 0;
     read_levels levels{};
-    distribution service_ns{};   ///< of a read
+    distribution service_ns{};   ///< time of each read
 
     figures& operator-=(const figures& earlier) noexcept {
       busy_ns -= std::min(busy_ns, earlier.busy_ns);
@@ -51,12 +52,13 @@ class basic_read_meter {
     }
   };
 
+  /// Measures one read, from its construction to end() or its destruction.
   class running {
    public:
-    /// `of` says what is read, and lives as long as the read.
+    /// `of` names what is read; its text has to live as long as the read.
     explicit running(basic_read_meter& meter, std::string_view of = {}) noexcept
         : meter_(&meter), start_(meter.begin(steady_now_ns(), of)) {}
-    /// Where somebody has looked at the clock already.
+    /// The same for a caller that has already read the clock.
     running(basic_read_meter& meter, std::uint64_t at_ns, std::string_view of = {}) noexcept
         : meter_(&meter), start_(meter.begin(at_ns, of)) {}
     running(const running&) = delete;
@@ -74,7 +76,7 @@ class basic_read_meter {
     friend class basic_read_meter;
     struct moment {
       std::uint64_t at_ns, summed_ns;
-      unsigned lane;   // the lowest that no other read under way has
+      unsigned lane;   // the lowest number that no other read under way uses
     };
     basic_read_meter* meter_;
     moment start_;
@@ -87,7 +89,7 @@ class basic_read_meter {
     return now_;
   }
 
-  /// "2 reads under way, the longest for 31.2 s: train-000012.tar"
+  /// Returns a text like "2 reads under way, the longest for 31.2 s: train-000012.tar".
   std::string waits(std::uint64_t now) const {
     const std::lock_guard lock(mutex_);
     const named_start* const oldest = longest_read();
@@ -97,14 +99,14 @@ class basic_read_meter {
     if (!oldest->of.empty()) text += ": " + std::string(oldest->of);
     return text;
   }
-  /// What is being read for longest: "train-000012.tar for 31.2 s". Empty where that has no name.
+  /// Returns the longest read under way, like "train-000012.tar for 31.2 s"; empty if it has no name or there is none.
   std::string longest(std::uint64_t now) const {
     const std::lock_guard lock(mutex_);
     const named_start* const oldest = longest_read();
     if (!oldest || oldest->of.empty()) return {};
     return std::string(oldest->of) + " for " + detail::seconds_text(now - std::min(now, oldest->at_ns));
   }
-  /// The last reads, side by side: in each list they follow each other.
+  /// Returns the last reads as parallel lists; within a list, reads do not overlap.
   std::vector<std::vector<span_ring::span>> spans() const {
     std::vector<std::vector<span_ring::span>> all;
     for (const span_ring& lane : spans_) all.push_back(lane.snapshot());
@@ -117,7 +119,7 @@ class basic_read_meter {
     std::uint64_t at_ns = 0;
     std::string_view of{};
   };
-  /// Null where nothing is read.
+  /// Returns the read that began first; null if no read is under way.
   const named_start* longest_read() const noexcept {
     const named_start* oldest = nullptr;
     for (unsigned lane = 0; lane < under_way_.size(); ++lane)
@@ -153,7 +155,7 @@ class basic_read_meter {
   }
 
   void pass(std::uint64_t now) const noexcept {
-    if (now <= at_ns_) return;   // somebody who looked later came first
+    if (now <= at_ns_) return;   // another thread read the clock later, but came first
     if (at_ns_ != 0 && outstanding_ > 0) {
       now_.levels.add(outstanding_, {.ns = now - at_ns_});
       now_.busy_ns += (now - at_ns_) * outstanding_;
@@ -165,10 +167,11 @@ class basic_read_meter {
   mutable figures now_{};
   mutable std::uint64_t at_ns_ = 0;
   std::size_t outstanding_ = 0;
-  std::uint64_t lanes_ = 0;   // bits: taken
+  std::uint64_t lanes_ = 0;   // one bit per lane: set if the lane is in use
   std::array<named_start, 64> under_way_;
   std::array<span_ring, 8> spans_;
 };
+/// Measures the reads of a source.
 using read_meter = basic_read_meter<>;
 
 }}  // namespace millrace

@@ -1,12 +1,13 @@
-// The figures of a run as its engine puts them together, and those of its warm-up, which reports leave out.
+// Completes the figures of a run, and keeps those of its warm-up, which reports leave out.
 //
-//   complete(figures, process_figures::now() - at_start);      // once every stage has added its own
+//   complete(figures, process_figures::now() - at_start);      // after every stage has added its own figures
 //   warm_ups.passed(batches, [&] { return figures(); });       // after each delivery
 //   flow_figures window = warm_ups.without(figures());
 //
-// The warm-up is the first 16 batches of a run that had 64 at least, of a shorter one the first 4, or the first; what
-// came before seats were opened or closed is part of it in a run of four times as many batches.
-// Errors: none. Threads: passed() by the trainer, the rest by any.
+// The warm-up is the first 16 batches of a run with at least 64 batches. In shorter runs it is the first 4 batches (of
+// at least 16), or the first batch (of at least 4). If the number of threads changes, the batches before the change are
+// warm-up, too. This applies once the run has four times as many batches.
+// Errors: none. Threads: the trainer calls passed(), any thread the rest.
 #pragma once
 
 #include <millrace/measure/flow_figures.hpp>
@@ -16,13 +17,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What only all stages together say. A template only so that including it costs little.
+/// Fills in the figures that need all stages, and those of the process. A template only to keep compile times low.
 template <class = void>
 void complete(flow_figures& f, const process_figures& process) {
   double items_per_sample = 1;
   for (std::size_t i = f.stages.size(); i-- > 0;) {
     stage_figures& s = f.stages[i];
-    // So far it is items per item behind the stage.
+    // Before this line, the member holds the items here per item of the next stage.
     s.items_per_sample = items_per_sample *= s.items_per_sample;
   }
   f.usable_cores = usable_cores();
@@ -31,26 +32,29 @@ void complete(flow_figures& f, const process_figures& process) {
   f.run_delay_ns = process.run_delay_ns;
   const stage_figures* const read = f.find(stage_kind::read);
   if (!read || !process.storage_bytes || read->bytes == 0) return;
-  // Some file systems (FUSE, 9p) do not have their reads counted. What came slower than memory gives it was no memory.
+  // The kernel does not count the reads of some file systems (FUSE, 9p). Then the count is near 0, although the bytes
+  // came too slowly to be from memory: storage_bytes stays unset.
   const double bytes_per_ns = static_cast<double>(read->bytes) / (static_cast<double>(read->busy_ns) + 1);
   const bool counted = *process.storage_bytes * 20 >= read->bytes || bytes_per_ns > 0.2;
   if (counted) f.storage_bytes = std::min(*process.storage_bytes, read->bytes);
 }
 
-/// The figures as they were when the run had warmed up.
+/// Keeps the figures from the ends of possible warm-ups.
 class warm_up_figures {
  public:
+  /// Keeps the current figures after batches 1, 4 and 16.
   template <class Figures>
   void passed(std::uint64_t batches, const Figures& figures_now) {
     if (batches != 1 && batches != 4 && batches != 16) return;
     restart(figures_now());
   }
-  /// Something was set otherwise: what came before is warm-up.
+  /// Starts again after a setting has changed: everything before is warm-up.
   template <class Figures>
   void restart(Figures now) {
     const std::lock_guard lock(mutex_);
     all_.push_back(std::move(now));
   }
+  /// Returns `f` without its warm-up; all of `f` if the run is too short.
   template <class = void>
   flow_figures without(flow_figures f) const {
     const std::lock_guard lock(mutex_);

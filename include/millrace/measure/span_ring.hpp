@@ -1,10 +1,10 @@
-// The last spans of time that one thread worked, for a trace: always kept, never waited for.
+// Keeps the last work spans of one thread for a trace: always on, never waits.
 //
-//   ring.record({.start_ns = t0, .end_ns = t1, .number = batch});     // its thread; three stores
-//   for (const mr::span_ring::span& s : ring.snapshot()) ...          // anyone; in order
+//   ring.record({.start_ns = t0, .end_ns = t1, .number = batch});     // the owner thread
+//   for (const mr::span_ring::span& s : ring.snapshot()) ...          // any thread; in order
 //
-// 512 spans, 12 KiB. Errors: none. Threads: one records at a time; snapshot() from any, which leaves out what was
-// written over meanwhile.
+// 512 spans, 12 KiB. Errors: none. Threads: one thread records at a time; any thread takes snapshots. A snapshot leaves
+// out the spans that were overwritten while it was taken.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Implements span_ring. A template only to keep compile times low.
 template <class = void>
 class basic_span_ring {
  public:
@@ -25,7 +25,7 @@ class basic_span_ring {
 
   struct span {
     std::uint64_t start_ns = 0, end_ns = 0;
-    std::uint64_t number = ~std::uint64_t{0};   ///< of the batch; none: all bits
+    std::uint64_t number = ~std::uint64_t{0};   ///< number of the batch; all bits set: none
   };
 
   void record(const span& s) noexcept {
@@ -46,7 +46,7 @@ class basic_span_ring {
       all.push_back({e.start_ns.load(std::memory_order_acquire), e.end_ns.load(std::memory_order_acquire),
                      e.number.load(std::memory_order_acquire)});
     }
-    // Whoever records is at the entry behind `now` already.
+    // The + 1: the recording thread may already be writing the next entry.
     const std::uint64_t now = count_.load(std::memory_order_acquire) + 1;
     const std::uint64_t lost = now > most && now - most > first ? std::min(now - most - first, count - first) : 0;
     all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(lost));
@@ -60,6 +60,7 @@ class basic_span_ring {
   std::array<entry, most> entries_;
   std::atomic<std::uint64_t> count_{0};
 };
+/// The last spans of one thread.
 using span_ring = basic_span_ring<>;
 
 }}  // namespace millrace

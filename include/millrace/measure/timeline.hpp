@@ -1,12 +1,12 @@
-// What happened when: spans on tracks, counters, and batches as they were delivered. For a report and for Perfetto.
+// A timeline of a run, for reports and for Perfetto: spans on tracks, counters, and the delivered batches.
 //
 //   mr::timeline t;
 //   const std::uint32_t worker = t.add_track("worker 3");
 //   t.spans.push_back({.track = worker, .name = "decode", .start_ns = 0, .end_ns = 1'880'000, .batch = 412});
 //   t.counters.push_back({.name = "ready slots", .at_ns = 0, .value = 2});
 //
-// A track is a thread or a stream; its spans follow each other or nest. Times in nanoseconds since the run's start.
-// Errors: none. Threads: a value.
+// A track is a thread or a stream; its spans follow each other or nest. Times are in nanoseconds since the start of the
+// run. Errors: none. Threads: a value.
 #pragma once
 
 #include <millrace/measure/span_ring.hpp>
@@ -19,34 +19,34 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Something that took from one moment to another.
+/// A span of time on a track.
 struct timeline_span {
   static constexpr std::uint64_t no_batch = ~std::uint64_t{0};
 
   std::uint32_t track = 0;
   std::string name{};
   std::int64_t start_ns = 0, end_ns = 0;
-  std::uint64_t batch = no_batch;   ///< that it worked for
+  std::uint64_t batch = no_batch;   ///< number of the batch it worked for
 };
 
-/// A number over time.
+/// The value of a counter at one time.
 struct timeline_counter {
   std::string name{};
   std::int64_t at_ns = 0;
   double value = 0;
 };
 
-/// A batch as the trainer got it, and how full the stores were then.
+/// The delivery of a batch to the trainer, and the fill levels at that time.
 struct delivered_batch {
   std::int64_t at_ns = 0;
-  std::uint64_t wait_ns = 0;   ///< in next()
-  std::uint64_t step_ns = 0;   ///< until the next call
+  std::uint64_t wait_ns = 0;   ///< time that the trainer waited in next()
+  std::uint64_t step_ns = 0;   ///< time until the next call of next()
   std::size_t ready_slots = 0;
   std::size_t read_ahead_bytes = 0;
-  std::uint64_t number = 0;   ///< of the batch
+  std::uint64_t number = 0;   ///< number of the batch
 };
 
-/// A template only so that including it costs little.
+/// Implements timeline. A template only to keep compile times low.
 template <class = void>
 struct basic_timeline {
   std::vector<std::string> tracks{};
@@ -54,11 +54,12 @@ struct basic_timeline {
   std::vector<timeline_counter> counters{};
   std::vector<delivered_batch> deliveries{};
 
+  /// Adds a track and returns its number.
   std::uint32_t add_track(std::string name) {
     tracks.push_back(std::move(name));
     return static_cast<std::uint32_t>(tracks.size() - 1);
   }
-  /// A thread's last spans, on a track of its own.
+  /// Adds the last spans of a thread on a new track. `start`: the start of the run; earlier spans are left out.
   void add_spans(std::string name, const char* what, const std::vector<span_ring::span>& of, std::uint64_t start) {
     const std::uint32_t track = add_track(std::move(name));
     const auto since_start = [start](std::uint64_t at) { return static_cast<std::int64_t>(at - start); };
@@ -66,6 +67,7 @@ struct basic_timeline {
       if (s.start_ns >= start) spans.push_back({track, what, since_start(s.start_ns), since_start(s.end_ns), s.number});
   }
 };
+/// The timeline of a run.
 using timeline = basic_timeline<>;
 
 }}  // namespace millrace

@@ -1,16 +1,17 @@
-// Ranges and thread names for NVIDIA's profilers (NVTX), in one domain: "millrace". Without MILLRACE_NVTX, which the
-// build's dependency defines where the CUDA toolkit brings nvtx3, nothing.
+// Ranges and thread names for NVIDIA's profilers (NVTX), in the domain "millrace". Does nothing without MILLRACE_NVTX.
 //
 //   const mr::trace_range work("decode");                              // until the end of the scope, on this thread
 //   const mr::trace_range copy("h2d", batch);                          // "h2d#412"
-//   const mr::trace_range read([&] { return "read/" + name; });        // called only where a tool listens
+//   const mr::trace_range read([&] { return "read/" + name; });        // called only if a tool listens
 //   step_.start("batch", batch);  ...  step_.end();                    // mr::trace_span: may end elsewhere
 //
-// Names: read/<shard>, decode, map or expand (in front of a stage that decode comes after), wait#N (the trainer, for
-// batch N), batch#N (from its delivery to the trainer's next call), h2d#N (queueing the copy; the copy itself stands in
-// the tool's row of that stream). Without a tool a range is a test of a pointer, under 1 ns; no text is composed and
-// nothing allocated. A name that cannot be composed leaves its range out. Threads: any. nvtx3 is headers only, loads
-// the tool that NVTX_INJECTION64_PATH names, and makes no CUDA call.
+// The build's dependency defines MILLRACE_NVTX if the CUDA toolkit provides nvtx3.
+// Names: read/<shard>; decode, map or expand (the latter two for a stage before decode); wait#N (the trainer waits for
+// batch N); batch#N (from its delivery to the trainer's next call); h2d#N (queueing the copy; the tool shows the copy
+// itself in the row of its stream).
+// Without a tool, a range costs a test of a pointer, under 1 ns: no text is composed and nothing is allocated. nvtx3 is
+// headers only, loads the tool that NVTX_INJECTION64_PATH names, and makes no CUDA call.
+// Errors: none; a range whose name cannot be composed is left out. Threads: any.
 #pragma once
 
 #include <millrace/base/machine.hpp>
@@ -31,7 +32,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Null where no tool listens. Asked once: a tool comes with the process or not at all.
+/// Returns the domain; null if no tool listens. Created once, because a tool is there from the start of the process or
+/// never.
 inline nvtxDomainHandle_t trace_domain() noexcept {
   static const nvtxDomainHandle_t domain = nvtxDomainCreateA("millrace");
   return domain;
@@ -48,6 +50,7 @@ inline nvtxEventAttributes_t trace_message(const char* name) noexcept {
 
 }  // namespace detail
 
+/// Marks a range on this thread, until the end of the scope.
 class [[nodiscard]] trace_range {
  public:
   explicit trace_range(const char* name) noexcept {
@@ -78,14 +81,14 @@ class [[nodiscard]] trace_range {
     try {
       push(std::string(name()).c_str());
     } catch (...) {
-      // A range is not worth the work that it is about.
+      // Leave the range out: a missing range must not stop the work that it marks.
     }
   }
 
   bool open_ = false;
 };
 
-/// A range that does not follow a scope; one at a time.
+/// Marks a range that does not follow a scope; one at a time.
 class trace_span {
  public:
   trace_span() = default;
@@ -121,7 +124,7 @@ class trace_span {
 
 namespace detail {
 
-/// For the system and for profilers.
+/// Names the calling thread for the system and for profilers.
 inline void name_worker_thread(const char* name) noexcept {
   name_this_thread(name);
   if (trace_domain()) nvtxNameOsThreadA(static_cast<std::uint32_t>(::gettid()), name);
@@ -131,6 +134,7 @@ inline void name_worker_thread(const char* name) noexcept {
 
 #else
 
+/// Does nothing, because no profiler can listen.
 class [[nodiscard]] trace_range {
  public:
   explicit trace_range(const char*) noexcept {}
@@ -142,7 +146,7 @@ class [[nodiscard]] trace_range {
   trace_range& operator=(const trace_range&) = delete;
 };
 
-/// The same where no profiler can listen: nothing.
+/// Does nothing, because no profiler can listen.
 class trace_span {
  public:
   void start(const char*, std::uint64_t) noexcept {}

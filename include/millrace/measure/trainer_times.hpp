@@ -1,13 +1,14 @@
-// The trainer's side of a run's figures: how long it waited in next(), how long it was away, how full the rings were.
+// Measures the trainer's side of a run: its time in next(), its time in the step, and the fill levels that it finds.
 //
 //   times.call(now, arrived);   ... waits ...   times.answer(now, trainer_times::kind::batch, {.ready_slots = 3});
 //   times.add_to(figures, times.clock(now));
 //
-// From a batch to the next call is a step; but who reads the step's result waits in it for a copy that was still under
-// way: until that arrives the step starves. After the end of an epoch that a loop asked for, whatever the trainer does
-// (validation) is neither step nor wait: a pause, left out of the wall time. After the run's end the clock stands.
-// The first batch's wait is the start of the run, and no wait either. Of each of the last 2048 batches it is kept when
-// it came. Errors: none. Threads: call() and answer() by the trainer, the rest by any.
+// A step lasts from a batch to the next call of next(). A trainer that reads the result of its step also waits there
+// for a copy that is still under way; until that copy has arrived, the step counts as starved. After the end of an
+// epoch, the trainer's time (validation) is neither step nor wait. It is a pause, which the wall time leaves out.
+// After the end of the run the clock stands still. The wait for the first batch is the start of the run, not a wait.
+// The delivery times of the last 2048 batches are kept.
+// Errors: none. Threads: the trainer calls call() and answer(), any thread the rest.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -20,16 +21,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Implements trainer_times. A template only to keep compile times low.
 template <class = void>
 class basic_trainer_times {
  public:
   enum class kind : std::uint8_t { batch, pause, end };
   static constexpr std::size_t kept_batches = 2048;
 
+  /// The trainer's current state.
   struct state {
-    bool watched = false;    ///< not between epochs, nor at the end
-    bool waits = false;      ///< in next(); else away
+    bool watched = false;    ///< false between epochs and after the end
+    bool waits = false;      ///< true in next(), false in the step
     std::uint64_t since_ns = 0, batches = 0;
   };
   state now() const noexcept {
@@ -37,7 +39,7 @@ class basic_trainer_times {
     return state_;
   }
 
-  /// "trainer: waits in next() for batch 12 since 31.2 s"
+  /// Returns a text like "trainer: waits in next() for batch 12 since 31.2 s".
   std::string waits(std::uint64_t now_ns) const {
     const state s = now();
     const std::uint64_t number = s.batches - (s.waits || s.batches == 0 ? 0 : 1);
@@ -45,7 +47,7 @@ class basic_trainer_times {
            " since " + detail::seconds_text(now_ns - std::min(now_ns, s.since_ns));
   }
 
-  /// The stores, as a call of next() found them.
+  /// The fill levels that a call of next() found.
   struct stores {
     std::size_t ready_slots = 0, read_ahead_bytes = 0;
   };
@@ -56,7 +58,7 @@ class basic_trainer_times {
     kept_.reserve(kept_batches);
   }
 
-  /// `arrived_ns`: when the batch that was handed out last was there, if later than it was handed out and known.
+  /// Records a call of next(). `arrived_ns`: when the copy of the last delivered batch arrived; 0 if unknown.
   void call(std::uint64_t now_ns, std::uint64_t arrived_ns = 0) noexcept {
     called_ns_ = now_ns;
     if (const std::uint64_t since = paused_since_ns_.exchange(0); since != 0) add(paused_ns_, now_ns - since);
@@ -68,10 +70,11 @@ class basic_trainer_times {
       steps_.record(step - without_data);
     }
     const std::lock_guard lock(mutex_);
-    // Since the last batch: whoever waits was waited for before.
+    // `batches` is the number of the batch that the trainer waits for from now on.
     state_ = state{.watched = true, .waits = true, .since_ns = now_ns, .batches = batches_};
     if (left != 0 && batches_ > 0) kept_[(batches_ - 1) % kept_batches].step_ns = step;
   }
+  /// Records the return of next(): a batch, a pause between epochs, or the end.
   void answer(std::uint64_t now_ns, kind what, const stores& full) noexcept {
     if (what == kind::end) ended_ns_.store(now_ns, std::memory_order_relaxed);
     if (what == kind::pause) paused_since_ns_.store(now_ns, std::memory_order_relaxed);
@@ -91,7 +94,7 @@ class basic_trainer_times {
     const std::lock_guard lock(mutex_);
     const delivered_batch here{static_cast<std::int64_t>(now_ns - started_ns_), wait, 0, full.ready_slots,
                                full.read_ahead_bytes, batches_};
-    if (kept_.size() < kept_batches) kept_.push_back(here);   // room was reserved
+    if (kept_.size() < kept_batches) kept_.push_back(here);   // never allocates: start() reserved the space
     else kept_[batches_ % kept_batches] = here;
     ++batches_;
     state_ = state{.watched = true, .since_ns = now_ns, .batches = batches_};
@@ -103,19 +106,20 @@ class basic_trainer_times {
   std::uint64_t wait_ns() const noexcept { return wait_ns_.load(std::memory_order_relaxed); }
   std::uint64_t step_ns() const noexcept { return step_ns_.load(std::memory_order_relaxed); }
   std::uint64_t first_batch_ns() const noexcept { return first_batch_ns_.load(std::memory_order_relaxed); }
-  /// `now`, or when the run had ended.
+  /// Returns `now_ns`, or the end of the run if that was earlier.
   std::uint64_t clock(std::uint64_t now_ns) const noexcept {
     const std::uint64_t ended = ended_ns_.load(std::memory_order_relaxed);
     return ended != 0 && ended < now_ns ? ended : now_ns;
   }
 
-  /// After all other stages. `batch_samples` are in a batch.
+  /// Adds the stage "step", the wall time and the queues. Call it after all other stages have added their figures.
   void add_to(flow_figures& f, std::uint64_t now_ns) const {
     std::uint64_t paused = paused_ns_.load(std::memory_order_relaxed);
     if (const std::uint64_t since = paused_since_ns_.load(); since != 0 && since < now_ns) paused += now_ns - since;
     f.wall_ns = now_ns - started_ns_ - std::min(paused, now_ns - started_ns_);
-    // Who was full by then stood still meanwhile; who was not, worked and is none the worse for it.
-    for (stage_figures& s : f.stages) s.blocked_ns -= std::min(s.blocked_ns, paused * s.seats);
+    // During a pause, a stage with full output stood still, and that is no blocked time. A stage that was not full
+    // worked on, so subtracting the pause does it no harm.
+    for (stage_figures& s : f.stages) s.blocked_ns -= std::min(s.blocked_ns, paused * s.concurrency);
     const std::uint64_t copy_wait = copy_wait_ns_.load(std::memory_order_relaxed);
     stage_figures step{.name = "step", .kind = stage_kind::step, .busy_ns = step_ns() - std::min(copy_wait, step_ns()),
                        .starved_ns = wait_ns() + copy_wait};
@@ -132,20 +136,20 @@ class basic_trainer_times {
                         1e-6 * static_cast<double>(f.read_ahead_bytes)});
   }
 
-  /// The trainer's track, and the stores as it found them.
+  /// Adds the trainer's track, the deliveries and the fill levels.
   void add_to(timeline& t) const {
     t.deliveries = deliveries();
     const std::uint32_t track = t.add_track("trainer");
     for (const delivered_batch& d : t.deliveries) {
       const auto wait = static_cast<std::int64_t>(d.wait_ns), step = static_cast<std::int64_t>(d.step_ns);
-      t.spans.push_back({track, "wait", d.at_ns - wait, d.at_ns});   // none of the stages that a batch passes
+      t.spans.push_back({track, "wait", d.at_ns - wait, d.at_ns});   // no batch number: not a stage of the batch
       if (step > 0) t.spans.push_back({track, "step", d.at_ns, d.at_ns + step, d.number});
       t.counters.push_back({"ready batches", d.at_ns, static_cast<double>(d.ready_slots)});
       t.counters.push_back({"read ahead (MB)", d.at_ns, 1e-6 * static_cast<double>(d.read_ahead_bytes)});
     }
   }
 
-  /// The last ones, in order.
+  /// Returns the last deliveries, in order.
   std::vector<delivered_batch> deliveries() const {
     const std::lock_guard lock(mutex_);
     std::vector<delivered_batch> all(kept_);
@@ -160,7 +164,7 @@ class basic_trainer_times {
   }
 
   std::uint64_t started_ns_ = 0;
-  std::uint64_t called_ns_ = 0, left_ns_ = 0;   // of the trainer only
+  std::uint64_t called_ns_ = 0, left_ns_ = 0;   // used only by the trainer
   std::atomic<std::uint64_t> wait_ns_{0}, step_ns_{0}, copy_wait_ns_{0}, first_batch_ns_{0};
   std::atomic<std::uint64_t> paused_ns_{0}, paused_since_ns_{0}, ended_ns_{0};
   own_histogram waits_, steps_;
@@ -169,6 +173,7 @@ class basic_trainer_times {
   std::vector<delivered_batch> kept_;
   std::uint64_t batches_ = 0, ready_sum_ = 0, read_ahead_sum_ = 0;
 };
+/// Times of the trainer.
 using trainer_times = basic_trainer_times<>;
 
 }}  // namespace millrace

@@ -1,14 +1,15 @@
-// What one worker's seat did with its time: worked, waited for input, waited for room. While it is closed: nothing.
+// Measures the time of one worker: working, waiting for input, waiting for space. Nothing counts while it is closed.
 //
-//   times.begin(now);                                   // the seat is taken; says what its worker may look at
-//   times.worked(now, 32, batch);                       // so many items, since begin() or the call before
-//   times.leave(now, worker_times::waits_for::input);     // until somebody takes it again
-//   times.add_to(stage, now);                           // anyone, any time
+//   times.begin(now);                                   // the worker begins a stay
+//   times.worked(now, 32, batch);                       // 32 items since begin() or the previous call
+//   times.leave(now, worker_times::waits_for::input);     // the stay ends; waits until the next begin()
+//   times.add_to(stage, now);                           // any thread, any time
 //
-// A look at the processor's clock costs ten times one at the wall's, so that only every eighth stay is measured; what
-// it got of the time that it worked stands for the others. How long it waited for a core is dearer yet: one stay in
-// 10 ms is asked. Errors: none. Threads: one on the seat at a time; add_to()
-// from any: it may lack what is being written, and counts nothing twice.
+// Reading the processor's clock costs ten times as much as reading the wall clock. So only every eighth stay is
+// measured, and its share of processor time stands for the others. Reading the run delay (the wait for a core) costs
+// even more, so it is read for one stay in 10 ms.
+// Errors: none. Threads: one thread at a time works here; any thread calls add_to(). add_to() may lack a value that is
+// being written, but counts nothing twice.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -21,14 +22,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A template only so that including it costs little.
+/// Implements worker_times. A template only to keep compile times low.
 template <class = void>
 class basic_worker_times {
  public:
-  enum class waits_for : std::uint8_t { input, room, nothing };   // the last: it is closed
+  enum class waits_for : std::uint8_t { input, room, nothing };   // nothing: the worker is closed
 
   explicit basic_worker_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
 
+  /// Begins a stay: ends the wait and notes the calling thread.
   void begin(std::uint64_t now_ns) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
     idle_since_ns_.store(0, std::memory_order_release);
@@ -41,9 +43,9 @@ class basic_worker_times {
     delay_due_ns_ = now_ns + delay_interval_ns;
     delay_at_ns_ = detail::run_delay_of_this_thread_ns();
   }
-  /// What the worker is at from now on.
+  /// Sets the ticket on which the worker works from now on.
   void at(std::uint64_t ticket) noexcept { ticket_.store(ticket, std::memory_order_relaxed); }
-  /// Returns the time that it took.
+  /// Records work on `items` items since begin() or the previous call; returns its time in nanoseconds.
   std::uint64_t worked(std::uint64_t until_ns, std::size_t items, std::uint64_t batch) noexcept {
     const std::uint64_t since = at_ns_.load(std::memory_order_relaxed), spent = until_ns - since;
     spans_.record({since, until_ns, batch});
@@ -54,18 +56,19 @@ class basic_worker_times {
     service_ns_.record(spent / items, items);
     return spent;
   }
+  /// Ends a stay; the worker waits from now on.
   void leave(std::uint64_t now_ns, waits_for what) noexcept {
     end_of_stay();
     waiting_for_ = what;
     idle_since_ns_.store(now_ns, std::memory_order_release);
   }
-  /// Of a seat that nobody has: from now on it waits for something else.
+  /// Changes the reason of the wait. Only for a worker that is waiting.
   void wait_for(std::uint64_t now_ns, waits_for what) noexcept {
     waited(now_ns - std::min(idle_since_ns_.load(std::memory_order_relaxed), now_ns));
     waiting_for_ = what;
     idle_since_ns_.store(now_ns, std::memory_order_release);
   }
-  /// In place of leave(), for a seat that its worker goes on with later.
+  /// Ends a stay without a wait: use it instead of leave() if the worker continues later.
   void end_of_stay() noexcept {
     if (cpu_at_ns_ != 0) {
       const auto cpu = static_cast<std::uint64_t>(read_clock_ns(CLOCK_THREAD_CPUTIME_ID)) - cpu_at_ns_;
@@ -83,7 +86,7 @@ class basic_worker_times {
 
   struct state {
     bool works = false;
-    waits_for what = waits_for::input;                ///< of one that does not work
+    waits_for what = waits_for::input;                ///< reason of the wait, if it does not work
     std::uint64_t since_ns = 0, ticket = 0, thread = 0;
   };
   state now() const noexcept {
@@ -126,17 +129,18 @@ class basic_worker_times {
   }
 
   std::atomic<std::uint64_t> busy_ns_{0}, starved_ns_{0}, blocked_ns_{0}, items_{0};
-  std::atomic<std::uint64_t> idle_since_ns_{0};   // 0: somebody works
+  std::atomic<std::uint64_t> idle_since_ns_{0};   // 0: the worker works
   std::atomic<std::uint64_t> measured_cpu_ns_{0}, measured_ns_{0};
   std::atomic<std::uint64_t> measured_delay_ns_{0}, delay_of_ns_{0};
   std::atomic<std::uint64_t> at_ns_{0}, ticket_{0}, thread_{0};
   std::atomic<waits_for> waiting_for_{waits_for::input};
   own_histogram service_ns_;
   span_ring spans_;
-  // Of the worker only.
+  // Used only by the worker.
   std::uint64_t stay_ns_ = 0, cpu_at_ns_ = 0, stays_ = 0, delay_due_ns_ = 0;
   std::optional<std::uint64_t> delay_at_ns_{};
 };
+/// Times of one worker.
 using worker_times = basic_worker_times<>;
 
 }}  // namespace millrace

@@ -8,8 +8,8 @@
 // Order: (seed, pass) permutes the shards. The permuted shards, laid end to end, are the sequence of the pass. The
 // sequence is cut into lanes whose lengths differ by at most one. A sliding jitter (order/lane_jitter.hpp) shuffles
 // each lane with its share of the window. Position p is ordinal p div lanes of lane p mod lanes. Position p is also
-// row p mod global_batch of batch p div global_batch. Rank r of R takes the positions p with p mod R = r, where R
-// divides the lanes and the global batch. The order is the same for every R. The jitter moves a sample by less than
+// row p mod global_batch of batch p div global_batch. Rank r of R takes the positions p with p mod R = r. R must
+// divide the lanes and the global batch. The order is the same for every R. The jitter moves a sample by less than
 // `window` positions. Without a shuffle, position p is the p-th sample as listed.
 //
 // Epoch: an epoch is one exact pass, a fixed number of batches, or endless. The last samples of an exact pass may fill

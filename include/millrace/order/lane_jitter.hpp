@@ -6,7 +6,7 @@
 //   walk.next();
 //
 // Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window. Samples come in the order of
-// their keys. Of two equal keys the lower i comes first. Keys and w are in 1/65536 of a sample.
+// their keys. If keys are equal, the lower i comes first. Keys and w are in 1/65536 of a sample.
 // Why it can be entered at ordinal j: every sample up to j - w has come by then. No sample from j + w on has come. So
 // the 2 w keys between them determine the rest.
 // Costs: a walk holds about w samples at its start and w / 2 later. at(j) costs O(w). A window of at most one sample

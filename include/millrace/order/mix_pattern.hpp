@@ -12,8 +12,8 @@
 // 2 - 1 / (k - 1). Exact to within 1 is impossible for three in general: 7 : 3 : 1 has no such sequence of length ten.
 // Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the sources that may
 // come, take the one with the earliest deadline. This version uses whole numbers; equal deadlines go to the first.
-// Costs: 2 bytes for each position of the period, which is at most 65,536. source_at() is a look-up; the other members
-// scan a period.
+// Costs: 2 bytes for each position of the period; the period is at most 65,536. source_at() is a look-up. The other
+// members scan a period.
 // Errors: shares_of() throws setup_error for weights that make no shares. Threads: immutable.
 #pragma once
 

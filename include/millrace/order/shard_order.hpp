@@ -84,6 +84,7 @@ class shard_order {
 template <class T>
 class jitter_order {
  public:
+  /// `order` must outlive this object.
   explicit jitter_order(const shard_order& order) : plan_(&order) {}
 
   /// Takes the next sample of the sequence.

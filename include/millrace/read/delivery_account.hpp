@@ -6,7 +6,7 @@
 //   account.finish();                   // no more batches come
 //   account.digest();                   // this rank's share of the run's digest so far
 //
-// Law of conservation: at the end of each epoch, delivered + dropped_last = planned, in samples of this rank. The plan
+// Law of conservation: at the end of each epoch, delivered + dropped_last = planned, in samples of this rank. The order
 // gives all three numbers for each rank's share. So if the law holds on every rank, it holds for all ranks together.
 // An endless epoch has no end, so the law is never checked there.
 // Errors: conservation_error with both sums. Threads: one; digest() and dropped() from any.
@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Where the account begins, and what each epoch has to deliver to this rank.
+/// The start of the account, and the numbers of each epoch for this rank.
 struct delivery_account_options {
   std::uint64_t epoch = 0, batch = 0;   ///< first epoch, and first batch in it
   std::uint64_t batches = 0;            ///< batches of an epoch

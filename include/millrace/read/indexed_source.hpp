@@ -26,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Where the source begins, and for which rank.
+/// The rank of the source, its start, and the size of its blocks.
 struct indexed_source_options {
   millrace::world world{};
   std::uint64_t first_epoch = 0;
@@ -122,7 +122,7 @@ class indexed_source {
     }
 
     /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch.
-    /// That position lies behind the epoch's end, which marks the sample as a void row.
+    /// That position lies behind the epoch's end. It marks the sample as a void row.
     planned_sample stand_in() const {
       planned_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
       last.position = (plan.batches() - 1) * plan.settings().global_batch + options.world.rank;

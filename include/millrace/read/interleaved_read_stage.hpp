@@ -9,10 +9,10 @@
 // Lane l owns shards l, l + lanes, l + 2 * lanes, ... of each pass's order. A sliding jitter shuffles its samples
 // (reorder_buffer.hpp). The merger takes one sample of each lane in turn, and skips lanes that have ended the pass.
 // Each pass begins with the first lane. The order depends on nothing else.
-// Lanes read ahead across the border between two passes. Each lane has at most 1 + 2 x threads / lanes shards open,
-// and an equal share of the read-ahead bytes. Only the lane whose turn it is may exceed its share, and only while it
-// has no sample to give. So there is always progress.
-// Errors: an error of a lane takes the place of that lane's next sample; data_error after 100 passes without a sample.
+// Lanes read ahead across the border between two passes. Each lane has at most 1 + 2 x threads / lanes open shards.
+// All lanes have equal shares of the read-ahead bytes. Only the lane whose turn it is may exceed its share, and only
+// while it has no sample to give. So there is always progress.
+// Errors: an error of a lane replaces that lane's next sample; data_error after 100 passes without a sample.
 // Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
 #pragma once
 
@@ -116,20 +116,20 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
     ring_one();
   }
-  void open_seats(const concurrency_counts& open) override {
-    seats_.open(open.reads);
+  void set_active(const concurrency_counts& open) override {
+    limit_.open(open.reads);
     ring_one();
   }
   void stop() noexcept override {
     stopped_.store(true);
     news_.ring();
-    seats_.wake();
+    limit_.wake();
   }
   void join() noexcept override {
     for (auto& t : threads_)
       if (t.joinable()) t.join();
   }
-  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : seats_.open(); }
+  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : limit_.open(); }
   std::size_t read_ahead_bytes() const noexcept override {
     std::size_t sum = next_->held_bytes();
     for (const auto& l : lanes_) sum += l->shards.queued_bytes();
@@ -141,7 +141,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   using typename read_stage_base<Source>::chunk;
   using read_stage_base<Source>::next_;
   using read_stage_base<Source>::stopped_;
-  using read_stage_base<Source>::seats_;
+  using read_stage_base<Source>::limit_;
 
   static constexpr std::size_t ready_samples = 8;
 
@@ -171,10 +171,10 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     chunk read;
     std::unique_lock lock(mutex_);
     while (!stopped_.load()) {
-      if (seats_.closed(thread)) {
+      if (limit_.closed(thread)) {
         lock.unlock();
         ring_one();   // another thread must act on the news that woke this one
-        seats_.rest(thread, stopped_);
+        limit_.rest(thread, stopped_);
         lock.lock();
         continue;
       }
@@ -226,8 +226,8 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
       std::rethrow_exception(why);
     } catch (late_data_error& late) {
       if (late.suspects() != since) return why;
-      // Lanes take turns. When `of` gave its first suspect sample, each other lane had given as many samples of this
-      // pass as `of`, or one more, or all that it has.
+      // Lanes take turns, so all were about level when `of` gave its first suspect sample. Each other lane had then
+      // given as many samples of this pass as `of`, or one more, or all that it has.
       const std::uint64_t suspects = of.ready.next_row() - late.first_suspect(), row = next_->next_row();
       const std::uint64_t before = of.taken - std::min(of.taken, suspects);
       std::uint64_t later = 0;

@@ -4,11 +4,11 @@
 //   at.lanes, at.turn;      // this rank's lanes, for interleaved_read_stage
 //   at.counted;             // number of shards that were read through to count their samples
 //
-// `place` says how many samples this rank has behind it. It does not say how many samples each lane has given, in which
-// pass, or which shard holds the next one. Only counting tells that.
+// `place` says how many samples this rank has behind it. Only counting tells the rest: how many of them each lane has
+// given, in which pass it is, and which shard holds its next sample.
 // Several threads count. They read each shard at most once, and only the shards that `place` requires. At the beginning
-// of a run they read nothing, and they never read more than the data set once. A source whose shards differ from pass
-// to pass (it does not declare same_every_pass) is read through from the beginning of the run.
+// of a run they read nothing, and they never read more than the data set once. The exception is a source whose shards
+// differ from pass to pass (without same_every_pass): it is read through from the beginning of the run.
 // Errors: those of the source, completed with the shard's name; data_error if the rank's share has no sample.
 // Threads: the caller, and up to `threads` - 1 more that end before the call returns.
 #pragma once
@@ -99,7 +99,7 @@ class shard_counts {
   std::atomic<std::uint64_t> counted_{0};
 };
 
-/// The lanes of one rank in one pass, and the sample counts of their shards as far as they are known.
+/// The lanes of one rank in one pass, with the known sample counts of their shards.
 template <class Source>
 class counted_pass {
  public:

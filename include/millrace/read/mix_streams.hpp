@@ -4,7 +4,7 @@
 //   auto reader = in.open(0, epoch);
 //   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
 //
-// Shares, and the rules for a source that runs out, are those of order/mix_plan.hpp, but no count is known in advance.
+// The shares and the rules for a source that runs out are those of order/mix_plan.hpp. No count is known in advance.
 // A source runs out when it has no next sample. An epoch of `repeat` ends when every source has run out at least once.
 // All later epochs have the same length. It is not rounded up to whole batches.
 // Each source is shuffled as by a shuffle() directly behind it: first its shards, then its samples within the window.
@@ -72,7 +72,7 @@ class mix_streams {
   std::int64_t shard_modified_ns(std::size_t) const noexcept { return static_cast<std::int64_t>(state_->times); }
 
   /// Returns the meter of all sources together. It exists if at least one source reports its own reads; else the read
-  /// stage measures whole turns at this source.
+  /// stage measures whole chunks read from this source.
   read_meter& reads() const noexcept
     requires watched
   {

@@ -5,8 +5,8 @@
 //   records[0].source;                        // number of the source that the record came from
 //   data.fingerprint();                       // upper half: of the data sets; lower half: of the rule
 //
-// Errors: those of shard_data; setup_error for a resume point of other sources or of another rule, which names the one
-// that differs. Threads: read() from any number at a time; everything else is immutable.
+// Errors: those of shard_data; setup_error for a resume point of other sources or of another rule. The message says
+// which of the two differs. Threads: read() from any number at a time; everything else is immutable.
 #pragma once
 
 #include <millrace/io/index/shard_data.hpp>

@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// What a session asks of a read stage. All members may be called from any thread.
+/// The interface between a session and its read stage. All members may be called from any thread.
 class read_stage : public pipeline_node {
  public:
   /// A chunk ends at the first of these bounds; its last sample may exceed the bytes.
@@ -61,8 +61,8 @@ class read_stage_base : public read_stage {
   std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
   std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
-    add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = seats_.open(),
-                    .open_ns = seats_.open_ns(now_ns), .busy_ns = busy_ns(), .samples = samples_read(),
+    add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = limit_.open(),
+                    .open_ns = limit_.open_ns(now_ns), .busy_ns = busy_ns(), .samples = samples_read(),
                     .bytes = bytes_read(), .in_turn_ns = in_turn_ns_.load(std::memory_order_relaxed),
                     .in_turn_samples = in_turn_samples_.load(std::memory_order_relaxed),
                     .passed_on = passed_on_.load(std::memory_order_relaxed)});
@@ -99,7 +99,7 @@ class read_stage_base : public read_stage {
   static constexpr std::uint64_t hungry_ns = 20'000;
 
   read_stage_base(const Source& source, sample_sink<item>& next, std::size_t threads)
-      : source_(&source), next_(&next), seats_(threads), before_(meter().snapshot()) {}
+      : source_(&source), next_(&next), limit_(threads), before_(meter().snapshot()) {}
 
   /// Returns the name of the shard without its folders, for profilers.
   std::string name_of(const shard& from) const {
@@ -172,7 +172,7 @@ class read_stage_base : public read_stage {
 
   const Source* const source_;
   sample_sink<item>* const next_;
-  reader_limit seats_;
+  reader_limit limit_;
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> passed_on_{0};   // samples passed on in order, if shards take turns
 

@@ -11,7 +11,7 @@
 // is certain.
 // A resumed run opens only the shards that are still needed. It drops their samples that come before the resume point
 // (first_sample, first_place).
-// Errors: an error of a shard ends the run. All samples before it are passed on; then it takes the place of the next
+// Errors: an error of a shard ends the run. All samples before it are passed on; then the error replaces the next
 // sample. Threads: one at a time, under the lock of the read stage.
 #pragma once
 
@@ -157,7 +157,7 @@ class reorder_buffer {
       }
     }
   }
-  /// Ends a shard: no more samples come from it. An `error` takes the place of its next sample.
+  /// Ends a shard: no more samples come from it. An `error` replaces its next sample.
   void end(shard& ended, std::exception_ptr error) {
     ended.done = true;
     if (!ended.cut) ended.error = std::move(error);

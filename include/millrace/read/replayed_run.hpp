@@ -5,9 +5,9 @@
 //   auto stage = run.read(source, options, sink);      // the read stage, set to its start; run.borders() for the sink
 //   run.after(batch);                                  // the resume point behind a batch, once for each, in order
 //
-// No samples were counted, so a position alone does not say where to read. The resume point therefore names a place in
-// the source where reading begins again (work/replay_log.hpp). From there on everything runs as before, and rows that
-// were delivered before are dropped.
+// No samples were counted, so a position alone does not say where to read. The resume point therefore names the point
+// in the source at which reading begins again (work/replay_log.hpp). From there on everything runs as before, and rows
+// that were delivered before are dropped.
 // The stages decide how much is read again:
 // - Maps, filters and parallel expansions read again what the shuffle window spans.
 // - A flow with a stage that holds items back reads the pass again from its beginning.
@@ -21,8 +21,8 @@
 // If each sample is one row, the number of batches says how far the lanes are, once samples are counted. One resume
 // point then serves all ranks of the same world size. Otherwise batches hold each rank's own rows, and a resume point
 // belongs to one rank.
-// Errors: setup_error for ranks that do not fit, for a resume point of another run, and for a run that is over;
-// data_error for a text that is not a resume point.
+// Errors: setup_error for ranks that do not fit, a resume point of another run, or a run that is over; data_error for a
+// text that is not a resume point.
 // Threads: read() and after() by the trainer; everything else is immutable.
 #pragma once
 
@@ -72,7 +72,7 @@ class basic_replayed_run {
         now_(start_),
         log_(std::make_unique<replay_log>(order_, from_, lanes_ > 1)) {}
 
-  /// Returns the order of the shards, and of the samples of one lane.
+  /// Returns the order of the shards and their samples, before it is split into lanes.
   const shard_order& order() const noexcept { return order_; }
   /// Returns the position at which the session starts.
   const position& start() const noexcept { return start_; }

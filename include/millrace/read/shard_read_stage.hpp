@@ -5,7 +5,7 @@
 //
 // Any free I/O thread may read a shard; reorder_buffer.hpp puts the samples in order.
 // A thread reads only while the bytes that are read ahead are below their bound. Only the shard whose turn it is may
-// exceed the bound, by one chunk at a time, and only while the workers have nothing to take. So there is always
+// exceed the bound. It may do so while the workers have nothing to take, by one chunk at a time. So there is always
 // progress.
 // Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
 #pragma once
@@ -74,21 +74,21 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     news_.ring_one();
   }
 
-  void open_seats(const concurrency_counts& open) override {
-    seats_.open(open.reads);
+  void set_active(const concurrency_counts& open) override {
+    limit_.open(open.reads);
     tell_news();
   }
   void stop() noexcept override {
     stopped_.store(true);
     tell_news();
-    seats_.wake();
+    limit_.wake();
   }
   void join() noexcept override {
     for (auto& t : threads_)
       if (t.joinable()) t.join();
   }
 
-  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : seats_.open(); }
+  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : limit_.open(); }
   std::size_t read_ahead_bytes() const noexcept override { return read_ahead(); }
 
  private:
@@ -99,7 +99,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   using read_stage_base<Source>::passed_on_;
   using read_stage_base<Source>::stopped_;
   using read_stage_base<Source>::read_chunk;
-  using read_stage_base<Source>::seats_;
+  using read_stage_base<Source>::limit_;
 
   static constexpr std::size_t most_queued = 16'384;
 
@@ -110,10 +110,10 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     chunk read;
     std::unique_lock lock(mutex_);
     while (!stopped_.load()) {
-      if (seats_.closed(thread)) {
+      if (limit_.closed(thread)) {
         lock.unlock();
         tell_news();   // the other threads must act on the news that woke this one
-        seats_.rest(thread, stopped_);
+        limit_.rest(thread, stopped_);
         lock.lock();
         continue;
       }
@@ -133,7 +133,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
 
   void read_shard(std::unique_lock<std::mutex>& lock, job j, chunk& read) {
     while (!j.from->done && !stopped_.load() && !order_.finished()) {
-      if (seats_.closed(j.thread)) {
+      if (limit_.closed(j.thread)) {
         left_.push_back(j.from);   // another thread goes on with it
         return;
       }
@@ -157,7 +157,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
 
   /// Returns the shard to read next. A shard that its reader left comes before an unopened one.
   shard* shard_to_read() {
-    if (left_.empty()) return order_.open_shards() < 2 * seats_.open() ? order_.open_next() : nullptr;
+    if (left_.empty()) return order_.open_shards() < 2 * limit_.open() ? order_.open_next() : nullptr;
     const auto front = std::find(left_.begin(), left_.end(), order_.front());
     const auto chosen = front != left_.end() ? front : left_.begin();
     shard* const found = *chosen;

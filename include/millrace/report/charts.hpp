@@ -85,7 +85,7 @@ inline std::string stage_chart(const run_report& r) {
   for (const auto& s : stages) {
     const double busy = 100 * r.figures.share(s, s.busy_ns), starved = 100 * r.figures.share(s, s.starved_ns),
                  blocked = 100 * r.figures.share(s, s.blocked_ns);
-    const std::string name = s.seats > 1 ? s.name + " x" + std::to_string(s.seats) : s.name;
+    const std::string name = s.concurrency > 1 ? s.name + " x" + std::to_string(s.concurrency) : s.name;
     p.text(12, y, name + ": " + fixed(busy, 1) + " % busy");
     p.bar({0, busy, y + 4, y + 18}, name_of(s.kind), name + " busy " + fixed(busy, 1) + " %");
     if (starved > 0)
@@ -167,8 +167,8 @@ inline std::string scaling_chart(const run_report& r) {
   return p.take();
 }
 
-/// Returns up to three batches whose whole way through the threads is known. Spans are kept for the last batches only,
-/// so a batch counts as whole if it has as many different spans as any other.
+/// Returns up to three batches whose whole way through the threads is known. Spans are kept for the last batches only.
+/// A batch counts as whole if no other batch has more different spans.
 inline std::vector<std::uint64_t> batches_to_show(const timeline& t) {
   std::map<std::uint64_t, std::set<std::string_view>> found;
   std::size_t most = 0;

@@ -92,7 +92,7 @@ class trace_event_writer {
 inline std::string chrome_trace(const timeline& t) {
   detail::trace_event_writer out;
   for (std::uint32_t i = 0; i < t.tracks.size(); ++i) out.name_track(i, t.tracks[i]);
-  std::map<std::uint64_t, std::map<std::string, const timeline_span*>> batches;   // last span by batch and name
+  std::map<std::uint64_t, std::map<std::string, const timeline_span*>> batches;   // the last span of each name
   for (const auto& s : t.spans) {
     if (s.end_ns < s.start_ns) continue;
     out.span(s);

@@ -98,7 +98,7 @@ inline void add_stage_table(std::string& page, const run_report& r) {
     const stage_figures& s = r.figures.stages[i];
     const std::string remark = stage_remark(r.figures, s);
     page += remark.empty() ? "<tr>" : "<tr class=\"opens\">";
-    add_cell(page, s.seats > 1 ? s.name + " x" + std::to_string(s.seats) : s.name);
+    add_cell(page, s.concurrency > 1 ? s.name + " x" + std::to_string(s.concurrency) : s.name);
     std::string limit = "-";
     for (const auto& l : r.conclusion.limits.all)
       if (l.stage == i) limit = whole(l.samples_per_s);
@@ -216,7 +216,7 @@ inline std::string html_report(const run_report& r) {
   add_gain_table(page, r);
   add_picture_table(page, r.pictures);
   auto facts = printed_facts(r);
-  std::erase_if(facts, [](const auto& fact) { return fact.first == "run" || fact.first == "command"; });   // are on top
+  std::erase_if(facts, [](const auto& fact) { return fact.first == "run" || fact.first == "command"; });   // at the top
   if (!r.counts.empty()) facts.insert(facts.begin(), {"counted", counts_text(r.counts)});
   if (!facts.empty()) page += "<h2>Run</h2>\n<div class=\"scroll\"><table>\n";
   for (const auto& [name, value] : facts) {

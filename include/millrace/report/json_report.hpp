@@ -91,7 +91,7 @@ inline void add_stage(json_writer& out, const run_report& r, std::size_t index) 
   out.open('{');
   out.add("name", s.name);
   out.add("kind", std::string(name_of(s.kind)));
-  out.add("seats", s.seats);
+  out.add("seats", s.concurrency);
   out.add("busy_ns", s.busy_ns);
   out.add("starved_ns", s.starved_ns);
   out.add("blocked_ns", s.blocked_ns);

@@ -4,7 +4,8 @@
 //     std::printf("%s: %+.0f %%, then %s\n", k.change.c_str(), 100 * k.gain, k.next.c_str());
 //
 // A change scales the limits that it touches (limits.hpp). Its gain is the lowest limit after the change / the lowest
-// limit now - 1, at the saturation of now. The gain of deeper prefetch is the rest up to the lowest limit.
+// limit now - 1. It assumes that the run then reaches the same share of its lowest limit as now. The gain of deeper
+// prefetch is the rest up to the lowest limit.
 // `at_most`: the prediction assumes what one run cannot show, so it is an upper bound. If stages wait for each other in
 // turns, the limits say little: simulated_gains() of report/what_if.hpp then predicts the same changes by replay.
 // Errors: none; a run without figures gives no gains. Threads: a pure function.
@@ -34,14 +35,14 @@ namespace detail {
 /// Returns the work of `workers` workers relative to that of the present ones, as far as the cores limit it. Under a
 /// quota more workers get no more time. On crowded cores each runnable thread gets about the same share of a core.
 inline double processor_gain(const flow_figures& f, const stage_figures& work, std::size_t workers) {
-  const auto seats = static_cast<double>(work.seats), then = static_cast<double>(workers);
+  const auto concurrency = static_cast<double>(work.concurrency), then = static_cast<double>(workers);
   const bound_cause missing = missing_processor(f, work);
   if (missing == bound_cause::quota) return 1;
   const bool crowded = missing == bound_cause::neighbours || missing == bound_cause::own_threads;
-  if (!crowded || f.usable_cores == 0 || work.cpu_ns == 0) return then / seats;
+  if (!crowded || f.usable_cores == 0 || work.cpu_ns == 0) return then / concurrency;
   const double share = static_cast<double>(work.cpu_ns) / static_cast<double>(work.busy_ns);
-  const double running = std::max(static_cast<double>(f.usable_cores) / share, seats);
-  return then / seats * running / (running + then - seats);
+  const double running = std::max(static_cast<double>(f.usable_cores) / share, concurrency);
+  return then / concurrency * running / (running + then - concurrency);
 }
 
 }  // namespace detail
@@ -61,18 +62,18 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
     return std::to_string(from) + " -> " + std::to_string(to) + " " + unit;
   };
 
-  if (const stage_figures* const work = f.find(stage_kind::work); work && work->seats > 0) {
+  if (const stage_figures* const work = f.find(stage_kind::work); work && work->concurrency > 0) {
     const bound_cause missing = detail::missing_processor(f, *work);
     const bool crowded = missing == bound_cause::neighbours || missing == bound_cause::own_threads;
-    const bool room = missing != bound_cause::quota && (f.usable_cores == 0 || work->seats < f.usable_cores);
-    knob_gain& one = predict(knob::workers, from_to(work->seats, work->seats + 1, "workers"),
-                             {.workers = room ? detail::processor_gain(f, *work, work->seats + 1) : 1});
-    if (room) one.settings.workers = work->seats + 1;
+    const bool room = missing != bound_cause::quota && (f.usable_cores == 0 || work->concurrency < f.usable_cores);
+    knob_gain& one = predict(knob::workers, from_to(work->concurrency, work->concurrency + 1, "workers"),
+                             {.workers = room ? detail::processor_gain(f, *work, work->concurrency + 1) : 1});
+    if (room) one.settings.workers = work->concurrency + 1;
     if (missing == bound_cause::quota) one.remark = "the quota does not give them time";
     else if (!room) one.remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
     else if (crowded) one.remark = "if it gets as much of the crowded cores as the others";
-    else if (f.usable_cores > work->seats + 1)
-      predict(knob::workers, from_to(work->seats, f.usable_cores, "workers"),
+    else if (f.usable_cores > work->concurrency + 1)
+      predict(knob::workers, from_to(work->concurrency, f.usable_cores, "workers"),
               {.workers = detail::processor_gain(f, *work, f.usable_cores)})
           .settings.workers = f.usable_cores;
 
@@ -86,12 +87,12 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
           .settings.work_time = 1 - share / 2;
     }
   }
-  if (const stage_figures* const read = f.find(stage_kind::read); read && read->seats > 0) {
+  if (const stage_figures* const read = f.find(stage_kind::read); read && read->concurrency > 0) {
     knob_gain& twice =
-        predict(knob::io_threads, from_to(read->seats, 2 * read->seats, "I/O threads"), {.io_threads = 2});
+        predict(knob::io_threads, from_to(read->concurrency, 2 * read->concurrency, "I/O threads"), {.io_threads = 2});
     if (now.reads_in_turn()) twice.remark = "the shard whose turn it is has one thread";
     else twice.at_most = !f.reads_at_once.contention();
-    twice.settings.io_threads = 2 * read->seats;
+    twice.settings.io_threads = 2 * read->concurrency;
     predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2}).settings.storage_speed = 2;
   }
   gains.push_back({knob::prefetch,

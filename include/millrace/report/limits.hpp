@@ -5,9 +5,9 @@
 //   l.margin();                                       // the next lowest over the lowest
 //   mr::limits_of(figures, {.workers = 1.25});        // with a quarter more workers
 //
-// By the utilization law, a stage whose seats (threads) were busy for b seconds with n samples can do n x seats / b:
+// By the utilization law a stage can do n x threads / b: its threads were busy for b seconds with n samples.
 //   step      n / time between calls of next(); with events of the device n / (wall - gaps)
-//   copy      n x seats / copying            work    n x seats / working
+//   copy      n x threads / copying          work    n x threads / working
 //   unpack    n x threads / (reading + unpacking)      what the I/O threads can do
 //   read      n / time with a read outstanding, x speed with all threads reading / speed as it was (read_levels.hpp),
 //             but no more than the I/O threads can do
@@ -78,7 +78,7 @@ namespace detail {
 /// are, or the one thread that reads what all others wait for.
 inline stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_change& c) {
   const stage_figures& read = f.stages[index];
-  const double samples = read.samples(), threads = static_cast<double>(read.seats) * c.io_threads;
+  const double samples = read.samples(), threads = static_cast<double>(read.concurrency) * c.io_threads;
   const double reading_s = 1e-9 * static_cast<double>(read.busy_ns) / c.storage_speed;
   double all_ns = static_cast<double>(read.busy_ns);   // without the change
   stage_limit out{index, read.name, stage_kind::read, 0, false};
@@ -128,12 +128,12 @@ inline flow_limits limits_of(const flow_figures& f, const flow_change& c = {}) {
     const stage_figures& s = f.stages[i];
     stage_limit l{i, s.name, s.kind, 0, false};
     double busy_s = 1e-9 * static_cast<double>(s.busy_ns);
-    auto seats = static_cast<double>(s.seats);
+    auto concurrency = static_cast<double>(s.concurrency);
     switch (s.kind) {
       case stage_kind::read: l = detail::reading_limit(f, i, c); break;
       case stage_kind::unpack: continue;   // part of the limit of read
       case stage_kind::work:
-        if (s.seats > 1 || f.find(stage_kind::work) == &s) seats *= c.workers;
+        if (s.concurrency > 1 || f.find(stage_kind::work) == &s) concurrency *= c.workers;
         busy_s *= c.work_time_of(i);
         break;
       case stage_kind::copy: busy_s *= c.copy_time; break;
@@ -142,7 +142,7 @@ inline flow_limits limits_of(const flow_figures& f, const flow_change& c = {}) {
         busy_s *= c.step_time;
         break;
     }
-    if (s.kind != stage_kind::read && busy_s > 0) l.samples_per_s = s.samples() * seats / busy_s;
+    if (s.kind != stage_kind::read && busy_s > 0) l.samples_per_s = s.samples() * concurrency / busy_s;
     if (l.samples_per_s > 0) found.all.push_back(l);
   }
   std::stable_sort(found.all.begin(), found.all.end(),

@@ -55,7 +55,7 @@ inline pipeline_model model_of(const flow_figures& f) {
       case stage_kind::read: {
         const std::uint64_t reads = s.service_ns.count();
         m.useful_share = f.useful_share_of_other_readers().value_or(1);
-        m.io_threads = m.useful_readers(s.seats);
+        m.io_threads = m.useful_readers(s.concurrency);
         if (reads > 0) m.samples_per_read = std::max<std::size_t>(1, (s.items + reads / 2) / reads);
         m.sample_bytes = per(s.bytes, s.items);
         m.contention = f.reads_at_once.contention().value_or(0);
@@ -73,7 +73,7 @@ inline pipeline_model model_of(const flow_figures& f) {
         break;
       case stage_kind::work:
         if (&s != f.find(stage_kind::work)) break;
-        m.workers = s.seats;
+        m.workers = s.concurrency;
         m.work_ns = empirical_distribution(s.service_ns).with_mean(per(s.busy_ns, s.items) * s.items_per_sample);
         for (const auto& p : s.phases) m.phases.emplace_back(p.name, per(p.busy_ns, s.busy_ns));
         break;

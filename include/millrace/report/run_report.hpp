@@ -1,4 +1,4 @@
-// All that a report shows, in one place: the figures and the conclusions from them.
+// All that a report shows: the figures and the conclusions from them.
 //
 //   mr::run_report r = mr::report_of(window, std::move(events));
 //   r.facts.push_back({"commit", "20fbe65"});
@@ -25,7 +25,7 @@ struct run_report {
     double samples_per_s = 0;
     bool measured = false;
   };
-  /// What an earlier run predicted for a change, and what this run measured.
+  /// The speed that an earlier run predicted for a change, and the speed that this run measured.
   struct kept_prediction {
     std::string change{};
     double predicted_samples_per_s = 0, measured_samples_per_s = 0;
@@ -51,22 +51,22 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
   const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
   r.gains = in_turns ? simulated_gains(figures) : gains_of(figures);
   std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) {
-    return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // a sure gain before a bound
+    return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // equal gains: bounds last
   });
   const stage_figures* const work = figures.find(stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {
     // More workers than cores are not modeled.
-    const std::size_t most = figures.usable_cores == 0 ? 2 * work->seats
-                                                       : std::max({figures.usable_cores, work->seats, std::size_t{2}});
+    const std::size_t most = figures.usable_cores == 0 ? 2 * work->concurrency
+                                 : std::max({figures.usable_cores, work->concurrency, std::size_t{2}});
     const std::size_t step = (most + 7) / 8;
     const double now = figures.samples_per_s();
     std::map<std::size_t, double> by_workers;
     for (std::size_t w = 1; w <= most; w = w < step ? step : w + step)
       by_workers[w] = std::min(what_if(figures, {.workers = w}).samples_per_s,
-                               w > work->seats ? now * detail::processor_gain(figures, *work, w)
+                               w > work->concurrency ? now * detail::processor_gain(figures, *work, w)
                                                : std::numeric_limits<double>::infinity());
-    by_workers[work->seats] = now;   // measured, not predicted
-    for (const auto& [workers, rate] : by_workers) r.scaling.push_back({workers, rate, workers == work->seats});
+    by_workers[work->concurrency] = now;   // measured, not predicted
+    for (const auto& [workers, rate] : by_workers) r.scaling.push_back({workers, rate, workers == work->concurrency});
   }
   r.figures = std::move(figures);
   r.events = std::move(events);

@@ -29,7 +29,7 @@ using kept_settings = std::array<std::size_t, 4>;
 
 inline kept_settings settings_of(const flow_figures& f) {
   const stage_figures *const work = f.find(stage_kind::work), *const read = f.find(stage_kind::read);
-  return {work ? work->seats : 0, read ? read->seats : 0, f.host_slots, f.batch_samples};
+  return {work ? work->concurrency : 0, read ? read->concurrency : 0, f.host_slots, f.batch_samples};
 }
 
 }  // namespace detail
@@ -66,8 +66,8 @@ std::string predictions_text(const run_report& r) {
   return out.str();
 }
 
-/// Compares this run with the predictions of an earlier run and adds those that apply to r.kept. `earlier` is the path
-/// that was given to write_reports() then. Throws io_error or data_error for its file.
+/// Compares this run with the predictions of an earlier run and adds those that apply to r.kept.
+/// The path `earlier` is the one that write_reports() got in that run. Throws io_error or data_error for its file.
 template <class = void>
 void compare_with(const std::string& earlier, run_report& r) {
   const std::string path = earlier + ".predictions";

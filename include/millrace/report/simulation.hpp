@@ -93,12 +93,14 @@ class flow_simulation {
   };
 
   void describe() {
-    const auto add = [&](const char* name, stage_kind what, std::size_t seats, bool there) -> std::size_t {
+    const auto add = [&](const char* name, stage_kind what, std::size_t concurrency, bool there) -> std::size_t {
       if (!there) return nowhere;
-      figures_.stages.push_back({.name = name, .kind = what, .seats = seats, .on_workers = what == stage_kind::work});
+      figures_.stages.push_back({.name = name, .kind = what, .concurrency = concurrency,
+                                 .on_workers = what == stage_kind::work});
       std::vector<std::uint32_t> tracks;
-      for (std::size_t i = 0; m_.with_timeline && what != stage_kind::unpack && i < seats; ++i)
-        tracks.push_back(result_.events.add_track(seats > 1 ? name + std::string(" ") + std::to_string(i) : name));
+      for (std::size_t i = 0; m_.with_timeline && what != stage_kind::unpack && i < concurrency; ++i)
+        tracks.push_back(
+            result_.events.add_track(concurrency > 1 ? name + std::string(" ") + std::to_string(i) : name));
       tracks_.push_back(what == stage_kind::unpack ? tracks_[0] : tracks);
       busy_.push_back({});
       return figures_.stages.size() - 1;

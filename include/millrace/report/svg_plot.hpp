@@ -5,8 +5,8 @@
 //   page += p.take();
 //
 // The default width is 320 units, about the pixels that a phone has for it. The page does not show it much smaller, so
-// text of 14 units is at least 12 pixels high. On a wide screen three charts stand side by side. Colors come from the page
-// alone, so one chart serves light and dark.
+// text of 14 units is at least 12 pixels high. On a wide screen three charts stand side by side. Colors come from the
+// page alone, so one chart serves light and dark.
 // Errors: none; an axis without an extent ends at 1. Threads: a value.
 #pragma once
 
@@ -97,8 +97,7 @@ class svg_plot {
             number(std::max(x(b.x1) - from, 0.5)) + "\" height=\"" + number(b.y1 - b.y0) + "\"><title>" + escaped(tip) +
             "</title></rect>\n";
   }
-  /// Reaches from `from` to `to` on the y axis. It is `share` wide, in units of x, and its middle is at `at_x` +
-  /// `aside`.
+  /// Reaches from `from` to `to` on the y axis. `share` is its width, in units of x; `at_x` + `aside` is its middle.
   struct part_of_column {
     double at_x = 0, from = 0, to = 0, share = 0.7, aside = 0;
   };

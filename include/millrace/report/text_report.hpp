@@ -150,7 +150,8 @@ inline std::string text_report(const run_report& r) {
     std::string limit = "-";
     for (const auto& l : v.limits.all)
       if (l.stage == i) limit = whole(l.samples_per_s);
-    std::string line = " " + padded(s.name + (s.seats > 1 ? " x" + std::to_string(s.seats) : std::string()), 14);
+    const std::string times = s.concurrency > 1 ? " x" + std::to_string(s.concurrency) : std::string();
+    std::string line = " " + padded(s.name + times, 14);
     line += padded(limit, 10, true);
     for (const std::uint64_t ns : {s.busy_ns, s.starved_ns, s.blocked_ns})
       line += padded(percent(f.share(s, ns)), 8, true);

@@ -1,4 +1,4 @@
-// What limits a run, with the evidence.
+// Finds what limits a run, with the evidence.
 //
 //   mr::verdict v = mr::judge(figures);
 //   v.sentence();          // "CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast"
@@ -9,14 +9,16 @@
 // Two methods are compared. The limits (limits.hpp): the lowest one binds. The walk: it goes from the trainer upstream.
 // The first stage that starves less than 5 % of its time is the one that the others wait for.
 // If they disagree, the limits win: with short rings all stages starve and block in turns. `agree` is false then. The
-// walk wins only if the lowest limit's stage was busy less than 85 % of its time, and the walk's stage starved and
-// blocked less than 5 %. The time that is not accounted for is then the walk's.
+// walk wins only if both of these hold. The stage of the lowest limit was busy less than 85 % of its time. The walk's
+// stage starved and blocked less than 5 %. The time that is not accounted for then belongs to the walk's stage.
 // Balanced: two limits within 10 % of each other. Speeding up one of them brings less than that.
-// CPU-starved: workers got less than 95 % of the processor while they worked, and were ready to run for half of the
-// rest or more. The cause is a quota, neighbors, or this process's own threads. The run is balanced instead if the
-// trainer is about as slow and waits less than 5 % of its time. Waits of other threads of the process say nothing of
-// the workers. Page cache: storage gave under 5 % of the bytes that were read. Bandwidth: reads reach 85 % of the known
-// ceiling, or slow each other down by a quarter or more (read_levels.hpp). Otherwise reads are bound by latency.
+// CPU-starved: workers got less than 95 % of the processor while they worked. They were ready to run for at least half
+// of the rest, or a quota held the process back. The cause is a quota, neighbors, or this process's own threads.
+// The run is balanced instead if the trainer is about as slow and waits less than 5 % of its time. Waits of other
+// threads of the process are not used: they say nothing about the workers.
+// Page cache: storage gave under 5 % of the bytes that were read.
+// Bandwidth: reads reach 85 % of the known ceiling. If it is unknown: reads slow each other down by a quarter or more
+// (read_levels.hpp). Otherwise reads are bound by latency, provided that the ceiling or the slowdown is known.
 // Errors: fewer than 5 batches, or figures without a trainer, give bound_by::unknown. Threads: a pure function.
 // Source of the walk's threshold: TensorFlow's profiler calls a run below 5 % not input-bound.
 #pragma once
@@ -149,7 +151,7 @@ inline bool judge_reading_in_turn(const flow_figures& f, const stage_limit& limi
   const double share = static_cast<double>(f.in_turn_samples) /
                        static_cast<double>(std::max(f.in_turn_samples, f.passed_on_samples));
   v.evidence.push_back(percent(share) + " of the samples came from the shard whose turn it was, which one of " +
-                       std::to_string(read->seats) + " I/O threads reads: what the others read comes later");
+                       std::to_string(read->concurrency) + " I/O threads reads: what the others read comes later");
   v.advice = limit.kind == stage_kind::unpack
                  ? "One shard after the other is unpacked, by one thread each: a faster codec, none, or shorter shards"
                  : "Shorter shards, or indexed_shards(), let several I/O threads read what comes next; more threads "
@@ -165,7 +167,7 @@ inline void judge_reading(const flow_figures& f, const stage_figures& read, cons
   const double outstanding = f.reads_at_once.mean_outstanding();
   if (speed > 0) {
     std::string text = "read " + bytes_text(speed) + "/s with " + three_digits(outstanding) + " outstanding of " +
-                       std::to_string(read.seats);
+                       std::to_string(read.concurrency);
     if (f.storage_ceiling_bytes_per_s > 0)
       text += ", " + percent(speed / f.storage_ceiling_bytes_per_s) + " of the ceiling of " +
               bytes_text(f.storage_ceiling_bytes_per_s) + "/s";
@@ -237,7 +239,7 @@ inline void judge_working(const flow_figures& f, const stage_figures& s, verdict
   } else if (v.cause == bound_cause::own_threads) {
     v.what = bound_by::cpu_starved;
     v.evidence.push_back(waited_for_a_core(s) + ", which other threads of this process had");
-    v.advice = s.seats > f.usable_cores
+    v.advice = s.concurrency > f.usable_cores
                    ? "There are more workers than cores: use " + std::to_string(f.usable_cores) +
                          " of them at most, or more cores"
                    : std::string("The process has more to run than there are cores: make reading, or what else runs "
@@ -246,7 +248,7 @@ inline void judge_working(const flow_figures& f, const stage_figures& s, verdict
     v.advice = "Something waits on a worker (a lock, a sleep, a read): map(f, {.blocking = true}) gives it own threads";
   } else if (s.kind == stage_kind::unpack) {
     v.advice = "Decompression runs on the I/O threads: more of them, a faster codec, or none";
-  } else if (s.seats == 1 && f.find(stage_kind::work) != &s) {
+  } else if (s.concurrency == 1 && f.find(stage_kind::work) != &s) {
     v.advice = "This stage runs on one thread: make it cheaper, or let it be parallel (const push, no finish)";
   } else {
     v.advice = "More workers if there are cores, a smaller crop before the resize, or normalise on the device";

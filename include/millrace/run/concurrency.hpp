@@ -21,6 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 template <class = void>
 class basic_concurrency {
  public:
+  /// `workers` is the number of workers at the start; without workers there is no tuning.
   basic_concurrency(const session_options& o, unsigned workers) : rule_(workers > 0 ? o.tuning : nullptr) {
     limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
     limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
@@ -34,7 +35,7 @@ class basic_concurrency {
   /// Opens the current numbers in all pipeline nodes. Does nothing without a rule.
   void open(const std::vector<pipeline_node*>& all) const {
     if (!rule_) return;
-    for (pipeline_node* c : all) c->open_seats(limits_.open);
+    for (pipeline_node* c : all) c->set_active(limits_.open);
   }
   /// Limits the I/O threads to those that memory allows and starts the tuner.
   void start(std::size_t reads_within_memory) {

@@ -23,7 +23,7 @@ class session<Flow>::engine {
   engine(Flow flow, const session_options& options)
       : options_(checked(options)),
         workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
-        seats_(options_, workers_),
+        concurrency_(options_, workers_),
         seed_(flow.seed),
         source_(std::move(flow.source)),
         to_device_(detail::find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
@@ -31,7 +31,7 @@ class session<Flow>::engine {
         plan_(detail::order_for(source_, flow)),
         names_(detail::names_for(flow.stages)),
         output_(new_batch_output(to_device_.options, workers_ > 0)),
-        builder_({.seed = seed_, .workers = seats_.most_workers(), .arena = make_arena(),
+        builder_({.seed = seed_, .workers = concurrency_.most_workers(), .arena = make_arena(),
                   .shuffle_bytes = budget_bytes(), .borders = borders(), .names = names_.get()},
                output_->host_slots()) {
     batch_rows_ = std::apply([](const auto&... s) { return (detail::batch_size_of(s) + ...); }, flow.stages);
@@ -42,7 +42,7 @@ class session<Flow>::engine {
     auto& first = builder_.template build<source_item>(detail::skip_planned_stages(std::move(flow.stages)));
     read_ahead_bytes_ =
         options.read_ahead_bytes > 0 ? options.read_ahead_bytes : std::min(std::size_t{256} << 20, budget_bytes() / 4);
-    read_stage_ = make_read_stage({.threads = seats_.most_reads(),
+    read_stage_ = make_read_stage({.threads = concurrency_.most_reads(),
                            .epochs = options.epochs,
                            .read_ahead_bytes = read_ahead_bytes_,
                            .window_bytes = budget_bytes()},
@@ -105,9 +105,9 @@ class session<Flow>::engine {
                         "Make the session in the process that uses it");
     end_.check();
     if (pushed_back_) return std::move(pushed_back_);
-    if (seats_.due(delivered_.load(std::memory_order_relaxed))) {
+    if (concurrency_.due(delivered_.load(std::memory_order_relaxed))) {
       flow_figures now = figures();
-      if (seats_.tune(now, nodes_)) warm_ups_.restart(std::move(now));
+      if (concurrency_.tune(now, nodes_)) warm_ups_.restart(std::move(now));
     }
     step_range_.end();
     times_.call(steady_now_ns(), output_->arrived_ns(next_batch_ - 1));
@@ -243,7 +243,7 @@ class session<Flow>::engine {
   }
 
   executor* make_arena() {
-    if (workers_ > 0) arena_ = std::make_unique<arena_executor>(seats_.most_workers());
+    if (workers_ > 0) arena_ = std::make_unique<arena_executor>(concurrency_.most_workers());
     return arena_.get();
   }
 
@@ -257,7 +257,7 @@ class session<Flow>::engine {
     shards_last_ = &builder_.last();
     layout_ = &builder_.layout();
     if constexpr (requires { source_.report(counts_); }) source_.report(counts_);
-    seats_.open(nodes_);
+    concurrency_.open(nodes_);
     for (pipeline_node* c : nodes_)
       if (c != output_.get()) c->start();
     wait_for_first_sample();
@@ -294,7 +294,7 @@ class session<Flow>::engine {
     const bool copies = !output_->backend().leases_host_slots();
     if (prefetch_ == 0)
       prefetch_ = std::clamp<std::size_t>((std::size_t{256} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
-                  (std::max(seats_.most_workers(), 1U) - 1) / batch_rows_;
+                  (std::max(concurrency_.most_workers(), 1U) - 1) / batch_rows_;
     memory_budget m{.budget_bytes = budget_bytes(),
                     .slot_bytes = slot_bytes_,
                     .host_slots = prefetch_ + (copies ? 0 : 1),   // one more: the slot that the step uses
@@ -308,11 +308,11 @@ class session<Flow>::engine {
     if (read_stage_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(read_stage_->bytes_read()) / double(read_stage_->samples_read());
     m.check();
-    seats_.start(m.most_reads());
+    concurrency_.start(m.most_reads());
     output_->allocate({.host_slots = m.host_slots, .rows = batch_rows_, .batch_bytes = slot_bytes_,
                          .keys = names_ != nullptr});
     description_ = "millrace: " + output_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
-                   std::to_string(read_stage_->threads()) + " I/O threads" + seats_.describe() + "; " +
+                   std::to_string(read_stage_->threads()) + " I/O threads" + concurrency_.describe() + "; " +
                    layout_->describe() + "; memory: " + m.describe();
     if constexpr (!detail::has_index<source>) description_ += planned_->describe();
     else if constexpr (requires { source_.describe(*planned_); }) description_ += "; " + source_.describe(*planned_);
@@ -363,7 +363,7 @@ class session<Flow>::engine {
 
   const session_options options_;
   const unsigned workers_;
-  concurrency seats_;
+  concurrency concurrency_;
   const std::uint64_t seed_;
   const pid_t process_ = getpid();
   source source_;

@@ -30,7 +30,7 @@ std::string readable_bytes(double bytes) {
   return text;
 }
 
-/// The parts of a session's memory and their sum. A template only so that including it costs little.
+/// The items of a session's memory and their sum. A template only so that including it costs little.
 template <class = void>
 struct basic_memory_budget {
   std::size_t budget_bytes = 0;

@@ -85,7 +85,7 @@ constexpr replay_start replay_start_of(const std::tuple<Stage, Rest...>*) {
 
 }  // namespace detail
 
-/// What the builder needs to know of the session.
+/// The facts about the session that the builder needs.
 struct pipeline_builder_options {
   std::uint64_t seed = 0;
   unsigned workers = 1;                          ///< 0: everything runs inline on the caller
@@ -101,6 +101,7 @@ class pipeline_builder {
  public:
   using options = pipeline_builder_options;
 
+  /// `batches` is the batch ring that the last segment fills; it must outlive the builder.
   pipeline_builder(options o, batch_ring& batches) : options_(o), batches_(&batches) {}
 
   /// Builds all segments. Returns the sink that takes the samples; `In` is their type.
@@ -178,10 +179,10 @@ class pipeline_builder {
     using segment = parallel_segment<maps_type, Expanding>;
     behind_another_ = true;
     auto& after = next<typename segment::output, typename segment::output>(std::tuple<>{}, here, here, std::move(rest));
-    const seats s = seats_for(maps);
+    const worker_counts s = workers_for(maps);
     return keep(std::make_unique<segment>(
                     maps_type(begun, std::move(maps)), std::move(expanding),
-                    typename segment::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count,
+                    typename segment::options{.max_workers = s.count, .workers = s.workers, .capacity = 32 * s.count,
                                               .names = options_.names}, after))
         .entrance();
   }
@@ -200,10 +201,11 @@ class pipeline_builder {
     } else {
       using maps_type = fused_maps<In, Maps...>;
       using maps_only = parallel_segment<maps_type, no_expanding_stage>;
-      const seats s = seats_for(maps);
+      const worker_counts s = workers_for(maps);
       return keep(std::make_unique<maps_only>(
                       maps_type(begun, std::move(maps)), no_expanding_stage{},
-                      typename maps_only::options{.seats = s.count, .workers = s.workers, .capacity = 32 * s.count},
+                      typename maps_only::options{
+                          .max_workers = s.count, .workers = s.workers, .capacity = 32 * s.count},
                       serial))
           .entrance();
     }
@@ -213,13 +215,13 @@ class pipeline_builder {
   sample_sink<In>& add_batch(std::tuple<Maps...> maps, map_entry begun, const batch_options& o) {
     using maps_type = fused_maps<In, Maps...>;
     using segment = batch_segment<maps_type, Columns>;
-    const seats s = seats_for(maps);
+    const worker_counts s = workers_for(maps);
     auto& made = keep(
         std::make_unique<segment>(maps_type(begun, std::move(maps)),
                                   typename segment::options{.rows = o.size,
                                                             .drop_last = o.drop_last,
                                                             .keys = o.keys,
-                                                            .seats = s.count,
+                                                            .max_workers = s.count,
                                                             .workers = s.workers,
                                                             .ring_capacity = std::max(2 * o.size, most_waiting_rows()),
                                                             .batches = batches_,
@@ -233,13 +235,13 @@ class pipeline_builder {
   /// are not limited.
   std::size_t most_waiting_rows() const noexcept { return behind_another_ ? 256 : 4096; }
 
-  struct seats {
+  struct worker_counts {
     std::size_t count;
     executor* workers;
   };
 
   template <class... Maps>
-  seats seats_for(const std::tuple<Maps...>& maps) {
+  worker_counts workers_for(const std::tuple<Maps...>& maps) {
     if (options_.workers == 0) return {1, nullptr};
     unsigned own_threads = 0;
     std::apply(

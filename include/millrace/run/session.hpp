@@ -11,10 +11,10 @@
 // Order: the same for every number of threads.
 // Errors: the constructor throws setup_error. An error of the data comes at its batch, after all earlier batches.
 // The loop throws it from begin() or ++, and it ends the session. Each later call throws a setup_error that repeats it.
-// A loop over a session that has delivered all its epochs throws setup_error too.
+// A new loop over a session that has delivered all its epochs throws setup_error too.
 // Threads: one thread (the trainer) gets batches; any thread may call stats().
-// Lifetime: a session may be destroyed at any moment, also in the middle of a loop. Everything ends within one claim,
-// one read and one copy.
+// Lifetime: a loop may be left early; the session keeps running and a later loop goes on behind it. A session may be
+// destroyed at any moment: everything ends within one claim, one read and one copy.
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
@@ -86,7 +86,8 @@ class session {
   session& operator=(session&&) noexcept = default;
 
   /// Returns the next batch of the run, or an empty one at its end. Blocks until the batch is ready.
-  /// Throws the error of the batch, if it has one.
+  /// Throws the error of the batch, if it has one. Throws setup_error if the caller holds every slot, unless
+  /// session_options::leases_released_by_other_threads is set.
   batch next() { return engine_->next(false); }
 
   /// Input iterator over the batches of a loop; one batch is current at a time.

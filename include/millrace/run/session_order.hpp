@@ -1,4 +1,4 @@
-// Chooses the order of a session's run: the plan of an indexed source, or the order of the shards.
+// Chooses the order of a session's run: the order of the samples if the source has an index, else that of the shards.
 //
 //   shard_order order = detail::order_for(source, flow);
 //   auto run = detail::indexed_run_for(source, flow, {.session = options, .budget_bytes = budget});
@@ -33,7 +33,7 @@ struct planned_run_of<Source> {
   using type = typename Source::planned;
 };
 
-/// Prints the next line of the event counts, if there is one, to stderr. Such an event is no error.
+/// Prints the next line of the event counts, if there is one, to stderr. Such an event is not an error.
 inline void tell_news(event_counts& counts, bool announce) noexcept {
   if (const char* const line = announce ? counts.take_line() : nullptr) std::fprintf(stderr, "millrace: %s\n", line);
 }

@@ -3,7 +3,7 @@
 //   stall_watcher watcher({.after_ns = 30'000'000'000}, times, [&] { return who_waits(); });
 //
 // Each stall is reported once; the next batch rearms the watcher. The time between the epochs of a loop and after the
-// run's end is no stall.
+// run's end does not count as a stall.
 // Errors: what `tell` throws is dropped.
 // Threads: one of its own, from construction to destruction. The destructor waits for a `tell` that is running.
 #pragma once

@@ -7,8 +7,9 @@
 //   for (auto& b : run) { step(b);  if (save_now) write(mr::to_text(b.position())); }
 //
 // Each shard has an index. The first start builds it from the shard's headers and saves it in a file
-// (io/index/index_file.hpp). Samples come in the order of an exact_order (order/exact_order.hpp). This order does not
-// depend on the number of workers, nor on the world size, as long as that divides the lanes and the global batch.
+// (io/index/index_file.hpp). Samples come in the order of an exact_order (order/exact_order.hpp). The order does not
+// depend on the number of workers. It does not depend on the world size either, if that divides the lanes and the
+// global batch.
 // A run can resume after any batch. Every sample has to become exactly one row: no expand, filter or later shuffle.
 // Errors: those of shards(). A damaged or compressed shard is an error at the start. A payload that has changed since
 // it was indexed is an error at its batch. Threads: as shards().
@@ -31,7 +32,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of indexed_shards().
 struct indexed_shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
-  std::vector<std::string> fields{};                         ///< fields to read; "jpg;png": alternatives; empty: all
+  std::vector<std::string> fields{};                         ///< fields; "jpg;png": alternatives; empty: all fields
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
   std::string index_folder{};                                ///< folder of the index files; empty: beside each shard
   bool show_progress = true;   ///< prints progress to stderr if indexing takes over a second, and prints one line if

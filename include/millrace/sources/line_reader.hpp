@@ -82,7 +82,7 @@ class basic_line_reader {
       offset_bytes_ += pending_.size() + taken_bytes_;
       rest_.remove_prefix(taken_bytes_);
       pending_.clear();
-      // A damaged compressed stream makes lines look wrong, too. Then the damage is the error to report: throws here.
+      // A damaged compressed stream makes lines look wrong, too. Then this call throws the real error, the damage.
       if (failure_) static_cast<void>(stream_->is_sound_to_its_end());
     } catch (error& known) {
       known.add(last_line());

@@ -4,9 +4,9 @@
 //   mr::lines(std::vector<std::string>{"odd{name}.txt"})       // a list is taken literally
 //   std::vector<std::uint32_t> tokenize(std::string_view);     // then: | mr::map(tokenize)
 //
-// Makes lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Files take the
-// role that shards have for shards(): a shuffle permutes them, they are dealt to lanes, and they are counted or read
-// again to resume. In a folder, lines() takes the names that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv,
+// Makes lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Files have
+// the role of shards: a shuffle permutes them, lanes share them, and a resume counts them or reads them again.
+// In a folder, lines() takes the names that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv,
 // compressed or not.
 // Errors: those of sources/line_reader.hpp; setup_error for missing files. Threads: one I/O thread reads each file,
 // several files at a time.

@@ -14,8 +14,8 @@
 // source; explain() names the source.
 // Sources without an index, as from shards() and from(), can be mixed too, in one process (read/mix_streams.hpp). They
 // have no stats().sources and no explain(), and the end of an epoch is known only when it is reached.
-// Errors: those of the sources. setup_error for a weight that is not above 0, for a source without samples, and for a
-// resume point with other sources, weights, windows, seeds or rule. Threads: as shards().
+// Errors: those of the sources. setup_error for a weight that is not above 0 and for a source without samples. Also
+// setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as shards().
 #pragma once
 
 #include <millrace/measure/run_stats.hpp>
@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of mix().
 struct mix_options {
-  std::uint64_t seed = 0;     ///< seed of all random numbers; with a source's own seed also of that source's order
+  std::uint64_t seed = 0;     ///< seed of all random numbers; combined with each source's seed, also of its order
   exhausted on_exhausted = exhausted::stop;   ///< rule for a source that runs out: stop, repeat or reweight
 };
 
@@ -197,13 +197,16 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
   }
 }
 
-// The overloads below report mistakes at compile time. This one takes a flow whose mistake was reported before.
+// The overloads below report mistakes at compile time.
+
+/// Accepts flows whose mistake was already reported.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::told, Flows...>
 broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
+/// Reports a source with other stages than a shuffle and maps.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
 __attribute__((unavailable("millrace: a source of mix() has other stages than a shuffle and then maps. Put those "
@@ -212,6 +215,7 @@ broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
+/// Reports sources of which only some have an index.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::indexed_and_others, Flows...>
 __attribute__((unavailable("millrace: mix() is given sources with an index (indexed_shards) and others. Give all an "
@@ -220,6 +224,7 @@ broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
+/// Reports sources that end in items of different types.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::items_differ, Flows...>
 __attribute__((unavailable("millrace: the sources of mix() end in items of different types. Give each a map() to "
@@ -228,6 +233,7 @@ broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
+/// Reports a source without a weight.
 template <class... Things>
 __attribute__((unavailable("millrace: mix() is given a source without its weight. Pass its options, then its "
                            "sources, each as weighted{flow, weight}.")))

@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of shards().
 struct shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
-  std::vector<std::string> fields{};                         ///< fields to read, "jpg;png" for alternatives; empty: all
+  std::vector<std::string> fields{};                         ///< fields; "jpg;png": alternatives; empty: all fields
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< a larger member is an error before it is read
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
 };

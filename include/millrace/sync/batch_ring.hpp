@@ -1,19 +1,19 @@
-// A fixed ring of host batches: which batch lies in which slot, who may write it, and who waits for it.
+// A fixed ring of host batches: it knows the slot of each batch and the state of each slot.
 //
 //   FREE -> FILLING(batch, rows to come) -> READY -> IN_USE (leased, or its copy is under way) -> FREE
 //
-//   slots ring;
+//   batch_ring ring;
 //   ring.start({.rows = 256, .memory = pieces});
 //   ring.open_free();                   // gives FREE slots to the next batches; returns how many batches are open
 //   ring.data(batch);                   // workers write rows here ...
-//   ring.rows_done(batch, 2);           // ... and say so; the last one makes the batch READY
-//   auto s = ring.take(batch);          // trainer or stager: in order of batches; bell() rings when it is worth a try
-//   ring.free(s.slot);                  // any thread, in any order
+//   ring.rows_done(batch, 2);           // ... and report them; the last row makes the batch READY
+//   auto s = ring.take(batch);          // trainer or stager: in order of batches; bell() rings when to try again
+//   ring.free(s.batch.slot);            // any thread, in any order
 //
-// Memory is allocated once. A batch's slot is chosen when it opens, so slots may come back in any order; with `fixed`
-// batch n lies in slot n % count and waits for just that one. Threads: all members may be called from any thread, none
-// waits. Errors of samples are kept per batch, the one with the lowest position wins, so that the same data give the
-// same error whatever the timing.
+// Memory is allocated once. A batch gets its slot when it opens, so slots may be freed in any order. With `fixed`,
+// batch n always lies in slot n % count and waits for that slot.
+// Errors: sample errors are kept per batch. The one with the lowest position wins, so that the same data give the same
+// error, whatever the timing. Threads: any thread may call any member, and none waits.
 #pragma once
 
 #include <millrace/item/batch_extent.hpp>
@@ -30,32 +30,34 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A batch that is ready, or the error that stands in its place.
+/// A batch that is ready, or the error that takes its place.
 struct ready_batch {
   std::size_t slot = 0;
   std::byte* data = nullptr;
   std::uint64_t batch = 0;
   std::uint64_t epoch = 0;
   std::size_t rows = 0;   ///< fewer than the batch size only for a short last batch
-  std::uint64_t digest = 0;   ///< of its rows, wrapping
+  std::uint64_t digest = 0;   ///< sum of the digests of its rows, modulo 2^64
   batch_extent extent{};
   std::exception_ptr error{};
-  const std::string_view* keys = nullptr;   ///< of its rows, if they were asked for
+  const std::string_view* keys = nullptr;   ///< keys of its rows; null unless options::keys is set
 };
 
-/// A template only so that including it costs little.
+/// Implements batch_ring. A template only to keep compile times low.
 template <class = void>
 class basic_batch_ring {
  public:
+  /// Options of start().
   struct options {
-    std::size_t rows = 1;               ///< of a batch
-    std::vector<std::byte*> memory{};   ///< one piece for each slot; the caller keeps it alive
+    std::size_t rows = 1;               ///< rows per batch
+    std::vector<std::byte*> memory{};   ///< one piece per slot; the caller keeps them alive
     bool fixed = false;                 ///< batch n lies in slot n % count
-    bool keys = false;                  ///< each batch has its rows' keys
+    bool keys = false;                  ///< each batch carries the keys of its rows
   };
   static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
 
-  /// Once the size of a batch is known; before it nothing can be opened, but ends may be marked and waits ended.
+  /// Sets up the slots; call it once the size of a batch is known. Before it no batch can open, but set_end(),
+  /// mark_epoch_start() and stop() may be called.
   void start(const options& o) {
     const std::lock_guard lock(mutex_);
     rows_ = o.rows;
@@ -94,7 +96,7 @@ class basic_batch_ring {
     return opened_;
   }
 
-  /// For workers that hold an open batch's ticket.
+  /// Returns the memory of an open batch. This and the next members are for workers that hold a ticket of the batch.
   std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
   batch_keys& keys(std::uint64_t batch) noexcept { return at(batch).keys; }
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }
@@ -104,6 +106,7 @@ class basic_batch_ring {
   void add_digest(std::uint64_t batch, std::uint64_t of_rows) noexcept {
     if (of_rows != 0) at(batch).digest.fetch_add(of_rows, std::memory_order_relaxed);
   }
+  /// Records the error of a sample; the error with the lowest position becomes the error of the batch.
   void fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept {
     slot& s = at(batch);
     const std::lock_guard lock(mutex_);
@@ -112,12 +115,12 @@ class basic_batch_ring {
     s.error_position = position;
   }
 
-  /// What closes batches that need no closing.
+  /// The default for `close`: does nothing.
   struct nothing_to_close {
     batch_extent operator()(std::byte*, std::size_t) const noexcept { return {}; }
   };
-  /// The last rows of a batch make it READY; true for the caller that did. It calls close(data, rows) before, unless a
-  /// row failed.
+  /// Reports `n` finished rows. The call with the last rows makes the batch READY and returns true. Before that it
+  /// calls close(data, rows), unless a row failed.
   template <class Close = nothing_to_close>
   bool rows_done(std::uint64_t batch, std::size_t n, const Close& close = {}) {
     slot& s = at(batch);
@@ -132,7 +135,7 @@ class basic_batch_ring {
     return true;
   }
 
-  /// The batch number that an epoch begins with; known once the epoch before it has been read to its end.
+  /// Marks the first batch of an epoch, which is known once the previous epoch has been read to its end.
   void mark_epoch_start(std::uint64_t batch) {
     {
       const std::lock_guard lock(mutex_);
@@ -140,7 +143,7 @@ class basic_batch_ring {
     }
     bell_.ring();
   }
-  /// No batch from this number on will come.
+  /// Sets the end: no batch from this number on will come.
   void set_end(std::uint64_t batch) {
     {
       const std::lock_guard lock(mutex_);
@@ -148,7 +151,7 @@ class basic_batch_ring {
     }
     bell_.ring();
   }
-  /// Batches that are not ready now will never be.
+  /// Stops the ring: batches that are not ready now will never be.
   void stop() {
     {
       const std::lock_guard lock(mutex_);
@@ -159,13 +162,14 @@ class basic_batch_ring {
 
   enum class outcome { ready, end, epoch_end, stopped, not_yet };
 
+  /// The result of take(): a batch, or the reason why there is none.
   struct taken {
     outcome what = outcome::not_yet;
     ready_batch batch{};
   };
 
-  /// A READY batch (then it is IN_USE), or why there is none. `stop_at_epoch`: a batch known to be the first of an
-  /// epoch is not taken.
+  /// Returns a READY batch, which becomes IN_USE, or the reason why there is none. With `stop_at_epoch`, does not take
+  /// a batch that is known to be the first of an epoch.
   taken take(std::uint64_t batch, bool stop_at_epoch = false) {
     const std::lock_guard lock(mutex_);
     if (stop_at_epoch && starts_epoch_locked(batch)) return {outcome::epoch_end, {}};
@@ -185,10 +189,10 @@ class basic_batch_ring {
     return {stopped_ ? outcome::stopped : outcome::not_yet, {}};
   }
 
-  /// Of a batch that was taken: its keys go elsewhere, and its slot gets the room that was there.
+  /// Swaps the keys of a batch that was taken with `with`, whose memory the slot then reuses.
   void swap_keys(std::size_t slot_index, batch_keys& with) noexcept { slots_[slot_index].keys.swap(with); }
 
-  /// Whether take() would have an answer.
+  /// Returns whether take() would give something other than not_yet.
   bool can_take(std::uint64_t batch) const {
     const std::lock_guard lock(mutex_);
     if (batch >= end_batch_ || stopped_) return true;
@@ -203,17 +207,17 @@ class basic_batch_ring {
     std::erase_if(epoch_starts_, [batch](std::uint64_t start) { return start < batch; });
   }
 
-  /// Rings whenever take() or starts_epoch() may have a new answer.
+  /// Returns the doorbell that rings whenever take() or starts_epoch() may have a new answer.
   doorbell& bell() noexcept { return bell_; }
 
-  /// Back to FREE. The caller then calls open_free() and tells the dispatcher.
+  /// Makes a slot FREE again. The caller then calls open_free() and notifies the dispatcher.
   void free(std::size_t slot_index) noexcept {
     const std::lock_guard lock(mutex_);
-    free_.push_back(slot_index);   // room was reserved: cannot throw
+    free_.push_back(slot_index);   // cannot throw: start() reserved the space
     --in_use_;
   }
 
-  /// Whether that batch, all before it having been taken, cannot be made until a slot comes back.
+  /// Returns whether this batch cannot be made until a slot is freed. Requires that all earlier batches were taken.
   bool waits_for_slot(std::uint64_t batch) const {
     const std::lock_guard lock(mutex_);
     return batch >= opened_ && free_slot_for_locked(batch) == free_.end();
@@ -256,7 +260,7 @@ class basic_batch_ring {
   mutable std::mutex mutex_;
   doorbell bell_;
   std::vector<slot> slots_;
-  std::vector<std::size_t> slot_of_;   // by batch number modulo count, for batches that are open
+  std::vector<std::size_t> slot_of_;   // slot of each open batch, by batch number % count
   std::vector<std::size_t> free_;
   std::vector<std::uint64_t> epoch_starts_;
   std::uint64_t opened_ = 0;
@@ -264,6 +268,7 @@ class basic_batch_ring {
   std::size_t in_use_ = 0, ready_count_ = 0;
   bool stopped_ = false;
 };
+/// The ring of host batches.
 using batch_ring = basic_batch_ring<>;
 
 }}  // namespace millrace

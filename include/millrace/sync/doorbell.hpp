@@ -1,11 +1,12 @@
-// Lets a thread sleep until somebody has news, at no cost for whoever brings news while nobody sleeps.
+// Lets a thread sleep until there is news, at no cost for the threads that bring news while no thread sleeps.
 //
-//   // sleeper:                                  // everybody else, after changing what the sleeper looks at:
+//   // sleeper:                                  // all other threads, after changing what the condition reads:
 //   bell.wait([&] { return work_to_do(); });     bell.ring();
 //
-// The condition is looked at again after every ring, and never missed: it must read what the others change through
-// seq_cst atomics or a lock, and must neither ring nor throw. Any number of sleepers; ring() wakes all, ring_one() one.
-// No polling; wait_at_most() is for who would rather come late than be woken for every bit of news.
+// The sleeper checks its condition again after every ring, and no ring is missed. For that, the condition has to read
+// what other threads change through seq_cst atomics or under a lock. It must neither ring nor throw. There is no
+// polling. wait_at_most() is for threads that accept a delay, so that not every bit of news wakes them.
+// Errors: none. Threads: any number of sleepers; ring() wakes all, ring_one() wakes one.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,22 +18,25 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Wakes sleeping threads when there is news.
 class doorbell {
  public:
+  /// Wakes all sleepers, which then check their conditions.
   void ring() noexcept {
     if (sleepers_.load() == 0) return;
-    // Taking the lock makes sure that a sleeper which has looked but not yet gone to sleep is not passed over.
+    // Taking the lock ensures that this does not miss a sleeper that has checked its condition, but does not sleep yet.
     { const std::lock_guard lock(mutex_); }
     rung_.notify_all();
   }
 
-  /// For news that one thread, whichever, deals with: the conditions of all have to take the news by an exchange.
+  /// Wakes one sleeper, for news that any one thread can handle. All conditions have to claim the news by an exchange.
   void ring_one() noexcept {
     if (sleepers_.load() == 0) return;
     { const std::lock_guard lock(mutex_); }
     rung_.notify_one();
   }
 
+  /// Blocks until condition() is true.
   template <class Condition>
   void wait(const Condition& condition) {
     if (condition()) return;
@@ -41,6 +45,7 @@ class doorbell {
     rung_.wait(lock, condition);
     sleepers_.fetch_sub(1);
   }
+  /// Blocks until condition() is true, but for `time_ns` nanoseconds at most.
   template <class Condition>
   void wait_at_most(std::uint64_t time_ns, const Condition& condition) {
     if (condition()) return;

@@ -1,8 +1,10 @@
-// A queue that grows to what it once needed and then allocates no more. Not for sharing: one user, or a lock outside.
+// A queue that grows to the largest size it needs and then allocates no more.
 //
 //   fifo<sample<record>> q;
 //   q.push(std::move(s));
 //   if (!q.empty()) auto first = q.pop();
+//
+// Errors: none of its own. Threads: one at a time; the caller locks it if several threads use it.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -13,13 +15,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// A first-in, first-out queue in a ring.
 template <class T>
 class fifo {
  public:
   bool empty() const noexcept { return count_ == 0; }
   std::size_t size() const noexcept { return count_; }
 
-  /// The oldest is number 0.
+  /// Returns the i-th oldest element; 0 is the oldest.
   T& operator[](std::size_t i) noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
   const T& operator[](std::size_t i) const noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
 
@@ -45,7 +48,7 @@ class fifo {
     first_ = 0;
   }
 
-  std::vector<T> ring_;   // empty, or a power of two
+  std::vector<T> ring_;   // its size is 0 or a power of two
   std::size_t first_ = 0, count_ = 0;
 };
 

@@ -1,11 +1,12 @@
-// A bounded ring of entries addressed by ticket: one producer puts them in order, any thread takes them by number.
+// A bounded ring of entries addressed by ticket: one producer puts items in order, any thread takes them by ticket.
 //
 //   item_ring<sample<record>> ring(512);
-//   if (ring.has_room(ticket)) ring.put(ticket, std::move(s));   // producer: tickets rise one by one
+//   if (ring.has_room(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
 //   auto s = ring.take(ticket);                                  // any thread, each ticket once
 //
-// A put happens before the take of the same ticket only if something else orders them (the dispatcher's counters do); a
-// take happens before the put that reuses its entry. Neither waits, neither allocates. The capacity is a power of two.
+// A put happens before the take of the same ticket only if something else orders them; the dispatcher's counters do. A
+// take happens before the put that reuses its entry. Neither waits, and neither allocates. The capacity is a power of
+// two. Errors: none of its own. Threads: one producer, any number of takers.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,9 +21,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// Holds items by ticket.
 template <class T>
 class item_ring {
  public:
+  /// Allocates the ring; its capacity is `at_least`, rounded up to a power of two.
   explicit item_ring(std::size_t at_least) : entries_(std::bit_ceil(at_least)), mask_(entries_.size() - 1) {}
   item_ring(const item_ring&) = delete;
   item_ring& operator=(const item_ring&) = delete;
@@ -37,16 +40,16 @@ class item_ring {
   void put(std::uint64_t ticket, T&& value) {
     entry& e = at(ticket);
     std::construct_at(&e.value, std::move(value));
-    e.full.store(true, std::memory_order_relaxed);   // for the producer itself
+    e.full.store(true, std::memory_order_relaxed);   // relaxed: the producer itself reads it back
   }
-  /// What take() would give.
+  /// Returns the item that take() would return, without taking it.
   const T& peek(std::uint64_t ticket) const noexcept { return at(ticket).value; }
   T take(std::uint64_t ticket) {
     entry& e = at(ticket);
     T value = std::move(e.value);
     std::destroy_at(&e.value);
-    // Not sequentially consistent, which would cost a locked instruction: who goes to sleep for want of room is woken
-    // through counters that are, and sees this store behind them.
+    // Not sequentially consistent, which would cost a locked instruction. A producer that sleeps until there is space
+    // is woken through counters that are sequentially consistent; these make this store visible to it.
     e.full.store(false, std::memory_order_release);
     return value;
   }
@@ -54,7 +57,7 @@ class item_ring {
  private:
   struct entry {
     entry() noexcept {}
-    ~entry() {}   // the ring's destructor knows which are full
+    ~entry() {}   // empty: the ring's destructor knows which entries are full
     std::atomic<bool> full{false};
     union {
       T value;

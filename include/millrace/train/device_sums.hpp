@@ -3,9 +3,9 @@
 //   std::shared_ptr<mr::device_sums> make_sums();        // in a .cu: return mr::cuda_metric_sums({.device = 0});
 //   mr::metrics m({.every = 50, .device = make_sums()}); // in a .cpp
 //
-// A hand-over takes the sums of all metrics at one point of the step's stream, the stream of the last add, and resets
-// them there. Its totals arrive on the host later, in the order of the hand-overs; a fixed number may be under way.
-// Only the functions named wait_ and read_ wait.
+// The step's stream is the stream of the last add. A hand-over takes the sums of all metrics at one point of it, and
+// resets them there. Its totals arrive on the host later, in the order of the hand-overs. A fixed number of hand-overs
+// may be under way. Only the functions named wait_ and read_ wait.
 // Errors: io_error from the device, setup_error for a call that is not allowed. Threads: those of the step.
 // Lifetime: one object serves one mr::metrics. A stream must live until an add in another stream follows, or to the
 // end.

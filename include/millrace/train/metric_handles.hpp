@@ -6,7 +6,7 @@
 //   top.add(logits, labels, {.stream = b.stream()});                // [B, C] f32, f16 or bf16; [B] i32 or i64
 //
 // Errors: setup_error for shapes, and for GPU memory if metrics have no `.device`; data_error for a label on the host
-// that is no class. Lifetime: handles point into the metrics. Threads: those of the step.
+// that is not a class. Lifetime: handles point into the metrics. Threads: those of the step.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -91,7 +91,7 @@ class accuracy_metric {
   explicit accuracy_metric(detail::named_metric& metric) noexcept : metric_(&metric) {}
 
   /// Adds the rows of one batch: logits [B, C] f32, f16 or bf16 and labels [B] i32 or i64, both in the same memory.
-  /// Throws setup_error for shapes or memory that do not fit, data_error for a label on the host that is no class.
+  /// Throws setup_error for shapes or memory that do not fit, data_error for a label on the host that is not a class.
   template <class T, class Label>
     requires detail::training_element<std::remove_const_t<T>> &&
              (std::is_same_v<std::remove_const_t<Label>, std::int32_t> ||

@@ -6,7 +6,7 @@
 //
 // One block adds up the values in a fixed order, so equal runs give equal bits. Ranks are counted, where order does not
 // matter. Loads are 16 bytes wide from the first aligned element on.
-// Errors: a kernel cannot throw, so it counts a label that is no class and leaves out its row.
+// Errors: a kernel cannot throw, so it counts a label that is not a class and leaves out its row.
 // Threads: as in device/kernel.cuh.
 #pragma once
 

@@ -26,7 +26,7 @@ struct metric_totals {
   std::uint64_t count = 0;                    ///< samples, units or nanoseconds
   std::uint64_t correct_1 = 0, correct_k = 0;
   std::uint64_t nonfinite = 0;                ///< values kept out of `sum`; rows of logits with a NaN
-  std::uint64_t bad_labels = 0;               ///< rows that a device left out: their label is no class
+  std::uint64_t bad_labels = 0;               ///< rows that a device left out: their label is not a class
 
   /// Adds value x weight; counts it as nonfinite if any of these is not finite.
   MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {

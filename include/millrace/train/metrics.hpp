@@ -19,8 +19,8 @@
 // the host may be mixed in. Nothing waits: a later maybe_log() writes the row, with the step that it belongs to. An
 // interval is skipped if too many rows are still on their way. Only finish(), read_now() and the destructor wait.
 // Without `.device` views of GPU memory are refused.
-// Errors: setup_error for names and shapes; data_error for a label that is no class. On the host, add() throws it. On a
-// GPU, the maybe_log() or finish() that reads the row throws it; the row still shows the other labels.
+// Errors: setup_error for names and shapes; data_error for a label that is not a class. On the host, add() throws it.
+// On a GPU, the maybe_log() or finish() that reads the row throws it; the row still shows the other labels.
 // Threads: those of the step. Lifetime: the handles point into the metrics, which must outlive them.
 #pragma once
 
@@ -99,6 +99,7 @@ class basic_metrics {
     }
     return handed_over;
   }
+  /// Does the same, with the epoch of the call before.
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }
 
   /// Writes what was summed since the last row, if anything. Waits for the GPU, and up to the log's drain_ns for space
@@ -121,6 +122,7 @@ class basic_metrics {
     if (write_at_once(out)) return;
     if (out.push(read_now())) restart();
   }
+  /// Does the same for a row at `at`.
   void finish(log& out, log_point at) {
     last_ = at;
     finish(out);

@@ -1,4 +1,4 @@
-// The place where rows of a log go: a terminal, a file, or anything that a user writes.
+// The destination of the rows of a log: a terminal, a file, or anything that a user writes.
 //
 //   struct to_database final : mr::sink {
 //     const char* name() const noexcept override { return "database"; }

@@ -1,4 +1,4 @@
-// Shows the state of the training in one line of a terminal, or as a plain line now and then in a file.
+// Shows the state of the training in one line of a terminal, or in plain lines of a file.
 //
 //   mr::log out(mr::status_line{});
 //   // epoch 3  step 1200  loss 0.4512  top1 81.2%  samples/s 3120  data_wait 0.4%

@@ -5,8 +5,8 @@
 //   out.push({.step = 1200, .images = {{.name = "augmented", .file = jpeg_bytes, .width = 224, .height = 224}}});
 //   $ tensorboard --logdir runs
 //
-// Each sink starts a new file in `folder` (TensorBoard joins them), so a file that a crash cut short is never written
-// to again. Give training and validation separate folders, as TensorBoard's users expect. Messages are skipped.
+// Each sink starts a new file in `folder`; TensorBoard joins them. So a file that a crash cut short is never written to
+// again. Give training and validation separate folders, as TensorBoard's users expect. Messages are skipped.
 // Values are stored as f32. A record is in the file when write() returns, and on the disk within `sync_ns`.
 // Errors: setup_error for an empty folder name; io_error. Threads: the log's writer thread.
 // Format: TFRecord framing (u64 length, masked CRC-32C of it, payload, masked CRC-32C of that; little endian) around

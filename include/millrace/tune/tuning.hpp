@@ -6,13 +6,13 @@
 //
 // Tuning begins with session_options::threads and io_threads. It looks at windows of at least `window_batches` batches
 // and 0.2 s. It makes at most `moves` changes and then settles.
-// It settles when the trainer waits for data less than `data_wait` of its time, or when more workers and reads gain
-// nothing (tuning_search.hpp). Order, random numbers and digests stay the same.
-// Memory stays within the session's budget. Slots are made for all workers, and there are never more reads at a time
-// than the budget has space for.
+// It settles when the trainer waits for data less than `data_wait` of its time. It also settles when more workers and
+// reads gain nothing (tuning_search.hpp). Order, random numbers and digests stay the same.
+// Memory stays within the session's budget. Slots are made for all workers. There are never more reads at a time than
+// the budget has space for.
 // A stage whose maps block keeps the threads that it was given. With `threads = 0` nothing is tuned.
 // Use tuning for training runs; a benchmark needs fixed numbers.
-// Errors: setup_error for an option of 0. An error of `tell` comes out of next(), and no batch is lost.
+// Errors: setup_error for an option below its least value. An error of `tell` comes out of next(); no batch is lost.
 // Threads: the trainer, in next().
 #pragma once
 

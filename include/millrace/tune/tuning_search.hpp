@@ -3,9 +3,9 @@
 //   mr::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = {.workers = 16, .reads = 32}});
 //   if (auto d = search.look(window))  apply(d->to), tell(d->text());      // none: nothing to decide yet
 //
-// The reachable rate is the lowest of four rates (tuning_window.hpp): that of the step, of the stages that are not
-// tuned, of all workers, and of the reads at their knee. Beyond the knee twice as many reads give little more.
-// Just enough is the least number of workers and reads that reaches this rate while busy 95 % of their time.
+// The reachable rate is the lowest of four rates (tuning_window.hpp): of the step, of the stages that are not tuned, of
+// all workers, and of the reads at their knee. Beyond the knee twice as many reads give little more.
+// Just enough is the least number of workers and reads that reaches this rate. They are then busy 95 % of their time.
 // If the trainer waits for data less than `data_wait` of its time, the search lowers the numbers. If it waits more, the
 // search raises them. These rules make a search end within `moves` moves, with at most three turns back:
 // - A number that was too low, or that gained nothing, is not tried again.
@@ -13,9 +13,9 @@
 // - After the third move no number falls while the trainer does not wait: the step may need it.
 //
 // If the model knows no reason for a wait, a second window has to confirm the wait.
-// A search that has ended begins again after three windows in turn of one of two kinds. Either they wait for data that
-// more workers or reads would give, or the step, the work or the reads changed by more than a quarter. Otherwise the
-// numbers stay as they are.
+// A search that has ended begins again after three windows in turn with one of two findings. The first: the trainer
+// waits for data that more workers or reads would give. The second: the step, the work or the reads have changed by
+// more than a quarter. Otherwise the numbers stay as they are.
 // Errors: none. Threads: a value. Source of the law: see flow_figures.hpp. Source of just enough instead of fastest:
 // the stage-based autotuning of tf.data.
 #pragma once
@@ -52,7 +52,7 @@ struct tuning_decision {
   }
 };
 
-/// Where a search begins, and how far it may go. `data_wait` and `moves` are as in tuning_options.
+/// The start and the limits of a search. `data_wait` and `moves` are as in tuning_options.
 struct tuning_search_options {
   concurrency_counts open{}, most{};
   double data_wait = 0.02;

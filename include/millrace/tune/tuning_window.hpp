@@ -3,7 +3,7 @@
 //   mr::tuning_window w = mr::tuning_window_of(now - before);
 //   w.rate_of_workers(6);   w.rate_of_reads(8);      // delivered samples per second that so many could keep up with
 //
-// By the utilization law (flow_figures.hpp), n threads that work d seconds per sample can do n / d samples per second.
+// Utilization law (flow_figures.hpp): n threads that work d seconds per sample can do n / d samples per second.
 // One of k outstanding reads takes alone x (1 + contention x (k - 1)) seconds (measure/read_levels.hpp).
 // Errors: none; work that the window did not see sets no limit. Threads: a value.
 #pragma once
@@ -65,16 +65,16 @@ tuning_window tuning_window_of(const Figures& f) {
         w.reading_s = one_s;
         w.read_rate = f.wall_ns > 0 ? samples / f.wall_s() : 0;
         w.reads = 4 * samples >= static_cast<double>(f.samples);
-        w.open.reads = s.seats;
+        w.open.reads = s.concurrency;
         break;
       case stage_kind::unpack: w.unpacking_s = one_s; break;
       case stage_kind::work:
         if (s.on_workers) {
           w.work_s = std::max(w.work_s, one_s);
           w.all_work_s += one_s;
-          w.open.workers = s.seats;
+          w.open.workers = s.concurrency;
         } else if (one_s > 0) {
-          limit(static_cast<double>(s.seats) / one_s);
+          limit(static_cast<double>(s.concurrency) / one_s);
         }
         break;
       case stage_kind::copy:

@@ -44,7 +44,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     std::size_t rows = 1;   ///< rows of a batch
     bool drop_last = true;
     bool keys = false;   ///< keeps the keys of its rows with each batch
-    std::size_t seats = 1;   ///< number of workers
+    std::size_t max_workers = 1;   ///< number of workers
     executor* workers = nullptr;   ///< null: advance() does the work
     std::size_t ring_capacity = 64;   ///< samples in the input, at least
     batch_ring* batches = nullptr;
@@ -56,10 +56,10 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
         options_(o),
         input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches,
                 .borders = o.borders}),
-        scratch_(o.seats),
-        phases_(o.seats),
+        scratch_(o.max_workers),
+        phases_(o.max_workers),
         dispatcher_(std::make_shared<dispatcher>(
-            *this, dispatcher::options{.seats = o.seats, .together = together, .group = o.rows})) {
+            *this, dispatcher::options{.max_workers = o.max_workers, .together = together, .group = o.rows})) {
     dispatcher_->attach(o.workers);
     input_.connect(*dispatcher_);
   }
@@ -93,14 +93,14 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   void open_slots() override { dispatcher_->set_limit(options_.batches->open_free() * options_.rows); }
 
   /// Renders the rows of one claim.
-  void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
+  void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept override {
     const trace_range work("decode");
     const std::uint64_t batch = first / options_.rows;
     group_sums sums;
     fetch_ahead(first, count);
-    phase_times* look = Maps::maps > 0 && phases_[seat].next_claim() ? &phases_[seat] : nullptr;
+    phase_times* look = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
     for (std::size_t done = 0; done < count; done += together, look = nullptr)
-      render_group(seat, {batch, first + done, std::min(together, count - done), look}, sums);
+      render_group(worker, {batch, first + done, std::min(together, count - done), look}, sums);
     input_.freed(count, sums.bytes);
     options_.batches->add_digest(batch, sums.digest);
     if constexpr (Columns::ragged > 0)
@@ -126,7 +126,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   std::string waits(std::uint64_t now_ns) const override { return "workers: " + dispatcher_->waits(now_ns); }
   void start() override {}
   bool advance() override { return dispatcher_->advance(); }
-  void open_seats(const concurrency_counts& open) override { dispatcher_->open_seats(open.workers); }
+  void set_active(const concurrency_counts& open) override { dispatcher_->set_active(open.workers); }
   void stop() noexcept override { dispatcher_->stop(); }
   void join() noexcept override { dispatcher_->join(); }
 
@@ -181,15 +181,15 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
 
   /// Runs the maps for the whole group first. Then renders the samples that did not fail in one go.
-  void render_group(std::size_t seat, const group& of, group_sums& sums) noexcept {
-    scratch& memory = scratch_[seat];
+  void render_group(std::size_t worker, const group& of, group_sums& sums) noexcept {
+    scratch& memory = scratch_[worker];
     const auto [batch, first, count, look] = of;
     const std::uint64_t start = look ? steady_now_ns() : 0;
     std::array<std::optional<item>, together> items;
     std::array<current_ticket, together> contexts;
     for (std::size_t i = 0; i < count; ++i) {
       contexts[i].position = first + i;
-      dispatcher_->at(seat, first + i);
+      dispatcher_->at(worker, first + i);
       try {
         prepare(memory, batch, contexts[i], items[i]);
       } catch (...) {
@@ -208,7 +208,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
         run[n] = &*items[i + n];
         ++n;
       }
-      dispatcher_->at(seat, first + i);
+      dispatcher_->at(worker, first + i);
       if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
       i += n + 1;
     }

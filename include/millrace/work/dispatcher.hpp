@@ -1,6 +1,6 @@
 // Hands claims of tickets to workers, which run a segment on them. There is no queue of items, and nothing here waits.
 //
-//   auto d = std::make_shared<dispatcher>(segment, dispatcher::options{.seats = 8, .together = 2, .group = 256});
+//   auto d = std::make_shared<dispatcher>(segment, dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
 //   d->attach(&executor);
 //   d->set_available(n);      // tickets below n have their input           (called by the source or segment before)
 //   d->set_limit(m);          // tickets below m have space for the result  (called for slots, or by the segment after)
@@ -9,8 +9,8 @@
 // on the number of workers. Tickets below min(available, limit) are claimable. A worker leaves when nothing is
 // claimable. The thread that raises one of the two counters starts workers again. A claim takes the preferred number
 // of tickets (`together`). It takes fewer only at the end of a group, and more if tickets are cheap. It never crosses
-// a multiple of `group` (a batch). The number of open workers may change at any time. A worker that is closed finishes
-// its current claim and leaves.
+// a multiple of `group` (a batch). The number of active workers may change at any time. A worker that becomes inactive
+// finishes its current claim and leaves.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. They touch the segment only while their worker is at work. After
@@ -40,8 +40,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 class dispatcher_work {
  public:
   virtual ~dispatcher_work() = default;
-  /// Runs tickets first .. first + count - 1. No other thread uses the worker index `seat` at the same time.
-  virtual void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept = 0;
+  /// Runs tickets first .. first + count - 1 as the worker with this index. No other thread is that worker meanwhile.
+  virtual void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
 /// Hands claims to workers. It is a template only so that including it costs little.
@@ -51,17 +51,18 @@ class basic_dispatcher final : public worker_task,
                                public std::enable_shared_from_this<basic_dispatcher<>> {
  public:
   struct options {
-    std::size_t seats = 1;   ///< number of workers
+    std::size_t max_workers = 1;   ///< number of workers
     std::size_t together = 1;   ///< preferred claim, in tickets
-    std::size_t group = 1;      ///< rows of a batch: a claim never crosses a multiple of this
+    std::size_t group = 1;      ///< rows of a batch; a claim never crosses a multiple of it
   };
 
   /// `work` must outlive the last task, see join().
-  basic_dispatcher(dispatcher_work& work, options o) : work_(&work), options_(o), open_(o.seats), seats_(o.seats) {
-    most_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.seats), o.together, 32);
+  basic_dispatcher(dispatcher_work& work, options o)
+      : work_(&work), options_(o), open_(o.max_workers), workers_(o.max_workers) {
+    most_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.max_workers), o.together, 32);
     most_at_once_ -= most_at_once_ % o.together;
     const std::uint64_t now = steady_now_ns();
-    for (auto& s : seats_) {
+    for (auto& s : workers_) {
       s.at_once = o.together;
       s.times = std::make_unique<worker_times>(now);
     }
@@ -91,14 +92,14 @@ class basic_dispatcher final : public worker_task,
   }
 
   /// Records for waits() which ticket of its claim a worker is at.
-  void at(std::size_t seat, std::uint64_t ticket) noexcept { seats_[seat].times->at(ticket); }
+  void at(std::size_t worker, std::uint64_t ticket) noexcept { workers_[worker].times->at(ticket); }
 
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
   bool advance() {
     std::uint64_t first;
     const std::size_t count = claim(options_.together, first);
     if (count == 0) return false;
-    worker_times& times = *seats_[0].times;
+    worker_times& times = *workers_[0].times;
     times.begin(steady_now_ns());
     times.at(first);
     work_->run(0, first, count);
@@ -108,17 +109,17 @@ class basic_dispatcher final : public worker_task,
     return true;
   }
 
-  /// Opens the first `count` workers and closes the others; at least 1, at most all. Has no effect if the stage runs on
-  /// threads of its own.
-  void open_seats(std::size_t count) {
+  /// Makes the first `count` workers active, and the others inactive; at least 1, at most all. Has no effect if the
+  /// stage runs on threads of its own.
+  void set_active(std::size_t count) {
     if (!on_workers()) return;
-    const std::size_t open = std::clamp<std::size_t>(count, 1, seats_.size());
+    const std::size_t open = std::clamp<std::size_t>(count, 1, workers_.size());
     {
       const std::lock_guard lock(mutex_);
       const std::uint64_t now = steady_now_ns();
       for (std::size_t i = std::min(open, open_.load()); i < std::max(open, open_.load()); ++i)
-        if (!seats_[i].taken)
-          seats_[i].times->wait_for(now, i < open ? what_is_missing() : worker_times::waits_for::nothing);
+        if (!workers_[i].taken)
+          workers_[i].times->wait_for(now, i < open ? what_is_missing() : worker_times::waits_for::nothing);
       open_.store(open);
       all_taken_.store(false);
     }
@@ -130,20 +131,20 @@ class basic_dispatcher final : public worker_task,
   /// Blocks until no worker is at work. Call it after stop().
   void join() noexcept {
     std::unique_lock lock(mutex_);
-    seat_left_.wait(lock, [&] { return taken_ == 0; });
+    worker_left_.wait(lock, [&] { return taken_ == 0; });
   }
 
   /// Returns the nanoseconds that all workers spent at work, in sum.
   std::uint64_t busy_ns() const noexcept {
     std::uint64_t sum = 0;
-    for (const auto& s : seats_) sum += s.times->busy_ns();
+    for (const auto& s : workers_) sum += s.times->busy_ns();
     return sum;
   }
   /// Returns the times and event counts of all workers.
   stage_figures figures(std::string name, std::uint64_t now_ns) const {
-    stage_figures f{.name = std::move(name), .kind = stage_kind::work, .seats = open_.load()};
+    stage_figures f{.name = std::move(name), .kind = stage_kind::work, .concurrency = open_.load()};
     f.on_workers = on_workers();
-    for (const auto& s : seats_) s.times->add_to(f, now_ns);
+    for (const auto& s : workers_) s.times->add_to(f, now_ns);
     return f;
   }
 
@@ -152,7 +153,7 @@ class basic_dispatcher final : public worker_task,
   std::string waits(std::uint64_t now_ns) const {
     std::size_t working = 0, for_input = 0, for_room = 0;
     worker_times::state oldest{};
-    for (const auto& s : seats_) {
+    for (const auto& s : workers_) {
       const worker_times::state one = s.times->now();
       if (one.works && (working++ == 0 || one.since_ns < oldest.since_ns)) oldest = one;
       for_input += !one.works && one.what == worker_times::waits_for::input;
@@ -173,13 +174,13 @@ class basic_dispatcher final : public worker_task,
   }
   /// Adds the latest spans of each worker to a timeline.
   void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const {
-    for (std::size_t i = 0; i < seats_.size(); ++i)
-      t.add_spans(name + " " + std::to_string(i), name.c_str(), seats_[i].times->spans(), start_ns);
+    for (std::size_t i = 0; i < workers_.size(); ++i)
+      t.add_spans(name + " " + std::to_string(i), name.c_str(), workers_[i].times->spans(), start_ns);
   }
 
-  /// Runs claims as worker `index` until nothing is claimable, the worker is closed, or its turn is over.
-  void run_on_seat(std::size_t index) noexcept override {
-    seat& s = seats_[index];
+  /// Runs claims as worker `index` until nothing is claimable, the worker is inactive, or its turn is over.
+  void run_as_worker(std::size_t index) noexcept override {
+    worker& s = workers_[index];
     const std::uint64_t start = steady_now_ns();
     std::uint64_t now = start;
     std::uint64_t first;
@@ -206,7 +207,7 @@ class basic_dispatcher final : public worker_task,
   static constexpr std::uint64_t turn_ns = 5'000'000;
   static constexpr std::uint64_t cheap_ns = 20'000;
 
-  struct alignas(64) seat {
+  struct alignas(64) worker {
     std::size_t at_once = 1;
     bool taken = false;   // guarded by mutex_
     std::unique_ptr<worker_times> times{};
@@ -230,7 +231,7 @@ class basic_dispatcher final : public worker_task,
   std::uint64_t batch_of(std::uint64_t ticket) const noexcept {
     return options_.group > 1 ? ticket / options_.group : timeline_span::no_batch;
   }
-  /// Returns the reason why nothing can be claimed.
+  /// Returns the missing half of a ticket: space or input.
   worker_times::waits_for what_is_missing() const noexcept {
     return limit_.load() < available_.load() ? worker_times::waits_for::room : worker_times::waits_for::input;
   }
@@ -247,7 +248,7 @@ class basic_dispatcher final : public worker_task,
 
   /// Doubles the claim for cheap tickets, so that claiming costs nothing. Halves it for expensive tickets, so that the
   /// workers finish evenly.
-  void adapt(seat& s, std::uint64_t spent_ns, std::size_t count) const noexcept {
+  void adapt(worker& s, std::uint64_t spent_ns, std::size_t count) const noexcept {
     if (count < s.at_once) return;
     if (spent_ns < cheap_ns && s.at_once * 2 <= most_at_once_) s.at_once *= 2;
     else if (spent_ns > 2 * cheap_ns && s.at_once > options_.together) s.at_once /= 2;
@@ -265,11 +266,11 @@ class basic_dispatcher final : public worker_task,
         // Start no more workers than there are claims.
         if (taken_ >= (tickets + options_.together - 1) / options_.together && taken_ > 0) return;
         index = 0;
-        while (index < open_.load() && seats_[index].taken) ++index;
+        while (index < open_.load() && workers_[index].taken) ++index;
         if (index == open_.load() || stopped_.load()) return;
-        seats_[index].taken = true;
+        workers_[index].taken = true;
         ++taken_;
-        all_taken_.store(taken_ >= open_.load());   // a closed worker that leaves checks again
+        all_taken_.store(taken_ >= open_.load());   // an inactive worker that leaves checks again
       }
       if (!submit(index)) {
         leave(index, steady_now_ns());
@@ -288,7 +289,7 @@ class basic_dispatcher final : public worker_task,
   }
 
   void leave(std::size_t index, std::uint64_t now) noexcept {
-    seat& s = seats_[index];
+    worker& s = workers_[index];
     s.times->end_of_stay();
     {
       const std::lock_guard lock(mutex_);
@@ -297,7 +298,7 @@ class basic_dispatcher final : public worker_task,
       --taken_;
       all_taken_.store(false);
     }
-    seat_left_.notify_all();
+    worker_left_.notify_all();
   }
 
   dispatcher_work* const work_;
@@ -312,10 +313,10 @@ class basic_dispatcher final : public worker_task,
   std::atomic<std::size_t> open_;   // written under mutex_
   std::atomic<bool> all_taken_{false};
   std::mutex mutex_;
-  std::condition_variable seat_left_;
+  std::condition_variable worker_left_;
   doorbell first_available_;
   std::size_t taken_ = 0;
-  std::vector<seat> seats_;
+  std::vector<worker> workers_;
 };
 using dispatcher = basic_dispatcher<>;
 

@@ -53,7 +53,7 @@ class worker_task {
  public:
   virtual ~worker_task() = default;
   /// Runs the task as the worker with this index.
-  virtual void run_on_seat(std::size_t seat) noexcept = 0;
+  virtual void run_as_worker(std::size_t worker) noexcept = 0;
 };
 
 /// Runs tasks on threads.
@@ -61,7 +61,7 @@ class executor {
  public:
   virtual ~executor() = default;
   /// Queues a task for the worker with this index and returns at once.
-  virtual void submit(std::shared_ptr<worker_task> task, std::size_t seat) = 0;
+  virtual void submit(std::shared_ptr<worker_task> task, std::size_t worker) = 0;
   /// Returns whether its threads are the shared workers, not the threads of one stage.
   virtual bool shared() const noexcept { return false; }
 };
@@ -79,11 +79,11 @@ class basic_arena_executor final : public executor {
   /// Returns true: the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
   /// Queues a task for the worker with this index and returns at once.
-  void submit(std::shared_ptr<worker_task> task, std::size_t seat) override {
-    arena_.enqueue([task = std::move(task), seat] {
+  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override {
+    arena_.enqueue([task = std::move(task), worker] {
       // A user's callable may wait for its own TBB work. Isolation stops that wait from running another dispatcher's
       // task.
-      tbb::this_task_arena::isolate([&] { task->run_on_seat(seat); });
+      tbb::this_task_arena::isolate([&] { task->run_as_worker(worker); });
     });
   }
 
@@ -103,6 +103,7 @@ using arena_executor = basic_arena_executor<>;
 template <class = void>
 class basic_thread_executor final : public executor {
  public:
+  /// Starts the threads. The destructor runs the queued tasks and joins the threads.
   explicit basic_thread_executor(unsigned threads) {
     for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
@@ -116,10 +117,10 @@ class basic_thread_executor final : public executor {
   }
 
   /// Queues a task for the worker with this index and returns at once.
-  void submit(std::shared_ptr<worker_task> task, std::size_t seat) override {
+  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override {
     {
       const std::lock_guard lock(mutex_);
-      queue_.push({std::move(task), seat});
+      queue_.push({std::move(task), worker});
     }
     changed_.notify_one();
   }
@@ -127,7 +128,7 @@ class basic_thread_executor final : public executor {
  private:
   struct entry {
     std::shared_ptr<worker_task> task;
-    std::size_t seat;
+    std::size_t worker;
   };
 
   void work() {
@@ -140,7 +141,7 @@ class basic_thread_executor final : public executor {
         if (queue_.empty()) return;
         next = queue_.pop();
       }
-      next.task->run_on_seat(next.seat);
+      next.task->run_as_worker(next.worker);
     }
   }
 

@@ -1,4 +1,4 @@
-// Runs maps, and an expanding stage if there is one, on many samples at once: a segment in the middle of a flow.
+// A segment in the middle of a flow: runs maps, and optionally an expanding stage, on many samples at once.
 //
 //   parallel_segment<fused_maps<clip>, expand_stage<windows_of>> middle(maps, stage, options, next.entrance());
 //
@@ -75,7 +75,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
   using output = typename detail::segment_output<Maps, Expanding>::type;
 
   struct options {
-    std::size_t seats = 1;
+    std::size_t max_workers = 1;
     executor* workers = nullptr;
     std::size_t capacity = 64;   ///< tickets between claim and commit
     sample_names* names = nullptr;   ///< makes the names of the outputs; null: outputs need no names
@@ -88,8 +88,8 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
         names_(o.names),
         input_({.capacity = 2 * o.capacity}),
         results_(o.capacity),
-        scratch_(o.seats),
-        dispatcher_(std::make_shared<dispatcher>(*this, dispatcher::options{.seats = o.seats})) {
+        scratch_(o.max_workers),
+        dispatcher_(std::make_shared<dispatcher>(*this, dispatcher::options{.max_workers = o.max_workers})) {
     dispatcher_->attach(o.workers);
     input_.connect(*dispatcher_);
     next.set_listener(this);
@@ -99,11 +99,11 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
   sample_sink<input>& entrance() noexcept { return input_; }
 
   /// Runs the stages on one claim, and commits completed tickets.
-  void run(std::size_t seat, std::uint64_t first, std::size_t count) noexcept override {
+  void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept override {
     const trace_range work(expands ? "expand" : "map");
     std::size_t bytes = 0;
     for (std::uint64_t ticket = first; ticket < first + count; ++ticket) {
-      dispatcher_->at(seat, ticket);
+      dispatcher_->at(worker, ticket);
       result& r = results_[ticket % results_.size()];
       r.source = input_.take(ticket, bytes);
       r.source.keep_origin();
@@ -111,7 +111,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
       r.names.clear();
       std::size_t map_at_work = 0;
       try {
-        if (r.source.what == sample<input>::kind::item) make_outputs(r, scratch_[seat], map_at_work);
+        if (r.source.what == sample<input>::kind::item) make_outputs(r, scratch_[worker], map_at_work);
       } catch (...) {
         r.outputs.clear();
         r.source.what = sample<input>::kind::failed;
@@ -144,7 +144,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
   }
   void start() override { dispatcher_->set_limit(results_.size()); }
   bool advance() override { return dispatcher_->advance(); }
-  void open_seats(const concurrency_counts& open) override { dispatcher_->open_seats(open.workers); }
+  void set_active(const concurrency_counts& open) override { dispatcher_->set_active(open.workers); }
   void stop() noexcept override { dispatcher_->stop(); }
   void join() noexcept override { dispatcher_->join(); }
 

@@ -71,7 +71,7 @@ class ticket_gate {
   virtual std::uint64_t available() const noexcept = 0;
 };
 
-/// A part of a session that runs: a source, a segment, or the batch output.
+/// A running piece of a session: a source, a segment, or the batch output.
 class pipeline_node {
  public:
   virtual ~pipeline_node() = default;
@@ -84,8 +84,8 @@ class pipeline_node {
   virtual std::string waits(std::uint64_t now_ns) const { return static_cast<void>(now_ns), std::string(); }
   /// Adds the latest spans of its threads. Any thread may call it after start().
   virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
-  /// Changes the limit of its workers or its reads. Any thread may call it after start().
-  virtual void open_seats(const concurrency_counts&) {}
+  /// Sets how many of its workers or reads are active. Any thread may call it after start().
+  virtual void set_active(const concurrency_counts&) {}
   /// Starts its threads, if it has any.
   virtual void start() = 0;
   /// Does one unit of work on the calling thread, if the session has no threads. Returns false if there was no work.

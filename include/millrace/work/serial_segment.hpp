@@ -5,12 +5,12 @@
 // The stage is stateful_expanding or shuffling (work/serial_stages.hpp). It has push(sample, out) and end_epoch(out).
 // `out` takes samples that wait here until the next segment has space. Errors and ends travel in order.
 //
-// Why the thread sleeps: a wake-up for each sample costs processor time here and at the producer, more than a cheap
-// stage itself. So the thread sleeps until a quarter of its input buffer is full. If there is any input, it sleeps for
-// at most 2 ms.
-// Errors: an exception of the stage names shard, key and stage, and ends the run.
-// Threads: the stage runs on the segment's thread; one producer at a time uses the entrance. Lifetime: the next
-// segment outlives it.
+// Why the thread sleeps: a wake-up for each sample costs processor time, here and at the producer. It would cost more
+// than a cheap stage itself. So the thread sleeps until a quarter of its input buffer is full. If there is any input,
+// it sleeps for at most 2 ms.
+// Errors: an exception of push() gets shard, key and stage. Any exception of the stage ends the run.
+// Threads: the stage runs on the segment's thread; one producer at a time uses the entrance.
+// Lifetime: the next segment outlives it.
 #pragma once
 
 #include <millrace/measure/trace_range.hpp>

@@ -89,7 +89,7 @@ class ticket_input final : public sample_sink<T> {
     else pads_ = partial > 0 ? options_.group - partial : 0;
     if (pads_ > 0) count_batch(true);
     if (next_ + pads_ == epoch_start_) {
-      // Resumed at the end of an epoch, nothing of it is left. That is no error.
+      // After a resume at the end of an epoch, nothing of that epoch is left, which is no error.
       if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial));
       return;
     }

@@ -12,7 +12,7 @@
 // Rare cases leave the loop: a long code, or an entry that runs into the next block. They are decoded one by one, and
 // the loop is entered again. A segment's end is such a case as well: a table with slow entries only.
 // Any bits at all can be decoded. Only the slots' coefficients and the spare space behind them are written.
-// Units: positions are bit addresses, 8 * address + bit. That saves a register for the base.
+// Units: positions are bit addresses, 8 * address + bit. This saves a register for the base.
 // Source of the codes: ITU-T T.81 F.2.2. Threads: no shared state.
 #pragma once
 

@@ -4,7 +4,7 @@
 //
 // The results are the same, and so is the answer to whether values are wild. But a wild pair has samples written.
 // A multiply instruction adds two products. So rows are interleaved and multiplied with pairs of factors.
-// Rounding packs two registers of 32-bit sums into one, so that they are interleaved for the second pass. That halves
+// Rounding packs two registers of 32-bit sums into one, so that they are interleaved for the second pass. This halves
 // the transposition between the passes. Threads: pure.
 #pragma once
 

@@ -5,8 +5,8 @@
 //   detail::reduced_dct::two(pair, q, to);                                      // 4 columns of 2 rows
 //   detail::reduced_dct::one(pair, q, to);                                      // 2 columns: the DC terms alone
 //
-// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it stands for. Those are neither rounded nor
-// clamped before.
+// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it stands for. It is taken before those
+// would be rounded and clamped.
 // Cosines that cancel each other out are not used: row and column 4 of the coefficients, and for 2 x 2 also 2 and 6.
 // Wild values are as in inverse_dct.hpp, over the rows that are used; libjpeg then decodes the picture. `one` is never
 // wild, because the caller checks the DC term before. Threads: pure.

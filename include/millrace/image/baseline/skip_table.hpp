@@ -40,7 +40,7 @@ inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t 
   for (std::size_t i = 0; i < count; ++i) {
     const auto both = static_cast<std::uint16_t>(first + followers[i]);
     // The sum is an advance of up to 63 plus one more. Its bit 6, which is bit 14 of the word, shows that it is 64 or
-    // more. That holds whether or not the block ends there.
+    // more. This holds whether or not the block ends there.
     const auto too_far = static_cast<std::uint16_t>(0U - (both >> 14 & 1U));
     to[i] = static_cast<std::uint16_t>((both & ~too_far) | (first & too_far));
   }

@@ -64,7 +64,7 @@ class jpeg_coefficients : private jpeg_input {
     return true;
   }
 
-  /// Return libjpeg's state and coefficient arrays, for its writer.
+  /// Returns libjpeg's state, and arrays() the coefficient arrays, for libjpeg's writer.
   jpeg_decompress_struct& info() noexcept { return info_; }
   jvirt_barray_ptr* arrays() noexcept { return arrays_; }
   /// Returns the application segments and comments, each as a whole, in the order of the file.

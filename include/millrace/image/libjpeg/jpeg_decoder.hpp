@@ -44,7 +44,7 @@ class basic_jpeg_decoder : private detail::jpeg_input {
     info_.scale_denom = 8;
   }
 
-  /// Return the size in pixels and the number of components in the header that open() has read.
+  /// Returns the stored width in pixels; like the next two, it comes from the header that open() has read.
   std::size_t stored_width() const noexcept { return info_.image_width; }
   std::size_t stored_height() const noexcept { return info_.image_height; }
   int components() const noexcept { return info_.num_components; }

@@ -3,8 +3,8 @@
 //   if (cpu_has_avx2()) avx2_upsampling::color_full({.luma = y, .blue = u, .red = v, .count = 64, .rgb = {r, g, b}});
 //
 // 16-bit multiplies reproduce libjpeg's 16-bit fixed point. R = y + v + round(v * 13173 / 2^15), and B likewise with
-// 25297. G takes one multiply-add of pairs with 15 bits. Tests show that the results are equal for all inputs; there
-// is no proof here.
+// 25297. G takes one multiply-add of pairs with 15 bits. Tests show that the results are equal for all inputs; this
+// file does not prove it.
 // Shapes, units, errors, threads: fancy_upsampling.hpp. The code is built for AVX2 whatever the program's flags are.
 #pragma once
 

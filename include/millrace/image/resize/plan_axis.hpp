@@ -8,8 +8,8 @@
 //
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
 // Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps stay inside
-// [clip_begin, clip_end). That is the picture as it was when the resize was asked for. All numbers are integers, so
-// every compiler plans the same.
+// [clip_begin, clip_end). This range is the picture as it was when the resize was asked for.
+// All numbers are integers, so every compiler plans the same.
 // Errors: resize() throws setup_error. Threads: a value.
 #pragma once
 
@@ -54,7 +54,7 @@ struct plan_axis {
   }
 
   /// Plans `outputs` outputs over the current ones. A resize of a resize is one resize from the source.
-  /// Throws setup_error if so many crops and resizes follow each other that the plan is no longer exact.
+  /// Throws setup_error if the picture was cropped and resized so often that the plan would not be exact.
   void resize(std::int64_t outputs) {
     if (first != 0 || count != target) {
       begin = begin * target + first * length;

@@ -7,10 +7,10 @@
 //
 // Up to ten source rows per output: each source row is resized to the output's columns as it comes, into a ring.
 // More than ten: source rows are added up first, four at a time, for the few outputs that use them. The finished row is
-// then resized to the columns. That takes no ring of source rows, so memory does not grow with the scale.
+// then resized to the columns. This takes no ring of source rows, so memory does not grow with the scale.
 // The choice depends on the rows' geometry alone, so every CPU gives the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
-// Errors: none. Threads: one at a time. There is no allocation once the largest picture has been seen.
+// Errors: none. Threads: one at a time. Nothing is allocated once the largest picture has been seen.
 #pragma once
 
 #include <millrace/image/resize/row_kernels.hpp>

@@ -8,7 +8,7 @@
 // The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must hold one
 // pixel around the requested columns and rows, except at the picture's edge. There libjpeg repeats the last sample.
 // Rows below the planes repeat the last one. Rows may be read 64 bytes beyond their end.
-// Errors: none. Threads: one at a time. There is no allocation once the largest width has been seen.
+// Errors: none. Threads: one at a time. Nothing is allocated once the largest width has been seen.
 // Source of the rule: fancy_upsampling.hpp. With fewer than three chroma columns, and at 1/8
 // of the size, libjpeg repeats samples.
 #pragma once

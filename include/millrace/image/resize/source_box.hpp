@@ -36,7 +36,7 @@ constexpr source_span span_of(const plan_axis& axis) noexcept {
   const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
   const std::int64_t reach = 2 * std::max(axis.length, step);
   const auto centre = [&](std::int64_t o) { return (2 * o + 1) * axis.length + 2 * axis.begin * axis.target; };
-  // Pixel i counts for an output if centre - reach < (2 i + 1) * step < centre + reach.
+  // Pixel i has a weight for an output if (2 i + 1) * step is less than `reach` away from the output's center.
   const std::int64_t begin = floor_of(centre(axis.first) - reach - step, 2 * step) + 1;
   const std::int64_t last = axis.first + axis.count - 1;
   const std::int64_t end = -floor_of(step - centre(last) - reach, 2 * step);

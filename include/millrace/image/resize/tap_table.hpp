@@ -6,8 +6,8 @@
 //
 // With source length n and target m, the raw weight of source pixel i for output o is
 //   max(0, 2 max(n, m) - |(2i + 1) m - (2o + 1) n|).
-// That is the triangle filter of Pillow and torchvision ("antialias"), here with a box that may begin anywhere.
-// The weights of an output sum to 2^14 exactly: the running sum is rounded, and its differences are the weights. That
+// This is the triangle filter of Pillow and torchvision ("antialias"), here with a box that may begin anywhere.
+// The weights of an output sum to 2^14 exactly: the running sum is rounded, and its differences are the weights. This
 // also keeps the errors of long filters from adding up. All numbers are integers, so the table is the same with every
 // compiler and flag.
 #pragma once

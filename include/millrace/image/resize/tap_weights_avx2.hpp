@@ -61,12 +61,12 @@ class basic_avx2_taps {
   static constexpr std::int64_t at_once = tap_table::few_outputs, taps = tap_table::padded_count;
 
   /// Gives the first taps' pixels of eight outputs, then of the next eight. They are quotients with remainders. Both
-  /// advance by a constant each time, so there is no division.
+  /// advance by a constant each time, so nothing is divided.
   class first_pixels {
    public:
     first_pixels(const tap_triangle& t, const plan_axis& axis) noexcept
         : begin_(all(t.start)), last_(all(t.end - 1)), divisor_(all(2 * t.step)) {
-      // The first pixel i with (2 i + 1) * step > centre - reach.
+      // The first pixel i whose (2 i + 1) * step is above the first output's center minus `reach`.
       const std::int64_t divisor = 2 * t.step, dividend = t.centre - t.reach + t.step;
       const std::int64_t step = 2 * axis.length / divisor, step_rest = 2 * axis.length % divisor;
       std::int64_t pixel = dividend / divisor, rest = dividend % divisor;
@@ -126,7 +126,7 @@ class basic_avx2_taps {
     return made;
   }
 
-  /// The reciprocals of the last sums. Where a picture is enlarged, all sums away from its edges are the same.
+  /// The reciprocals of the last sums. If a picture is enlarged, all sums away from its edges are the same.
   struct known_reciprocals {
     __m256i of, even, odd, upper;
 

@@ -41,7 +41,7 @@ MILLRACE_AVX2 words pair_of(int first, int second) noexcept {
   return reinterpret_cast<words>(quads_of(static_cast<int>((first & 0xffff) | static_cast<unsigned>(second) << 16)));
 }
 
-/// Return pairs (a, b) from each half. For words, low_pairs is a0 b0 a1 b1 a2 b2 a3 b3; high_pairs has 4 to 7.
+/// Returns pairs from the start of each half: for words a0 b0 a1 b1 a2 b2 a3 b3. high_pairs() takes its other part.
 MILLRACE_AVX2 words low_pairs(words a, words b) noexcept {
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
 }

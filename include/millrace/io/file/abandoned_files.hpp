@@ -46,8 +46,8 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   return ours ? temporary.substr(0, dot) : std::string_view{};
 }
 
-/// Removes the file unless a writer holds its lock. Between opening and locking, the writer may have completed and
-/// renamed it: then the path is gone or names another file, and nothing is removed.
+/// Removes the file unless a writer holds its lock. The writer may complete and rename it between opening and locking.
+/// Then the path is gone or names another file, and nothing is removed.
 template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);

@@ -67,7 +67,7 @@ class atomic_file {
     sync_folder();
   }
 
-  /// Gives the file its final name without flushing it to the disk. Use it for files that can be made again: a crash
+  /// Gives the file its final name without flushing it to the disk. Use it for files that can be made again. A crash
   /// of the machine may lose the file, or leave a part of it under its name.
   void publish() {
     flush();

@@ -6,7 +6,7 @@
 //
 // Errors: io_error with the shard, the offset and the system's reason. An interrupted call is repeated. EAGAIN is
 // retried with growing pauses, about 0.25 s in all. ESTALE means that the server of a network file system forgot the
-// file: it is reopened once per call, and must still have its old size and modification time. EIO is not retried: the
+// file. It is reopened once per call, and must still have its old size and modification time. EIO is not retried: the
 // data that a failing disk returns the second time cannot be trusted.
 // Threads: one thread at a time per source.
 #pragma once

@@ -1,4 +1,4 @@
-// A cache of small samples: it reads a block of neighbors at once and gives its records out one by one, in any order.
+// Caches small samples: reads a block of neighbors at once and gives its records out one by one, in any order.
 //
 //   detail::block_cache cache({.limit_bytes = std::size_t{64} << 20});
 //   cache.take({.shard = 3, .number = 7}, offsets, places, read);   // *places[i] becomes record offsets[i] of block 7
@@ -7,8 +7,8 @@
 // The cache is for samples so small that reading each one separately would dominate its cost. `read` fills a vector
 // with the records of a whole block. A record that `read` leaves empty is given out empty; the caller finds out the
 // reason. Each record is given out once, and a block without records is forgotten. The next pass reads the block again.
-// Beyond the limit, the cache drops the least recently requested block. That costs another read, and never loses a
-// sample.
+// Beyond the limit, the cache drops the least recently requested block. The drop costs another read, and never loses
+// a sample.
 // Errors: those of `read`. Threads: any number; threads that want the same block wait for a single read of it.
 #pragma once
 

@@ -11,8 +11,8 @@
 // If a shard has another time than its index but the same size, the index is made again with the known checksums.
 // Reading a sample that was changed in place is then an error.
 // Several shards are handled in parallel. Several processes may do this for the same shards, and share the kept files.
-// An index that cannot be kept (a read-only folder) is still used, and counted. A damaged shard is no error here: its
-// index records the damage. A shard without an end marker is whole, and its index records that.
+// An index that cannot be kept (a read-only folder) is still used, and counted. A damaged shard is not an error here:
+// its index records the damage. A shard without an end marker is whole, and its index records that.
 // Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
 // a shard without an end marker if a file beside it counts more samples. setup_error for a shard beyond the limits of
 // an index (shard_index.hpp).
@@ -218,7 +218,7 @@ class index_builder {
         terminal_ ? "\r\x1b[K" : "", done_, shards_.size(), static_cast<unsigned long long>(result_.counts.samples),
         static_cast<double>(result_.counts.scanned_bytes) * 1e-9 / seconds,
         static_cast<double>(result_.counts.scanned_members) * 1e-6 / seconds, terminal_ && !last ? "" : "\n");
-    // Progress that cannot be shown is no reason to stop.
+    // A failure to show the progress is ignored.
     [[maybe_unused]] const auto written =
         posix_files::write(options_.progress_file, text, static_cast<std::size_t>(length));
     shown_ns_ = now_ns;

@@ -43,7 +43,7 @@ struct index_file_options {
 enum class index_file_state {
   good,
   missing,
-  stale,     ///< made for a shard of another size, or by another version of the library or machine
+  stale,     ///< made for a shard of another size, or by another library version or kind of machine
   touched,   ///< made for a shard of this size but another time: checksums of unmoved members are valid
   damaged
 };
@@ -62,8 +62,8 @@ struct kept_index {
   std::uint64_t conflicting_checksums = 0;   ///< different in both: the older one, from the file, is kept
 };
 
-/// Returns the path of the shard's index. In a cache folder the name contains a digest of the shard's whole path, so
-/// that shards of the same name have different indexes.
+/// Returns the path of the shard's index. In a cache folder the name contains a digest of the shard's whole path.
+/// Shards of the same name therefore have different indexes.
 inline std::string index_path(const std::string& shard, const index_file_options& options = {}) {
   constexpr std::string_view ending = ".millrace-index";
   if (options.cache_folder.empty()) return shard + std::string(ending);

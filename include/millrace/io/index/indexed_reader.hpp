@@ -44,7 +44,7 @@ struct indexed_reader_options {
   bool checksums = true;                                     ///< checks and learns checksums
 };
 
-/// What a reader has read so far.
+/// Counts of what a reader has read.
 struct indexed_reader_counters {
   std::uint64_t samples = 0, payload_bytes = 0;
   std::uint64_t reads = 0, read_bytes = 0;
@@ -123,7 +123,7 @@ class indexed_reader {
   std::string_view shard() const noexcept { return source_->name(); }
 
  private:
-  static constexpr std::size_t alignment = 64;   // bytes; of each piece in memory
+  static constexpr std::size_t alignment = 64;   // of each piece in memory, in bytes
 
   struct known_field {
     bool wanted = false;
@@ -140,7 +140,7 @@ class indexed_reader {
     std::size_t at, size;
   };
   struct planned_sample {
-    std::size_t position;           // in the caller's list
+    std::size_t position;           // index in the caller's list
     std::uint32_t number;
     std::size_t first_part, end_part;
   };

@@ -5,15 +5,16 @@
 //   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i]; stops at the first bad one
 //   data.fingerprint();                                         // digest of names, sizes and members: for resuming
 //
-// Missing indexes are made and kept (index_build.hpp). The constructor reads only their heads. The rest is read with a
-// shard's first sample; an index found damaged then is made again. Neighbors in a shard are read together
+// Missing indexes are made and kept (index_build.hpp). The constructor reads only the heads of indexes. The rest is
+// read with a shard's first sample; an index found damaged then is made again. Neighbors in a shard are read together
 // (indexed_reader.hpp). Checksums are learned at the first read and checked at all later ones. At most 128 files stay
 // open between reads.
-// Small samples are read in whole blocks of neighbors (block_cache.hpp). Two conditions apply: expect() has said how
-// far apart in the order neighbors are, and the memory suffices to hold them until then.
+// Small samples are read in whole blocks of neighbors (block_cache.hpp), on two conditions. expect() has said how far
+// apart neighbors are in the order, and the allowed memory holds them until their turn.
 // Indexes that cannot be kept (a full disk, a read-only folder) are reported once; the run goes on without them.
-// Errors: at the start, naming the shard: setup_error for a compressed shard, the data_error of shard_reader for a
-// damaged one. Later, those of indexed_reader, and data_error for a shard that was replaced since the start.
+// Errors at the start name the shard: those of build_indexes(), and setup_error for a compressed shard. A damaged shard
+// gives the data_error of shard_reader; with `strict`, so does one without an end marker.
+// Errors later: those of indexed_reader, and data_error for a shard that was replaced since the start.
 // Threads: any number may call read() at the same time.
 #pragma once
 
@@ -178,7 +179,7 @@ class shard_data {
  private:
   static constexpr std::size_t most_open = 128;
 
-  /// Writes one line, once. It is no error: a run works without kept indexes.
+  /// Writes one line, once. It throws no error, because a run works without kept indexes.
   void tell_not_kept(const std::string& what, std::string_view why) {
     if (options_.progress_file < 0 || std::exchange(told_not_kept_, true)) return;
     const std::string_view who = "millrace: ";
@@ -200,7 +201,7 @@ class shard_data {
 
   struct wish {
     std::uint64_t sample = 0;   // the shard, then the number in the low 32 bits
-    std::size_t position = 0;   // in the caller's list
+    std::size_t position = 0;   // index in the caller's list
 
     std::size_t shard() const noexcept { return static_cast<std::size_t>(sample >> 32); }
     std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(sample); }

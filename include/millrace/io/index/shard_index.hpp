@@ -8,9 +8,9 @@
 // The index describes the samples of shard_reader in its order, with all fields, wanted or not. The index of a damaged
 // shard has the samples before the damage. The index of a compressed shard has none, and its state says so.
 // Memory: 12 bytes and the key for each sample, 16 bytes for each member, in one block.
-// Checksums: 0 means not known. An empty payload has the checksum 0, and so has one payload in 2^32.
+// Checksums: 0 means not known. An empty payload has the checksum 0, and so has about one other payload in 2^32.
 // Limits: 2 TiB of shard, 2^32 - 2 samples and members. A payload is described only if it lies in one piece of less
-// than 4 GiB. Sparse members do not. shard_reader reads such a sample, from the sample's offset.
+// than 4 GiB. Sparse members are not described. shard_reader has to read such a sample, from the sample's offset.
 // Errors: none. Threads: any number of readers; checksums may be learned at the same time.
 #pragma once
 
@@ -136,9 +136,11 @@ class shard_index {
   shard_index(shard_facts facts, detail::index_columns columns) noexcept
       : facts_(facts), columns_(std::move(columns)) {}
 
-  /// Returns the facts, the state in them, and the identity in them.
+  /// Returns the facts about the shard.
   const shard_facts& facts() const noexcept { return facts_; }
+  /// Returns which samples of the shard the index has.
   shard_state state() const noexcept { return facts_.state; }
+  /// Returns the size and time of the shard.
   const shard_identity& identity() const noexcept { return facts_.identity; }
   /// Sets the size and time of the shard.
   void identify(const shard_identity& identity) noexcept { facts_.identity = identity; }
@@ -148,9 +150,11 @@ class shard_index {
   /// Returns the text for the damage; empty if there is none.
   std::string_view damage() const noexcept { return columns_.damage(); }
 
-  /// Returns the number of samples, of members, and of different fields.
+  /// Returns the number of samples.
   std::uint32_t samples() const noexcept { return columns_.counts.samples; }
+  /// Returns the number of members of all samples.
   std::uint32_t members() const noexcept { return columns_.counts.members; }
+  /// Returns the number of different fields.
   std::uint32_t fields() const noexcept { return columns_.counts.fields; }
 
   /// Returns the sample with that number, from 0 on.
@@ -171,8 +175,9 @@ class shard_index {
             .size_bytes = columns_.payload_sizes()[number],
             .in_one_piece = block != detail::index_columns::in_pieces};
   }
-  /// Returns the number of the member's field, and the name of a field.
+  /// Returns the number of the member's field.
   std::uint32_t field_of(std::uint32_t member) const noexcept { return columns_.member_fields()[member]; }
+  /// Returns the name of the field with that number.
   std::string_view field_name(std::uint32_t field) const noexcept {
     const auto ends = columns_.field_ends();
     const std::uint32_t at = field == 0 ? 0 : ends[field - 1];

@@ -4,8 +4,8 @@
 //   while (tar.next() == detail::plain_tar::found::member) use(tar.member());
 //
 // Reads ustar and GNU headers, with the long names and sizes of both and of pax. It reports anything damaged, rare or
-// in doubt as `odd`: sparse members, pax names beyond ASCII, headers without the ustar mark and so on. tar_reader then
-// has to decide. The two therefore agree wherever this class returns `member` or `end`, and no rule about damage
+// in doubt as `odd`. Examples are sparse members, pax names beyond ASCII, headers without the ustar mark. tar_reader
+// then has to decide. The two therefore agree wherever this class returns `member` or `end`, and no rule about damage
 // exists twice.
 // Errors: those of the source. Threads: one.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
@@ -82,7 +82,7 @@ class plain_tar {
   static std::string_view text(std::span<const std::byte> bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  /// Reads one header block into `h`, and sets name_ to the name in it. Returns false if it is no ordinary header.
+  /// Reads one header block into `h`, and sets name_ to the name in it. Returns false for any other header.
   bool read_header(std::uint64_t at, header& h) {
     using namespace std::string_view_literals;
     const std::string_view block = text(window_.at(at, tar_block_bytes));

@@ -9,10 +9,10 @@
 // dot and the __metadata__ folders. The same field twice in a sample is an error, if the field is wanted.
 // Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. Every further call
 // throws the same error. On damage, the reader first delivers every complete sample before it. A sample is complete
-// when the header of a member with another key follows it. That header may itself be damaged, as long as its name is
-// certain. A sample that is still open at the damage is not delivered.
-// A shard without an end marker is whole, with two exceptions: options.strict is set, or a file beside the shard counts
-// more samples (counted_beside.hpp).
+// when the header of a member with another key follows it. The following member may be damaged, as long as the name in
+// its header is certain. A sample that is still open at the damage is not delivered.
+// A shard without an end marker is whole. Two cases are errors: options.strict is set, or a file beside the shard
+// counts more samples (counted_beside.hpp).
 // Threads: one at a time. Lifetime: the pool outlives the reader. Memory: each payload is copied once, into the
 // record's block. Once sizes repeat, only libarchive and zlib allocate.
 #pragma once
@@ -50,7 +50,7 @@ struct shard_reader_options {
   std::atomic<bool>* missing_marker_told = nullptr;
 };
 
-/// What a shard contained. Each member is counted when the reader meets it.
+/// Counts of a shard's content. Each member is counted when the reader meets it.
 struct shard_counters {
   std::uint64_t samples = 0;               ///< delivered samples
   std::uint64_t payload_bytes = 0;         ///< bytes read into records

@@ -88,7 +88,7 @@ class basic_shard_stream {
 
   /// Returns whether the stream is known to be undamaged up to its end. Reads on for 64 MiB at most: returns false if
   /// the end is further away, and throws the error of a damaged stream. The stream cannot be read after this call.
-  /// Damaged bytes can look like another error in the archive, so callers check the stream first.
+  /// Damaged bytes can look like another error in the archive, so a caller asks here before it reports that error.
   bool is_sound_to_its_end() {
     constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
     if (!compressed()) return true;
@@ -116,8 +116,8 @@ class basic_shard_stream {
         {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
     }};
     const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-    // A tar member's name or a text may begin with "BZh". The mark of a tar header tells a tar archive. In a bzip2
-    // stream, the mark of its first block or of its end follows the digit.
+    // A tar member's name or a text may also begin with "BZh". The mark of a tar header shows that it is a tar archive.
+    // A bzip2 stream has the mark of its first block, or of its end, behind the digit.
     if (text.size() >= 512 && text.substr(257, 5) == "ustar") return nullptr;
     const auto found = std::find_if(known.begin(), known.end(),
                                     [text](const compression& c) { return text.starts_with(c.magic); });

@@ -8,10 +8,9 @@
 // locale is written. A new shard begins before a sample would exceed a limit. A sample larger than max_bytes gets its
 // own shard. A shard appears under its name when it is complete and on the disk; it replaces a file of that name.
 // Without close() the last, unfinished shard is dropped. The first sample removes files that a killed writer of the
-// same pattern left half written, as far as abandoned_files.hpp can tell that the writer is gone.
-// Errors: setup_error for a pattern without its %d, and for keys and fields that a reader would not return unchanged;
-// the writer stays usable after a refused sample. io_error for a full disk and similar failures; the writer is unusable
-// after that.
+// same pattern left half written. abandoned_files.hpp says when it is certain that the writer is gone.
+// Errors: setup_error for a pattern without its %d. setup_error for keys and fields that a reader would not return
+// unchanged; the writer stays usable. io_error for a full disk and similar failures; the writer is unusable after that.
 // Threads: one at a time.
 #pragma once
 
@@ -73,7 +72,8 @@ class basic_shard_writer {
     parse_pattern();
   }
 
-  /// Writes one sample. Throws setup_error for a key or field that is refused, and io_error if the file fails.
+  /// Writes one sample. Throws setup_error for a refused key or field and for a closed or failed writer. Throws
+  /// io_error if the file fails.
   void write(std::string_view key, std::span<const named_bytes> fields) {
     if (broken_) throw setup_error("the shard writer is closed or has failed before", "Make a new one");
     check_key(key);

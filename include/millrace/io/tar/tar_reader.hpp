@@ -16,8 +16,8 @@
 // late_data_error for a damaged compressed stream. Errors of the source pass through. The reader is unusable after an
 // error.
 // Threads: one at a time.
-// Names are the raw bytes of the header, with one exception: if the process's locale is neither "C" nor UTF-8,
-// libarchive converts pax names to its character set.
+// Names are the raw bytes of the header, with one exception. If the process's locale is neither "C" nor UTF-8,
+// libarchive converts pax names to the locale's character set.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -302,8 +302,8 @@ class basic_tar_reader {
   std::uint64_t end_marker_at_ = 0;
   bool opened_ = false, ended_without_marker_ = false;
   std::optional<std::string> certain_name_;
-  // chunk_ is the chunk that libarchive has. kept_ holds the part of the current headers from earlier chunks. Both
-  // offsets are in the stream.
+  // chunk_ is the chunk that libarchive has. kept_ holds the part of the current headers from earlier chunks. chunk_at_
+  // and header_at_ are offsets in the stream.
   std::span<const std::byte> chunk_;
   std::uint64_t chunk_at_ = 0, header_at_ = 0;
   std::string kept_;

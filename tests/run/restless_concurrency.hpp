@@ -4,9 +4,9 @@
 #include <millrace/base/random.hpp>
 #include <millrace/tune/autotuner.hpp>
 
-class restless_seats final : public millrace::tuning_rule {
+class restless_concurrency final : public millrace::tuning_rule {
  public:
-  explicit restless_seats(std::uint64_t seed = 1) : seed_(seed) {}
+  explicit restless_concurrency(std::uint64_t seed = 1) : seed_(seed) {}
 
   millrace::concurrency_counts most(const millrace::concurrency_counts& asked) const override {
     return {asked.workers + 3, asked.reads + 3};
