@@ -1,4 +1,4 @@
-// decode: JPEG bytes to planes, and to rows of a batch, on one core, by the own decoder and by libjpeg-turbo
+// decode: JPEG bytes to planes, and to rows of a batch, on one core, by the built-in decoder and by libjpeg-turbo
 //
 // Crops are random resized crops of photographs, with two pixels of margin. libjpeg-turbo decodes the crop alone to
 // RGBX rows that are thrown away, which is its fastest way (crop and skip), and to raw planes down to the crop's last
@@ -336,7 +336,8 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
     run.result(set_name + ": rendered as a batch does, times the plain way", ratio(6, 10), "x",
                bench::at_least(set_name == "L" ? 4.4 : 5.0));
   }
-  run.result(set_name + ": refused by the own decoder", static_cast<double>(refused), "pictures", bench::at_most(0));
+  run.result(set_name + ": refused by the built-in decoder", static_cast<double>(refused), "pictures",
+             bench::at_most(0));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 //   (progressive or arithmetic 2); ok
 //
 // Image sizes are those with the least, the median and the most pixels. What is left to libjpeg takes several times as
-// long as what the own decoder knows; damage may leave more to it. A damaged shard is counted as far as it can be
+// long as what the built-in decoder knows; damage may leave more to it. A damaged shard is counted as far as it can be
 // read, then the next one is looked at; the exit status is 1 if anything was damaged. One that ended without a marker
 // (two blocks of zeros) is whole as far as anybody can tell, and said to be so.
 #include "command_line.hpp"
@@ -26,7 +26,7 @@ struct contents {
   std::uint64_t samples = 0, bytes = 0, bad_images = 0;
   std::set<std::string, std::less<>> fields{};
   std::vector<mr::jpeg_header> images{};
-  std::map<mr::jpeg_refusal, std::uint64_t> refused{};   // by the own decoder
+  std::map<mr::jpeg_refusal, std::uint64_t> refused{};   // by the built-in decoder
   std::string damage{};   // the first
   bool without_marker = false;
 

@@ -206,7 +206,7 @@ class Examples(unittest.TestCase):
         self.assertGreater(pictures["jpegs"], 0)
         self.assertEqual(pictures["jpegs"], pictures["own_together"] + pictures["own_alone"] + pictures["libjpeg"])
         self.assertEqual(pictures["bytes_per_pixel"], pictures["bytes"] / pictures["pixels"])
-        self.assertIn(f"{pictures['jpegs']:,} JPEGs: own decoder".replace(",", " "), said)
+        self.assertIn(f"{pictures['jpegs']:,} JPEGs: built-in decoder".replace(",", " "), said)
 
     def test_the_kernels_train_as_the_host_does(self):
         if "found no nvcc" in run("train_images", "--device", "kernels", "--epochs", 0, fails=True):

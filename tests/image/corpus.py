@@ -1,5 +1,6 @@
-# The own decoder's planes against jpeg_read_raw_data on a generated corpus: every sampling, sizes of 1 to 64, qualities
-# of 1 to 100, restart intervals, optimised and standard tables; random crops, each alone and beside a random partner.
+# The built-in decoder's planes against jpeg_read_raw_data on a generated corpus: every sampling, sizes of 1 to 64,
+# qualities of 1 to 100, restart intervals, optimised and standard tables; random crops, each alone and beside a random
+# partner.
 #
 #   python3 tests/image/corpus.py                                  # 200,000 pictures with a crop; a minute on one core
 #   python3 tests/image/corpus.py --crops 2000000 --compiler clang++ --seed 7

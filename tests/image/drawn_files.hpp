@@ -1,4 +1,4 @@
-// Random JPEG files that the own decoder takes, and damage to them.
+// Random JPEG files that the built-in decoder takes, and damage to them.
 #pragma once
 
 #include "slow_planes.hpp"

@@ -136,7 +136,7 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one 
     ++taken;
     partner = file;
   });
-  MESSAGE(taken << " photographs by the own decoder, " << left << " left to libjpeg");
+  MESSAGE(taken << " photographs by the built-in decoder, " << left << " left to libjpeg");
   CHECK(taken > 0);
 }
 

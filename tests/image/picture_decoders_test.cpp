@@ -36,7 +36,7 @@ slow::drawn_file draw_any_file(mr::rng& d, std::size_t largest) {
 
 }  // namespace
 
-TEST_CASE("the own decoder and libjpeg make the same exact pictures, bit for bit") {
+TEST_CASE("the built-in decoder and libjpeg make the same exact pictures, bit for bit") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 11});
   mr::scratch s;
   const std::size_t files = slow::count_of("MILLRACE_TEST_PICTURES", 1'500) / 3;
@@ -77,7 +77,7 @@ TEST_CASE("both decoders make the same exact pictures of photographs") {
   });
 }
 
-TEST_CASE("the own decoder and libjpeg make the same fast pictures where these are decoded smaller, bit for bit") {
+TEST_CASE("the built-in decoder and libjpeg make the same fast pictures where these are decoded smaller, bit for bit") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 15});
   mr::scratch s;
   mr::event_counts counts;
@@ -103,7 +103,7 @@ TEST_CASE("the own decoder and libjpeg make the same fast pictures where these a
   CHECK(pictures > files);
 }
 
-TEST_CASE("of a damaged file nobody can tell whether the own decoder saw it first") {
+TEST_CASE("of a damaged file nobody can tell whether the built-in decoder saw it first") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 12});
   mr::scratch s;
   std::size_t errors = 0, pictures = 0, accepted = 0;
@@ -272,6 +272,7 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
     (void)mr::jpeg(slow::view(progressive), {.decoder = picture_decoder::own}).pixels(s);
     FAIL("no error");
   } catch (const mr::data_error& e) {
-    CHECK(e.message() == "the own decoder was asked for, and does not decode this JPEG: progressive or arithmetic");
+    CHECK(e.message() ==
+          "the built-in decoder was asked for, and does not decode this JPEG: progressive or arithmetic");
   }
 }

@@ -1,4 +1,4 @@
-// JPEG files of every kind that the own decoder takes, and the planes that libjpeg's raw interface gives for them.
+// JPEG files of every kind that the built-in decoder takes, and the planes that libjpeg's raw interface gives for them.
 #pragma once
 
 #include <millrace/image/baseline/jpeg_planes_request.hpp>
@@ -99,7 +99,7 @@ class raw_reader : escaping_decompressor {
     info_.scale_num = static_cast<unsigned>(eighths_);
     info_.scale_denom = 8;
     if (std::uint64_t{info_.image_width} * info_.image_height > max_pixels_ || info_.num_components > 3) return false;
-    if (jpeg_has_multiple_scans(&info_)) return false;   // not what the own decoder takes
+    if (jpeg_has_multiple_scans(&info_)) return false;   // not what the built-in decoder takes
     jpeg_start_decompress(&info_);
     return true;
   }

@@ -18,7 +18,8 @@ MAX_WORDS = 25
 OPENING = re.compile(r"^(Of|What|Who|Whom|Whose|That|Whoever|So many)\b")
 RETIRED = re.compile(r"\b(intakes?|pumps?|tally|seats?|stretch(es)?|renormalis\w*|foreign_counts|kept_predictions|"
                      r"lane_plan|planned_run|planned_source|part_order|source_reading|stretch_cache|copying_delivery|"
-                     r"seat_\w+|when_dry|released_elsewhere|ranks_from_launcher|mixing_\w+|own decoder|runs? dry)\b", re.I)
+                     r"seat_\w+|when_dry|released_elsewhere|ranks_from_launcher|mixing_\w+|own decoder|runs? dry)\b",
+                     re.I)
 BRITISH = re.compile(r"\b\w*(colour|neighbour|behaviour|favour|normalis|tokenis|initialis|optimis|recognis|serialis|"
                      r"quantis|synchronis|grey\b|centre\b|catalogue\b)\w*", re.I)
 
@@ -63,7 +64,7 @@ def paragraphs(text):
 
 def sentences(text):
     text = re.sub(r"`[^`]*`|\b[\w:]+\([^)]*\)", "x", text)
-    return [s.strip() for s in re.split(r"(?<=[.!?])\s+(?=[A-Z`*(])|(?<=\w[:;])\s", text) if s.strip()]
+    return [s.strip() for s in re.split(r"(?<=[.!?])[*)]*\s+|(?<=\w[:;])\s|\s- ", text) if s.strip()]
 
 
 class Prose:

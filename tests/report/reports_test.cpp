@@ -230,7 +230,7 @@ TEST_CASE("what is unknown is null, and what is not finite too") {
   CHECK(holds(json, "\"device_gap_ns\":null"));
 }
 
-TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the own decoder, and what files they were") {
+TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the built-in decoder, and what files they were") {
   mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
   CHECK_FALSE(holds(mr::text_report(r), "JPEG"));
   CHECK_FALSE(holds(mr::html_report(r), "Pictures"));
@@ -249,16 +249,16 @@ TEST_CASE("text, page and JSON say who decoded the JPEGs, why not the own decode
   CHECK(r.pictures.pictures() == 2'000);
   const std::string text = mr::text_report(r);
   CAPTURE(text);
-  CHECK(holds(text, "pictures   2 000 JPEGs: own decoder, several at once 1 500 (75.0 %), alone 20 (1.0 %); "
-                    "libjpeg 480 (24.0 %):\n"
-                    "           progressive or arithmetic 440, sampling 40; progressive 430 (21.5 %);\n"
+  CHECK(holds(text, "pictures   2 000 JPEGs: built-in decoder, several at once 1 500 (75.0 %), alone 20 (1.0 %);\n"
+                    "           libjpeg 480 (24.0 %): progressive or arithmetic 440, sampling 40; progressive 430 "
+                    "(21.5 %);\n"
                     "           decoded smaller 1 000 (50.0 %); damaged and accepted 3 (0.1 %); "
                     "warnings of libjpeg 7;\n"
                     "           0.34 bytes per pixel\n"
                     "counted    dot files passed over 12\n"));
   const std::string page = mr::html_report(r);
   CHECK(holds(page, "2 000 JPEGs since the start, 0.34 bytes per pixel, warnings of libjpeg: 7</p>"));
-  CHECK(holds(page, "<td>own decoder, several at once</td><td>1 500</td><td>75.0 %</td>"));
+  CHECK(holds(page, "<td>built-in decoder, several at once</td><td>1 500</td><td>75.0 %</td>"));
   CHECK(holds(page, "<td>libjpeg</td><td>480</td><td>24.0 %</td>"));
   CHECK(holds(page, "<td>libjpeg, because: sampling</td><td>40</td><td>2.0 %</td>"));
   CHECK(holds(page, "<td>progressive</td><td>430</td><td>21.5 %</td>"));

@@ -204,7 +204,7 @@ class json_field {
   T find(std::string_view document, scratch& memory, const bytes& from) const {
     auto& parsed = memory.get<detail::json_document>();
     if (const auto problem = parsed.parse(document))
-      fail("is no JSON document: " + std::string(simdjson::error_message(problem)),
+      fail("is not valid JSON: " + std::string(simdjson::error_message(problem)),
            "Each line has to hold one whole document (JSON Lines)", from);
     simdjson::dom::element found;
     const auto& root = parsed.root();

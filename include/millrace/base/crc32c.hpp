@@ -5,8 +5,8 @@
 //
 // Uses the SSE4.2 instruction if the processor at run time has it, in three interleaved streams; otherwise tables. Both
 // give the same number. Threads: pure. Errors: none.
-// Source: polynomial 0x1EDC6F41 in reflected form, initial value and final xor of all ones (RFC 3720, section 12.1);
-// tables by "slicing-by-8" (Kounavis and Berry, IEEE ToC 57(11), 2008).
+// Source: RFC 3720, section 12.1: polynomial 0x1EDC6F41 in reflected form, initial value and final xor of all ones.
+// The tables are "slicing-by-8" (Kounavis and Berry, IEEE ToC 57(11), 2008).
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -114,7 +114,7 @@ template <class = void>
                                 held + "that one among them"
                           : "all slots are leased: " + held + "so no further batch can be made",
                     "Release batches before asking for the next, raise prefetch({.batches}) or to_device({.slots}), or "
-                    "set session_options::released_elsewhere");
+                    "set session_options::leases_released_by_other_threads");
 }
 
 /// For devices that use batches where they were written. It is a template only so that including it costs little.

@@ -7,7 +7,7 @@
 // -use_fast_math, results below 2^-126 become 0. Both views must lie in device memory. Their device must be current.
 // The call queues one kernel (several for more than 2^31 units of work) and returns. The views must stay valid until
 // the stream has run it.
-// Nothing is allocated. The first call with a type and layout loads its kernel. That may take milliseconds and wait for
+// Nothing is allocated. The first call with a type and layout loads its kernel. This may take milliseconds and wait for
 // the device, so make such a call before the loop if it matters.
 // The kernel is fastest if each image's numbers begin at a multiple of 16 bytes and its pixels at a multiple of 8.
 // Other alignments are correct too.

@@ -19,8 +19,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 enum class picture_quality : std::uint8_t {
   exact,   ///< within one level of decoding everything, then cropping and resizing
   /// Decodes at 4/8, 2/8 or 1/8 of the size if the crop is at least 2, 4 or 8 times the target on both axes. On
-  /// photographs such pictures differ from exact ones by 0.4 to 0.7 levels in the mean and by 42 at most. Of their
-  /// values, 0.5 to 2 % differ by more than 4 levels (PSNR 45 to 49 dB). Other pictures are decoded at full size. The
+  /// photographs such pictures differ from exact ones by 0.4 to 0.7 levels in the mean and by 42 at most. 0.5 to
+  /// 2 % of their values differ by more than 4 levels (PSNR 45 to 49 dB). Other pictures are decoded at full size. The
   /// built-in decoder's path then resizes chroma before the conversion to RGB. Such pictures differ by 0.2 levels in
   /// the mean and by 21 at most.
   fast

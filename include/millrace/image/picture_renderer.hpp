@@ -154,7 +154,8 @@ class basic_picture_renderer {
   void decode_other(const picture_job& job, jpeg_refusal why) {
     try {
       if (job.options->decoder == picture_decoder::own)
-        throw data_error(std::string("the own decoder was asked for, and does not decode this JPEG: ") + to_string(why),
+        throw data_error(std::string("the built-in decoder was asked for, and does not decode this JPEG: ") +
+                             to_string(why),
                          "Leave the choice of the decoder to the library", {.stage = "jpeg"});
       by_libjpeg(job);
     } catch (error& e) {

@@ -8,7 +8,7 @@
 // busy + starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. `starved`:
 // waited for input. `blocked`: waited for space in the next stage. Errors: none. Threads: a value.
 // Source of the terms: Denning and Buzen, The Operational Analysis of Queueing Network Models (ACM Computing Surveys
-// 10, 1978): utilization = throughput x demand, outstanding = rate x latency (Little).
+// 10, 1978). Utilization = throughput x demand; outstanding = rate x latency (Little).
 #pragma once
 
 #include <millrace/measure/distribution.hpp>

@@ -6,7 +6,7 @@
 //   std::optional<double> share = levels.contention();        // 0: each read adds speed (latency); 1: none (one pipe)
 //
 // With k reads outstanding, storage gives k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of one read,
-// and q is the share of a read that only one read can use at a time. So the time of a read is a line over k. The line
+// and q is the share of a read that only one read at a time can use. So the time of a read is a line over k. The line
 // is fitted, weighted by reads. Counting the reads that end per time at each level would be biased. A read that begins
 // during another one raises the level at which that one ends.
 // Errors: none; too few reads give no value. Threads: a value.

@@ -6,11 +6,12 @@
 //   step_.start("batch", batch);  ...  step_.end();                    // mr::trace_span: may end elsewhere
 //
 // The build's dependency defines MILLRACE_NVTX if the CUDA toolkit provides nvtx3.
-// Names: read/<shard>; decode, map or expand (the latter two for a stage before decode); wait#N (the trainer waits for
-// batch N); batch#N (from its delivery to the trainer's next call); h2d#N (queueing the copy; the tool shows the copy
-// itself in the row of its stream).
-// Without a tool, a range costs a test of a pointer, under 1 ns: no text is composed and nothing is allocated. nvtx3 is
-// headers only, loads the tool that NVTX_INJECTION64_PATH names, and makes no CUDA call.
+// Names:
+// - read/<shard>, and decode; map or expand for a stage before decode.
+// - wait#N: the trainer waits for batch N. batch#N: from its delivery to the trainer's next call.
+// - h2d#N: queueing the copy of batch N. The tool shows the copy itself in the row of its stream.
+// Without a tool, a range costs a test of a pointer, under 1 ns. No text is composed and nothing is allocated. The
+// library nvtx3 is headers only, loads the tool that NVTX_INJECTION64_PATH names, and makes no CUDA call.
 // Errors: none; a range whose name cannot be composed is left out. Threads: any.
 #pragma once
 

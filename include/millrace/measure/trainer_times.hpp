@@ -5,7 +5,8 @@
 //
 // A step lasts from a batch to the next call of next(). A trainer that reads the result of its step also waits there
 // for a copy that is still under way; until that copy has arrived, the step counts as starved. After the end of an
-// epoch, the trainer's time (validation) is neither step nor wait. It is a pause, which the wall time leaves out.
+// epoch that a loop asked for, the trainer's time (validation) is neither step nor wait. It is a pause, which the wall
+// time leaves out.
 // After the end of the run the clock stands still. The wait for the first batch is the start of the run, not a wait.
 // The delivery times of the last 2048 batches are kept.
 // Errors: none. Threads: the trainer calls call() and answer(), any thread the rest.

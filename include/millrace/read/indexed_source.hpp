@@ -122,7 +122,7 @@ class indexed_source {
     }
 
     /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch.
-    /// That position lies behind the epoch's end. It marks the sample as a void row.
+    /// This position lies behind the epoch's end. It marks the sample as a void row.
     planned_sample stand_in() const {
       planned_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
       last.position = (plan.batches() - 1) * plan.settings().global_batch + options.world.rank;

@@ -153,8 +153,8 @@ inline void add_picture_table(std::string& page, const picture_figures& p) {
     add_cell(page, percent(p.share(pictures)));
     page += "</tr>\n";
   };
-  add("own decoder, several at once", p.own_together);
-  add("own decoder, alone", p.own_alone);
+  add("built-in decoder, several at once", p.own_together);
+  add("built-in decoder, alone", p.own_alone);
   add("libjpeg", p.libjpeg());
   for (const auto& r : p.by_libjpeg) add("libjpeg, because: " + r.why, r.pictures);
   page += "<tr><th colspan=\"3\">of them</th></tr>\n";

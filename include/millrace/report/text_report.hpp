@@ -84,12 +84,12 @@ inline std::string wrapped(std::string line, std::string_view words, std::size_t
 
 inline std::string counted_text(std::uint64_t times) { return whole(static_cast<double>(times)); }
 
-/// "6 400 JPEGs: own decoder, several at once 6 144 (96.0 %), alone 192 (3.0 %); libjpeg 64 (1.0 %): ..."
+/// "6 400 JPEGs: built-in decoder, several at once 6 144 (96.0 %), alone 192 (3.0 %); libjpeg 64 (1.0 %): ..."
 inline std::string pictures_text(const picture_figures& p) {
   const auto part = [&](const char* what, std::uint64_t pictures) {
     return what + counted_text(pictures) + " (" + percent(p.share(pictures)) + ")";
   };
-  std::string text = counted_text(p.pictures()) + part(" JPEGs: own decoder, several at once ", p.own_together) +
+  std::string text = counted_text(p.pictures()) + part(" JPEGs: built-in decoder, several at once ", p.own_together) +
                      part(", alone ", p.own_alone) + part("; libjpeg ", p.libjpeg());
   for (const auto& r : p.by_libjpeg)
     text += (&r == &p.by_libjpeg.front() ? ": " : ", ") + r.why + " " + counted_text(r.pictures);

@@ -6,7 +6,9 @@
 //   mr::from(my_source{...}, {.seed = 7})               // item, shards(), open(shard, epoch): flow/stage.hpp
 //
 // A range is walked once per epoch, and its elements are copied; the items of a generator are moved.
-// Errors: exceptions of the range, generator or source pass through. Threads: I/O threads read the source.
+// Errors: a foreign exception of the range, generator or source becomes a stage_error; a millrace::error stays as it
+// is.
+// Threads: I/O threads read the source.
 // Lifetime: an lvalue range has to outlive the flow and its session; everything else is owned by the flow.
 #pragma once
 

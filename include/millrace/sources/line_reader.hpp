@@ -6,8 +6,8 @@
 // A line ends at "\n" or "\r\n"; the last line needs no end. A byte order mark at the start of the file is dropped.
 // The compression is recognized by content: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that holds only a byte
 // order mark, has no lines.
-// Errors: data_error with file, line and offset for text that is not UTF-8 and for a line that is too long.
-// late_data_error for a compressed stream that is damaged or cut off; earlier lines of that file may be wrong.
+// Errors: data_error with file, line and offset for text that is not UTF-8 and for a line that is too long. A
+// compressed stream that is damaged or cut off is a late_data_error: earlier lines of that file may be wrong.
 // The complete lines before an error are delivered first. Every call after the error throws it again.
 // Memory: one block for about 64 KiB of text, which is copied once. Nothing is allocated once block sizes repeat.
 // Threads: one at a time. Lifetime: the pool outlives the reader.

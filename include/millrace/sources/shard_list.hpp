@@ -9,8 +9,8 @@
 // an existing file is taken literally, even if it looks like a glob. The prefix "file:" is allowed. All other schemes
 // are refused, and commands are never run.
 // Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
-// files. All shards are checked before anything is read, and the message names the first bad ones. io_error for a
-// folder that cannot be read. Threads: no shared state.
+// files. All shards are checked before anything is read, and the message names the first bad ones. A folder that
+// cannot be read is an io_error. Threads: no shared state.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -8,8 +8,8 @@
 // token_bytes is set. Window i of a file begins at token i * stride. The tokens after the last whole window of a file
 // are counted and left out; with keep_short they become a shorter item, for pack().
 // Files are mapped into memory, and only the pages that are read are loaded.
-// Errors: setup_error for missing files, for a length of 0 and for other token sizes. data_error for a file that is not
-// a whole number of tokens. A file must not be truncated while it is read: the system would end the process.
+// Errors: setup_error for missing files, for a length of 0 and for other token sizes. A file that is not a whole
+// number of tokens is a data_error. A file must not be truncated while it is read: the system would end the process.
 // Threads: as lines().
 #pragma once
 

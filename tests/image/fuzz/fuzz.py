@@ -27,7 +27,7 @@ COMPILE = ["-O2", "-gline-tables-only", SANITIZERS, "-fsanitize-coverage=inline-
 LIMITS = ["-max_len=4096", "-malloc_limit_mb=64", "-rss_limit_mb=1024", "-timeout=20"]
 LEAST_A_SECOND = 20          # two thousand on an idle core
 FINDING = re.compile(r"^(?:FOUND|ERROR|==\d+==\s*ERROR|.*: runtime error|Test unit written to).*", re.MULTILINE)
-WAYS = re.compile(r"(\d+) files: the own decoder took (\d+), .*; (\d+) pictures, (\d+) errors, (\d+) accepted")
+WAYS = re.compile(r"(\d+) files: the built-in decoder took (\d+), .*; (\d+) pictures, (\d+) errors, (\d+) accepted")
 
 
 def lacks_libfuzzer():

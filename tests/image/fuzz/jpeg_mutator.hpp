@@ -35,7 +35,7 @@ class jpeg_mutator {
     }
   }
 
-  /// A file without damage; a few of them none that the own decoder takes.
+  /// A file without damage; a few of them none that the built-in decoder takes.
   file_bytes whole_file() {
     const std::size_t largest = d_.chance(0.9) ? 24 : 48;
     if (d_.chance(0.8)) {

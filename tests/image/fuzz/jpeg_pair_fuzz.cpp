@@ -41,7 +41,7 @@ struct statistics {
   std::uint64_t files = 0, taken = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
 
   void print() const {
-    std::printf("%llu files: the own decoder took %llu, and left %llu to libjpeg that libjpeg does not warn of; "
+    std::printf("%llu files: the built-in decoder took %llu, and left %llu to libjpeg that libjpeg does not warn of; "
                 "%llu pictures, %llu errors, %llu accepted though damaged\n",
                 static_cast<unsigned long long>(files), static_cast<unsigned long long>(taken),
                 static_cast<unsigned long long>(refused_unwarned), static_cast<unsigned long long>(pictures),
@@ -118,8 +118,8 @@ class pair_check {
       raw_[i] = slow::raw_reader().read(bytes_[i], bottom, ask_[i].eighths);
       seen().taken += got ? 1 : 0;
       seen().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
-      if (got && raw_[i].error) fail("libjpeg gives an error for what the own decoder takes");
-      if (got && raw_[i].warnings != 0) fail("libjpeg warns of what the own decoder takes");
+      if (got && raw_[i].error) fail("libjpeg gives an error for what the built-in decoder takes");
+      if (got && raw_[i].warnings != 0) fail("libjpeg warns of what the built-in decoder takes");
       expect_planes("alone", i, got);
     }
     pair("both", bench_.best, choice_.one_in(2) ? 0 : 1);
