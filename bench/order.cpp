@@ -73,7 +73,7 @@ void measure_walk(bench::harness& run) {
 void measure_mix(bench::harness& run) {
   const std::size_t window = 8192;
   std::printf("\na walk through one epoch of a mix of four sources, 1.28 million samples (CPU ns per sample of one\n"
-              "rank, which passes by those of the others), and of a lane_plan of as many\n");
+              "rank, which passes by those of the others), and of an exact_order of as many\n");
   const mr::mix_plan mixed = mix_of_four(window);
   const mr::exact_order alone = image_net_sized(window, 7);
   std::vector<double> one, eight, lanes;
@@ -82,7 +82,7 @@ void measure_mix(bench::harness& run) {
     eight.push_back(ns_per_sample(mixed, 8, round));
     lanes.push_back(ns_per_sample(alone, 1, round));
   }
-  std::printf("  1 rank: %s, 8 ranks: %s, lane_plan: %s\n", bench::spread(one).c_str(), bench::spread(eight).c_str(),
+  std::printf("  1 rank: %s, 8 ranks: %s, exact_order: %s\n", bench::spread(one).c_str(), bench::spread(eight).c_str(),
               bench::spread(lanes).c_str());
   run.result("plan_mix_of_4_ranks_1", bench::median(one), "ns/sample", bench::at_most(150));
   run.result("plan_mix_of_4_ranks_8", bench::median(eight), "ns/sample");

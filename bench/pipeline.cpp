@@ -114,7 +114,7 @@ struct bare_worker {
 };
 
 /// Reads one shard and renders its samples, as many together as the columns like.
-void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::block_pool& pool, bare_worker& seat) {
+void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::block_pool& pool, bare_worker& worker) {
   constexpr std::size_t together = both_columns::together;
   mr::shard_reader reader(std::make_unique<mr::file_source>(t.set.names[shard]), pool);
   std::array<std::optional<example>, together> items;
@@ -122,14 +122,14 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
   std::size_t in_group = 0, row = 0;
   std::uint64_t index = 0;
   const auto add_rows = [&] {
-    const both_columns::delivered made{.base = seat.rows.get(), .rows = row};
-    const auto pixels = seat.layout.view<&example::pixels>(made);
-    const auto labels = seat.layout.view<&example::label>(made);
-    seat.sum.add(pixels.data, labels.data, row);
+    const both_columns::delivered made{.base = worker.rows.get(), .rows = row};
+    const auto pixels = worker.layout.view<&example::pixels>(made);
+    const auto labels = worker.layout.view<&example::label>(made);
+    worker.sum.add(pixels.data, labels.data, row);
     row = 0;
   };
   const auto render = [&] {
-    seat.layout.render(std::span(group).first(in_group), seat.rows.get(), row, seat.memory);
+    worker.layout.render(std::span(group).first(in_group), worker.rows.get(), row, worker.memory);
     row += in_group;
     in_group = 0;
     if (row == t.batch) add_rows();
@@ -137,9 +137,9 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
   while (auto record = reader.next()) {
     mr::rng random({.seed = seed, .epoch = epoch, .sample = mr::sample_id(shard, index++), .stage = 0});
     items[in_group].emplace(prepare(*record, random));
-    if (!seat.rows) {
-      seat.layout.fix_shapes(*items[in_group], t.batch);
-      seat.rows.reset(static_cast<std::byte*>(mr::detail::host_backend().allocate_host(seat.layout.batch_bytes())));
+    if (!worker.rows) {
+      worker.layout.fix_shapes(*items[in_group], t.batch);
+      worker.rows.reset(static_cast<std::byte*>(mr::detail::host_backend().allocate_host(worker.layout.batch_bytes())));
     }
     group[in_group] = &*items[in_group];
     if (++in_group == together) render();
@@ -150,16 +150,16 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
 
 outcome run_bare(const task& t) {
   mr::block_pool pool;
-  std::vector<bare_worker> seats(t.workers);
+  std::vector<bare_worker> workers(t.workers);
   const auto run_epochs = [&](std::uint64_t first, std::uint64_t end) {
-    for (auto& s : seats) s.sum = {};
+    for (auto& s : workers) s.sum = {};
     std::atomic<std::uint64_t> next{first * t.set.names.size()};
-    const auto work = [&](bare_worker& seat) {
+    const auto work = [&](bare_worker& worker) {
       for (std::uint64_t i = next++; i < end * t.set.names.size(); i = next++)
-        render_shard(t, i % t.set.names.size(), i / t.set.names.size(), pool, seat);
+        render_shard(t, i % t.set.names.size(), i / t.set.names.size(), pool, worker);
     };
     std::vector<std::thread> threads;
-    for (auto& s : seats) threads.emplace_back([&] { work(s); });
+    for (auto& s : workers) threads.emplace_back([&] { work(s); });
     for (auto& thread : threads) thread.join();
   };
   run_epochs(0, t.warm_epochs);
@@ -167,7 +167,7 @@ outcome run_bare(const task& t) {
   run_epochs(t.warm_epochs, t.warm_epochs + t.epochs);
   const bench::clocks spent = bench::now() - before;
   outcome made{.cpu_s = spent.cpu_s, .wall_s = spent.wall_s};
-  for (const auto& s : seats) made.sum.add(s.sum);
+  for (const auto& s : workers) made.sum.add(s.sum);
   return made;
 }
 

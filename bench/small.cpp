@@ -135,7 +135,7 @@ double floor_by_samples(const task& t, const std::vector<mr::shard_index>& index
 }
 
 /// In the order of the shards, 256 KiB at a time.
-double floor_by_stretches(const task& t, const std::vector<mr::shard_index>& indexes) {
+double floor_by_blocks(const task& t, const std::vector<mr::shard_index>& indexes) {
   std::vector<std::byte> rows(4 * batch_rows * payload_bytes), room(std::size_t{256} << 10);
   std::size_t row = 0;
   const bench::clocks before = bench::now();
@@ -157,20 +157,20 @@ double floor_by_stretches(const task& t, const std::vector<mr::shard_index>& ind
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * t.set.samples);
 }
 
-/// In the plan's order, from stretches of 256 KiB that stay in memory until their last sample's turn has come, each
+/// In the plan's order, from blocks of 256 KiB that stay in memory until their last sample's turn has come, each
 /// payload with its checksum: what any reader does that holds a window of samples, and nothing else.
 double floor_by_window(const task& t, const std::vector<mr::shard_index>& indexes) {
-  constexpr std::uint32_t stretch_samples = 73;   // of 3,584 bytes each in the archive
+  constexpr std::uint32_t block_samples = 73;   // of 3,584 bytes each in the archive
   constexpr std::size_t room_bytes = std::size_t{256} << 10;
-  struct stretch {
+  struct block {
     std::unique_ptr<std::byte[]> room{};
     std::uint64_t begin = 0;
     std::uint32_t left = 0;
   };
   const auto files = files_of(t.set);
   const auto order = order_of(indexes);
-  std::vector<std::vector<stretch>> held(indexes.size());
-  for (std::size_t i = 0; i < held.size(); ++i) held[i].resize(indexes[i].samples() / stretch_samples + 1);
+  std::vector<std::vector<block>> held(indexes.size());
+  for (std::size_t i = 0; i < held.size(); ++i) held[i].resize(indexes[i].samples() / block_samples + 1);
   std::vector<std::unique_ptr<std::byte[]>> spare;
   std::vector<std::byte> rows(4 * batch_rows * payload_bytes);
   std::size_t row = 0;
@@ -181,10 +181,10 @@ double floor_by_window(const task& t, const std::vector<mr::shard_index>& indexe
       const mr::shard_index& index = indexes[s.shard];
       const auto number = static_cast<std::uint32_t>(s.index);
       const auto bin_of = [&](std::uint32_t sample) { return index.member(index.sample(sample).first_member); };
-      const std::uint32_t first = number / stretch_samples * stretch_samples;
-      stretch& from = held[s.shard][number / stretch_samples];
+      const std::uint32_t first = number / block_samples * block_samples;
+      block& from = held[s.shard][number / block_samples];
       if (from.left == 0) {
-        const std::uint32_t end = std::min(first + stretch_samples, index.samples());
+        const std::uint32_t end = std::min(first + block_samples, index.samples());
         if (spare.empty()) spare.push_back(std::make_unique<std::byte[]>(room_bytes));
         from = {.room = std::move(spare.back()), .begin = bin_of(first).offset_bytes, .left = end - first};
         spare.pop_back();
@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
       }
     };
     series indexed, arrays, plain;
-    std::vector<double> by_samples, by_stretches, by_window, checksums;
+    std::vector<double> by_samples, by_blocks, by_window, checksums;
     checksum indexed_sum, plain_sum;
     for (int round = 0; round < (run.quick() ? 5 : 9); ++round) {
       if (run.wants("index")) {
@@ -250,7 +250,7 @@ int main(int argc, char** argv) {
       }
       if (run.wants("floor")) {
         by_samples.push_back(floor_by_samples(t, indexes));
-        by_stretches.push_back(floor_by_stretches(t, indexes));
+        by_blocks.push_back(floor_by_blocks(t, indexes));
         by_window.push_back(floor_by_window(t, indexes));
         checksums.push_back(floor_of_checksums());
       }
@@ -267,7 +267,7 @@ int main(int argc, char** argv) {
     show("the same, arrays:", arrays);
     show("without one, shuffled:", plain);
     show("floor, a read a sample:", {by_samples, {}});
-    show("floor, 256 KiB a read:", {by_stretches, {}});
+    show("floor, 256 KiB a read:", {by_blocks, {}});
     show("floor, window and checksums:", {by_window, {}});
     show("checksums, in the cache:", {checksums, {}});
     if (!indexed.ns.empty() && !plain.ns.empty() && !(indexed_sum == plain_sum))
@@ -279,7 +279,7 @@ int main(int argc, char** argv) {
     if (!plain.ns.empty()) run.result("small_plain", per_second(plain), "samples/cpu-s", bench::at_least(150'000));
     if (!by_samples.empty()) {
       run.result("small_floor_read_each", bench::median(by_samples), "ns/sample");
-      run.result("small_floor_read_256KiB", bench::median(by_stretches), "ns/sample");
+      run.result("small_floor_read_256KiB", bench::median(by_blocks), "ns/sample");
       run.result("small_floor_window", bench::median(by_window), "ns/sample");
       run.result("small_checksums", bench::median(checksums), "ns/sample");
     }

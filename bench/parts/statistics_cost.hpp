@@ -57,15 +57,15 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   };
   statistics_cost c;
   constexpr std::uint64_t many = 200'000;
-  mr::worker_times seat(mr::steady_now_ns());
+  mr::worker_times worker(mr::steady_now_ns());
   c.stay_ns = cost_of(many, [&](std::uint64_t) {
-    seat.begin(mr::steady_now_ns());
-    seat.leave(mr::steady_now_ns(), mr::worker_times::waits_for::input);
+    worker.begin(mr::steady_now_ns());
+    worker.leave(mr::steady_now_ns(), mr::worker_times::waits_for::input);
   });
-  seat.begin(mr::steady_now_ns());
+  worker.begin(mr::steady_now_ns());
   c.claim_ns = cost_of(many, [&](std::uint64_t n) {
-    seat.at(n);
-    seat.worked(mr::steady_now_ns(), 4, n);
+    worker.at(n);
+    worker.worked(mr::steady_now_ns(), 4, n);
   });
   mr::phase_times phases;
   c.phases_ns = cost_of(many, [&](std::uint64_t) {

@@ -1,4 +1,4 @@
-// Many shards as one list of samples: by stretches or one by one the same records and the same errors.
+// Many shards as one list of samples: by blocks or one by one the same records and the same errors.
 #include <millrace/io/index/shard_data.hpp>
 #include <millrace/io/tar/shard_writer.hpp>
 
@@ -111,14 +111,14 @@ void damage(const std::string& path, std::streamoff at) {
 
 }  // namespace
 
-TEST_CASE("by stretches or one by one, the records are the same, epoch after epoch") {
+TEST_CASE("by blocks or one by one, the records are the same, epoch after epoch") {
   const temporary_folder f;
   const auto names = write_shards(f);
-  mr::shard_data one_by_one(names), by_stretches(names);
-  CHECK(expect_a_shuffle(by_stretches) > 0);
+  mr::shard_data one_by_one(names), by_blocks(names);
+  CHECK(expect_a_shuffle(by_blocks) > 0);
   for (int epoch = 0; epoch < 2; ++epoch) {
     CHECK(read_all(one_by_one) == "");
-    CHECK(read_all(by_stretches) == "");
+    CHECK(read_all(by_blocks) == "");
   }
 }
 
@@ -145,12 +145,12 @@ TEST_CASE("a payload that has changed is the error of its sample alone, in the s
     at = learns.place_of({1, 250}).offset_bytes + 512;   // behind the header of its first field
   }
   damage(names[1], static_cast<std::streamoff>(at));
-  mr::shard_data one_by_one(names), by_stretches(names);
-  expect_a_shuffle(by_stretches);
+  mr::shard_data one_by_one(names), by_blocks(names);
+  expect_a_shuffle(by_blocks);
   const std::string told = read_all(one_by_one);
   CHECK(told.find("CRC-32C") != std::string::npos);
   CHECK(told.find("k750") != std::string::npos);
-  CHECK(read_all(by_stretches) == told);
+  CHECK(read_all(by_blocks) == told);
 }
 
 TEST_CASE("at the start no more than heads are read, and columns that are damaged are made again later") {

@@ -18,7 +18,8 @@ CLEAN = '''// Reads a shard. It returns the records in order. See error.hpp.
 inline int samples() { throw "is not a valid integer"; }   // the rank waits for no other
 '''
 PLANTS = {
-    "openings": ["// Of the samples, the first.", "int n;   // what the worker holds\n// Waits. That is long.", "/// Who waits."],
+    "openings": ["// Of the samples, the first.", "// Waits. That is long.",
+                 "/// Who waits."],
     "whoever": ["// The lock is for whoever reads."],
     "long_sentences": ["// The reader " + "reads and " * 13 + "ends."],
     "retired_words": ["inline int seats();", "// runs dry", "int lane_plan = 1;"],

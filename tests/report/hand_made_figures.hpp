@@ -8,7 +8,7 @@
 #include <millrace/measure/flow_figures.hpp>
 
 struct busy_seconds {
-  double read_s = 5, unpack_s = 0, work_s = 8, copy_s = 1, step_s = 2;   ///< of all seats of a stage together
+  double read_s = 5, unpack_s = 0, work_s = 8, copy_s = 1, step_s = 2;   ///< of all workers of a stage together
 };
 
 inline std::uint64_t in_ns(double seconds) { return static_cast<std::uint64_t>(1e9 * seconds); }
@@ -22,10 +22,10 @@ inline millrace::flow_figures figures_of(const busy_seconds& busy) {
   f.batch_samples = 50;
   f.host_slots = 4;
   f.device_slots = 3;
-  const auto stage = [&](const char* name, mr::stage_kind kind, std::size_t seats, double seconds) {
-    mr::stage_figures s{.name = name, .kind = kind, .concurrency = seats, .busy_ns = in_ns(seconds),
+  const auto stage = [&](const char* name, mr::stage_kind kind, std::size_t workers, double seconds) {
+    mr::stage_figures s{.name = name, .kind = kind, .concurrency = workers, .busy_ns = in_ns(seconds),
                         .items = f.samples};
-    s.starved_ns = in_ns(10 * static_cast<double>(seats) - seconds);
+    s.starved_ns = in_ns(10 * static_cast<double>(workers) - seconds);
     f.stages.push_back(s);
   };
   stage("read", mr::stage_kind::read, 2, busy.read_s);

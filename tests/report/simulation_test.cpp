@@ -89,7 +89,7 @@ TEST_CASE("the simulation delivers each batch when the flow's recurrences say so
   }
 }
 
-TEST_CASE("times add up: each stage's seats are busy, starved or blocked all the time") {
+TEST_CASE("times add up: each stage's workers are busy, starved or blocked all the time") {
   mr::rng random({.seed = 6});
   for (int i = 0; i < 30; ++i) {
     const mr::pipeline_model m = any_model(random);

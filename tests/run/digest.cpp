@@ -1,6 +1,6 @@
 // Prints the digest of a stream of batches (keys, labels, pixels), after making sure that it is the same for every
 // number of workers, prefetch depth, number of I/O threads, device and 20 seeds of random delays in the stages, some of
-// them with seats that are opened and closed meanwhile.
+// them with workers that are opened and closed meanwhile.
 // tests/run.sh builds it with several compilers and flags and compares what they print.
 #include "../temporary_folder.hpp"
 #include "restless_concurrency.hpp"
@@ -49,7 +49,7 @@ struct variation {
   std::size_t depth = 2;
   bool copying = false;
   std::uint64_t delay_seed = 0;   // 0: none
-  bool restless = false;          // seats are opened and closed all the time
+  bool restless = false;          // workers are opened and closed all the time
 };
 
 std::uint64_t digest_of(const std::string& pattern, const variation& v) {
@@ -93,7 +93,7 @@ int compare_all(const std::string& pattern) {
     ++different;
     std::printf("another digest with %d workers, %u I/O threads, depth %zu, %s device, delays %llu%s\n", v.threads,
                 v.io_threads, v.depth, v.copying ? "copying" : "host", static_cast<unsigned long long>(v.delay_seed),
-                v.restless ? ", restless seats" : "");
+                v.restless ? ", restless workers" : "");
   };
   for (const int threads : {0, 1, 2, 3, 4, 8})
     for (const std::size_t depth : {1U, 2U, 5U}) check({.threads = threads, .io_threads = 2, .depth = depth});

@@ -74,7 +74,7 @@ TEST_CASE("epochs of so many batches are passes end to end, each sample drawing 
   }
 }
 
-TEST_CASE("seats that are opened and closed after each batch change neither order, draws, positions nor digest") {
+TEST_CASE("workers that are opened and closed after each batch change neither order, draws, positions nor digest") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const delivered still = run(shards, {.epochs = 12, .threads = 1});
@@ -93,7 +93,7 @@ TEST_CASE("what a tuning rule throws comes out of next(), and no batch is lost")
       bool due(std::uint64_t batches) const noexcept override { return batches % 5 == 0 && batches > last; }
       mr::concurrency_counts look(const mr::flow_figures& f) override {
         last = f.batches;
-        throw std::runtime_error("no seats");
+        throw std::runtime_error("no workers");
       }
       std::uint64_t last = 0;
     };
@@ -114,7 +114,7 @@ TEST_CASE("what a tuning rule throws comes out of next(), and no batch is lost")
       if (auto b = session.next()) steps.push_back(b.step());
       else more = false;
     } catch (const std::runtime_error& e) {
-      thrown += std::string(e.what()) == "no seats";
+      thrown += std::string(e.what()) == "no workers";
     }
   CHECK(steps == expected.steps);
   CHECK(thrown == 4);   // of 24 batches

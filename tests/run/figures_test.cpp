@@ -207,7 +207,7 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   CHECK(t.tracks.size() >= 4);
 }
 
-TEST_CASE("tuning opens as many seats as the step needs, closes the others, tells why, and leaves the order alone") {
+TEST_CASE("tuning opens as many workers as the step needs, closes the others, tells why, and leaves the order alone") {
   // The step takes a batch every 8 ms, whose work takes a worker 32 ms, and whose reads take 6.4 ms.
   const slow s{.read = microseconds(400), .work = microseconds(2000), .step = microseconds(8000), .epochs = 4};
   for (const bool too_many : {false, true}) {

@@ -49,28 +49,28 @@ std::uint64_t read_bytes_so_far() {
 
 TEST_CASE("a poor shuffle is told of once, by one rank, with a window that is good") {
   const mr::indexed_run_options poor{.seed = 1, .window = 200, .rows = 96, .lanes = 6, .epochs = 2};
-  const std::string advice = only_planned(hundred, poor).mixing_advice();
+  const std::string advice = only_planned(hundred, poor).shuffle_advice();
   CAPTURE(advice);
   const std::string before = "; a window of ";
   REQUIRE(advice.find(before) != std::string::npos);
   CHECK(advice.find("comes within 10 % of that") != std::string::npos);
   mr::indexed_run_options o = poor;
   o.window = std::stoull(advice.substr(advice.find(before) + before.size()));
-  CHECK(only_planned(hundred, o).mixing_advice().empty());
+  CHECK(only_planned(hundred, o).shuffle_advice().empty());
   const mr::shuffle_quality_figures good = only_planned(hundred, o).shuffle_quality();
   CHECK(good.expected_share < 1.1 * good.ideal_share * 1.02);
   o = poor;
   o.resume = mr::to_text(only_planned(hundred, poor).after(0));
-  CHECK(only_planned(hundred, o).mixing_advice().empty());
+  CHECK(only_planned(hundred, o).shuffle_advice().empty());
   o = poor;
   o.rows = 48;
   o.world = {.rank = 0, .size = 2};
-  CHECK(only_planned(hundred, o).mixing_advice() == advice);   // of what all ranks get together
+  CHECK(only_planned(hundred, o).shuffle_advice() == advice);   // of what all ranks get together
   o.world.rank = 1;
-  CHECK(only_planned(hundred, o).mixing_advice().empty());
+  CHECK(only_planned(hundred, o).shuffle_advice().empty());
   o = poor;
   o.window = 0;
-  CHECK(only_planned(hundred, o).mixing_advice().empty());   // nobody asked for a shuffle
+  CHECK(only_planned(hundred, o).shuffle_advice().empty());   // nobody asked for a shuffle
 }
 
 TEST_CASE("what is announced has the advice") {

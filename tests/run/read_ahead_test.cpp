@@ -84,7 +84,7 @@ TEST_CASE("a run whose readers wait for bytes goes on to its end") {
         CAPTURE(threads);
         CHECK(rows_of(mr::from(heavy_shards{each}) | mr::map(as_row) | mr::batch<&row::number>({.size = 2}), options) ==
               3 * 4 * each);
-        // Lanes have an intake of their own.
+        // Lanes have an read stage of their own.
         mr::session_options in_lanes = options;
         in_lanes.epoch_batches = each / 5;
         CHECK(rows_of(mr::from(heavy_shards{each}) | mr::shuffle({.window = 8}) | mr::map(as_row) |
@@ -93,7 +93,7 @@ TEST_CASE("a run whose readers wait for bytes goes on to its end") {
       }
 }
 
-TEST_CASE("readers and workers whose seats are closed leave what they had to others, whatever the timing") {
+TEST_CASE("readers and workers that are closed leave what they had to others, whatever the timing") {
   const stall_watchdog watchdog;
   constexpr std::int64_t each = 150;
   const auto plain = [] {

@@ -1,4 +1,4 @@
-// A tuning rule that opens and closes seats after every batch, by chance: what a run gives must not depend on it.
+// A tuning rule that opens and closes workers after every batch, by chance: what a run gives must not depend on it.
 #pragma once
 
 #include <millrace/base/random.hpp>

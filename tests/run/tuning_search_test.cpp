@@ -1,4 +1,4 @@
-// The search for just enough seats over simulated set-ups: no thread, no clock, the same result every time.
+// The search for just enough workers over simulated set-ups: no thread, no clock, the same result every time.
 #include <millrace/report/simulation.hpp>
 #include <millrace/run/memory_budget.hpp>
 #include <millrace/tune/tuning_search.hpp>
@@ -80,7 +80,7 @@ std::size_t turns(const found& f, std::size_t mr::concurrency_counts::*which) {
 
 }  // namespace
 
-TEST_CASE("just enough seats are found from wherever the search begins, in at most five moves, and then it is quiet") {
+TEST_CASE("just enough workers are found from wherever the search begins, in at most five moves, then it is quiet") {
   int all = 0, near_the_limit = 0;
   for (const double step_ms : {2.0, 10.0, 40.0})
     for (const double work_ms : {0.02, 0.5, 2.0})
@@ -120,7 +120,7 @@ TEST_CASE("just enough seats are found from wherever the search begins, in at mo
   CHECK(near_the_limit <= all / 20);
 }
 
-TEST_CASE("what is not tuned is the limit: no more seats than it needs") {
+TEST_CASE("what is not tuned is the limit: no more workers than it needs") {
   const set_up s{.step_ms = 2, .work_ms = 0.5, .read_ms = 1, .copy_ms = 10};
   const found f = search_for(s, most);
   CHECK(f.end.workers <= 4);
@@ -149,7 +149,7 @@ TEST_CASE("a search that has ended begins anew when the work has changed, and no
   CHECK(search.open().workers == workers);
 }
 
-TEST_CASE("one window of waiting that nothing explains is no reason to move, two are for one seat more") {
+TEST_CASE("one window of waiting that nothing explains is no reason to move, two are for one worker more") {
   mr::tuning_window w{.data_wait = 0.3, .rate = 1'000, .read_rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3,
                       .all_work_s = 3.5e-3, .reads = true, .reading_s = 1e-4, .open = {4, 4}};
   mr::tuning_search search({.open = w.open, .most = most});
@@ -164,7 +164,7 @@ TEST_CASE("one window of waiting that nothing explains is no reason to move, two
   CHECK(idle.look(w)->settled);
 }
 
-TEST_CASE("seats that gained nothing are given back and not asked for again") {
+TEST_CASE("workers that gained nothing are given back and not asked for again") {
   // Workers that wait for each other: twice as many, each half as fast.
   const auto window = [](std::size_t workers) {
     const double work_s = static_cast<double>(workers) / 500;

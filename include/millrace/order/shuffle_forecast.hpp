@@ -165,13 +165,13 @@ class shuffle_forecast {
   }
 
   /// Consecutive rows of a batch in one lane.
-  struct stretch {
+  struct block {
     std::uint64_t pass, lane, place, rows;
     double window;
   };
 
   template <class Take>
-  void take_from_lane(const stretch& s, rng& random, const Take& take) const {
+  void take_from_lane(const block& s, rng& random, const Take& take) const {
     const std::uint64_t begin = plan_->lane_begin(s.lane), length = plan_->lane_begin(s.lane + 1) - begin;
     const auto all = static_cast<double>(length);
     if (std::min(s.window, all) <= 4 * static_cast<double>(s.rows)) {

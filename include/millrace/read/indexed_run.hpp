@@ -123,7 +123,7 @@ class indexed_run {
   }
   /// Returns advice about a poor shuffle, with a window that would help. Returns an empty text if the shuffle is good,
   /// if the run was resumed, and on all ranks but 0: a run gets the advice once.
-  std::string mixing_advice() const {
+  std::string shuffle_advice() const {
     if constexpr (!source_type::observes) return {};
     else return lane_mixing_advice();
   }

@@ -49,11 +49,11 @@ class indexed_source {
   /// Returns the number of blocks in an epoch. The first epoch begins with block first_shard().
   std::size_t shards() const {
     const auto& s = *shared_;
-    return static_cast<std::size_t>((s.plan.positions() - 1) / s.stretch + 1);
+    return static_cast<std::size_t>((s.plan.positions() - 1) / s.block + 1);
   }
   /// Returns the block in which the first epoch begins.
   std::size_t first_shard() const {
-    return static_cast<std::size_t>(shared_->options.first_position / shared_->stretch);
+    return static_cast<std::size_t>(shared_->options.first_position / shared_->block);
   }
 
   /// Returns the shuffle quality of the samples planned so far, including those that are read ahead.
@@ -89,10 +89,10 @@ class indexed_source {
         : data(std::move(d)),
           plan(p),
           options(o),
-          stretch(o.samples_per_shard * o.world.size),
+          block(o.samples_per_shard * o.world.size),
           cursor(plan, {.world = o.world, .epoch = o.first_epoch, .position = o.first_position}),
           next_epoch(o.first_epoch),
-          next_shard(o.first_position / stretch),
+          next_shard(o.first_position / block),
           observed(plan, o.world) {}
 
     /// Blocks are requested nearly in order. A block that is planned on the way is kept until it is requested.
@@ -106,7 +106,7 @@ class indexed_source {
 
     void plan_next() {
       samples& made = ahead[{next_epoch, next_shard}];
-      const std::uint64_t end = std::min(plan.positions(), (next_shard + 1) * stretch);
+      const std::uint64_t end = std::min(plan.positions(), (next_shard + 1) * block);
       while (cursor.position() < end) {
         made.push_back(*cursor.next());
         observed.add(made.back());
@@ -132,7 +132,7 @@ class indexed_source {
     const std::shared_ptr<Data> data;
     const Plan plan;
     const indexed_source_options options;
-    const std::uint64_t stretch;   // positions of a block, over all ranks together
+    const std::uint64_t block;   // positions of a block, over all ranks together
     std::mutex mutex;
     typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_shard;

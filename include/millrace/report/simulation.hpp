@@ -75,7 +75,7 @@ class flow_simulation {
     double at;
     std::uint64_t order;   // decides between events at the same time
     kind what;
-    std::size_t seat;
+    std::size_t worker;
     std::uint64_t number;   // number of the read, ticket or batch
     double started;
     bool operator<(const event& other) const noexcept {
@@ -85,7 +85,7 @@ class flow_simulation {
   struct read {
     double until;   // value of progress_ at which the read ends
     std::uint64_t number;
-    std::size_t seat;
+    std::size_t worker;
     double started, outstanding_before;   // outstanding_before: outstanding_ns_ at the start
     bool operator<(const read& other) const noexcept {
       return until != other.until ? until > other.until : number > other.number;
@@ -151,10 +151,10 @@ class flow_simulation {
     pass(step_stage_, stepping_ ? 1 : 0, stepping_ ? 0 : 1, true);
   }
 
-  void note(std::size_t stage, std::size_t seat, double started, std::uint64_t batch) {
+  void note(std::size_t stage, std::size_t worker, double started, std::uint64_t batch) {
     figures_.stages[stage].service_ns.add(whole(now_ - started));
     if (m_.with_timeline && delivered_ >= m_.warm_up_batches)
-      result_.events.spans.push_back({tracks_[stage][seat], figures_.stages[stage].name,
+      result_.events.spans.push_back({tracks_[stage][worker], figures_.stages[stage].name,
                                       static_cast<std::int64_t>(started), static_cast<std::int64_t>(now_), batch});
   }
   void count_in(const char* name, double value) {
@@ -162,8 +162,8 @@ class flow_simulation {
       result_.events.counters.push_back({name, static_cast<std::int64_t>(now_), value});
   }
 
-  void push(kind what, std::size_t seat, std::uint64_t number, double takes) {
-    events_.push({now_ + takes, order_++, what, seat, number, now_});
+  void push(kind what, std::size_t worker, std::uint64_t number, double takes) {
+    events_.push({now_ + takes, order_++, what, worker, number, now_});
   }
 
   void start_what_can() {
@@ -208,16 +208,16 @@ class flow_simulation {
         static_cast<std::size_t>(whole(std::max((outstanding_ns_ - r.outstanding_before) / took, 1.0))),
         {.reads = 1, .read_ns = whole(took), .bytes = whole(bytes_of_read())});
     reading_.pop();
-    note(reading_stage_, r.seat, r.started, timeline_span::no_batch);
+    note(reading_stage_, r.worker, r.started, timeline_span::no_batch);
     figures_.stages[reading_stage_].items += m_.samples_per_read;
     bytes_read_ += bytes_of_read();
-    if (unpack_stage_ != nowhere) push(kind::unpack, r.seat, r.number, drawn(m_.unpack_ns, unpack_draws, r.number));
-    else arrived(r.number, r.seat);
+    if (unpack_stage_ != nowhere) push(kind::unpack, r.worker, r.number, drawn(m_.unpack_ns, unpack_draws, r.number));
+    else arrived(r.number, r.worker);
   }
 
   /// Takes the samples of a finished read; they become available in the run's order.
-  void arrived(std::uint64_t number, std::size_t seat) {
-    idle_readers_.push_back(seat);
+  void arrived(std::uint64_t number, std::size_t worker) {
+    idle_readers_.push_back(worker);
     const std::uint64_t first = available_ / m_.samples_per_read;
     if (arrived_.size() <= number - first) arrived_.resize(number - first + 1, false);
     arrived_[number - first] = true;
@@ -231,15 +231,15 @@ class flow_simulation {
   void end(const event& e) {
     switch (e.what) {
       case kind::unpack:
-        note(unpack_stage_, e.seat, e.started, timeline_span::no_batch);
+        note(unpack_stage_, e.worker, e.started, timeline_span::no_batch);
         figures_.stages[unpack_stage_].items += m_.samples_per_read;
-        arrived(e.number, e.seat);
+        arrived(e.number, e.worker);
         break;
       case kind::work: {
         const std::uint64_t batch = e.number / m_.batch_samples;
-        note(work_stage_, e.seat, e.started, batch);
+        note(work_stage_, e.worker, e.started, batch);
         ++figures_.stages[work_stage_].items;
-        idle_workers_.push_back(e.seat);
+        idle_workers_.push_back(e.worker);
         --to_come_[batch % m_.host_slots];
         while (ready_ < freed_ + m_.host_slots && to_come_[ready_ % m_.host_slots] == 0)
           to_come_[ready_++ % m_.host_slots] = m_.batch_samples;

@@ -322,7 +322,7 @@ class session<Flow>::engine {
   /// Runs while the workers already render the first batches.
   void announce() {
     if (!options_.announce) return;
-    if constexpr (requires { planned_->mixing_advice(); }) description_ += planned_->mixing_advice();
+    if constexpr (requires { planned_->shuffle_advice(); }) description_ += planned_->shuffle_advice();
     std::fprintf(stderr, "%s\n", description_.c_str());
     detail::tell_news(counts_, options_.announce);
   }

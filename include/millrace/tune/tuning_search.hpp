@@ -3,8 +3,8 @@
 //   mr::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = {.workers = 16, .reads = 32}});
 //   if (auto d = search.look(window))  apply(d->to), tell(d->text());      // none: nothing to decide yet
 //
-// The reachable rate is the lowest of four rates (tuning_window.hpp). They are those of the step, of the stages that are
-// not tuned, of all workers, and of the reads at their knee. Beyond the knee twice as many reads give little more.
+// The reachable rate is the lowest of four rates (tuning_window.hpp). They are those of the step, of the stages that
+// are not tuned, of all workers, and of the reads at their knee. Beyond the knee twice as many reads give little more.
 // Just enough is the least number of workers and reads that reaches this rate. They are then busy 95 % of their time.
 // If the trainer waits for data less than `data_wait` of its time, the search lowers the numbers. If it waits more, the
 // search raises them. These rules make a search end within `moves` moves, with at most three turns back:

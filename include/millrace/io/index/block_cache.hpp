@@ -27,11 +27,11 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The name of a block: the `number`-th block of a shard.
-struct stretch_name {
+struct block_name {
   std::uint64_t shard = 0;
   std::uint32_t number = 0;
 
-  friend bool operator==(const stretch_name&, const stretch_name&) = default;
+  friend bool operator==(const block_name&, const block_name&) = default;
 };
 
 /// The blocks that still have records to give out.
@@ -48,9 +48,9 @@ class block_cache {
   /// Moves the records at `offsets` in the block to `places`; each offset occurs once. Calls
   /// `read(std::vector<record>&)` if the block is not in the cache.
   template <class Read>
-  void take(const stretch_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
+  void take(const block_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
             const Read& read) {
-    const std::shared_ptr<stretch> s = find_or_add(name);
+    const std::shared_ptr<block> s = find_or_add(name);
     const std::lock_guard lock(s->mutex);
     for (const std::uint32_t offset : offsets)
       if (offset >= s->records.size() || s->records[offset].empty()) {
@@ -72,7 +72,7 @@ class block_cache {
   }
 
  private:
-  struct stretch {
+  struct block {
     std::mutex mutex;   // guards the records
     std::vector<record> records{};
     std::size_t left = 0;   // records not yet given out
@@ -81,21 +81,21 @@ class block_cache {
     bool forgotten = false;
   };
   struct hash {
-    std::size_t operator()(const stretch_name& n) const noexcept {
+    std::size_t operator()(const block_name& n) const noexcept {
       return static_cast<std::size_t>(combine_keys(n.shard, n.number));
     }
   };
 
-  std::shared_ptr<stretch> find_or_add(const stretch_name& name) {
+  std::shared_ptr<block> find_or_add(const block_name& name) {
     const std::lock_guard lock(mutex_);
-    auto& found = stretches_[name];
-    if (!found) found = std::make_shared<stretch>();
+    auto& found = blocks_[name];
+    if (!found) found = std::make_shared<block>();
     found->asked_for_at = ++asked_;
     return found;
   }
 
   template <class Read>
-  void fill(stretch& s, const Read& read) {
+  void fill(block& s, const Read& read) {
     s.records.clear();
     s.left = 0;
     read(s.records);
@@ -111,29 +111,29 @@ class block_cache {
     }
   }
 
-  bool drop_oldest(const stretch& but) {
-    auto oldest = stretches_.end();
-    for (auto at = stretches_.begin(); at != stretches_.end(); ++at)
+  bool drop_oldest(const block& but) {
+    auto oldest = blocks_.end();
+    for (auto at = blocks_.begin(); at != blocks_.end(); ++at)
       if (at->second.get() != &but && at->second->bytes > 0 &&
-          (oldest == stretches_.end() || at->second->asked_for_at < oldest->second->asked_for_at))
+          (oldest == blocks_.end() || at->second->asked_for_at < oldest->second->asked_for_at))
         oldest = at;
-    if (oldest == stretches_.end()) return false;
+    if (oldest == blocks_.end()) return false;
     held_bytes_ -= oldest->second->bytes;
     oldest->second->forgotten = true;
-    stretches_.erase(oldest);   // a thread that is using the block keeps it alive
+    blocks_.erase(oldest);   // a thread that is using the block keeps it alive
     return true;
   }
 
-  void forget(const stretch_name& name, stretch& s) {
+  void forget(const block_name& name, block& s) {
     const std::lock_guard lock(mutex_);
     if (std::exchange(s.forgotten, true)) return;
     held_bytes_ -= s.bytes;
-    stretches_.erase(name);
+    blocks_.erase(name);
   }
 
   const options options_;
   mutable std::mutex mutex_;   // guards all members below; locked after the mutex of a block
-  std::unordered_map<stretch_name, std::shared_ptr<stretch>, hash> stretches_;
+  std::unordered_map<block_name, std::shared_ptr<block>, hash> blocks_;
   std::size_t held_bytes_ = 0;
   std::uint64_t asked_ = 0;
 };

@@ -136,9 +136,9 @@ class shard_data {
     const std::uint64_t window = std::min(order.window, samples);
     // The factor 2 covers two things: a pool block is up to a quarter larger than its content, and threads overtake
     // each other.
-    const std::uint64_t held = 2 * (window * (bytes_ / samples) + 3 * order.lanes * stretch_bytes);
+    const std::uint64_t held = 2 * (window * (bytes_ / samples) + 3 * order.lanes * block_bytes);
     if (held > order.most_held_bytes) return 0;
-    stretches_.emplace(detail::block_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
+    block_cache_.emplace(detail::block_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
     return static_cast<std::size_t>(held);
   }
 
@@ -170,7 +170,7 @@ class shard_data {
     for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
       while (end < all.size() && all[end].shard() == all[first].shard()) ++end;
       const auto of_shard = std::span<const wish>(all).subspan(first, end - first);
-      if (!begins && stretch_samples(all[first].shard()) > 1) read_by_stretches(asked, of_shard);
+      if (!begins && block_samples(all[first].shard()) > 1) read_by_blocks(asked, of_shard);
       else read_now(asked, of_shard);
     }
     return asked.good;
@@ -196,7 +196,7 @@ class shard_data {
     indexed_reader reader;
   };
 
-  static constexpr std::size_t stretch_bytes = std::size_t{256} << 10;
+  static constexpr std::size_t block_bytes = std::size_t{256} << 10;
   static constexpr std::size_t largest_small_bytes = std::size_t{16} << 10;   // bytes of a sample, headers included
 
   struct wish {
@@ -214,29 +214,29 @@ class shard_data {
   };
 
   /// Returns the samples in a block of that shard; 0 if it is not read in blocks.
-  std::uint32_t stretch_samples(std::size_t shard) const noexcept {
+  std::uint32_t block_samples(std::size_t shard) const noexcept {
     const std::uint64_t samples = std::max<std::uint64_t>(1, counts_[shard]);
     const std::uint64_t sample_bytes = shards_[shard].head.shard.size_bytes / samples;
-    if (!stretches_ || sample_bytes > largest_small_bytes) return 0;
-    return static_cast<std::uint32_t>(stretch_bytes / std::max<std::uint64_t>(1, sample_bytes));
+    if (!block_cache_ || sample_bytes > largest_small_bytes) return 0;
+    return static_cast<std::uint32_t>(block_bytes / std::max<std::uint64_t>(1, sample_bytes));
   }
 
-  void read_by_stretches(request& asked, std::span<const wish> wishes) {
+  void read_by_blocks(request& asked, std::span<const wish> wishes) {
     const std::size_t shard = wishes.front().shard();
-    const std::uint32_t length = stretch_samples(shard);
+    const std::uint32_t length = block_samples(shard);
     std::vector<std::uint32_t> offsets;
     std::vector<record*> places;
     std::vector<wish> missing;
     for (std::size_t first = 0, end = 0; first < wishes.size(); first = end) {
-      const std::uint32_t stretch = wishes[first].number() / length;
+      const std::uint32_t block = wishes[first].number() / length;
       offsets.clear();
       places.clear();
-      for (end = first; end < wishes.size() && wishes[end].number() / length == stretch; ++end) {
+      for (end = first; end < wishes.size() && wishes[end].number() / length == block; ++end) {
         offsets.push_back(wishes[end].number() % length);
         places.push_back(&asked.records[wishes[end].position]);
       }
-      stretches_->take({.shard = shard, .number = stretch}, offsets, places,
-                       [&](std::vector<record>& records) { read_stretch(asked, {shard, stretch}, records); });
+      block_cache_->take({.shard = shard, .number = block}, offsets, places,
+                       [&](std::vector<record>& records) { read_block(asked, {shard, block}, records); });
       for (; first < end; ++first)
         if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
     }
@@ -244,10 +244,10 @@ class shard_data {
   }
 
   /// Reads a whole block. Records that cannot be read are left empty.
-  void read_stretch(const request& asked, const detail::stretch_name& stretch, std::vector<record>& records) {
-    const auto shard = static_cast<std::size_t>(stretch.shard);
-    const std::uint64_t first = std::uint64_t{stretch.number} * stretch_samples(shard);
-    const std::uint64_t count = std::min<std::uint64_t>(stretch_samples(shard), counts_[shard] - first);
+  void read_block(const request& asked, const detail::block_name& block, std::vector<record>& records) {
+    const auto shard = static_cast<std::size_t>(block.shard);
+    const std::uint64_t first = std::uint64_t{block.number} * block_samples(shard);
+    const std::uint64_t count = std::min<std::uint64_t>(block_samples(shard), counts_[shard] - first);
     std::vector<std::uint32_t> numbers(static_cast<std::size_t>(count));
     std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
     records.resize(numbers.size());
@@ -352,7 +352,7 @@ class shard_data {
   std::vector<std::uint64_t> counts_;   // samples of each shard
   std::uint64_t bytes_ = 0, fingerprint_ = 0;
   std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
-  std::optional<detail::block_cache> stretches_;
+  std::optional<detail::block_cache> block_cache_;
   std::atomic<bool> begun_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;

@@ -1,4 +1,4 @@
-// Stretches of small samples: each sample once, in any order, from any thread, within the limit.
+// Blocks of small samples: each sample once, in any order, from any thread, within the limit.
 #include <millrace/io/index/block_cache.hpp>
 #include <millrace/item/record_builder.hpp>
 
@@ -23,8 +23,8 @@ mr::record made(mr::block_pool& pool, const std::string& key) {
   return build.finish();
 }
 
-std::string key_of(std::uint32_t stretch, std::uint32_t offset) {
-  return std::to_string(stretch) + "/" + std::to_string(offset);
+std::string key_of(std::uint32_t block, std::uint32_t offset) {
+  return std::to_string(block) + "/" + std::to_string(offset);
 }
 
 /// A cache and what is read for it.
@@ -35,13 +35,13 @@ struct world {
 
   explicit world(std::size_t limit_bytes) : cache({.limit_bytes = limit_bytes}) {}
 
-  std::vector<mr::record> take(std::uint32_t stretch, const std::vector<std::uint32_t>& offsets) {
+  std::vector<mr::record> take(std::uint32_t block, const std::vector<std::uint32_t>& offsets) {
     std::vector<mr::record> taken(offsets.size());
     std::vector<mr::record*> places;
     for (auto& r : taken) places.push_back(&r);
-    cache.take({.shard = 0, .number = stretch}, offsets, places, [&](std::vector<mr::record>& records) {
+    cache.take({.shard = 0, .number = block}, offsets, places, [&](std::vector<mr::record>& records) {
       ++reads;
-      for (std::uint32_t i = 0; i < length; ++i) records.push_back(made(pool, key_of(stretch, i)));
+      for (std::uint32_t i = 0; i < length; ++i) records.push_back(made(pool, key_of(block, i)));
     });
     return taken;
   }
@@ -51,7 +51,7 @@ constexpr std::size_t plenty = std::size_t{1} << 30;
 
 }  // namespace
 
-TEST_CASE("a stretch is read once for all its samples, and forgotten when none is left") {
+TEST_CASE("a block is read once for all its samples, and forgotten when none is left") {
   world w(plenty);
   CHECK(w.take(2, {5})[0].key() == "2/5");
   const std::size_t held = w.cache.held_bytes();
@@ -77,13 +77,13 @@ TEST_CASE("a sample that is wanted again before its neighbours were is read agai
   CHECK(w.cache.held_bytes() == 0);
 }
 
-TEST_CASE("beyond the limit the stretch that was not asked for for longest goes") {
+TEST_CASE("beyond the limit the block that was not asked for for longest goes") {
   world w(0);
   static_cast<void>(w.take(0, {0}));
   const std::size_t one = w.cache.held_bytes();   // the one in use stays, whatever the limit
   CHECK(one > 0);
   world three(3 * one);
-  for (const std::uint32_t stretch : {0U, 1U, 2U}) static_cast<void>(three.take(stretch, {0}));
+  for (const std::uint32_t block : {0U, 1U, 2U}) static_cast<void>(three.take(block, {0}));
   static_cast<void>(three.take(0, {1}));
   CHECK(three.reads == 3);
   static_cast<void>(three.take(3, {0}));   // 1 goes
@@ -113,20 +113,20 @@ TEST_CASE("what could not be read is given out empty, and what reading throws co
                   std::bad_alloc);
 }
 
-TEST_CASE("several threads get every sample of every stretch once, by one reading") {
+TEST_CASE("several threads get every sample of every block once, by one reading") {
   world w(plenty);
-  constexpr std::uint32_t stretches = 200;
+  constexpr std::uint32_t blocks = 200;
   std::atomic<int> right{0};
   std::vector<std::thread> threads;
   for (std::uint32_t mine = 0; mine < 4; ++mine)
     threads.emplace_back([&, mine] {
-      for (std::uint32_t s = 0; s < stretches; ++s) {
+      for (std::uint32_t s = 0; s < blocks; ++s) {
         const auto both = w.take(s, {mine, mine + 4});
         right += both[0].key() == key_of(s, mine) && both[1].key() == key_of(s, mine + 4);
       }
     });
   for (auto& t : threads) t.join();
-  CHECK(right == 4 * stretches);
-  CHECK(w.reads == stretches);
+  CHECK(right == 4 * blocks);
+  CHECK(w.reads == blocks);
   CHECK(w.cache.held_bytes() == 0);
 }
