@@ -134,7 +134,7 @@ def aarch64(leg):
 
 
 def fuzz(leg):
-    """for a minute, libFuzzer's JPEGs by the built-in decoder and by libjpeg; beside it, 200,000 crops of undamaged ones"""
+    """for a minute, libFuzzer's JPEGs by the built-in decoder and by libjpeg; beside it, 200,000 undamaged crops"""
     leg.run_checks("image/fuzz/fuzz.py", "image/corpus.py")
 
 
