@@ -1,5 +1,5 @@
 # Makes the reference of all public types from the headers, as a site, and checks it: Doxygen has nothing to warn of,
-# and no public type is without a word.
+# and no public type or function is without a word.
 #
 #   python3 tests/documentation/documentation.py          # build/documentation/html/index.html
 #
@@ -75,6 +75,21 @@ def types_without_a_word():
     return found
 
 
+def functions_without_a_word():
+    """The public free functions without a comment of their own. Deduction guides bear the name of a type."""
+    xml_of = (FOLDER / "xml").glob
+    types = {path.stem.rpartition("_1_1")[2] for path in [*xml_of("class*.xml"), *xml_of("struct*.xml")]}
+    found = []
+    for path in sorted(xml_of("namespacemillrace.xml")):
+        for member in xml.etree.ElementTree.parse(path).getroot().iter("memberdef"):
+            name = member.findtext("name")
+            if member.get("kind") == "function" and name.replace("_", "__") not in types and is_empty(
+                    member.find("briefdescription")) and is_empty(member.find("detaileddescription")):
+                location = member.find("location")
+                found.append(f"{name} ({location.get('file')}:{location.get('line')})")
+    return found
+
+
 def headers_without_example():
     """An example is indented by three blanks within the comment that a header begins with."""
     found = []
@@ -102,6 +117,8 @@ def main():
     if page.exists():
         lacking = types_without_a_word()
         report.add("every public type is described", lacking and "\n".join(lacking))
+        lacking = functions_without_a_word()
+        report.add("every public function is described", lacking and "\n".join(lacking))
     lacking = headers_without_example()
     report.add("every public header begins with its example", lacking and "\n".join(lacking))
     print(f"the site: {page.relative_to(ROOT)}")

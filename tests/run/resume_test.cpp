@@ -127,8 +127,8 @@ TEST_CASE("a resume point of another seed, window, data set, batch or lane count
   more.write("another", {{"cls", "1"}});
   more.close();
   CHECK_THROWS_WITH_AS(resumed(shards, {})(), doctest::Contains("the data set was"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(run(shards, {.resume = position.substr(0, 60)}), doctest::Contains("this is no resume point"),
-                       mr::data_error);
+  CHECK_THROWS_WITH_AS(run(shards, {.resume = position.substr(0, 60)}),
+                       doctest::Contains("this is not a resume point"), mr::data_error);
 }
 
 TEST_CASE("what does not go together is refused at the start") {

@@ -59,9 +59,11 @@ constexpr std::size_t target_rank(std::span<const T> logits, std::size_t label) 
 constexpr std::size_t target_rank(std::span<const float> logits, std::size_t label) noexcept {
   return detail::target_rank(logits, label);
 }
+/// The same for f16.
 constexpr std::size_t target_rank(std::span<const f16> logits, std::size_t label) noexcept {
   return detail::target_rank(logits, label);
 }
+/// The same for bf16.
 constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t label) noexcept {
   return detail::target_rank(logits, label);
 }
