@@ -24,10 +24,10 @@ struct map_sizes {
 };
 
 /// Where an index lies in a tensor of so many channels and that side.
-struct error_location {
+struct map_pixel {
   std::size_t row, y, x, c;
 
-  __host__ __device__ place(std::size_t i, std::size_t side, std::size_t channels)
+  __host__ __device__ map_pixel(std::size_t i, std::size_t side, std::size_t channels)
       : row(i / channels / side / side), y(i / channels / side % side), x(i / channels % side), c(i % channels) {}
 };
 
@@ -49,7 +49,7 @@ struct convolve {
   float* out;
 
   __host__ __device__ void operator()(std::size_t i) const {
-    const error_location at(i, n.side, n.outputs);
+    const map_pixel at(i, n.side, n.outputs);
     float sum = bias[at.c];
     for (std::size_t ky = 0; ky < 3; ++ky)
       for (std::size_t kx = 0; kx < 3; ++kx) {
@@ -63,7 +63,8 @@ struct convolve {
 };
 
 /// The largest of four, the first of equals: its index in the tensor [rows, side, side, channels].
-__host__ __device__ inline std::size_t largest_of_four(const map_sizes& n, const float* active, const place& pooled) {
+__host__ __device__ inline std::size_t largest_of_four(const map_sizes& n, const float* active,
+                                                       const map_pixel& pooled) {
   const std::size_t corner = n.out(pooled.row, 2 * pooled.y, 2 * pooled.x, pooled.c);
   const std::size_t others[] = {corner + n.outputs, corner + n.side * n.outputs, corner + (n.side + 1) * n.outputs};
   std::size_t best = corner;
@@ -78,7 +79,7 @@ struct pool {
   const float* active;
   float* to;
   __host__ __device__ void operator()(std::size_t i) const {
-    to[i] = active[largest_of_four(n, active, place(i, n.side / 2, n.outputs))];
+    to[i] = active[largest_of_four(n, active, map_pixel(i, n.side / 2, n.outputs))];
   }
 };
 
@@ -166,7 +167,7 @@ struct unpool {
   const float* pooled_grad;
   float* grad;
   __host__ __device__ void operator()(std::size_t i) const {
-    const error_location at(i, n.side / 2, n.outputs);
+    const map_pixel at(i, n.side / 2, n.outputs);
     const std::size_t best = largest_of_four(n, active, at);
     for (std::size_t four = 0; four < 4; ++four) {
       const std::size_t to = n.out(at.row, 2 * at.y + four / 2, 2 * at.x + four % 2, at.c);
@@ -203,7 +204,7 @@ struct convolution_input_gradient {
   const float* grad;
   float* to;
   __host__ __device__ void operator()(std::size_t i) const {
-    const error_location at(i, n.side, n.inputs);
+    const map_pixel at(i, n.side, n.inputs);
     float sum = 0;
     for (std::size_t ky = 0; ky < 3; ++ky)
       for (std::size_t kx = 0; kx < 3; ++kx) {

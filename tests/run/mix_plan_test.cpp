@@ -229,13 +229,13 @@ TEST_CASE("mixes that make no epochs are refused, by the source's number") {
                        doctest::Contains("source 1 of the mix has no sample"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .global_batch = 5})(),
                        doctest::Contains("fewer samples than the global batch of 5"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .global_batch = 0})(), doctest::Contains("0 rows"),
+  CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .global_batch = 0})(), doctest::Contains("the batch size is 0"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .epoch_batches = 5})(), doctest::Contains("begin anew"),
                        mr::setup_error);
   const mr::mix_plan plan({.sources = {{.counts = {40}}}, .global_batch = 12});
   CHECK_THROWS_WITH_AS(plan.check({.rank = 0, .size = 5}), doctest::Contains("do not divide the global batch"),
                        mr::setup_error);
-  CHECK_THROWS_WITH_AS(plan.sample_at(0, 36), doctest::Contains("an epoch has 36 positions, and 36 is none"),
+  CHECK_THROWS_WITH_AS(plan.sample_at(0, 36), doctest::Contains("an epoch has 36 positions, and 36 is out of range"),
                        mr::setup_error);
 }
