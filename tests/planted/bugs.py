@@ -168,7 +168,7 @@ STREAMS_AND_DEVICES = (
 
 CAPTURES_AND_ERRORS = (
     bug("a batch is handed out while its stream is being captured", CAPTURE,
-        stager("    backend_->check_stream(options_.stream);   // before", "    // before")),
+        stager("backend_->check_stream(options_.stream);", "")),
     bug("the stager spoils a capture", CAPTURE, not_tolerant("    ", "check_cuda(cudaEventSynchronize"),
         cuda('check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");', "")),
     bug("wait() spoils a capture", DEVICE, not_tolerant("    ", "check_cuda(cudaEventSynchronize"),
@@ -206,7 +206,7 @@ OF_METRICS = (
     bug("metrics: read_now() takes a slot of the ring", METRICS, sums("ring_.back();", "ring_.front();")),
     bug("metrics: the step waits for a row", METRICS, sums("cudaEventQuery(", "cudaEventSynchronize(")),
     bug("metrics: a query spoils another thread's capture", METRICS,
-        sums("const capture_tolerant now;   // some other thread", "// some other thread")),
+        sums("const capture_tolerant now;   // another", "// another")),
     bug("metrics: a hand-over becomes part of a capture", METRICS,
         sums("if (is_capturing(step_)) return false;", "")),
     bug("metrics: the device is not current in an add", METRICS,

@@ -229,8 +229,8 @@ TEST_CASE("mixes that make no epochs are refused, by the source's number") {
                        doctest::Contains("source 1 of the mix has no sample"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .global_batch = 5})(),
                        doctest::Contains("fewer samples than the global batch of 5"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .global_batch = 0})(), doctest::Contains("the batch size is 0"),
-                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .global_batch = 0})(),
+                       doctest::Contains("the batch size is 0"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .epoch_batches = 5})(), doctest::Contains("begin anew"),
                        mr::setup_error);
   const mr::mix_plan plan({.sources = {{.counts = {40}}}, .global_batch = 12});
