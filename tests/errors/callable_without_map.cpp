@@ -1,4 +1,4 @@
-// error: what follows '\|' is no stage\. Put a callable into map
+// error: what follows '\|' is not a stage\. Put a callable into map
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 
