@@ -13,6 +13,7 @@
 // .trace.json and batch.png, with the same pictures in TensorBoard, where they are asked for. Ctrl-C, or the SIGTERM of
 // a batch system, ends the update under way, writes last.bin and what was asked for, and gives the exit status 130
 // (143); a second one ends the program at once.
+#include "checkpoint_note.hpp"
 #include "command_line.hpp"
 #include "gpu_metrics.hpp"
 #include "learner.hpp"
@@ -99,21 +100,6 @@ survey count_labels(const std::string& pattern) {
     }
   return found;
 }
-
-/// What a checkpoint says beside its weights: the best accuracy so far, and where the data stand.
-struct checkpoint_note {
-  double best = -1;
-  std::string position{};
-
-  std::string text() const {
-    char digits[40];
-    std::snprintf(digits, sizeof digits, "%.17g\n", best);
-    return digits + position;
-  }
-  static checkpoint_note parse(const std::string& text) {
-    return {std::strtod(text.c_str(), nullptr), text.substr(text.find('\n') + 1)};
-  }
-};
 
 /// The first WORK/run-N that is not there yet.
 std::string make_run_folder(const std::string& work) {

@@ -8,6 +8,7 @@
 // Gradients add up over --accumulate batches; after each epoch the model is validated and the best one kept; metrics
 // are summed in the step and logged at an interval. Files of WORK: last.bin (model, optimiser and resume point of one
 // moment), best.bin, train.jsonl.
+#include "checkpoint_note.hpp"
 #include "command_line.hpp"
 #include "pair_model.hpp"
 #include "pair_shards.hpp"
@@ -66,21 +67,6 @@ settings read_settings(command_line& args) {
     args.refuse("--epochs and --save-every are at least 1, and --batch a multiple of --accumulate");
   return s;
 }
-
-/// What a checkpoint says beside its weights: the best accuracy so far, and where the data stand.
-struct checkpoint_note {
-  double best = -1;
-  std::string position{};
-
-  std::string text() const {
-    char digits[40];
-    std::snprintf(digits, sizeof digits, "%.17g\n", best);
-    return digits + position;
-  }
-  static checkpoint_note parse(const std::string& text) {
-    return {std::strtod(text.c_str(), nullptr), text.substr(text.find('\n') + 1)};
-  }
-};
 
 /// What a mix-up between columns would do.
 void rotate_rows(const mr::padded_view<std::uint32_t, 2>& words) {

@@ -66,7 +66,7 @@ std::size_t longest_within_one(const std::vector<std::int64_t>& shares, std::siz
 
 }  // namespace
 
-TEST_CASE("every block of positions holds the shares, as closely as they can be held") {
+TEST_CASE("every interval of positions holds the shares, as closely as they can be held") {
   mr::rng random({.seed = 1});
   for (int round = 0; round < 300; ++round) {
     const std::size_t sources = 1 + random.below(round % 3 == 0 ? 12 : 4);

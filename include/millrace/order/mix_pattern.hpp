@@ -1,4 +1,4 @@
-// Assigns each position to one of several sources, so that every block of positions holds their shares.
+// Assigns each position to one of several sources, so that every interval of positions holds their shares.
 //
 //   mix_pattern pattern({7, 3});                       // of ten positions, seven are source 0's and three source 1's
 //   pattern.source_at(1'000'003);                      // a pure function of the position

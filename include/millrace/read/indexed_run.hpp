@@ -57,7 +57,7 @@ class indexed_run {
                 {.world = o.world,
                  .first_epoch = start_.epoch,
                  .first_position = start_.next_position,
-                 .samples_per_shard = samples_at_once(o, *data_)}),
+                 .samples_per_block = samples_at_once(o, *data_)}),
         shards_({.seed = o.seed, .shards = source_.shards()}),
         account_({.epoch = start_.epoch,
                   .batch = start_.next_position / plan_.settings().global_batch,

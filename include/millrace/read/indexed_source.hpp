@@ -31,7 +31,7 @@ struct indexed_source_options {
   millrace::world world{};
   std::uint64_t first_epoch = 0;
   std::uint64_t first_position = 0;      ///< in that epoch; counts over all ranks together
-  std::uint64_t samples_per_shard = 256;   ///< samples of this rank in a block
+  std::uint64_t samples_per_block = 256;   ///< samples of this rank in a block
 };
 
 /// Gives the samples of an indexed data set block by block.
@@ -89,7 +89,7 @@ class indexed_source {
         : data(std::move(d)),
           plan(p),
           options(o),
-          block(o.samples_per_shard * o.world.size),
+          block(o.samples_per_block * o.world.size),
           cursor(plan, {.world = o.world, .epoch = o.first_epoch, .position = o.first_position}),
           next_epoch(o.first_epoch),
           next_shard(o.first_position / block),

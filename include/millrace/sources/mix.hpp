@@ -8,10 +8,10 @@
 //
 // Each source may have one shuffle, directly after it, and then maps of its own. All sources have to end in the same
 // item type. Without any maps that type is mixed_record: the record, plus the number of its source.
-// Weights are turned into whole shares (mix_pattern::shares_of). Every block of positions keeps these shares; with two
-// sources the deviation is at most one sample. See order/mix_plan.hpp for what happens when a source runs out, and how
-// long an epoch is then. Ranks and resume: as indexed_shards(). stats().sources counts the samples delivered from each
-// source; explain() names the source.
+// Weights are turned into whole shares (mix_pattern::shares_of). Every interval of positions keeps these shares; with
+// two sources the deviation is at most one sample. See order/mix_plan.hpp for what happens when a source runs out, and
+// how long an epoch is then. Ranks and resume: as indexed_shards(). stats().sources counts the samples delivered from
+// each source; explain() names the source.
 // Sources without an index, as from shards() and from(), can be mixed too, in one process (read/mix_streams.hpp). They
 // have no stats().sources and no explain(), and the end of an epoch is known only when it is reached.
 // Errors: those of the sources. setup_error for a weight that is not above 0 and for a source without samples. Also
