@@ -28,7 +28,7 @@ constexpr std::size_t side = 224, row_bytes = side * side * 3;
 
 struct crop_task {
   mr::bytes file;
-  mr::jpeg_planes_request ask;
+  mr::detail::jpeg_planes_request ask;
   mr::crop_box box;
 };
 
@@ -42,7 +42,7 @@ std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_t most)
       crop_task t{(*record)["jpg"], {}, {}};
       const auto header = mr::read_jpeg_header(t.file);
       mr::rng random({.seed = 3, .sample = tasks.size()});
-      const auto box = mr::draw_crop({.width = header.width, .height = header.height}, random);
+      const auto box = mr::detail::draw_crop({.width = header.width, .height = header.height}, random);
       t.box = box;
       constexpr std::size_t margin = 2;
       t.ask = {.bytes = t.file, .left = box.left - std::min(box.left, margin),
@@ -65,7 +65,7 @@ class turbo {
   turbo(const turbo&) = delete;
   turbo& operator=(const turbo&) = delete;
 
-  void region(const mr::jpeg_planes_request& ask) {
+  void region(const mr::detail::jpeg_planes_request& ask) {
     open(ask);
     info_.out_color_space = JCS_EXT_RGBX;
     jpeg_start_decompress(&info_);
@@ -96,7 +96,7 @@ class turbo {
     return pixels_;
   }
 
-  void planes(const mr::jpeg_planes_request& ask) {
+  void planes(const mr::detail::jpeg_planes_request& ask) {
     open(ask);
     info_.raw_data_out = 1;
     jpeg_start_decompress(&info_);
@@ -112,7 +112,7 @@ class turbo {
   }
 
  private:
-  void open(const mr::jpeg_planes_request& ask) {
+  void open(const mr::detail::jpeg_planes_request& ask) {
     jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(ask.bytes.data()), ask.bytes.size());
     jpeg_read_header(&info_, 1);
     info_.raw_data_out = 0;
@@ -270,15 +270,15 @@ void take_turns(std::span<variant> variants, std::size_t pictures, int rounds) {
 void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   const auto set = bench::make_photo_set(recipe);
   const auto tasks = make_tasks(set, run.quick() ? 256 : 1'024);
-  std::vector<mr::jpeg_planes_request> asked;
+  std::vector<mr::detail::jpeg_planes_request> asked;
   for (const auto& t : tasks) asked.push_back(t.ask);
-  mr::jpeg_plane_decoder own, portable(mr::jpeg_plane_decoder::code::portable);
+  mr::detail::jpeg_plane_decoder own, portable(mr::detail::jpeg_plane_decoder::code::portable);
   turbo libjpeg;
   plain_resize plain;
   cold_rows ring;
   mr::scratch memory;
   std::size_t refused = 0;
-  const auto in_pairs = [&](mr::jpeg_plane_decoder& decoder, std::size_t begin, std::size_t end) {
+  const auto in_pairs = [&](mr::detail::jpeg_plane_decoder& decoder, std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i + 1 < end; i += 2)
       for (const auto& result : decoder.decode(asked[i], asked[i + 1])) refused += !result;
   };

@@ -286,7 +286,7 @@ void measure_ranges(bench::harness& run) {
     // The loop alone is taken off; what it counts must stay in it.
     const double loop = timed([](std::uint64_t n) { asm volatile("" : : "r"(n) : "memory"); });
     const double ranges = timed([](std::uint64_t n) {
-      const mr::trace_range work("batch", n);
+      const mr::detail::trace_range work("batch", n);
       asm volatile("" : : "r"(n) : "memory");
     });
     ns.push_back(1e9 * (ranges - loop) / static_cast<double>(count));

@@ -41,17 +41,17 @@ double median_cpu(const std::vector<bench::clocks>& times) {
 }
 
 void remove_indexes(const bench::tar_set& set) {
-  for (const auto& shard : set.shards) std::filesystem::remove(mr::index_path(shard));
+  for (const auto& shard : set.shards) std::filesystem::remove(mr::detail::index_path(shard));
 }
 
 /// Scans the shards again and again, by one thread.
 void measure_scan(bench::harness& run, const bench::tar_set& set, const std::string& name) {
   mr::block_pool pool;
   std::uint64_t members = 0;
-  std::vector<mr::shard_index> known;
+  std::vector<mr::detail::shard_index> known;
   for (const auto& shard : set.shards) {
     mr::file_source source(shard);
-    known.push_back(mr::scan_shard(source, pool));
+    known.push_back(mr::detail::scan_shard(source, pool));
   }
   // The same looks at the same headers, and nothing made of them. Nearly all that is left is the system's.
   std::uint64_t seen = 0;
@@ -70,7 +70,7 @@ void measure_scan(bench::harness& run, const bench::tar_set& set, const std::str
     members = 0;
     for (const auto& shard : set.shards) {
       mr::file_source source(shard);
-      members += mr::scan_shard(source, pool).members();
+      members += mr::detail::scan_shard(source, pool).members();
     }
   });
   const auto looks = times_of(run.quick() ? 3 : 7, look);
@@ -84,7 +84,7 @@ void measure_scan(bench::harness& run, const bench::tar_set& set, const std::str
 void measure_reading(bench::harness& run, const bench::tar_set& set, std::size_t rounds) {
   mr::block_pool pool;
   mr::file_source source(set.shards.front());
-  mr::shard_index index = mr::scan_shard(source, pool);
+  mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
   const double samples = index.samples();
   const auto in_order = times_of(rounds, [&] {
     mr::shard_reader reader(std::make_unique<mr::file_source>(set.shards.front()), pool);
@@ -99,7 +99,7 @@ void measure_reading(bench::harness& run, const bench::tar_set& set, std::size_t
   for (const shape& how : {shape{"in order, 256 at once", false, 256}, {"shuffled, 256 at once", true, 256},
                            {"shuffled, 8192 at once", true, 8192}}) {
     for (const bool checksums : {true, false}) {
-      mr::indexed_reader reader(source, index, pool, {.checksums = checksums});
+      mr::detail::indexed_reader reader(source, index, pool, {.checksums = checksums});
       std::vector<std::uint32_t> numbers(index.samples());
       for (std::uint32_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
       mr::rng random({.seed = 2});
@@ -128,9 +128,9 @@ void measure_many(bench::harness& run, const bench::tar_set& set) {
     std::vector<double> builds, loads;
     for (int i = 0; i < 3; ++i) {
       remove_indexes(set);
-      const auto build = times_of(1, [&] { (void)mr::build_indexes(set.shards, {.threads = threads}); });
+      const auto build = times_of(1, [&] { (void)mr::detail::build_indexes(set.shards, {.threads = threads}); });
       builds.push_back(build[0].wall_s);
-      const auto load = times_of(3, [&] { (void)mr::build_indexes(set.shards, {.threads = threads}); });
+      const auto load = times_of(3, [&] { (void)mr::detail::build_indexes(set.shards, {.threads = threads}); });
       loads.push_back(median_wall(load));
     }
     const std::string shards = std::to_string(set.shards.size()) + " shards";
@@ -139,7 +139,7 @@ void measure_many(bench::harness& run, const bench::tar_set& set) {
   }
   for (const unsigned threads : {1U, 2U}) {
     const auto heads =
-        times_of(5, [&] { (void)mr::build_indexes(set.shards, {.heads_only = true, .threads = threads}); });
+        times_of(5, [&] { (void)mr::detail::build_indexes(set.shards, {.heads_only = true, .threads = threads}); });
     run.result("read the heads of their indexes, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
                1e3 * median_wall(heads), "ms");
   }

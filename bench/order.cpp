@@ -19,20 +19,20 @@ namespace mr = millrace;
 namespace {
 
 /// 1.28 million samples in 1,281 parts.
-mr::exact_order image_net_sized(std::size_t window, std::uint64_t seed) {
-  return mr::exact_order(
+mr::detail::exact_order image_net_sized(std::size_t window, std::uint64_t seed) {
+  return mr::detail::exact_order(
       {.seed = seed, .counts = std::vector<std::uint64_t>(1'281, 1'000), .window = window, .global_batch = 192});
 }
 
 /// As many samples in four sources of 7 : 5 : 3 : 1, each with the whole window.
-mr::mix_plan mix_of_four(std::size_t window) {
-  mr::mix_plan_options o{.on_exhausted = mr::exhausted::reweight, .global_batch = 192};
+mr::detail::mix_plan mix_of_four(std::size_t window) {
+  mr::detail::mix_plan_options o{.on_exhausted = mr::detail::exhausted::reweight, .global_batch = 192};
   for (const std::size_t share : {7, 5, 3, 1})
     o.sources.push_back({.weight = static_cast<double>(share),
                          .seed = share,
                          .counts = std::vector<std::uint64_t>(share * 80, 1'000),
                          .window = window});
-  return mr::mix_plan(std::move(o));
+  return mr::detail::mix_plan(std::move(o));
 }
 
 template <class Plan>
@@ -74,8 +74,8 @@ void measure_mix(bench::harness& run) {
   const std::size_t window = 8192;
   std::printf("\na walk through one epoch of a mix of four sources, 1.28 million samples (CPU ns per sample of one\n"
               "rank, which passes by those of the others), and of an exact_order of as many\n");
-  const mr::mix_plan mixed = mix_of_four(window);
-  const mr::exact_order alone = image_net_sized(window, 7);
+  const mr::detail::mix_plan mixed = mix_of_four(window);
+  const mr::detail::exact_order alone = image_net_sized(window, 7);
   std::vector<double> one, eight, lanes;
   for (std::uint64_t round = 0; round < (run.quick() ? 3U : 9U); ++round) {
     one.push_back(ns_per_sample(mixed, 1, round));
@@ -91,8 +91,8 @@ void measure_mix(bench::harness& run) {
   std::vector<double> first;
   for (std::uint64_t round = 0; round < (run.quick() ? 20U : 200U); ++round) {
     const bench::clocks before = bench::now();
-    const mr::mix_plan plan = mix_of_four(window);
-    mr::mix_cursor cursor(plan, {.epoch = round, .position = 640'000 / 192 * 192});
+    const mr::detail::mix_plan plan = mix_of_four(window);
+    mr::detail::mix_cursor cursor(plan, {.epoch = round, .position = 640'000 / 192 * 192});
     if (cursor.next()->sample.index == ~std::uint64_t{0}) std::printf("never\n");
     first.push_back((bench::now() - before).cpu_s * 1e3);
   }
@@ -107,8 +107,8 @@ void measure_resume(bench::harness& run) {
     std::vector<double> first, batch;
     for (std::uint64_t round = 0; round < (run.quick() ? 20U : 200U); ++round) {
       const bench::clocks before = bench::now();
-      const mr::exact_order plan = image_net_sized(window, round);
-      mr::lane_cursor cursor(plan, {.epoch = round, .position = 640'000 / 192 * 192});
+      const mr::detail::exact_order plan = image_net_sized(window, round);
+      mr::detail::lane_cursor cursor(plan, {.epoch = round, .position = 640'000 / 192 * 192});
       std::uint64_t sum = cursor.next()->sample.index;
       first.push_back((bench::now() - before).cpu_s * 1e3);
       for (int i = 1; i < 192; ++i) sum += cursor.next()->sample.index;

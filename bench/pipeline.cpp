@@ -29,7 +29,7 @@ example prepare(const mr::record& r, mr::rng& random) {
           mr::integer<std::int32_t>(r["cls"])};
 }
 
-using both_columns = mr::columns<&example::pixels, &example::label>;
+using both_columns = mr::detail::columns<&example::pixels, &example::label>;
 constexpr std::uint64_t seed = 7;
 constexpr std::size_t row_bytes = std::size_t{224} * 224 * 3;
 
@@ -105,7 +105,7 @@ outcome run_pipeline(const task& t) {
 /// rows that do not begin at multiples of 32 bytes are rendered by other, slower code.
 struct bare_worker {
   struct give_back {
-    void operator()(std::byte* memory) const noexcept { mr::detail::host_backend().free_host(memory); }
+    void operator()(std::byte* memory) const noexcept { mr::host_backend().free_host(memory); }
   };
   mr::scratch memory{};
   both_columns layout{};
@@ -135,11 +135,11 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
     if (row == t.batch) add_rows();
   };
   while (auto record = reader.next()) {
-    mr::rng random({.seed = seed, .epoch = epoch, .sample = mr::sample_id(shard, index++), .stage = 0});
+    mr::rng random({.seed = seed, .epoch = epoch, .sample = mr::detail::sample_id(shard, index++), .stage = 0});
     items[in_group].emplace(prepare(*record, random));
     if (!worker.rows) {
       worker.layout.fix_shapes(*items[in_group], t.batch);
-      worker.rows.reset(static_cast<std::byte*>(mr::detail::host_backend().allocate_host(worker.layout.batch_bytes())));
+      worker.rows.reset(static_cast<std::byte*>(mr::host_backend().allocate_host(worker.layout.batch_bytes())));
     }
     group[in_group] = &*items[in_group];
     if (++in_group == together) render();
@@ -217,24 +217,24 @@ void compare(bench::harness& run, const char* name, const task& t, int rounds) {
 class indexed_source {
  public:
   using item = mr::record;
-  using planned = mr::indexed_run<mr::shard_data>;
+  using planned = mr::detail::indexed_run<mr::detail::shard_data>;
 
   indexed_source(const bench::photo_set& set, bool checksums)
-      : data_(std::make_shared<mr::shard_data>(set.names,
-                                               mr::shard_data_options{.reader = {.checksums = checksums}})) {}
+      : data_(std::make_shared<mr::detail::shard_data>(set.names,
+                                               mr::detail::shard_data_options{.reader = {.checksums = checksums}})) {}
 
-  std::unique_ptr<planned> plan(const mr::indexed_run_options& o) const {
+  std::unique_ptr<planned> plan(const mr::detail::indexed_run_options& o) const {
     return std::make_unique<planned>(data_, o);
   }
   std::size_t shards() const noexcept { return data_->counts().size(); }
   typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;   // not called
 
  private:
-  std::shared_ptr<mr::shard_data> data_;
+  std::shared_ptr<mr::detail::shard_data> data_;
 };
 
 double cpu_with(const task& t, bool checksums) {
-  auto flow = mr::flow<mr::record, indexed_source>{{}, indexed_source(t.set, checksums), seed} |
+  auto flow = mr::detail::flow<mr::record, indexed_source>{{}, indexed_source(t.set, checksums), seed} |
               mr::shuffle({.window = 512}) | mr::map(prepare) |
               mr::batch<&example::pixels, &example::label>({.size = t.batch});
   mr::session run{std::move(flow),

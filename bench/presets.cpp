@@ -121,7 +121,7 @@ schedule run_schedule(bench::preset_load load, unsigned workers, bool whole, dou
     spent = now - start;
     if (spent > seconds && batches >= 2 * workers) break;
   }
-  const mr::run_stats s = run.stats();
+  const mr::detail::run_stats s = run.stats();
   return {.first_batch_ms = 1e-6 * static_cast<double>(s.first_batch_ns),
           .samples_per_s = static_cast<double>(batches * rows) / spent,
           .slots_mb = 1e-6 * static_cast<double>(s.host_slots * s.slot_bytes)};
@@ -181,13 +181,13 @@ accumulated run_accumulation(std::size_t micro_batches, std::size_t steps) {
     for (std::size_t i = 0; i < b.size(); ++i) {
       std::int64_t number = 0;
       std::memcpy(&number, pixels.data + i * row_bytes, sizeof number);
-      a.order = mr::combine_keys(a.order, static_cast<std::uint64_t>(number));
+      a.order = mr::detail::combine_keys(a.order, static_cast<std::uint64_t>(number));
     }
     chip.launch_step(step_s / static_cast<double>(micro_batches));
     if (++micro == steps * micro_batches) break;
   }
   chip.wait();
-  const mr::run_stats s = run.stats();
+  const mr::detail::run_stats s = run.stats();
   const bench::occupancy o = bench::occupancy_of(chip.take_steps(), 4 * micro_batches);
   a.samples_per_s = static_cast<double>(rows) / o.period_s();
   a.idle = 100 * o.idle_share();

@@ -113,7 +113,7 @@ void measure(bench::harness& run, const char* name, const std::vector<source>& s
     for (std::size_t i = 0; i < sources.size(); ++i) {
       const source& s = sources[i];
       mr::rng random({.seed = 5, .sample = i});
-      const auto box = mr::draw_crop({.width = s.width, .height = s.height}, random, {});
+      const auto box = mr::detail::draw_crop({.width = s.width, .height = s.height}, random, {});
       if (round == 0) pixels.push_back(static_cast<double>(box.width * box.height));
       const auto planes = s.stored->region({.width = s.width, .height = s.height});
       bench::resize_call call{.plane = {}, .plane_width = {}, .plane_height = {},

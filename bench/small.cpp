@@ -89,12 +89,12 @@ outcome run_session(const task& t, const Source& source, const Prepare& map_to) 
 }
 
 /// Of a shard: where its payloads lie.
-std::vector<mr::shard_index> indexes_of(const bench::tar_set& set) {
-  std::vector<mr::shard_index> all;
+std::vector<mr::detail::shard_index> indexes_of(const bench::tar_set& set) {
+  std::vector<mr::detail::shard_index> all;
   mr::block_pool pool;
   for (const auto& shard : set.shards) {
     mr::file_source source(shard);
-    all.push_back(mr::scan_shard(source, pool));
+    all.push_back(mr::detail::scan_shard(source, pool));
   }
   return all;
 }
@@ -106,16 +106,17 @@ std::vector<std::unique_ptr<mr::file_source>> files_of(const bench::tar_set& set
 }
 
 /// An epoch of the plan.
-std::vector<mr::located_sample> order_of(const std::vector<mr::shard_index>& indexes) {
-  const mr::exact_order plan({.seed = seed, .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
+std::vector<mr::detail::located_sample> order_of(const std::vector<mr::detail::shard_index>& indexes) {
+  const mr::detail::exact_order plan({.seed = seed,
+                                      .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
                             .window = window, .global_batch = batch_rows});
-  std::vector<mr::located_sample> order;
-  for (mr::lane_cursor cursor(plan); const auto next = cursor.next();) order.push_back(next->sample);
+  std::vector<mr::detail::located_sample> order;
+  for (mr::detail::lane_cursor cursor(plan); const auto next = cursor.next();) order.push_back(next->sample);
   return order;
 }
 
 /// In the plan's order, a read and a copy for each sample.
-double floor_by_samples(const task& t, const std::vector<mr::shard_index>& indexes) {
+double floor_by_samples(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
   const auto files = files_of(t.set);
   const auto order = order_of(indexes);
   std::vector<std::byte> rows(4 * batch_rows * payload_bytes), room(4 * payload_bytes);
@@ -123,7 +124,7 @@ double floor_by_samples(const task& t, const std::vector<mr::shard_index>& index
   const bench::clocks before = bench::now();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
     for (const auto& s : order) {
-      const mr::shard_index& index = indexes[s.shard];
+      const mr::detail::shard_index& index = indexes[s.shard];
       const auto sample = index.sample(static_cast<std::uint32_t>(s.index));
       const auto first = index.member(sample.first_member), last = index.member(sample.end_member - 1);
       const std::size_t size = last.offset_bytes + last.size_bytes - first.offset_bytes;
@@ -135,13 +136,13 @@ double floor_by_samples(const task& t, const std::vector<mr::shard_index>& index
 }
 
 /// In the order of the shards, 256 KiB at a time.
-double floor_by_blocks(const task& t, const std::vector<mr::shard_index>& indexes) {
+double floor_by_blocks(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
   std::vector<std::byte> rows(4 * batch_rows * payload_bytes), room(std::size_t{256} << 10);
   std::size_t row = 0;
   const bench::clocks before = bench::now();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
     for (std::size_t shard = 0; shard < indexes.size(); ++shard) {
-      const mr::shard_index& index = indexes[shard];
+      const mr::detail::shard_index& index = indexes[shard];
       mr::file_source file(t.set.shards[shard]);
       std::uint64_t begin = 0, end = 0;   // of what is in the room
       for (std::uint32_t i = 0; i < index.samples(); ++i) {
@@ -159,7 +160,7 @@ double floor_by_blocks(const task& t, const std::vector<mr::shard_index>& indexe
 
 /// In the plan's order, from blocks of 256 KiB that stay in memory until their last sample's turn has come, each
 /// payload with its checksum: what any reader does that holds a window of samples, and nothing else.
-double floor_by_window(const task& t, const std::vector<mr::shard_index>& indexes) {
+double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
   constexpr std::uint32_t block_samples = 73;   // of 3,584 bytes each in the archive
   constexpr std::size_t room_bytes = std::size_t{256} << 10;
   struct block {
@@ -178,7 +179,7 @@ double floor_by_window(const task& t, const std::vector<mr::shard_index>& indexe
   const bench::clocks before = bench::now();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
     for (const auto& s : order) {
-      const mr::shard_index& index = indexes[s.shard];
+      const mr::detail::shard_index& index = indexes[s.shard];
       const auto number = static_cast<std::uint32_t>(s.index);
       const auto bin_of = [&](std::uint32_t sample) { return index.member(index.sample(sample).first_member); };
       const std::uint32_t first = number / block_samples * block_samples;

@@ -90,7 +90,7 @@ std::string describe(contents& c) {
     std::string reasons;
     for (const auto& [why, times] : c.refused) {
       sum += times;
-      reasons += (reasons.empty() ? "" : ", ") + std::string(to_string(why)) + " " + std::to_string(times);
+      reasons += (reasons.empty() ? "" : ", ") + std::string(refusal_name(why)) + " " + std::to_string(times);
     }
     line += ", " + std::to_string(sum) + " left to libjpeg (" + reasons + ")";
   }

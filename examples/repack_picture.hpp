@@ -12,7 +12,6 @@
 #include <millrace/image/jpeg_encoder.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_transcoder.hpp>
-#include <millrace/image/libjpeg/jpeg_segments.hpp>
 #include <millrace/image/picture.hpp>
 
 #include <algorithm>
@@ -56,18 +55,6 @@ inline picture_sides sides_for(const picture_sides& is, const repack_options& op
   return {.width = scaled(is.width), .height = scaled(is.height)};
 }
 
-/// The segments of a file that say what the picture is, and not how it is coded.
-inline std::vector<std::byte> kept_markers(std::span<const std::byte> file, bool with_profile) {
-  std::vector<std::byte> kept;
-  millrace::detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
-    constexpr unsigned jfif = 0xe0, profile = 0xe2, adobe = 0xee;
-    const bool of_the_coding = marker == jfif || marker == adobe || (marker == profile && !with_profile);
-    if (millrace::detail::describes_the_picture(marker) && !of_the_coding)
-      kept.insert(kept.end(), segment.begin(), segment.end());
-  });
-  return kept;
-}
-
 inline millrace::image first_channel(const millrace::image& pixels) {
   millrace::image gray({pixels.shape()[0], pixels.shape()[1], 1});
   for (std::size_t i = 0; i < gray.size(); ++i) gray.data()[i] = pixels.data()[3 * i];
@@ -80,7 +67,7 @@ inline std::vector<std::byte> shrink(const millrace::bytes& file, const picture_
   millrace::image pixels = plan.pixels();
   if (components == 1) pixels = first_channel(pixels);
   auto made = millrace::encode_jpeg(pixels, {.quality = quality, .optimise_tables = false});
-  const auto markers = kept_markers(file, components != 4);
+  const auto markers = millrace::jpeg_metadata(file, {.color_profile = components != 4});
   constexpr std::ptrdiff_t behind_jfif = 20;
   made.insert(made.begin() + behind_jfif, markers.begin(), markers.end());
   return made;

@@ -49,7 +49,7 @@ class repack_progress {
       std::filesystem::create_directories(folder);
     remove_unfinished(task);
     if (now == before) return;
-    millrace::detail::atomic_file<> file(task.list);
+    millrace::atomic_file file(task.list);
     file.append(now);
     file.commit();
   }

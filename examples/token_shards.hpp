@@ -62,7 +62,7 @@ class token_shard_writer {
 
   const token_shards_options options_;
   const bool wide_;
-  std::optional<millrace::detail::atomic_file<>> file_;
+  std::optional<millrace::atomic_file> file_;
   std::uint64_t in_file_ = 0;
   token_shards written_;
 };

@@ -6,6 +6,8 @@
 #include "command_line.hpp"
 #include "token_shards.hpp"
 
+#include <chrono>
+
 namespace mr = millrace;
 
 namespace {
@@ -20,11 +22,11 @@ void tokenize(command_line& args) {
   for (const std::string& pattern : patterns)
     for (auto& name : mr::list_texts(pattern)) options.texts.push_back(std::move(name));
   const mr::sentencepiece tokenizer(model);
-  const std::uint64_t started = mr::steady_now_ns();
+  const auto started = std::chrono::steady_clock::now();
   const token_shards written = write_token_shards(options, tokenizer);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
   std::printf("%llu tokens in %zu files, %.2f million a second\n", static_cast<unsigned long long>(written.tokens),
-              written.files.size(),
-              1e3 * static_cast<double>(written.tokens) / static_cast<double>(mr::steady_now_ns() - started));
+              written.files.size(), 1e-6 * static_cast<double>(written.tokens) / took.count());
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ class torch_checks {
 
   /// Where the memory says that it is a GPU's, the tensors say so too; nothing is computed.
   void on_a_device() const {
-    struct said_to_be_a_gpu final : millrace::detail::host_backend {
+    struct said_to_be_a_gpu final : millrace::host_backend {
       millrace::memory_kind memory() const override { return millrace::memory_kind::device; }
       int ordinal() const noexcept override { return 0; }
     };

@@ -24,6 +24,7 @@
 #include <millrace/millrace.hpp>
 #include <millrace/report.hpp>
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
 
@@ -218,7 +219,10 @@ int train(command_line& args) {
   double best = from.best;
   std::uint64_t training_ns = 0, waited_ns = 0;
   bool stopped = false;
-  const auto now_ns = [] { return static_cast<std::uint64_t>(mr::system_instant().steady_ns); };
+  const auto now_ns = [] {
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch())
+                                          .count());
+  };
 
   for (std::uint64_t epoch = first_epoch; epoch < s.epochs && !stopped; ++epoch) {
     const std::uint64_t start_ns = now_ns();
@@ -274,7 +278,7 @@ int train(command_line& args) {
     mr::write_reports(report, run + "/report");
     std::printf("%sreport: %s/report.html\n", mr::text_report(report).c_str(), run.c_str());
   }
-  const mr::run_stats stats = training.stats();
+  const auto stats = training.stats();
   std::printf("log: %s/train.jsonl\nTensorBoard: %s\n", run.c_str(), events.c_str());
   if (stopped) {
     std::printf("stopped: %llu updates; go on with the same arguments and --resume %s\n",

@@ -12,6 +12,7 @@
 
 #include <sentencepiece_trainer.h>
 
+#include <chrono>
 #include <filesystem>
 
 namespace mr = millrace;
@@ -42,7 +43,7 @@ mr::sentencepiece train_tokenizer(const settings& s) {
   // SentencePiece takes plain files, their names joined by commas: one file of all the text is made for it.
   const std::string all = s.work + "/text.txt", model = s.work + "/tokenizer";
   {
-    mr::detail::atomic_file<> file(all);
+    mr::atomic_file file(all);
     for (const std::string& name : s.texts) {
       mr::block_pool pool;
       mr::line_reader lines(std::make_unique<mr::file_source>(name), pool);
@@ -72,13 +73,13 @@ outcome train(const settings& s, Flow flow, int threads, std::size_t vocabulary)
   language_model model({.vocabulary = vocabulary});
   mr::session run{std::move(flow), {.epoch_batches = s.steps, .threads = threads, .announce = false}};
   outcome o;
-  const std::uint64_t started = mr::steady_now_ns();
+  const auto started = std::chrono::steady_clock::now();
   for (auto& b : run) {
     const double loss = model.learn(b.template get<&mr::packed::ids>().span(), s.length, s.every, b.step());
     if (b.step() >= s.steps - s.steps / 10) o.loss += loss / static_cast<double>(s.steps / 10);
   }
-  o.tokens_a_second = 1e9 * static_cast<double>(s.steps * s.rows * (s.length - 1)) /
-                      static_cast<double>(mr::steady_now_ns() - started);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+  o.tokens_a_second = static_cast<double>(s.steps * s.rows * (s.length - 1)) / took.count();
   o.waits = run.stats().data_wait_share();
   return o;
 }

@@ -45,6 +45,8 @@ def lint(leg):
     """the rules of the tree, and that each rule finds what is planted for it"""
     leg.run_check("lint/lint_test.py")
     leg.run_check("lint/lint.py")
+    leg.run_check("lint/border_test.py")
+    leg.run_check("lint/border.py")
     leg.run_check("lint/prose_test.py")
     leg.run_check("lint/prose.py")
 

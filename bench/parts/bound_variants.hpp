@@ -24,8 +24,8 @@ namespace bench {
 
 struct outcome {
   double samples_per_s = 0;
-  millrace::flow_figures figures{};
-  millrace::timeline events{};
+  millrace::detail::flow_figures figures{};
+  millrace::detail::timeline events{};
   std::string description{};
 };
 

@@ -35,7 +35,7 @@ struct emulated_options {
 };
 
 /// Both queues, behind the library's interface to a device.
-class emulated_backend final : public millrace::detail::host_backend {
+class emulated_backend final : public millrace::host_backend {
  public:
   explicit emulated_backend(emulated_options options) : options_(options) {}
 
@@ -105,7 +105,7 @@ class emulated_backend final : public millrace::detail::host_backend {
     double bytes_per_second;
   };
 
-  static std::int64_t now_ns() { return millrace::read_clock_ns(CLOCK_MONOTONIC); }
+  static std::int64_t now_ns() { return millrace::detail::read_clock_ns(CLOCK_MONOTONIC); }
   static void sleep_until(std::int64_t until_ns) {
     if (until_ns > now_ns())
       std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(until_ns)));

@@ -50,8 +50,8 @@ struct preset_load {
     const auto ns = static_cast<std::int64_t>(1e9 * sample_s);
     if (!computes) return std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
     // Processor time, so that neighbours on the machine do not do the work.
-    const std::int64_t start = millrace::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    while (millrace::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns) {
+    const std::int64_t start = millrace::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    while (millrace::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns) {
     }
   }
   loaded operator()(std::int64_t number) const {

@@ -57,7 +57,7 @@ class ram_records_source {
 };
 
 inline auto ram_records(record_list records) {
-  return millrace::flow<millrace::record, ram_records_source>{{}, ram_records_source(std::move(records)), 7};
+  return millrace::detail::flow<millrace::record, ram_records_source>{{}, ram_records_source(std::move(records)), 7};
 }
 
 }  // namespace bench

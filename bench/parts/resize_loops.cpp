@@ -21,8 +21,8 @@ namespace mr = millrace::detail;
 class build final : public resize_build {
  public:
   void run(resize_way way, const resize_call& c) override {
-    mr::resize_plan plan{.rows = millrace::plan_axis(static_cast<std::int64_t>(c.height)),
-                         .columns = millrace::plan_axis(static_cast<std::int64_t>(c.width))};
+    mr::resize_plan plan{.rows = millrace::detail::plan_axis(static_cast<std::int64_t>(c.height)),
+                         .columns = millrace::detail::plan_axis(static_cast<std::int64_t>(c.width))};
     plan.rows.crop(static_cast<std::int64_t>(c.top), static_cast<std::int64_t>(c.box_height));
     plan.columns.crop(static_cast<std::int64_t>(c.left), static_cast<std::int64_t>(c.box_width));
     plan.rows.resize(static_cast<std::int64_t>(c.side));
@@ -40,7 +40,7 @@ class build final : public resize_build {
     for (auto& b : job.target.bias) b = -2.0F;
     resizer_.start(job);
     if (way == resize_way::exact_rows) return feed(resizer_, c);
-    millrace::jpeg_planes planes{.component = {}, .components = 3, .horizontal_sampling = c.sampling,
+    millrace::detail::jpeg_planes planes{.component = {}, .components = 3, .horizontal_sampling = c.sampling,
                                  .vertical_sampling = c.sampling, .left = 0, .top = 0,
                                  .image_width = static_cast<int>(c.width),
                                  .image_height = static_cast<int>(c.height)};

@@ -54,7 +54,7 @@ struct sleeping_row {
 
 struct sleepers {
   sleeper reading, unpacking, working;
-  millrace::read_meter reads;
+  millrace::detail::read_meter reads;
 };
 
 class sleeping_source {
@@ -64,7 +64,7 @@ class sleeping_source {
   sleeping_source(const sleeping_settings& s, std::shared_ptr<sleepers> all) : s_(s), all_(std::move(all)) {}
 
   std::size_t shards() const noexcept { return 64; }
-  millrace::read_meter& reads() const noexcept { return all_->reads; }
+  millrace::detail::read_meter& reads() const noexcept { return all_->reads; }
 
   class reader {
    public:
@@ -80,7 +80,7 @@ class sleeping_source {
    private:
     void read(std::uint64_t number) {
       {
-        millrace::read_meter::running read(all_->reads);
+        millrace::detail::read_meter::running read(all_->reads);
         const double ns = drawn_ns(s_, s_.read_ns, 0, number);
         if (s_.one_pipe) all_->reading.sleep_in_line(ns);
         else all_->reading.sleep(ns);
@@ -102,7 +102,7 @@ class sleeping_source {
 
 }  // namespace
 
-millrace::flow_figures run_asleep(const sleeping_settings& s) {
+millrace::detail::flow_figures run_asleep(const sleeping_settings& s) {
   namespace mr = millrace;
   const auto all = std::make_shared<sleepers>();
   emulated_accelerator chip({.pinned_bytes_per_second = 1e15,
@@ -122,7 +122,7 @@ millrace::flow_figures run_asleep(const sleeping_settings& s) {
                    .read_ahead_bytes = s.read_ahead_bytes,
                    .announce = false}};
   const std::size_t warm_up = s.prefetch + s.device_slots + 8;
-  mr::flow_figures before;
+  mr::detail::flow_figures before;
   for (std::size_t batches = 0; auto& b : run) {
     static_cast<void>(b);
     chip.launch_step(1e-9 * drawn_ns(s, s.step_ns, 3, batches));

@@ -57,28 +57,28 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   };
   statistics_cost c;
   constexpr std::uint64_t many = 200'000;
-  mr::worker_times worker(mr::steady_now_ns());
+  mr::detail::worker_times worker(mr::detail::steady_now_ns());
   c.stay_ns = cost_of(many, [&](std::uint64_t) {
-    worker.begin(mr::steady_now_ns());
-    worker.leave(mr::steady_now_ns(), mr::worker_times::waits_for::input);
+    worker.begin(mr::detail::steady_now_ns());
+    worker.leave(mr::detail::steady_now_ns(), mr::detail::worker_times::waits_for::input);
   });
-  worker.begin(mr::steady_now_ns());
+  worker.begin(mr::detail::steady_now_ns());
   c.claim_ns = cost_of(many, [&](std::uint64_t n) {
     worker.at(n);
-    worker.worked(mr::steady_now_ns(), 4, n);
+    worker.worked(mr::detail::steady_now_ns(), 4, n);
   });
-  mr::phase_times phases;
+  mr::detail::phase_times phases;
   c.phases_ns = cost_of(many, [&](std::uint64_t) {
-    const std::uint64_t start = mr::steady_now_ns(), mapped = mr::steady_now_ns();
-    phases.add(mapped - start, mr::steady_now_ns() - mapped, 4);
+    const std::uint64_t start = mr::detail::steady_now_ns(), mapped = mr::detail::steady_now_ns();
+    phases.add(mapped - start, mr::detail::steady_now_ns() - mapped, 4);
   });
-  mr::read_meter meter;
-  c.read_ns = cost_of(many, [&](std::uint64_t) { mr::read_meter::running one(meter); });
-  mr::trainer_times trainer;
-  trainer.start(mr::steady_now_ns());
+  mr::detail::read_meter meter;
+  c.read_ns = cost_of(many, [&](std::uint64_t) { mr::detail::read_meter::running one(meter); });
+  mr::detail::trainer_times trainer;
+  trainer.start(mr::detail::steady_now_ns());
   c.batch_ns = cost_of(many, [&](std::uint64_t) {
-    trainer.call(mr::steady_now_ns());
-    trainer.answer(mr::steady_now_ns(), mr::trainer_times::kind::batch, {});
+    trainer.call(mr::detail::steady_now_ns());
+    trainer.answer(mr::detail::steady_now_ns(), mr::detail::trainer_times::kind::batch, {});
   });
 
   std::vector<file> files;
@@ -90,7 +90,7 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   mr::session run{mr::from(files) | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64}),
                   {.epochs = mr::endless, .announce = false}};
   clocks before;
-  mr::flow_figures then;
+  mr::detail::flow_figures then;
   for (auto& b : run) {
     if (b.step() == 8) {
       before = now();
@@ -99,11 +99,12 @@ inline statistics_cost measure_statistics_cost(double seconds) {
     if (b.step() > 16 && (now() - before).wall_s > seconds) break;
   }
   c.cpu_ns = 1e9 * (now() - before).cpu_s;
-  const mr::flow_figures f = run.figures() - then;
+  const mr::detail::flow_figures f = run.figures() - then;
   c.figures_ns = cost_of(200, [&](std::uint64_t) { static_cast<void>(run.figures()); });
   c.samples = static_cast<double>(f.samples);
-  c.claims = static_cast<double>(f.find(mr::stage_kind::work)->items) / static_cast<double>(mr::picture::together);
-  c.reads = static_cast<double>(f.find(mr::stage_kind::read)->service_ns.count());
+  const double rendered = static_cast<double>(f.find(mr::detail::stage_kind::work)->items);
+  c.claims = rendered / static_cast<double>(mr::picture::together);
+  c.reads = static_cast<double>(f.find(mr::detail::stage_kind::read)->service_ns.count());
   c.batches = static_cast<double>(f.batches);
   return c;
 }

@@ -41,7 +41,7 @@ class shared_pipe {
   const throttle& settings() const noexcept { return settings_; }
 
   void pass(std::size_t bytes) {
-    std::int64_t until = mr::read_clock_ns(CLOCK_MONOTONIC);
+    std::int64_t until = mr::detail::read_clock_ns(CLOCK_MONOTONIC);
     if (settings_.bytes_per_second > 0) {
       const std::lock_guard lock(mutex_);
       free_at_ns_ = std::max(free_at_ns_, until) +
@@ -72,12 +72,12 @@ inline void drop_from_page_cache(const std::string& path) {
 
 class throttled_file final : public mr::byte_source {
  public:
-  throttled_file(const std::string& path, shared_pipe& pipe, mr::read_meter& meter)
+  throttled_file(const std::string& path, shared_pipe& pipe, mr::detail::read_meter& meter)
       : pipe_(&pipe), meter_(&meter), file_(path) {}
 
   std::string_view name() const noexcept override { return file_.name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
-    mr::read_meter::running read(*meter_);
+    mr::detail::read_meter::running read(*meter_);
     const std::size_t got = file_.read_at(offset_bytes, room);
     if (got > 0) pipe_->pass(got);
     return read.brought(got);
@@ -85,7 +85,7 @@ class throttled_file final : public mr::byte_source {
 
  private:
   shared_pipe* const pipe_;
-  mr::read_meter* const meter_;
+  mr::detail::read_meter* const meter_;
   mr::file_source file_;
 };
 
@@ -103,33 +103,33 @@ class throttled_shards_source {
     if (shared_->pipe.settings().cold) drop_from_page_cache(names_[shard]);
     return {std::make_unique<throttled_file>(names_[shard], shared_->pipe, shared_->reads), shared_->pool};
   }
-  mr::read_meter& reads() const noexcept { return shared_->reads; }
+  mr::detail::read_meter& reads() const noexcept { return shared_->reads; }
 
  private:
   struct shared {
     explicit shared(const throttle& t) : pipe(t) {}
     mr::block_pool pool;
     shared_pipe pipe;
-    mr::read_meter reads;
+    mr::detail::read_meter reads;
   };
   std::vector<std::string> names_;
   std::shared_ptr<shared> shared_;
 };
 
 inline auto throttled_shards(std::vector<std::string> names, const throttle& t) {
-  return mr::flow<mr::record, throttled_shards_source>{{}, throttled_shards_source(std::move(names), t), 7};
+  return mr::detail::flow<mr::record, throttled_shards_source>{{}, throttled_shards_source(std::move(names), t), 7};
 }
 
 /// Nothing but the bytes, as large pieces, by so many threads: bytes per second, over all shards or for `seconds`.
 inline double raw_read_speed(const std::vector<std::string>& names, const throttle& t, unsigned threads,
                              double seconds) {
   shared_pipe pipe(t);
-  mr::read_meter meter;
+  mr::detail::read_meter meter;
   if (t.cold)
     for (const auto& name : names) drop_from_page_cache(name);
   std::atomic<std::size_t> next{0};
-  const std::int64_t start = mr::read_clock_ns(CLOCK_MONOTONIC);
-  const auto passed_s = [&] { return 1e-9 * static_cast<double>(mr::read_clock_ns(CLOCK_MONOTONIC) - start); };
+  const std::int64_t start = mr::detail::read_clock_ns(CLOCK_MONOTONIC);
+  const auto passed_s = [&] { return 1e-9 * static_cast<double>(mr::detail::read_clock_ns(CLOCK_MONOTONIC) - start); };
   std::vector<std::thread> all;
   for (unsigned i = 0; i < threads; ++i)
     all.emplace_back([&] {
@@ -137,7 +137,7 @@ inline double raw_read_speed(const std::vector<std::string>& names, const thrott
       for (std::size_t n = next++; n < names.size() && passed_s() < seconds; n = next++) {
         throttled_file file(names[n], pipe, meter);
         for (std::uint64_t at = 0; passed_s() < seconds;) {
-          const std::size_t got = mr::read_fully(file, at, room);
+          const std::size_t got = mr::detail::read_fully(file, at, room);
           at += got;
           if (got < room.size()) break;
         }

@@ -47,21 +47,22 @@ class case_runner {
   outcome all_of(const picture_case& c) {
     const detail::resize_plan plan = plan_of(c.wanted);
     const detail::plane_box box = detail::source_box(plan, {c.wanted.image_width, c.wanted.image_height});
-    const mr::jpeg_planes_request ask{.bytes = c.file, .left = box.left, .top = box.top, .right = box.right,
+    const mr::detail::jpeg_planes_request ask{.bytes = c.file, .left = box.left, .top = box.top, .right = box.right,
                                       .bottom = box.bottom};
     const outcome alone = outcome_of(decoder_.decode(ask), plan);
     const auto both = decoder_.decode(ask, ask);
-    for (const mr::jpeg_planes_result& result : both)
+    for (const mr::detail::jpeg_planes_result& result : both)
       if (outcome_of(result, plan) != alone) return {.refusal = 255};
     return alone;
   }
 
   /// Good until the next call.
-  mr::jpeg_planes_result planes_of(const picture_case& c) { return decoder_.decode({.bytes = c.file}); }
+  mr::detail::jpeg_planes_result planes_of(const picture_case& c) { return decoder_.decode({.bytes = c.file}); }
 
  private:
   static detail::resize_plan plan_of(const picture_case::request& wanted) {
-    detail::resize_plan plan{.rows = mr::plan_axis(wanted.image_height), .columns = mr::plan_axis(wanted.image_width)};
+    detail::resize_plan plan{.rows = mr::detail::plan_axis(wanted.image_height),
+                             .columns = mr::detail::plan_axis(wanted.image_width)};
     plan.rows.crop(wanted.top, wanted.height);
     plan.columns.crop(wanted.left, wanted.width);
     plan.rows.resize(wanted.rows);
@@ -70,37 +71,37 @@ class case_runner {
     return plan;
   }
 
-  outcome outcome_of(const mr::jpeg_planes_result& got, const detail::resize_plan& plan) {
+  outcome outcome_of(const mr::detail::jpeg_planes_result& got, const detail::resize_plan& plan) {
     if (!got) return {.refusal = static_cast<std::uint64_t>(got.refusal)};
     return {.refusal = 0, .planes = digest_of(got.planes), .exact = rendered<std::uint8_t>(got.planes, plan, false),
             .fast = rendered<std::uint8_t>(got.planes, plan, true),
             .numbers = rendered<float>(got.planes, plan, false)};
   }
 
-  static std::uint64_t digest_of(const mr::jpeg_planes& planes) {
-    std::uint64_t digest = mr::combine_keys(static_cast<std::uint64_t>(planes.left),
+  static std::uint64_t digest_of(const mr::detail::jpeg_planes& planes) {
+    std::uint64_t digest = mr::detail::combine_keys(static_cast<std::uint64_t>(planes.left),
                                             static_cast<std::uint64_t>(planes.top));
     for (std::size_t c = 0; c < static_cast<std::size_t>(planes.components); ++c)
       for (int y = 0; y < planes.component[c].height; ++y) {
-        const mr::plane_view& plane = planes.component[c];
+        const mr::detail::plane_view& plane = planes.component[c];
         const std::uint8_t* const row = plane.data + static_cast<std::size_t>(y) * plane.stride_bytes;
-        digest = mr::digest_bytes(std::as_bytes(std::span(row, static_cast<std::size_t>(plane.width))), digest);
+        digest = mr::detail::digest_bytes(std::as_bytes(std::span(row, static_cast<std::size_t>(plane.width))), digest);
       }
     return digest;
   }
 
   template <class T>
-  std::uint64_t rendered(const mr::jpeg_planes& planes, const detail::resize_plan& plan, bool fast) {
+  std::uint64_t rendered(const mr::detail::jpeg_planes& planes, const detail::resize_plan& plan, bool fast) {
     std::vector<T> pixels(static_cast<std::size_t>(plan.rows.count * plan.columns.count) * 3);
     constexpr bool bytes = sizeof(T) == 1;
     resizer_.start({.plan = plan, .fast = fast,
                     .target = {.data = pixels.data(), .type = bytes ? detail::pixel_type::u8 : detail::pixel_type::f32,
                                .scale = {0.017F, 0.0175F, 0.0174F}, .bias = {-2.1F, -2.04F, -1.8F}}});
     resizer_.render(planes);
-    return mr::digest_bytes(std::as_bytes(std::span(pixels)));
+    return mr::detail::digest_bytes(std::as_bytes(std::span(pixels)));
   }
 
-  mr::jpeg_plane_decoder decoder_;
+  mr::detail::jpeg_plane_decoder decoder_;
   detail::plane_resizer resizer_;
 };
 

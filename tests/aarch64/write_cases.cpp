@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
     w.flipped = below(2);
     const auto got = run.planes_of(c);
     const std::string difference =
-        got ? slow::difference_of(got.planes, slow::raw_reader().read(c.file, f.height)) : to_string(got.refusal);
+        got ? slow::difference_of(got.planes, slow::raw_reader().read(c.file, f.height)) : refusal_name(got.refusal);
     if (!difference.empty()) {
       std::fprintf(stderr, "%s: %s\n", slow::describe(f).c_str(), difference.c_str());
       return 1;

@@ -10,25 +10,25 @@ namespace mr = millrace;
 
 TEST_CASE("one changed bit, or another length, changes the digest") {
   std::vector<std::byte> data(37);
-  std::set<std::uint64_t> seen{mr::digest_bytes(data)};
+  std::set<std::uint64_t> seen{mr::detail::digest_bytes(data)};
   for (std::size_t bit = 0; bit < data.size() * 8; ++bit) {
     data[bit / 8] ^= std::byte(1 << (bit % 8));
-    seen.insert(mr::digest_bytes(data));
+    seen.insert(mr::detail::digest_bytes(data));
     data[bit / 8] ^= std::byte(1 << (bit % 8));
   }
-  for (std::size_t n = 0; n < 37; ++n) seen.insert(mr::digest_bytes(std::span(data).first(n)));
+  for (std::size_t n = 0; n < 37; ++n) seen.insert(mr::detail::digest_bytes(std::span(data).first(n)));
   CHECK(seen.size() == 1 + 37 * 8 + 37);
 }
 
 TEST_CASE("a stream digest does not depend on the order of adding, nor on who added, nor on where it was interrupted") {
-  mr::stream_digest forward, backward;
+  mr::detail::stream_digest forward, backward;
   for (std::uint64_t i = 0; i < 60; ++i) forward.add(i, i * i);
   for (std::uint64_t i = 60; i-- > 0;) backward.add(i, i * i);
   CHECK(forward.value() == backward.value());
   for (const std::uint64_t adders : {2U, 3U, 12U}) {
-    mr::stream_digest whole(forward.value());
+    mr::detail::stream_digest whole(forward.value());
     for (std::uint64_t a = 0; a < adders; ++a) {
-      mr::stream_digest part;
+      mr::detail::stream_digest part;
       for (std::uint64_t i = 60 + a; i < 120; i += adders) part.add(i, i * i);
       whole.add(part);
     }
@@ -36,7 +36,7 @@ TEST_CASE("a stream digest does not depend on the order of adding, nor on who ad
     CHECK(whole.value() == backward.value());
     backward = forward;
   }
-  CHECK(mr::stream_digest().value() == 0);
+  CHECK(mr::detail::stream_digest().value() == 0);
 }
 
 TEST_CASE("what changes places, is changed, is lost or comes twice changes a stream digest") {
@@ -46,7 +46,7 @@ TEST_CASE("what changes places, is changed, is lost or comes twice changes a str
   std::set<std::uint64_t> seen;
   std::size_t changes = 0;
   const auto note = [&](const pairs& changed) {
-    mr::stream_digest sum;
+    mr::detail::stream_digest sum;
     for (const auto& [position, digest] : changed) sum.add(position, digest);
     seen.insert(sum.value());
     ++changes;
@@ -74,7 +74,7 @@ TEST_CASE("what changes places, is changed, is lost or comes twice changes a str
 
 // Whoever changes this changes what resume points hold.
 TEST_CASE("the stream digest is pinned") {
-  mr::stream_digest sum;
+  mr::detail::stream_digest sum;
   for (std::uint64_t i = 0; i < 60; ++i) sum.add(i, i * i);
   CHECK(sum.value() == 17286344230046113849U);
 }

@@ -18,14 +18,14 @@ struct item {
   mr::ragged<std::uint32_t> words;
   std::int64_t label;
 };
-using layout = mr::columns<&item::numbers, &item::words, &item::label>;
+using layout = mr::detail::columns<&item::numbers, &item::words, &item::label>;
 using batch = mr::batch_of<&item::numbers, &item::words, &item::label>;
 constexpr std::size_t rows = 4;
 
 /// Batches as a session makes them, one at a time and on this thread.
 class maker {
  public:
-  maker(std::shared_ptr<mr::batch_output> delivery, mr::stream_view stream)
+  maker(std::shared_ptr<mr::detail::batch_output> delivery, mr::stream_view stream)
       : output_(std::move(delivery)), stream_(stream) {
     columns_.fix_shapes(made(0), rows);
     output_->allocate({.host_slots = 2, .rows = rows, .batch_bytes = columns_.batch_bytes()});
@@ -42,7 +42,7 @@ class maker {
                                       [this](std::byte* base, std::size_t n) { return columns_.close(base, n); });
     output_->advance();   // starts the copy where there is one
     const auto got = output_->take(number_, false);
-    REQUIRE(got.what == mr::batch_ring::outcome::ready);
+    REQUIRE(got.what == mr::detail::batch_ring::outcome::ready);
     return {output_, got.batch, columns_, stream_, {.first_step = 0, .global_rows = rows, .next = {}}};
   }
   /// The copy is through: the host slot is free.
@@ -62,19 +62,19 @@ class maker {
             .label = static_cast<std::int64_t>(number)};
   }
 
-  std::shared_ptr<mr::batch_output> output_;
+  std::shared_ptr<mr::detail::batch_output> output_;
   const mr::stream_view stream_;
   layout columns_;
   std::uint64_t number_ = 0;
 };
 
 maker on_host() {
-  return {std::make_shared<mr::host_batch_output>(mr::host_device().backend(), false), mr::stream_view()};
+  return {std::make_shared<mr::detail::host_batch_output>(mr::host_device().backend(), false), mr::stream_view()};
 }
 maker on_gpu(mr::stream_view stream) {
-  return {std::make_shared<mr::device_batch_output>(
+  return {std::make_shared<mr::detail::device_batch_output>(
               mr::cuda_device(0).backend(),
-              mr::device_batch_output::options{.device_slots = 1, .stream = stream, .threaded = false}),
+              mr::detail::device_batch_output::options{.device_slots = 1, .stream = stream, .threaded = false}),
           stream};
 }
 

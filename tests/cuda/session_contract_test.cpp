@@ -120,11 +120,11 @@ TEST_CASE("session: the device's events say how long it had no batch, whatever a
     step.synchronize();
     return run.figures();
   };
-  const mr::flow_figures busy = figures_of(std::chrono::milliseconds(0), std::chrono::milliseconds(12));
+  const mr::detail::flow_figures busy = figures_of(std::chrono::milliseconds(0), std::chrono::milliseconds(12));
   REQUIRE(busy.device_gap_ns);
-  CHECK(busy.find(mr::stage_kind::step)->starved_share() > 0.5);
+  CHECK(busy.find(mr::detail::stage_kind::step)->starved_share() > 0.5);
   CHECK(busy.data_wait_share() < 0.3);
-  const mr::flow_figures idle = figures_of(std::chrono::milliseconds(12), std::chrono::milliseconds(1));
+  const mr::detail::flow_figures idle = figures_of(std::chrono::milliseconds(12), std::chrono::milliseconds(1));
   REQUIRE(idle.device_gap_ns);
   CHECK(*idle.device_gap_ns > 40 * 5'000'000);
   CHECK(idle.data_wait_share() > busy.data_wait_share());
@@ -362,9 +362,9 @@ TEST_CASE("session: the host is told that it cannot read a column, by its name")
   CHECK(b.get<&example::pixels>()[1].data == b.get<&example::pixels>().data + b.get<&example::pixels>().shape[1]);
 #ifndef NDEBUG
   const auto elsewhere = doctest::Contains("example::label lies in GPU memory");
-  CHECK_THROWS_WITH_AS(b.get<&example::label>()[0], elsewhere, mr::bad_element_access);
-  CHECK_THROWS_WITH_AS(b.get<&example::label>()(0), elsewhere, mr::bad_element_access);
-  CHECK_THROWS_WITH_AS(b.get<&example::label>().begin(), elsewhere, mr::bad_element_access);
+  CHECK_THROWS_WITH_AS(b.get<&example::label>()[0], elsewhere, mr::detail::bad_element_access);
+  CHECK_THROWS_WITH_AS(b.get<&example::label>()(0), elsewhere, mr::detail::bad_element_access);
+  CHECK_THROWS_WITH_AS(b.get<&example::label>().begin(), elsewhere, mr::detail::bad_element_access);
 #endif
 }
 

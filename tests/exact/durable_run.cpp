@@ -111,10 +111,11 @@ void show_indexes(command_line& args) {
   std::map<std::string, int> seen;
   for (const auto& pattern : args.rest())
     for (const std::string& shard : mr::list_shards(pattern)) {
-      const mr::loaded_index found = mr::load_index(mr::index_path(shard), mr::identify_shard(shard));
+      const mr::detail::loaded_index found = mr::detail::load_index(mr::detail::index_path(shard),
+                                                                    mr::detail::identify_shard(shard));
       const char* const names[] = {"good", "missing", "stale", "damaged"};
       std::string name = names[static_cast<int>(found.state)];
-      if (found.state == mr::index_file_state::good) {
+      if (found.state == mr::detail::index_file_state::good) {
         const std::uint32_t known = found.index.known_checksums();
         name += known == 0 ? ", no checksums" : known == found.index.members() ? ", all checksums" : ", some checksums";
       }

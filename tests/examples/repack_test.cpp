@@ -80,7 +80,7 @@ TEST_CASE("damage is an error, whatever is asked for") {
 
 TEST_CASE("markers are found among fill bytes, up to where the image ends or a file is cut") {
   const auto kept = [](std::string_view text) {
-    const auto found = repack_detail::kept_markers(std::as_bytes(std::span(text)), true);
+    const auto found = mr::jpeg_metadata(std::as_bytes(std::span(text)));
     return std::string(reinterpret_cast<const char*>(found.data()), found.size());
   };
   using namespace std::string_literals;

@@ -56,10 +56,10 @@ TEST_CASE("what is a source, a stage and a flow is told apart") {
   };
   using numbers_flow = decltype(mr::from(std::vector<int>{}));
   using stage = decltype(mr::batch<&row::n>({.size = 2}));
-  CHECK(mr::flow_like<numbers_flow>);
-  CHECK_FALSE(mr::flow_like<stage>);
-  CHECK(mr::stage_like<stage>);
-  CHECK_FALSE(mr::stage_like<numbers_flow>);
-  CHECK(mr::source_like<mr::detail::range_source<std::vector<int>>>);
-  CHECK_FALSE(mr::source_like<no_source>);
+  CHECK(mr::detail::flow_like<numbers_flow>);
+  CHECK_FALSE(mr::detail::flow_like<stage>);
+  CHECK(mr::detail::stage_like<stage>);
+  CHECK_FALSE(mr::detail::stage_like<numbers_flow>);
+  CHECK(mr::detail::source_like<mr::detail::range_source<std::vector<int>>>);
+  CHECK_FALSE(mr::detail::source_like<no_source>);
 }

@@ -40,7 +40,8 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
     mr::rng d({.seed = 2}), e({.seed = 3});
     for (int i = 0; i < rounds; ++i) {
       const auto box =
-          mr::draw_crop({.width = static_cast<std::size_t>(width), .height = static_cast<std::size_t>(height)}, d);
+          mr::detail::draw_crop({.width = static_cast<std::size_t>(width), .height = static_cast<std::size_t>(height)},
+                                d);
       REQUIRE((box.width > 0 && box.height > 0));
       REQUIRE(box.left + box.width <= static_cast<std::size_t>(width));
       REQUIRE(box.top + box.height <= static_cast<std::size_t>(height));
@@ -81,12 +82,13 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
 
 TEST_CASE("where no box fits, the largest central one of an allowed ratio is taken") {
   mr::rng d({.seed = 4});
-  CHECK(mr::draw_crop({.width = 1000, .height = 10}, d, {.scale_min = 1}) ==
+  CHECK(mr::detail::draw_crop({.width = 1000, .height = 10}, d, {.scale_min = 1}) ==
         mr::crop_box{.left = 493, .top = 0, .width = 13, .height = 10});
-  CHECK(mr::draw_crop({.width = 10, .height = 1000}, d, {.scale_min = 1}) ==
+  CHECK(mr::detail::draw_crop({.width = 10, .height = 1000}, d, {.scale_min = 1}) ==
         mr::crop_box{.left = 0, .top = 493, .width = 10, .height = 13});
-  CHECK(mr::draw_crop({.width = 1, .height = 1}, d) == mr::crop_box{.left = 0, .top = 0, .width = 1, .height = 1});
-  CHECK(mr::draw_crop({.width = 65535, .height = 1}, d).height == 1);
+  CHECK(mr::detail::draw_crop({.width = 1, .height = 1}, d) ==
+        mr::crop_box{.left = 0, .top = 0, .width = 1, .height = 1});
+  CHECK(mr::detail::draw_crop({.width = 65535, .height = 1}, d).height == 1);
 }
 
 TEST_CASE("the crops of a key are fixed for ever, on every compiler and flag") {
@@ -102,7 +104,7 @@ TEST_CASE("the crops of a key are fixed for ever, on every compiler and flag") {
   for (const auto& size : sizes)
     for (std::uint64_t sample = 0; sample < 3; ++sample) {
       mr::rng d({.seed = 9, .sample = sample});
-      const auto box = mr::draw_crop(size, d);
+      const auto box = mr::detail::draw_crop(size, d);
       CAPTURE(i);
       CHECK(box == expected[i++]);
     }
@@ -117,5 +119,5 @@ TEST_CASE("impossible options are refused") {
                                            {.ratio_min = 2, .ratio_max = 1},
                                            {.ratio_max = 1e9},
                                            {.scale_min = std::nan("")}})
-    CHECK_THROWS_AS((void)mr::draw_crop({.width = 5, .height = 5}, d, o), mr::setup_error);
+    CHECK_THROWS_AS((void)mr::detail::draw_crop({.width = 5, .height = 5}, d, o), mr::setup_error);
 }

@@ -82,9 +82,9 @@ TEST_CASE("a file cut at any length is an error, or pixels where damage is accep
     }
     CHECK(accepted > file.size() / 4);
     CHECK(outcome(file, {}, s).empty());   // the decoder is none the worse for it
-    CHECK(mr::jpeg_counts_of(s).damaged > 0);
+    CHECK(mr::detail::jpeg_counts_of(s).damaged > 0);
   }
-  CHECK(mr::jpeg_counts_of(s).progressive > 0);
+  CHECK(mr::detail::jpeg_counts_of(s).progressive > 0);
 }
 
 TEST_CASE("flipped bits never do more than give an error or other pixels") {
@@ -148,8 +148,8 @@ TEST_CASE("decoding stops below the crop") {
   CHECK(mr::jpeg(slow::view(cut)).crop({.left = 0, .top = 0, .width = 80, .height = 40}).pixels(s).size() > 0);
   CHECK_THROWS_AS((void)mr::jpeg(slow::view(cut)).crop({.left = 0, .top = 160, .width = 80, .height = 40}).pixels(s),
                   mr::data_error);
-  CHECK(mr::jpeg_counts_of(s).pictures == 1);
-  CHECK(mr::jpeg_counts_of(s).damaged == 0);
+  CHECK(mr::detail::jpeg_counts_of(s).pictures == 1);
+  CHECK(mr::detail::jpeg_counts_of(s).damaged == 0);
 }
 
 TEST_CASE("results do not depend on what a scratch was used for before") {

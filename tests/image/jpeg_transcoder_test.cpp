@@ -62,7 +62,7 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 
 TEST_CASE("every kind of file becomes a baseline file with the same coefficients, pixels and markers") {
   mr::rng random({.seed = 1});
-  mr::jpeg_plane_decoder own;
+  mr::detail::jpeg_plane_decoder own;
   for (const auto& l : layouts)
     for (const bool progressive : {false, true})
       for (const bool arithmetic : {false, true})
@@ -85,7 +85,7 @@ TEST_CASE("every kind of file becomes a baseline file with the same coefficients
             CHECK_FALSE(header.progressive);
             CHECK_FALSE(header.arithmetic);
             const auto result = own.decode({.bytes = after});
-            CHECK_MESSAGE(static_cast<bool>(result) == l.own_decoder, std::string(to_string(result.refusal)));
+            CHECK_MESSAGE(static_cast<bool>(result) == l.own_decoder, std::string(refusal_name(result.refusal)));
             CHECK(mr::transcode_jpeg(before, {.restarts_per_row = restarts_per_row}) == after);
             CHECK(mr::transcode_jpeg(after, {.restarts_per_row = restarts_per_row}) == after);
           }

@@ -80,7 +80,7 @@ TEST_CASE("both decoders make the same exact pictures of photographs") {
 TEST_CASE("the built-in decoder and libjpeg make the same fast pictures where these are decoded smaller, bit for bit") {
   mr::rng d({.seed = slow::seed_of_run(), .sample = 15});
   mr::scratch s;
-  mr::event_counts counts;
+  mr::detail::event_counts counts;
   s.count_into(counts);
   const std::size_t files = slow::count_of("MILLRACE_TEST_PICTURES", 1'500) / 3;
   std::uint64_t pictures = 0;
@@ -168,7 +168,7 @@ std::vector<mr::image> render_together(const std::vector<mr::picture>& all, std:
   return made;
 }
 
-std::map<std::string, std::uint64_t> counts_of(const mr::event_counts& t) {
+std::map<std::string, std::uint64_t> counts_of(const mr::detail::event_counts& t) {
   std::map<std::string, std::uint64_t> all;
   for (const auto& c : t.counts()) all[c.what] = c.times;
   return all;
@@ -197,7 +197,7 @@ TEST_CASE("together, the error is that of the picture that has one, and nothing 
   cut.resize(cut.size() / 2);
   const auto& bad = all.pictures.emplace_back(mr::jpeg(slow::view(cut)));
   mr::scratch s;
-  mr::event_counts counts;
+  mr::detail::event_counts counts;
   s.count_into(counts);
   std::string alone;
   try {
@@ -225,7 +225,7 @@ TEST_CASE("a JPEG whose first marker is damaged is decoded where damage is accep
   CHECK_THROWS_WITH_AS(static_cast<void>(mr::jpeg(slow::view(damaged))),
                        doctest::Contains("the JPEG's first marker is damaged: got ff d8 7f e0"), mr::data_error);
   mr::scratch s;
-  mr::event_counts counts;
+  mr::detail::event_counts counts;
   s.count_into(counts);
   CHECK(same(mr::jpeg(slow::view(damaged), {.accept_damaged = true}).pixels(s), mr::jpeg(slow::view(file)).pixels(s)));
   CHECK(counts_of(counts)["damaged JPEGs accepted"] == 1);
@@ -241,7 +241,7 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   const mr::picture p = mr::jpeg(slow::view(plain), {.quality = mr::picture_quality::fast});
   const std::vector<mr::picture> all{p, p, p, mr::jpeg(slow::view(progressive))};
   mr::scratch s;
-  mr::event_counts counts;
+  mr::detail::event_counts counts;
   s.count_into(counts);
   (void)render_together(all, 0, 4, s);
   (void)render_together(all, 2, 2, s);
@@ -262,12 +262,12 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   CHECK(found["JPEGs by libjpeg: progressive or arithmetic"] == 2);
   CHECK(found["progressive JPEGs"] == 2);
   CHECK(found["damaged JPEGs accepted"] == 1);
-  CHECK(found["warnings of libjpeg"] == mr::jpeg_counts_of(s).warnings);
+  CHECK(found["warnings of libjpeg"] == mr::detail::jpeg_counts_of(s).warnings);
   CHECK(found["warnings of libjpeg"] >= 1);
   CHECK(found["bytes of JPEGs"] == 7 * plain.size() + 2 * progressive.size() + odd.size() + rgb.size() + cut.size() +
                                        plain.size());
   CHECK(found["pixels of JPEGs"] == 13 * 64 * 80);
-  CHECK(mr::jpeg_counts_of(s).pictures == 13);
+  CHECK(mr::detail::jpeg_counts_of(s).pictures == 13);
   try {
     (void)mr::jpeg(slow::view(progressive), {.decoder = picture_decoder::own}).pixels(s);
     FAIL("no error");

@@ -328,7 +328,7 @@ TEST_CASE("a random flip is the draw's coin, and random crops are those of draw_
   for (std::uint64_t i = 0; i < 400; ++i) {
     mr::rng one({.sample = i}), two({.sample = i});
     const auto q = p.random_resized_crop(8, one).random_flip(one, 0.3);
-    const auto box = mr::draw_crop({.width = 40, .height = 30}, two);
+    const auto box = mr::detail::draw_crop({.width = 40, .height = 30}, two);
     const bool flipped = two.chance(0.3);
     flips += flipped;
     if (i % 20 == 0)

@@ -35,9 +35,9 @@ void run(Resizer& r, const mr::detail::resize_plan& plan, const mr::image& sourc
 }
 
 mr::detail::resize_plan random_plan(mr::rng& d, std::size_t height, std::size_t width, bool& large) {
-  mr::detail::resize_plan plan{.rows = mr::plan_axis(static_cast<std::int64_t>(height)),
-                               .columns = mr::plan_axis(static_cast<std::int64_t>(width))};
-  for (mr::plan_axis* a : {&plan.rows, &plan.columns}) {
+  mr::detail::resize_plan plan{.rows = mr::detail::plan_axis(static_cast<std::int64_t>(height)),
+                               .columns = mr::detail::plan_axis(static_cast<std::int64_t>(width))};
+  for (mr::detail::plan_axis* a : {&plan.rows, &plan.columns}) {
     if (d.chance(0.7)) {
       const auto size = d.between(1, a->count);
       a->crop(d.between(0, a->count - size), size);
@@ -55,7 +55,7 @@ mr::detail::resize_plan random_plan(mr::rng& d, std::size_t height, std::size_t 
 
 /// Rows and columns of synthetic pixels, so that no decoder is involved.
 std::uint64_t digest_of_fixed_pictures() {
-  mr::stream_digest sum;
+  mr::detail::stream_digest sum;
   mr::rng d({.seed = 77});
   mr::detail::plane_resizer r;
   for (std::uint64_t i = 0; i < 60; ++i) {
@@ -66,7 +66,7 @@ std::uint64_t digest_of_fixed_pictures() {
     const auto rows = static_cast<std::size_t>(plan.rows.count), columns = static_cast<std::size_t>(plan.columns.count);
     mr::image out({rows, columns, 3});
     run(r, plan, source, out, 1);
-    sum.add(i, mr::digest_bytes(std::as_bytes(out.span())));
+    sum.add(i, mr::detail::digest_bytes(std::as_bytes(out.span())));
   }
   return sum.value();
 }
@@ -86,8 +86,8 @@ TEST_CASE("a resize is within one level of real numbers") {
       for (auto& v : source.span()) v = d.chance(0.5) ? 255 : 0;
     const auto target_height = static_cast<std::size_t>(d.between(1, 60)),
                target_width = static_cast<std::size_t>(d.between(1, 60));
-    mr::detail::resize_plan plan{.rows = mr::plan_axis(static_cast<std::int64_t>(height)),
-                                 .columns = mr::plan_axis(static_cast<std::int64_t>(width))};
+    mr::detail::resize_plan plan{.rows = mr::detail::plan_axis(static_cast<std::int64_t>(height)),
+                                 .columns = mr::detail::plan_axis(static_cast<std::int64_t>(width))};
     plan.rows.resize(static_cast<std::int64_t>(target_height));
     plan.columns.resize(static_cast<std::int64_t>(target_width));
     mr::image out({target_height, target_width, 3});
@@ -107,7 +107,7 @@ TEST_CASE("no resize leaves every pixel as it is") {
   const auto source = slow::photo(19, 23, 3, 5);
   mr::detail::plane_resizer r;
   for (const bool flipped : {false, true}) {
-    mr::detail::resize_plan plan{.rows = mr::plan_axis(19), .columns = mr::plan_axis(23)};
+    mr::detail::resize_plan plan{.rows = mr::detail::plan_axis(19), .columns = mr::detail::plan_axis(23)};
     plan.rows.crop(3, 11);
     plan.columns.crop(5, 17);
     if (flipped) plan.columns.flip();
@@ -126,7 +126,7 @@ TEST_CASE("weights are the same from every processor's code") {
   mr::detail::tap_table slow, fast;
   int few = 0;
   for (int i = 0; i < 3'000; ++i) {
-    mr::plan_axis a(d.between(1, d.chance(0.1) ? 65'535 : 700));
+    mr::detail::plan_axis a(d.between(1, d.chance(0.1) ? 65'535 : 700));
     for (int k = 0; k < d.between(1, 3); ++k) {
       const auto size = d.between(1, a.count);
       a.crop(d.between(0, a.count - size), size);
@@ -154,7 +154,7 @@ TEST_CASE("weights of every output sum to one, are never negative and stay insid
   mr::rng d({.seed = 2});
   mr::detail::tap_table t;
   for (int i = 0; i < 400; ++i) {
-    mr::plan_axis a(d.between(1, 70'000 >> d.below(16)));
+    mr::detail::plan_axis a(d.between(1, 70'000 >> d.below(16)));
     for (int k = 0; k < 2; ++k) {
       const auto size = d.between(1, a.count);
       a.crop(d.between(0, a.count - size), size);
@@ -252,7 +252,7 @@ TEST_CASE("vector kernels read no further than the slack behind a row, however m
   for (int i = 0; i < 2000; ++i) {
     const auto width = static_cast<std::int64_t>(d.between(1, 3000));
     const auto target = static_cast<std::int64_t>(d.between(1, 60));
-    mr::plan_axis axis(width);
+    mr::detail::plan_axis axis(width);
     axis.resize(target);
     mr::detail::tap_table taps;
     taps.build(axis);

@@ -167,7 +167,7 @@ TEST_CASE("composed chroma weights are those of upsampling and then resizing, an
   mr::detail::tap_table luma, chroma;
   for (int i = 0; i < 300; ++i) {
     const auto length = d.between(1, i % 3 == 0 ? 5 : 3'000);
-    mr::plan_axis axis(length);
+    mr::detail::plan_axis axis(length);
     const auto size = d.between(1, length);
     axis.crop(d.between(0, length - size), size);
     axis.resize(d.between(1, 300));

@@ -71,14 +71,14 @@ inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_option
   // A copy of exact size on the heap, so that AddressSanitizer sees one byte read too many.
   const std::vector<std::byte> exact(file.begin(), file.end());
   outcome made;
-  const auto before = mr::jpeg_counts_of(s);
+  const auto before = mr::detail::jpeg_counts_of(s);
   try {
     made.pixels = how(mr::jpeg(slow::view(exact), options), plan).pixels(s);
   } catch (const mr::data_error& e) {
     made.error = e.what();
   }
-  made.warnings = mr::jpeg_counts_of(s).warnings - before.warnings;
-  made.damaged = mr::jpeg_counts_of(s).damaged - before.damaged;
+  made.warnings = mr::detail::jpeg_counts_of(s).warnings - before.warnings;
+  made.damaged = mr::detail::jpeg_counts_of(s).damaged - before.damaged;
   return made;
 }
 

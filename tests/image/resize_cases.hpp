@@ -23,8 +23,8 @@ struct resize_case {
   bool gray = false;
 
   mr::detail::resize_plan plan() const {
-    mr::detail::resize_plan p{.rows = mr::plan_axis(static_cast<std::int64_t>(height)),
-                              .columns = mr::plan_axis(static_cast<std::int64_t>(width))};
+    mr::detail::resize_plan p{.rows = mr::detail::plan_axis(static_cast<std::int64_t>(height)),
+                              .columns = mr::detail::plan_axis(static_cast<std::int64_t>(width))};
     p.rows.crop(static_cast<std::int64_t>(box.top), static_cast<std::int64_t>(box.height));
     p.columns.crop(static_cast<std::int64_t>(box.left), static_cast<std::int64_t>(box.width));
     p.rows.resize(static_cast<std::int64_t>(rows));
@@ -102,7 +102,7 @@ inline real_image upsampled_rows(const real_image& from, std::size_t height) {
 }
 
 /// The fast way in real numbers: planes at full size, cropped, resized, flipped, converted, clamped.
-inline real_image planes_then_colors(const resize_case& c, const mr::jpeg_planes& planes) {
+inline real_image planes_then_colors(const resize_case& c, const mr::detail::jpeg_planes& planes) {
   real_image result({c.rows, c.columns, 3});
   real_image ycc[3];
   for (int k = 0; k < 3; ++k) {

@@ -18,7 +18,7 @@ mr::crop_box random_box(mr::rng& d, std::size_t height, std::size_t width) {
 }
 
 template <class Kernels>
-std::size_t wrong_samples(mr::detail::basic_rgb_rows<Kernels>& rows, const mr::jpeg_planes& planes,
+std::size_t wrong_samples(mr::detail::basic_rgb_rows<Kernels>& rows, const mr::detail::jpeg_planes& planes,
                           const mr::crop_box& box, const mr::image& expected) {
   rows.start(planes, box.left, box.left + box.width);
   const auto down = static_cast<std::size_t>(planes.vertical_sampling);

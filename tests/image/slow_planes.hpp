@@ -155,7 +155,7 @@ class raw_reader : escaping_decompressor {
 };
 
 /// Empty if the planes are those of libjpeg, else where they differ.
-inline std::string difference_of(const mr::jpeg_planes& got, const raw_planes& expected) {
+inline std::string difference_of(const mr::detail::jpeg_planes& got, const raw_planes& expected) {
   if (expected.error) return "libjpeg gives an error";
   if (got.components != expected.components) return "another number of components";
   for (std::size_t c = 0; c < static_cast<std::size_t>(got.components); ++c) {
@@ -178,7 +178,7 @@ inline std::string difference_of(const mr::jpeg_planes& got, const raw_planes& e
 }
 
 /// Whether the planes hold every sample of the rectangle.
-inline bool covers(const mr::jpeg_planes& got, const mr::jpeg_planes_request& ask) {
+inline bool covers(const mr::detail::jpeg_planes& got, const mr::detail::jpeg_planes_request& ask) {
   const auto right = std::min<std::size_t>(ask.right, static_cast<std::size_t>(got.image_width));
   const auto bottom = std::min<std::size_t>(ask.bottom, static_cast<std::size_t>(got.image_height));
   const auto& luma = got.component[0];

@@ -58,12 +58,12 @@ class stored_planes {
     jpeg_destroy_decompress(&info);
   }
 
-  const mr::jpeg_planes& whole() const { return whole_; }
+  const mr::detail::jpeg_planes& whole() const { return whole_; }
 
   /// The blocks that hold the box, each plane in its own piece of heap, its rows as far apart as they are long plus
   /// `gap_bytes`, and nothing after the last sample. Good until the next call.
-  mr::jpeg_planes region(const mr::crop_box& box, std::size_t gap_bytes = 0) {
-    mr::jpeg_planes cut = whole_;
+  mr::detail::jpeg_planes region(const mr::crop_box& box, std::size_t gap_bytes = 0) {
+    mr::detail::jpeg_planes cut = whole_;
     const int across = 8 * whole_.horizontal_sampling, down = 8 * whole_.vertical_sampling;
     cut.left = static_cast<int>(box.left) / across * across;
     cut.top = static_cast<int>(box.top) / down * down;
@@ -89,7 +89,7 @@ class stored_planes {
   }
 
  private:
-  mr::jpeg_planes whole_;
+  mr::detail::jpeg_planes whole_;
   std::array<mr::tensor<std::uint8_t, 2>, 3> samples_;
   std::array<std::unique_ptr<std::uint8_t[]>, 3> cut_;
 };

@@ -107,12 +107,12 @@ TEST_CASE("braces expand as braceexpand 0.1.7 does") {
   };
   for (const auto& entry : table) {
     CAPTURE(entry.pattern);
-    CHECK(mr::expand_braces(entry.pattern) == entry.expected);
+    CHECK(mr::detail::expand_braces(entry.pattern) == entry.expected);
   }
 }
 
 TEST_CASE("a range of shards is padded, complete and in order") {
-  const names all = mr::expand_braces("s/train-{000..146}.tar");
+  const names all = mr::detail::expand_braces("s/train-{000..146}.tar");
   REQUIRE(all.size() == 147);
   CHECK(all.front() == "s/train-000.tar");
   CHECK(all[99] == "s/train-099.tar");
@@ -123,10 +123,10 @@ TEST_CASE("a brace without its partner is an error that shows the pattern") {
   for (const char* pattern : {"{", "}", "}{", "a}", "{a", "{{1,2}", "{1,2}}", "\\{1,2}", "{1,2\\}", "{1..2}{",
                               "{a,b}\\{c}", "{a,\\}"}) {
     CAPTURE(pattern);
-    CHECK_THROWS_AS((void)mr::expand_braces(pattern), mr::setup_error);
+    CHECK_THROWS_AS((void)mr::detail::expand_braces(pattern), mr::setup_error);
   }
   try {
-    (void)mr::expand_braces("train-{000..146.tar");
+    (void)mr::detail::expand_braces("train-{000..146.tar");
     FAIL("no error");
   } catch (const mr::setup_error& e) {
     CHECK(e.message() == "the pattern 'train-{000..146.tar' has a '{' without its '}'");
@@ -138,10 +138,11 @@ TEST_CASE("a typing error cannot eat the memory or the stack") {
        {"{0..99999999999}", "{-9223372036854775808..9223372036854775807}", "{0..99999999999999999999}",
         "{0..9}{0..9}{0..9}{0..9}{0..9}{0..9}{0..9}", "{{0..999999},{0..999999}}"}) {
     CAPTURE(pattern);
-    CHECK_THROWS_AS((void)mr::expand_braces(pattern), mr::setup_error);
+    CHECK_THROWS_AS((void)mr::detail::expand_braces(pattern), mr::setup_error);
   }
-  CHECK_THROWS_AS((void)mr::expand_braces(std::string(100'000, '{') + std::string(100'000, '}')), mr::setup_error);
-  CHECK(mr::expand_braces("{0..9}", 10).size() == 10);
-  CHECK_THROWS_AS((void)mr::expand_braces("{0..10}", 10), mr::setup_error);
-  CHECK(mr::expand_braces("{-9223372036854775808..9223372036854775807..9223372036854775807}").size() == 3);
+  CHECK_THROWS_AS((void)mr::detail::expand_braces(std::string(100'000, '{') + std::string(100'000, '}')),
+                  mr::setup_error);
+  CHECK(mr::detail::expand_braces("{0..9}", 10).size() == 10);
+  CHECK_THROWS_AS((void)mr::detail::expand_braces("{0..10}", 10), mr::setup_error);
+  CHECK(mr::detail::expand_braces("{-9223372036854775808..9223372036854775807..9223372036854775807}").size() == 3);
 }

@@ -73,7 +73,7 @@ std::string read_all(mr::byte_source& source, std::size_t room_bytes = 100) {
   std::string all;
   std::vector<std::byte> room(room_bytes);
   for (;;) {
-    const std::size_t got = mr::read_fully(source, all.size(), room);
+    const std::size_t got = mr::detail::read_fully(source, all.size(), room);
     all.append(reinterpret_cast<const char*>(room.data()), got);
     if (got < room.size()) return all;
   }

@@ -19,7 +19,7 @@
 
 namespace mr = millrace;
 using namespace tar_test;
-using enum mr::index_file_state;
+using enum mr::detail::index_file_state;
 
 namespace {
 
@@ -27,29 +27,29 @@ namespace {
 struct shard_on_disk {
   temporary_folder folder;
   std::string path, tar;
-  mr::shard_identity identity;
-  mr::shard_index index;
+  mr::detail::shard_identity identity;
+  mr::detail::shard_index index;
 
   explicit shard_on_disk(std::string bytes = small_shard().bytes()) : path(folder / "s.tar"), tar(std::move(bytes)) {
     save(path, tar);
-    identity = mr::identify_shard(path);
+    identity = mr::detail::identify_shard(path);
     index = fresh();
   }
-  mr::shard_index fresh() const {
+  mr::detail::shard_index fresh() const {
     mr::file_source source(path);
-    mr::shard_index made = mr::scan_shard(source, shared_pool());
+    mr::detail::shard_index made = mr::detail::scan_shard(source, shared_pool());
     made.identify(identity);
     return made;
   }
-  std::string index_name() const { return mr::index_path(path); }
+  std::string index_name() const { return mr::detail::index_path(path); }
 };
 
-bool same(const mr::shard_index& a, const mr::shard_index& b) {
-  const auto bytes_of = [](const mr::shard_index& i) { return mr::detail::index_bytes(i); };
+bool same(const mr::detail::shard_index& a, const mr::detail::shard_index& b) {
+  const auto bytes_of = [](const mr::detail::shard_index& i) { return mr::detail::index_bytes(i); };
   return bytes_of(a) == bytes_of(b);
 }
 
-std::string text_of(const mr::shard_index& index) {
+std::string text_of(const mr::detail::shard_index& index) {
   const auto bytes = mr::detail::index_bytes(index);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -77,16 +77,16 @@ TEST_CASE("an index comes back from its file as it was") {
                                  file("README", "1") + end_marker(), end_marker()}) {
     shard_on_disk s(tar);
     if (s.index.members() > 1) s.index.learn_checksum(1, 77);
-    CHECK(mr::load_index(s.index_name(), s.identity).state == missing);
-    CHECK(mr::keep_index(s.index_name(), s.index).written);
-    CHECK_FALSE(mr::keep_index(s.index_name(), s.index).written);   // it is all there
-    const auto loaded = mr::load_index(s.index_name(), s.identity);
+    CHECK(mr::detail::load_index(s.index_name(), s.identity).state == missing);
+    CHECK(mr::detail::keep_index(s.index_name(), s.index).written);
+    CHECK_FALSE(mr::detail::keep_index(s.index_name(), s.index).written);   // it is all there
+    const auto loaded = mr::detail::load_index(s.index_name(), s.identity);
     CAPTURE(loaded.reason);
     REQUIRE(loaded.state == good);
     CHECK(same(loaded.index, s.index));
     CHECK(loaded.index.state() == s.index.state());
     CHECK(loaded.index.damage() == s.index.damage());
-    const auto summary = mr::summarise_index(s.index_name(), s.identity);
+    const auto summary = mr::detail::summarise_index(s.index_name(), s.identity);
     CHECK(summary.state == good);
     CHECK(summary.samples == s.index.samples());
     CHECK(summary.fingerprint == s.index.fingerprint());
@@ -103,7 +103,7 @@ TEST_CASE("every cut and every flipped bit of an index file is seen") {
   std::size_t refused = 0;
   for (std::size_t length = 0; length < whole.size(); ++length) {
     save(s.index_name(), std::string_view(whole).substr(0, length));
-    refused += mr::load_index(s.index_name(), s.identity).state == (length == 0 ? missing : damaged);
+    refused += mr::detail::load_index(s.index_name(), s.identity).state == (length == 0 ? missing : damaged);
   }
   CHECK(refused == whole.size());
   refused = 0;
@@ -112,16 +112,16 @@ TEST_CASE("every cut and every flipped bit of an index file is seen") {
     std::string flipped = whole;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     overwrite(s.index_name(), flipped);
-    const auto loaded = mr::load_index(s.index_name(), s.identity);
+    const auto loaded = mr::detail::load_index(s.index_name(), s.identity);
     refused += loaded.state != good && !loaded.reason.empty() && loaded.index.samples() == 0;
   }
   CHECK(refused == whole.size() * 8);
   for (const std::string& more : {std::string("x"), std::string(4, '\0'), whole}) {
     save(s.index_name(), whole + more);
-    CHECK(mr::load_index(s.index_name(), s.identity).state == damaged);
+    CHECK(mr::detail::load_index(s.index_name(), s.identity).state == damaged);
   }
   save(s.index_name(), whole);
-  CHECK(mr::load_index(s.index_name(), s.identity).state == good);
+  CHECK(mr::detail::load_index(s.index_name(), s.identity).state == good);
 }
 
 TEST_CASE("an index that an enemy wrote, checksums and all, leads to no byte outside of it or of its shard") {
@@ -142,20 +142,20 @@ TEST_CASE("an index that an enemy wrote, checksums and all, leads to no byte out
     overwrite(s.index_name(), bad);
     mr::detail::index_head head;
     std::memcpy(static_cast<void*>(&head), bad.data(), sizeof head);
-    auto loaded = mr::load_index(s.index_name(), head.identity());
+    auto loaded = mr::detail::load_index(s.index_name(), head.identity());
     if (loaded.state != good) {
       ++refused;
       continue;
     }
     ++taken;
     memory_source source(s.tar);
-    mr::indexed_reader reader(source, loaded.index, shared_pool());
+    mr::detail::indexed_reader reader(source, loaded.index, shared_pool());
     std::vector<std::uint32_t> numbers(loaded.index.samples());
     for (std::uint32_t n = 0; n < numbers.size(); ++n) numbers[n] = n;
     std::vector<mr::record> records(numbers.size());
     const std::size_t good_ones = reader.read(numbers, records);
     for (std::size_t n = 0; n < good_ones; ++n) CHECK(shown(records[n]).size() < 5'000);
-    if (loaded.index.state() == mr::shard_index::shard_state::damaged) {
+    if (loaded.index.state() == mr::detail::shard_index::shard_state::damaged) {
       CHECK_THROWS_AS(reader.throw_damage(), mr::data_error);
     }
   }
@@ -190,7 +190,7 @@ TEST_CASE("every kind of number that does not fit is refused, whatever the check
     std::memcpy(bad.data() + columns + 4 * c.word, &c.value, 4);
     make_checksums_right(bad);
     save(s.index_name(), bad);
-    const auto loaded = mr::load_index(s.index_name(), s.identity);
+    const auto loaded = mr::detail::load_index(s.index_name(), s.identity);
     CAPTURE(loaded.reason);
     CHECK(loaded.state == (c.sound ? good : damaged));
   }
@@ -198,31 +198,31 @@ TEST_CASE("every kind of number that does not fit is refused, whatever the check
 
 TEST_CASE("an index is good for one size and one time of its shard, and for one version") {
   shard_on_disk s;
-  mr::keep_index(s.index_name(), s.index);
-  mr::shard_identity other = s.identity;
+  mr::detail::keep_index(s.index_name(), s.index);
+  mr::detail::shard_identity other = s.identity;
   ++other.size_bytes;
-  CHECK(mr::load_index(s.index_name(), other).state == stale);
+  CHECK(mr::detail::load_index(s.index_name(), other).state == stale);
   other = s.identity;
   ++other.modified_ns;
-  CHECK(mr::load_index(s.index_name(), other).state == touched);
-  CHECK(mr::load_index(s.index_name(), other).index.fingerprint() == s.index.fingerprint());
-  CHECK(mr::summarise_index(s.index_name(), other).state == touched);
+  CHECK(mr::detail::load_index(s.index_name(), other).state == touched);
+  CHECK(mr::detail::load_index(s.index_name(), other).index.fingerprint() == s.index.fingerprint());
+  CHECK(mr::detail::summarise_index(s.index_name(), other).state == touched);
   std::string newer = load(s.index_name());
   newer[12] = 2;   // the version
   make_checksums_right(newer);
   save(s.index_name(), newer);
-  CHECK(mr::load_index(s.index_name(), s.identity).state == stale);
-  CHECK(mr::keep_index(s.index_name(), s.index).written);
-  CHECK(mr::load_index(s.index_name(), s.identity).state == good);
+  CHECK(mr::detail::load_index(s.index_name(), s.identity).state == stale);
+  CHECK(mr::detail::keep_index(s.index_name(), s.index).written);
+  CHECK(mr::detail::load_index(s.index_name(), s.identity).state == good);
   // keep_index() does not take over the checksums of another state of the shard: who makes an index does.
-  mr::shard_index changed = s.fresh();
+  mr::detail::shard_index changed = s.fresh();
   ++other.modified_ns;
   changed.identify(other);
   s.index.learn_checksum(0, 5);
-  mr::keep_index(s.index_name(), s.index);
-  CHECK(mr::keep_index(s.index_name(), changed).learned_checksums == 0);
+  mr::detail::keep_index(s.index_name(), s.index);
+  CHECK(mr::detail::keep_index(s.index_name(), changed).learned_checksums == 0);
   CHECK(changed.known_checksums() == 0);
-  CHECK(mr::load_index(s.index_name(), s.identity).state == touched);
+  CHECK(mr::detail::load_index(s.index_name(), s.identity).state == touched);
 }
 
 TEST_CASE("shards of one name in two folders have two indexes in a cache folder") {
@@ -231,35 +231,36 @@ TEST_CASE("shards of one name in two folders have two indexes in a cache folder"
   std::filesystem::create_directories(f / "b");
   save(f / "a/s.tar", small_shard().bytes());
   save(f / "b/s.tar", small_shard().bytes());
-  const mr::index_file_options options{.cache_folder = f / "cache"};
-  const std::string a = mr::index_path(f / "a/s.tar", options), b = mr::index_path(f / "b/s.tar", options);
+  const mr::detail::index_file_options options{.cache_folder = f / "cache"};
+  const std::string a = mr::detail::index_path(f / "a/s.tar", options),
+    b = mr::detail::index_path(f / "b/s.tar", options);
   CHECK(a != b);
   CHECK(a.starts_with(f / "cache/s.tar-"));
   CHECK(a.ends_with(".millrace-index"));
-  CHECK(mr::index_path(f / "a/../a/s.tar", options) == a);
-  CHECK(mr::index_path("x/y.tar") == "x/y.tar.millrace-index");
-  CHECK(mr::index_path(std::string(250, 'n'), options).size() < a.size() + 200);
+  CHECK(mr::detail::index_path(f / "a/../a/s.tar", options) == a);
+  CHECK(mr::detail::index_path("x/y.tar") == "x/y.tar.millrace-index");
+  CHECK(mr::detail::index_path(std::string(250, 'n'), options).size() < a.size() + 200);
 }
 
 TEST_CASE("checksums of two writers are merged, and of two that differ the older one stays") {
   shard_on_disk s;
-  mr::shard_index one = s.fresh(), two = s.fresh();
+  mr::detail::shard_index one = s.fresh(), two = s.fresh();
   one.learn_checksum(0, 10);
   one.learn_checksum(1, 11);
   two.learn_checksum(1, 99);
   two.learn_checksum(2, 12);
-  CHECK(mr::keep_index(s.index_name(), one).written);
-  const auto kept = mr::keep_index(s.index_name(), two);
+  CHECK(mr::detail::keep_index(s.index_name(), one).written);
+  const auto kept = mr::detail::keep_index(s.index_name(), two);
   CHECK(kept.written);
   CHECK(kept.learned_checksums == 1);
   CHECK(kept.conflicting_checksums == 1);
-  const auto merged = mr::load_index(s.index_name(), s.identity);
+  const auto merged = mr::detail::load_index(s.index_name(), s.identity);
   REQUIRE(merged.state == good);
   CHECK(merged.index.checksum(0) == 10);
   CHECK(merged.index.checksum(1) == 11);
   CHECK(merged.index.checksum(2) == 12);
   CHECK(same(merged.index, two));
-  CHECK_FALSE(mr::keep_index(s.index_name(), one).written);
+  CHECK_FALSE(mr::detail::keep_index(s.index_name(), one).written);
   CHECK(same(merged.index, one));
 }
 
@@ -277,12 +278,12 @@ TEST_CASE("eight processes that fill one index at once lose no checksum") {
       if (child == 0) {
         int result = 0;
         try {
-          mr::shard_index own = s.fresh();
+          mr::detail::shard_index own = s.fresh();
           for (std::uint32_t i = 0; i < per_process; ++i) {
             own.learn_checksum(i * processes + p, 1000 + i * processes + p);
-            if (i % 4 == p % 4) mr::keep_index(s.index_name(), own);
+            if (i % 4 == p % 4) mr::detail::keep_index(s.index_name(), own);
           }
-          mr::keep_index(s.index_name(), own);
+          mr::detail::keep_index(s.index_name(), own);
         } catch (...) {
           result = 1;
         }
@@ -295,7 +296,7 @@ TEST_CASE("eight processes that fill one index at once lose no checksum") {
       REQUIRE(::waitpid(child, &status, 0) == child);
       CHECK(status == 0);
     }
-    const auto merged = mr::load_index(s.index_name(), s.identity);
+    const auto merged = mr::detail::load_index(s.index_name(), s.identity);
     REQUIRE(merged.state == good);
     for (std::uint32_t m = 0; m < processes * per_process; ++m)
       if (merged.index.checksum(m) != 1000 + m) FAIL("the checksum of member " << m << " is lost");
@@ -312,21 +313,21 @@ TEST_CASE("a process that is killed while it writes leaves a good index or none"
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      mr::shard_index own = s.fresh();
+      mr::detail::shard_index own = s.fresh();
       for (std::uint32_t i = 0;; i = (i + 1) % 2'000) {
         own.set_checksum(i, 1 + i + own.checksum(i));
         std::filesystem::remove(s.index_name());
-        mr::keep_index(s.index_name(), own);
+        mr::detail::keep_index(s.index_name(), own);
       }
     }
     ::usleep(static_cast<useconds_t>(2'000 + random.below(8'000)));
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
-    const auto left = mr::load_index(s.index_name(), s.identity);
+    const auto left = mr::detail::load_index(s.index_name(), s.identity);
     CAPTURE(left.reason);
     CHECK((left.state == good || left.state == missing));
-    CHECK((mr::keep_index(s.index_name(), s.index).written || left.state == good));
+    CHECK((mr::detail::keep_index(s.index_name(), s.index).written || left.state == good));
     std::filesystem::remove(s.index_name());
   }
 }
@@ -340,10 +341,10 @@ TEST_CASE("threads may learn checksums while the index is written") {
     threads.emplace_back([&s, t] {
       for (std::uint32_t m = t; m < 3'000; m += 3) s.index.learn_checksum(m, m + 1);
     });
-  for (int i = 0; i < 5; ++i) mr::keep_index(s.index_name(), s.index);
+  for (int i = 0; i < 5; ++i) mr::detail::keep_index(s.index_name(), s.index);
   for (auto& t : threads) t.join();
-  mr::keep_index(s.index_name(), s.index);
-  const auto loaded = mr::load_index(s.index_name(), s.identity);
+  mr::detail::keep_index(s.index_name(), s.index);
+  const auto loaded = mr::detail::load_index(s.index_name(), s.identity);
   REQUIRE(loaded.state == good);
   CHECK(loaded.index.known_checksums() == 3'000);
   CHECK(same(loaded.index, s.index));
@@ -352,11 +353,11 @@ TEST_CASE("threads may learn checksums while the index is written") {
 TEST_CASE("what is no file is no index, and a folder that cannot be written to is an io_error") {
   shard_on_disk s;
   REQUIRE(::mkfifo(s.index_name().c_str(), 0600) == 0);
-  CHECK(mr::load_index(s.index_name(), s.identity).state == damaged);
+  CHECK(mr::detail::load_index(s.index_name(), s.identity).state == damaged);
   std::filesystem::remove(s.index_name());
   std::filesystem::create_directory(s.index_name());
-  CHECK(mr::load_index(s.index_name(), s.identity).state == damaged);
-  CHECK_THROWS_AS(mr::keep_index(s.index_name(), s.index), mr::io_error);
-  CHECK_THROWS_AS(mr::keep_index(s.folder / "none/x", s.index), mr::io_error);
-  CHECK_THROWS_AS((void)mr::identify_shard(s.folder / "none"), mr::io_error);
+  CHECK(mr::detail::load_index(s.index_name(), s.identity).state == damaged);
+  CHECK_THROWS_AS(mr::detail::keep_index(s.index_name(), s.index), mr::io_error);
+  CHECK_THROWS_AS(mr::detail::keep_index(s.folder / "none/x", s.index), mr::io_error);
+  CHECK_THROWS_AS((void)mr::detail::identify_shard(s.folder / "none"), mr::io_error);
 }

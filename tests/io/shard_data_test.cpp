@@ -35,13 +35,13 @@ std::vector<std::string> write_shards(const temporary_folder& f) {
 }
 
 /// All samples, each near its place, in lists of 100.
-std::vector<std::vector<mr::located_sample>> shuffled() {
-  std::vector<mr::located_sample> all;
+std::vector<std::vector<mr::detail::located_sample>> shuffled() {
+  std::vector<mr::detail::located_sample> all;
   for (std::size_t i = 0; i < shards * samples_per_shard; ++i)
     all.push_back({i / samples_per_shard, i % samples_per_shard});
   mr::rng random({.seed = 3});
   for (std::size_t i = all.size(); i-- > 1;) std::swap(all[i], all[i - std::min<std::size_t>(i, random.below(300))]);
-  std::vector<std::vector<mr::located_sample>> lists;
+  std::vector<std::vector<mr::detail::located_sample>> lists;
   for (std::size_t at = 0; at < all.size(); at += 100) {
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(at);
     lists.emplace_back(first, first + 100);
@@ -49,12 +49,12 @@ std::vector<std::vector<mr::located_sample>> shuffled() {
   return lists;
 }
 
-std::size_t expect_a_shuffle(mr::shard_data& data) {
+std::size_t expect_a_shuffle(mr::detail::shard_data& data) {
   return data.expect({.window = 300, .lanes = 1, .most_held_bytes = std::size_t{8} << 20});
 }
 
 /// Reads everything; the message of the first error, or nothing.
-std::string read_all(mr::shard_data& data) {
+std::string read_all(mr::detail::shard_data& data) {
   for (const auto& wanted : shuffled()) {
     std::vector<mr::record> records(wanted.size());
     std::exception_ptr failure;
@@ -114,7 +114,7 @@ void damage(const std::string& path, std::streamoff at) {
 TEST_CASE("by blocks or one by one, the records are the same, epoch after epoch") {
   const temporary_folder f;
   const auto names = write_shards(f);
-  mr::shard_data one_by_one(names), by_blocks(names);
+  mr::detail::shard_data one_by_one(names), by_blocks(names);
   CHECK(expect_a_shuffle(by_blocks) > 0);
   for (int epoch = 0; epoch < 2; ++epoch) {
     CHECK(read_all(one_by_one) == "");
@@ -124,14 +124,14 @@ TEST_CASE("by blocks or one by one, the records are the same, epoch after epoch"
 
 TEST_CASE("nothing is held without a shuffle, of large samples, or beyond what may be") {
   const temporary_folder f;
-  mr::shard_data data(write_shards(f));
+  mr::detail::shard_data data(write_shards(f));
   CHECK(data.expect({.window = 0, .lanes = 48, .most_held_bytes = std::size_t{1} << 30}) == 0);
   CHECK(data.expect({.window = 300, .lanes = 48, .most_held_bytes = 1'000'000}) == 0);
   CHECK(data.expect({.window = ~std::uint64_t{0}, .lanes = 1, .most_held_bytes = std::size_t{1} << 20}) == 0);
   mr::shard_writer writer({.pattern = f / "large-%d.tar"});
   for (int i = 0; i < 4; ++i) writer.write("k" + std::to_string(i), {{"bin", std::string(40'000, 'x')}});
   writer.close();
-  mr::shard_data large({f / "large-0.tar"});
+  mr::detail::shard_data large({f / "large-0.tar"});
   CHECK(large.expect({.window = 300, .lanes = 1, .most_held_bytes = std::size_t{1} << 30}) == 0);
 }
 
@@ -140,12 +140,12 @@ TEST_CASE("a payload that has changed is the error of its sample alone, in the s
   const auto names = write_shards(f);
   std::uint64_t at = 0;
   {
-    mr::shard_data learns(names);
+    mr::detail::shard_data learns(names);
     CHECK(read_all(learns) == "");
     at = learns.place_of({1, 250}).offset_bytes + 512;   // behind the header of its first field
   }
   damage(names[1], static_cast<std::streamoff>(at));
-  mr::shard_data one_by_one(names), by_blocks(names);
+  mr::detail::shard_data one_by_one(names), by_blocks(names);
   expect_a_shuffle(by_blocks);
   const std::string told = read_all(one_by_one);
   CHECK(told.find("CRC-32C") != std::string::npos);
@@ -156,22 +156,23 @@ TEST_CASE("a payload that has changed is the error of its sample alone, in the s
 TEST_CASE("at the start no more than heads are read, and columns that are damaged are made again later") {
   const temporary_folder f;
   const auto names = write_shards(f);
-  { mr::shard_data makes(names); }
-  for (const auto& name : names) change_byte(mr::index_path(name), 2'000);
-  mr::shard_data data(names);
-  CHECK(mr::summarise_index(mr::index_path(names[0]), mr::identify_shard(names[0])).state ==
-        mr::index_file_state::good);
-  CHECK(mr::load_index(mr::index_path(names[0]), mr::identify_shard(names[0])).state ==
-        mr::index_file_state::damaged);
+  { mr::detail::shard_data makes(names); }
+  for (const auto& name : names) change_byte(mr::detail::index_path(name), 2'000);
+  mr::detail::shard_data data(names);
+  CHECK(mr::detail::summarise_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0])).state ==
+        mr::detail::index_file_state::good);
+  CHECK(mr::detail::load_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0])).state ==
+        mr::detail::index_file_state::damaged);
   CHECK(read_all(data) == "");
-  CHECK(mr::load_index(mr::index_path(names[0]), mr::identify_shard(names[0])).state == mr::index_file_state::good);
+  CHECK(mr::detail::load_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0])).state ==
+        mr::detail::index_file_state::good);
 }
 
 TEST_CASE("a shard that is replaced after the start is refused when its turn comes") {
   const temporary_folder f;
   const auto names = write_shards(f);
-  { mr::shard_data makes(names); }
-  mr::shard_data data(names);
+  { mr::detail::shard_data makes(names); }
+  mr::detail::shard_data data(names);
   mr::shard_writer writer({.pattern = f / "other-%d.tar"});
   writer.write("other", {{"cls", "1"}});
   writer.close();
@@ -187,8 +188,8 @@ TEST_CASE("indexes that cannot be kept, or what was learned of them, are told in
   const auto lines_of = [&](const std::string& folder, rlim_t most_bytes) {
     const std::string told = f / "told";
     const int file = ::open(told.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
-    auto data = std::make_unique<mr::shard_data>(
-        names, mr::shard_data_options{.files = {.cache_folder = folder}, .progress_file = file});
+    auto data = std::make_unique<mr::detail::shard_data>(
+        names, mr::detail::shard_data_options{.files = {.cache_folder = folder}, .progress_file = file});
     expect_a_shuffle(*data);
     CHECK(read_all(*data).empty());
     {
@@ -220,9 +221,9 @@ TEST_CASE("shards without an end marker are counted and one is told, or are erro
   save(names[1], members);
   save(names[2], members + std::string(512, '\0'));
   for (int round = 0; round < 2; ++round) {   // indexes made, and heads read
-    mr::shard_data data(names);
+    mr::detail::shard_data data(names);
     CHECK(data.counts() == std::vector<std::uint64_t>{3, 3, 3});
-    mr::event_counts counts;
+    mr::detail::event_counts counts;
     data.report(counts);
     REQUIRE(counts.counts().size() == 1);
     CHECK(std::string(counts.counts()[0].what) == "shards that ended without a marker");
@@ -232,7 +233,7 @@ TEST_CASE("shards without an end marker are counted and one is told, or are erro
     CHECK(std::string(line).find(names[1] + " ended without an end marker") != std::string::npos);
     CHECK(counts.take_line() == nullptr);
     try {
-      mr::shard_data strict(names, {.strict = true});
+      mr::detail::shard_data strict(names, {.strict = true});
       FAIL("no error");
     } catch (const mr::data_error& e) {
       CHECK(e.message() == "the shard ends without an end marker (expected: two blocks of 512 zeros), after the last "
@@ -241,5 +242,5 @@ TEST_CASE("shards without an end marker are counted and one is told, or are erro
       CHECK(e.where().offset_bytes == members.size());
     }
   }
-  CHECK(mr::shard_data({names[0]}, {.strict = true}).counts().front() == 3);
+  CHECK(mr::detail::shard_data({names[0]}, {.strict = true}).counts().front() == 3);
 }

@@ -18,11 +18,11 @@ using namespace tar_test;
 
 namespace {
 
-using state = mr::shard_index::shard_state;
+using state = mr::detail::shard_index::shard_state;
 
-mr::shard_index index_of(const std::string& tar) {
+mr::detail::shard_index index_of(const std::string& tar) {
   memory_source source(tar);
-  return mr::scan_shard(source, shared_pool());
+  return mr::detail::scan_shard(source, shared_pool());
 }
 
 bool is_plain(const std::string& tar) {
@@ -51,7 +51,7 @@ std::string mixed_shard(std::size_t count) {
 
 TEST_CASE("an index holds keys, fields, offsets and sizes") {
   const small_shard shard;
-  const mr::shard_index index = index_of(shard.bytes());
+  const mr::detail::shard_index index = index_of(shard.bytes());
   CHECK(index.state() == state::whole);
   REQUIRE(index.samples() == 3);
   CHECK(index.members() == 6);
@@ -174,7 +174,7 @@ TEST_CASE("what Python's tarfile and GNU tar write gives what shard_reader gives
 TEST_CASE("a damaged shard has an index of the samples before the damage") {
   const small_shard shard;
   const std::string whole = shard.bytes();
-  const mr::shard_index index = index_of(whole.substr(0, shard.offset_of(3) + 600));
+  const mr::detail::shard_index index = index_of(whole.substr(0, shard.offset_of(3) + 600));
   CHECK(index.state() == state::damaged);
   CHECK(index.samples() == 1);
   CHECK(index.members() == 2);
@@ -183,14 +183,14 @@ TEST_CASE("a damaged shard has an index of the samples before the damage") {
   CHECK(index.damage().find("cut") != std::string_view::npos);
   // Whole again, and the index says otherwise.
   memory_source source(whole);
-  mr::shard_index old = index_of(whole.substr(0, shard.offset_of(3) + 600));
-  mr::indexed_reader reader(source, old, shared_pool());
+  mr::detail::shard_index old = index_of(whole.substr(0, shard.offset_of(3) + 600));
+  mr::detail::indexed_reader reader(source, old, shared_pool());
   CHECK_THROWS_AS(reader.throw_damage(), mr::data_error);
 }
 
 TEST_CASE("a compressed shard has no index and says so") {
   if (!have("gzip")) return;
-  const mr::shard_index index = index_of(through("gzip -c", small_shard().bytes()));
+  const mr::detail::shard_index index = index_of(through("gzip -c", small_shard().bytes()));
   CHECK(index.state() == state::compressed);
   CHECK(index.samples() == 0);
 }
@@ -198,13 +198,13 @@ TEST_CASE("a compressed shard has no index and says so") {
 TEST_CASE("samples come in any order, some twice, in few reads, and are those of shard_reader") {
   const std::string tar = mixed_shard(200);
   memory_source source(tar);
-  mr::shard_index index = mr::scan_shard(source, shared_pool());
+  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
   REQUIRE(index.samples() == 200);
   const outcome whole = read_tar(tar), wanted = read_tar(tar, {.fields = {"bin", "json;none"}});
   mr::rng random({.seed = 3});
   for (const bool some : {false, true}) {
     for (const std::size_t bytes_per_read : {std::size_t{1}, std::size_t{10'000}, std::size_t{1} << 20}) {
-      mr::indexed_reader reader(source, index, shared_pool(),
+      mr::detail::indexed_reader reader(source, index, shared_pool(),
                                 {.fields = some ? std::vector<std::string>{"bin", "json;none"}
                                                 : std::vector<std::string>{},
                                  .bytes_per_read = bytes_per_read});
@@ -219,8 +219,8 @@ TEST_CASE("samples come in any order, some twice, in few reads, and are those of
         CHECK(records[i].shard() == "memory.tar");
         held_bytes += records[i].held_bytes();
         for (const auto& field : records[i].fields()) {
-          CHECK(mr::place_of(field).key == records[i].key());
-          CHECK(mr::place_of(field).offset_bytes == records[i].offset_bytes());
+          CHECK(mr::detail::place_of(field).key == records[i].key());
+          CHECK(mr::detail::place_of(field).offset_bytes == records[i].offset_bytes());
         }
       }
       CHECK(held_bytes > 100 * 100 * 6);
@@ -238,15 +238,15 @@ TEST_CASE("neighbours are read at once, and what lies far apart is not") {
     tar += file(key + ".txt", std::string(100, 't'));
   }
   memory_source source(tar + end_marker());
-  mr::shard_index index = mr::scan_shard(source, shared_pool());
+  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
   std::vector<std::uint32_t> numbers(100);
   std::vector<mr::record> records(100);
   for (std::uint32_t i = 0; i < 100; ++i) numbers[i] = 99 - i;
-  mr::indexed_reader all(source, index, shared_pool());
+  mr::detail::indexed_reader all(source, index, shared_pool());
   REQUIRE(all.read(numbers, records) == 100);
   CHECK(all.counters().reads == 6);   // of a mebibyte
   CHECK(all.counters().read_bytes < tar.size());
-  mr::indexed_reader small(source, index, shared_pool(), {.fields = {"cls", "txt"}});
+  mr::detail::indexed_reader small(source, index, shared_pool(), {.fields = {"cls", "txt"}});
   REQUIRE(small.read(numbers, records) == 100);
   CHECK(small.counters().reads == 101);   // the end of one sample and the begin of the next
   CHECK(small.counters().read_bytes < 250'000);
@@ -257,13 +257,13 @@ TEST_CASE("checksums are learned when a payload is first read, and checked from 
   const small_shard shard;
   std::string tar = shard.bytes();
   memory_source source(tar);
-  mr::shard_index index = mr::scan_shard(source, shared_pool());
+  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
   std::vector<std::uint32_t> numbers{2, 1, 0};
   std::vector<mr::record> records(3);
-  mr::indexed_reader labels(source, index, shared_pool(), {.fields = {"cls"}});
+  mr::detail::indexed_reader labels(source, index, shared_pool(), {.fields = {"cls"}});
   CHECK(labels.read(numbers, records) == 3);
   CHECK(index.known_checksums() == 3);
-  mr::indexed_reader reader(source, index, shared_pool());
+  mr::detail::indexed_reader reader(source, index, shared_pool());
   CHECK(reader.read(numbers, records) == 3);
   CHECK(reader.counters().checksums_learned == 3);
   CHECK(reader.counters().checksums_checked == 3);
@@ -273,7 +273,7 @@ TEST_CASE("checksums are learned when a payload is first read, and checked from 
     char& byte = flipped[shard.offset_of(3) + 512 + bit / 8];
     byte = static_cast<char>(byte ^ (1 << bit % 8));
     memory_source changed(flipped);
-    mr::indexed_reader again(changed, index, shared_pool());
+    mr::detail::indexed_reader again(changed, index, shared_pool());
     REQUIRE(again.read(numbers, records) == 1);   // sample 2 is right, and 0 is not asked for before 1
     CHECK(records[0].key() == "c");
     try {
@@ -285,7 +285,7 @@ TEST_CASE("checksums are learned when a payload is first read, and checked from 
       CHECK(e.where().shard == "memory.tar");
       CHECK(e.where().offset_bytes == shard.offset_of(3) + 512);
     }
-    mr::indexed_reader careless(changed, index, shared_pool(), {.checksums = false});
+    mr::detail::indexed_reader careless(changed, index, shared_pool(), {.checksums = false});
     CHECK(careless.read(numbers, records) == 3);
   }
 }
@@ -293,8 +293,8 @@ TEST_CASE("checksums are learned when a payload is first read, and checked from 
 TEST_CASE("the first failure in the order of the list is the one that is told") {
   const std::string tar = mixed_shard(50);
   memory_source source(tar);
-  mr::shard_index index = mr::scan_shard(source, shared_pool());
-  mr::indexed_reader reader(source, index, shared_pool(), {.max_member_bytes = 60'000});
+  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
+  mr::detail::indexed_reader reader(source, index, shared_pool(), {.max_member_bytes = 60'000});
   std::vector<mr::record> records(5);
   const std::vector<std::uint32_t> numbers{40, 7, 10, 3, 0};   // 10 and 3 are too large
   REQUIRE(reader.read(numbers, records) == 2);
@@ -312,9 +312,9 @@ TEST_CASE("the first failure in the order of the list is the one that is told") 
 TEST_CASE("a shard that became shorter, and a failing disk, are errors of the sample that they hit") {
   const small_shard shard;
   memory_source source(shard.bytes());
-  mr::shard_index index = mr::scan_shard(source, shared_pool());
+  mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
   memory_source shorter(shard.bytes().substr(0, shard.offset_of(5) + 600));
-  mr::indexed_reader reader(shorter, index, shared_pool(), {.bytes_per_read = 1});
+  mr::detail::indexed_reader reader(shorter, index, shared_pool(), {.bytes_per_read = 1});
   const std::vector<std::uint32_t> numbers{0, 1, 2};
   std::vector<mr::record> records(3);
   CHECK(reader.read(numbers, records) == 2);
@@ -322,10 +322,10 @@ TEST_CASE("a shard that became shorter, and a failing disk, are errors of the sa
   memory_source::faults f;
   f.fail_at = shard.offset_of(3);
   memory_source broken(shard.bytes(), f);
-  mr::indexed_reader unlucky(broken, index, shared_pool(), {.bytes_per_read = 1});
+  mr::detail::indexed_reader unlucky(broken, index, shared_pool(), {.bytes_per_read = 1});
   CHECK(unlucky.read(numbers, records) == 1);
   CHECK_THROWS_AS(std::rethrow_exception(unlucky.failure()), mr::io_error);
-  CHECK_THROWS_AS((void)mr::scan_shard(broken, shared_pool()), mr::io_error);
+  CHECK_THROWS_AS((void)mr::detail::scan_shard(broken, shared_pool()), mr::io_error);
 }
 
 TEST_CASE("bytes that arrive one or seven at a time give the same index") {
@@ -335,7 +335,7 @@ TEST_CASE("bytes that arrive one or seven at a time give the same index") {
     memory_source::faults f;
     f.most_bytes_per_read = piece;
     memory_source slow(tar, f);
-    CHECK(mr::scan_shard(slow, shared_pool()).fingerprint() == expected);
+    CHECK(mr::detail::scan_shard(slow, shared_pool()).fingerprint() == expected);
   }
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("what is written is read back, fields sorted by name") {
   const std::vector<std::byte> raw(512, std::byte{'r'});
   writer.write("n01/a", {{"jpg", picture}, {"cls", "7"}, {"seg.png", raw}});
   writer.write("b", {{"empty", ""}});
-  const mr::written_shards w = writer.close();
+  const mr::detail::written_shards w = writer.close();
   CHECK(w.shards == 1);
   CHECK(w.samples == 2);
   CHECK(w.bytes == std::filesystem::file_size(f / "t-000.tar"));

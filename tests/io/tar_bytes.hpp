@@ -157,7 +157,7 @@ struct outcome {
   std::string error;                  // "data", "io" or empty
   std::string message;
   mr::error_location where;
-  mr::shard_counters counters;
+  mr::detail::shard_counters counters;
 
   bool operator==(const outcome& o) const {
     return samples == o.samples && error == o.error && message == o.message && offsets == o.offsets;
@@ -219,10 +219,10 @@ inline outcome read_source(std::unique_ptr<mr::byte_source> source, mr::shard_re
 inline std::optional<outcome> read_by_index(mr::byte_source& source, const mr::shard_reader_options& options) {
   outcome result;
   try {
-    mr::shard_index index = mr::scan_shard(source, shared_pool());
-    if (index.state() == mr::shard_index::shard_state::compressed) return std::nullopt;
+    mr::detail::shard_index index = mr::detail::scan_shard(source, shared_pool());
+    if (index.state() == mr::detail::shard_index::shard_state::compressed) return std::nullopt;
     result.counters = index.facts().counters;
-    mr::indexed_reader reader(source, index, shared_pool(),
+    mr::detail::indexed_reader reader(source, index, shared_pool(),
                               {.fields = options.fields, .max_member_bytes = options.max_member_bytes});
     std::vector<std::uint32_t> numbers;
     for (std::uint32_t i = 0; i < index.samples(); ++i) numbers.push_back(i);
@@ -233,7 +233,7 @@ inline std::optional<outcome> read_by_index(mr::byte_source& source, const mr::s
       result.offsets.push_back(records[i].offset_bytes());
     }
     if (good < numbers.size()) std::rethrow_exception(reader.failure());
-    if (index.state() == mr::shard_index::shard_state::damaged) reader.throw_damage();
+    if (index.state() == mr::detail::shard_index::shard_state::damaged) reader.throw_damage();
   } catch (const mr::data_error& e) {
     result.error = "data";
     result.message = e.message();
@@ -248,7 +248,7 @@ inline std::string difference(const outcome& whole, const outcome& indexed) {
     return std::to_string(o.samples.size()) + " samples, then '" + o.error + "' at " +
            std::to_string(o.where.offset_bytes) + ": " + o.message;
   };
-  const auto passed_over = [](const mr::shard_counters& c) {
+  const auto passed_over = [](const mr::detail::shard_counters& c) {
     return std::vector{c.metadata_members, c.dot_files, c.names_without_dot, c.not_regular, c.unconverted_names,
                        c.missing_end_markers};
   };

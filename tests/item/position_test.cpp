@@ -99,15 +99,15 @@ TEST_CASE("without an index the text says where reading begins again, below 300 
   mr::position other = without_index;
   other.replay = {};
   other.step = 0;
-  CHECK(message_of([&] { mr::check_same(without_index, other); }) == "no error");
+  CHECK(message_of([&] { mr::detail::check_same(without_index, other); }) == "no error");
   other.ranks = 4;
   other.rank = 1;
-  CHECK(message_of([&] { mr::check_same(without_index, other); }).ends_with(" was any and is rank 1 of 4"));
+  CHECK(message_of([&] { mr::detail::check_same(without_index, other); }).ends_with(" was any and is rank 1 of 4"));
   other.rank = 4;
-  CHECK(message_of([&] { mr::check_same(without_index, other); }).ends_with(" was any and is any of 4"));
+  CHECK(message_of([&] { mr::detail::check_same(without_index, other); }).ends_with(" was any and is any of 4"));
   other = without_index;
   other.times = 1;
-  CHECK(message_of([&] { mr::check_same(without_index, other); }) == "no error");
+  CHECK(message_of([&] { mr::detail::check_same(without_index, other); }) == "no error");
 }
 
 TEST_CASE("a text of version 2 or 3 is read, and taken for 4 or 5 where it is of one lane") {
@@ -118,10 +118,10 @@ TEST_CASE("a text of version 2 or 3 is read, and taken for 4 or 5 where it is of
   const mr::position older = mr::parse_position(text);
   CHECK(mr::to_text(older) == text);
   CHECK(older.times == 0);
-  CHECK(message_of([&] { mr::check_same(older, without_index); }) == "no error");
+  CHECK(message_of([&] { mr::detail::check_same(older, without_index); }) == "no error");
   mr::position packing = without_index;
   packing.version = mr::position::packing_version;
-  CHECK(message_of([&] { mr::check_same(older, packing); })
+  CHECK(message_of([&] { mr::detail::check_same(older, packing); })
             .find("the order's version was 4 (without an index) and is 5 (without an index, packing)") !=
         std::string::npos);
   for (const std::uint32_t version : {2U, 3U}) {
@@ -129,7 +129,7 @@ TEST_CASE("a text of version 2 or 3 is read, and taken for 4 or 5 where it is of
     of_lanes.version = version;
     of_lanes.lanes = now.lanes = 24;
     now.version = version + 2;
-    CHECK(message_of([&] { mr::check_same(of_lanes, now); }) ==
+    CHECK(message_of([&] { mr::detail::check_same(of_lanes, now); }) ==
           "this resume point is of version " + std::to_string(version) +
               ", whose order of lanes is not made any more: got 24 lanes that went from pass to pass each for itself, "
               "expected version " + std::to_string(version + 2) + ", where they wait for each other");
@@ -145,7 +145,7 @@ TEST_CASE("a run that packs says how many tokens the first row has before that")
   CHECK(text.find(" rank=0 held=2048 crc32c=") != std::string::npos);
   CHECK(text.size() < 300);
   CHECK(mr::parse_position(text) == packing);
-  CHECK(message_of([&] { mr::check_same(packing, without_index); }).find("5 (without an index, packing)") !=
+  CHECK(message_of([&] { mr::detail::check_same(packing, without_index); }).find("5 (without an index, packing)") !=
         std::string::npos);
 }
 
@@ -244,12 +244,12 @@ TEST_CASE("another run is refused by name, another place in the same run is not"
   elsewhere.epoch = 9;
   elsewhere.next_position = 1;
   elsewhere.digest = 5;
-  CHECK(message_of([&] { mr::check_same(some, elsewhere); }) == "no error");
+  CHECK(message_of([&] { mr::detail::check_same(some, elsewhere); }) == "no error");
   const auto refusal = [](const auto& change) {
     mr::position other = some;
     change(other);
     const std::string always = "the resume point belongs to another run: ";
-    const std::string m = message_of([&] { mr::check_same(some, other); });
+    const std::string m = message_of([&] { mr::detail::check_same(some, other); });
     return m.starts_with(always) ? m.substr(always.size()) : m;
   };
   CHECK(refusal([](auto& p) { p.data_set = 1; }) == "the data set was 0123456789abcdef and is 0000000000000001");

@@ -17,7 +17,8 @@ struct example {
   mr::ragged<std::int16_t> sound;
   std::array<std::uint8_t, 3> colour;
 };
-using layout = mr::columns<&example::words, &example::number, &example::boxes, &example::sound, &example::colour>;
+using layout = mr::detail::columns<&example::words, &example::number, &example::boxes, &example::sound,
+                                   &example::colour>;
 
 struct one {
   mr::ragged<float> a;
@@ -99,7 +100,7 @@ TEST_CASE("a closed slot holds each ragged column as a rectangle, and the others
       const example* const one[] = {&items[i]};
       l.render(one, slot.data(), i, memory);
     }
-    const mr::batch_extent extent = l.close(slot.data(), there);
+    const mr::detail::batch_extent extent = l.close(slot.data(), there);
     REQUIRE(extent.used_bytes <= slot.size());
     if (there == 0) continue;
     // A device gets what is used, and nothing else.
@@ -135,7 +136,7 @@ TEST_CASE("what is longer than max_length is an error or loses its end") {
 }
 
 TEST_CASE("all samples of a run have the options of the first") {
-  mr::columns<&one::a> l;
+  mr::detail::columns<&one::a> l;
   l.fix_shapes({mr::ragged(std::vector<float>(3), {.max_length = 8})}, 2);
   CHECK(l.describe().ends_with("one::a up to [2, 8] f32"));
   CHECK_NOTHROW(l.check_shapes({mr::ragged(std::vector<float>(8), {.max_length = 8})}));

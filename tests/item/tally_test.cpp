@@ -9,7 +9,7 @@
 namespace mr = millrace;
 
 TEST_CASE("counts of many threads add up, by text") {
-  mr::event_counts counts;
+  mr::detail::event_counts counts;
   const std::string same = "one";   // another address
   {
     std::vector<std::jthread> threads;
@@ -29,7 +29,7 @@ TEST_CASE("counts of many threads add up, by text") {
 }
 
 TEST_CASE("names beyond the room for them are counted together") {
-  mr::event_counts counts;
+  mr::detail::event_counts counts;
   std::vector<std::string> names;
   for (int i = 0; i < 54; ++i) names.push_back("name " + std::to_string(i));
   for (const auto& name : names) counts.count(name.c_str());

@@ -93,7 +93,7 @@ TEST_CASE("a row of a padded column is had without its padding") {
   CHECK(std::ranges::equal(words[1], std::vector{4}));
   words.values.memory = words.lengths.memory = mr::memory_kind::device;
   CHECK_THROWS_WITH_AS(words[0], doctest::Contains("the column pair::words lies in GPU memory"),
-                       mr::bad_element_access);
+                       mr::detail::bad_element_access);
 }
 
 #ifndef NDEBUG
@@ -102,20 +102,21 @@ TEST_CASE("in debug builds an element that cannot be had is an error that names 
   mr::tensor_view<float, 2> view{.data = numbers.data(), .shape = {2, 3}, .name = "example::box"};
   const char* const third = "an index of the column example::box is out of range: got 3, expected less than 3";
   const char* const second = "an index of the column example::box is out of range: got 2, expected less than 2";
-  CHECK_THROWS_WITH_AS(view(1, 3), doctest::Contains(third), mr::bad_element_access);
-  CHECK_THROWS_WITH_AS(view[1][3], doctest::Contains(third), mr::bad_element_access);
-  CHECK_THROWS_WITH_AS(view(2, 0), doctest::Contains(second), mr::bad_element_access);
-  CHECK_THROWS_WITH_AS(view[2], doctest::Contains(second), mr::bad_element_access);
-  CHECK_THROWS_WITH_AS(view(-1, 0), doctest::Contains("got 18446744073709551615, expected"), mr::bad_element_access);
+  CHECK_THROWS_WITH_AS(view(1, 3), doctest::Contains(third), mr::detail::bad_element_access);
+  CHECK_THROWS_WITH_AS(view[1][3], doctest::Contains(third), mr::detail::bad_element_access);
+  CHECK_THROWS_WITH_AS(view(2, 0), doctest::Contains(second), mr::detail::bad_element_access);
+  CHECK_THROWS_WITH_AS(view[2], doctest::Contains(second), mr::detail::bad_element_access);
+  CHECK_THROWS_WITH_AS(view(-1, 0), doctest::Contains("got 18446744073709551615, expected"),
+                       mr::detail::bad_element_access);
   mr::tensor<float, 1> alone({3});
   CHECK_THROWS_WITH_AS(alone[3], doctest::Contains("an index of the tensor is out of range: got 3"),
-                       mr::bad_element_access);
+                       mr::detail::bad_element_access);
 
   view.memory = mr::memory_kind::device;
   const char* const elsewhere = "the column example::box lies in GPU memory";
-  CHECK_THROWS_WITH_AS(view(0, 0), doctest::Contains(elsewhere), mr::bad_element_access);
-  CHECK_THROWS_WITH_AS(view[1][0], doctest::Contains(elsewhere), mr::bad_element_access);
-  CHECK_THROWS_WITH_AS(view[1].begin(), doctest::Contains(elsewhere), mr::bad_element_access);
+  CHECK_THROWS_WITH_AS(view(0, 0), doctest::Contains(elsewhere), mr::detail::bad_element_access);
+  CHECK_THROWS_WITH_AS(view[1][0], doctest::Contains(elsewhere), mr::detail::bad_element_access);
+  CHECK_THROWS_WITH_AS(view[1].begin(), doctest::Contains(elsewhere), mr::detail::bad_element_access);
   CHECK(view[1].data == numbers.data() + 3);   // rows of it are views as good as any
   CHECK((*++view.begin()).memory == mr::memory_kind::device);
 }

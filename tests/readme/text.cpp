@@ -21,7 +21,7 @@ int main() {
   for (int i = 0; i < 1024; ++i) {
     char name[64];
     std::snprintf(name, sizeof name, "corpus-%04d.jsonl.gz", i);   // plain: what a file is, its content says
-    mr::detail::atomic_file<> file(name);
+    mr::atomic_file file(name);
     file.append(std::string(140, static_cast<char>('a' + i % 26)) + "\n");
     file.publish();
   }

@@ -34,7 +34,7 @@ enum class rings { usual, shallow };
 
 /// The capacity of each stage as nanoseconds of a sample: the bottleneck `ratio` times the runner-up, which is one of
 /// the others, these being up to three times faster still.
-mr::pipeline_model plant(planted where, double ratio, std::uint64_t seed, rings how = rings::usual) {
+mr::detail::pipeline_model plant(planted where, double ratio, std::uint64_t seed, rings how = rings::usual) {
   mr::rng random({.seed = seed, .stage = static_cast<std::uint64_t>(where)});
   const double slowest_ns = 1e6;
   const bool unpacks = where == planted::unpack;
@@ -45,7 +45,7 @@ mr::pipeline_model plant(planted where, double ratio, std::uint64_t seed, rings 
     const double next = slowest_ns / ratio;
     ns[i] = i == bottleneck ? slowest_ns : i == runner_up ? next : next / random.uniform(1, 3);
   }
-  mr::pipeline_model m;
+  mr::detail::pipeline_model m;
   m.io_threads = 1 + random.below(6);
   m.workers = 1 + random.below(8);
   m.host_slots = how == rings::shallow ? 2 : 3 + random.below(3);
@@ -56,10 +56,10 @@ mr::pipeline_model plant(planted where, double ratio, std::uint64_t seed, rings 
   const auto per_sample = static_cast<double>(m.samples_per_read), threads = static_cast<double>(m.io_threads);
   const auto rows = static_cast<double>(m.batch_samples);
   const auto spread = [&](double mean_ns) {
-    return mr::empirical_distribution::around(mean_ns, how == rings::shallow ? 0.95 : 0.5);
+    return mr::detail::empirical_distribution::around(mean_ns, how == rings::shallow ? 0.95 : 0.5);
   };
   if (where == planted::bandwidth) m.contention = 1;
-  const double of_a_read = ns[0] * per_sample * mr::read_levels::speed(threads, m.contention);
+  const double of_a_read = ns[0] * per_sample * mr::detail::read_levels::speed(threads, m.contention);
   m.read_ns = spread(unpacks ? 0.2 * of_a_read : of_a_read);
   if (unpacks) m.unpack_ns = spread(0.8 * of_a_read);
   m.work_ns = spread(ns[1] * static_cast<double>(m.workers));
@@ -100,7 +100,7 @@ TEST_CASE("a planted bottleneck is found at least 95 times of 100, from 1.25 tim
       std::uint64_t right = 0, causes = 0;
       std::string misses;
       for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-        mr::flow_figures f = mr::simulate(plant(p, ratio, seed)).figures;
+        mr::detail::flow_figures f = mr::detail::simulate(plant(p, ratio, seed)).figures;
         f.storage_ceiling_bytes_per_s = ceiling(p, seed);
         const mr::verdict v = mr::judge(f);
         const bool found = names(v, p) || (ratio < 1.25 && v.what == mr::bound_by::balanced);
@@ -123,7 +123,7 @@ TEST_CASE("two stages as slow as each other are called balanced") {
   std::uint64_t right = 0, all = 0;
   for (const planted p : all_planted)
     for (std::uint64_t seed = 1; seed <= seeds; ++seed, ++all) {
-      const mr::verdict v = mr::judge(mr::simulate(plant(p, 1, seed)).figures);
+      const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, 1, seed)).figures);
       if (v.what == mr::bound_by::balanced) ++right;
       else MESSAGE(name_of(p) << " seed " << seed << ": " << v.sentence());
     }
@@ -137,12 +137,12 @@ TEST_CASE("where rings are shallow and times vary, stages wait in turns, and the
   for (const planted p : all_planted)
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
       for (const double ratio : {1.25, 1.5, 2.0}) {
-        const mr::verdict v = mr::judge(mr::simulate(plant(p, ratio, seed, rings::shallow)).figures);
+        const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, ratio, seed, rings::shallow)).figures);
         if (names(v, p)) ++right;
         else MESSAGE(name_of(p) << " x " << ratio << " seed " << seed << ": " << v.sentence());
         if (!v.agree) ++disagreed;
       }
-      const mr::verdict v = mr::judge(mr::simulate(plant(p, 1, seed, rings::shallow)).figures);
+      const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, 1, seed, rings::shallow)).figures);
       if (v.what == mr::bound_by::balanced) ++balanced;
     }
   const std::uint64_t all = seeds * std::size(all_planted);
@@ -157,14 +157,15 @@ TEST_CASE("replay predicts what shallow rings would do with other settings, wher
   std::vector<double> by_limits, by_replay;
   for (const planted p : all_planted)
     for (std::uint64_t seed = 1; seed <= 12; seed += stride(3)) {
-      const mr::pipeline_model m = plant(p, seed % 2 ? 1.25 : 2, seed, rings::shallow);
-      const mr::flow_figures f = mr::simulate(m).figures;
+      const mr::detail::pipeline_model m = plant(p, seed % 2 ? 1.25 : 2, seed, rings::shallow);
+      const mr::detail::flow_figures f = mr::detail::simulate(m).figures;
       const auto limits = mr::gains_of(f), replay = mr::simulated_gains(f);
       REQUIRE(limits.size() == replay.size());
       for (std::size_t i = 0; i < limits.size(); ++i) {
         if (limits[i].at_most && limits[i].what != mr::knob::prefetch) continue;
         const double truth =
-            mr::simulate(mr::changed(m, limits[i].settings)).figures.samples_per_s() / f.samples_per_s();
+            mr::detail::simulate(mr::detail::changed(m,
+                                                     limits[i].settings)).figures.samples_per_s() / f.samples_per_s();
         if (truth < 1.01) continue;
         by_limits.push_back(std::abs((1 + limits[i].gain) / truth - 1));
         by_replay.push_back(std::abs((1 + replay[i].gain) / truth - 1));
@@ -186,8 +187,8 @@ TEST_CASE("the gain that the limits predict is what the changed run brings") {
   for (const planted p : all_planted)
     for (const double ratio : {1.1, 1.25, 1.5, 2.0})
       for (std::uint64_t seed = 1; seed <= 10; seed += stride(3)) {
-        const mr::pipeline_model m = plant(p, ratio, seed);
-        const mr::flow_figures f = mr::simulate(m).figures;
+        const mr::detail::pipeline_model m = plant(p, ratio, seed);
+        const mr::detail::flow_figures f = mr::detail::simulate(m).figures;
         for (const mr::knob_gain& k : mr::gains_of(f)) {
           mr::what_if_change c;
           if (k.what == mr::knob::workers) c.workers = m.workers + 1;
@@ -195,7 +196,8 @@ TEST_CASE("the gain that the limits predict is what the changed run brings") {
           else if (k.what == mr::knob::storage_speed) c.storage_speed = 2;
           else if (k.what == mr::knob::step) c.step_time = 0.5;
           else continue;
-          const double truth = mr::simulate(mr::changed(m, c)).figures.samples_per_s() / f.samples_per_s();
+          const double truth = mr::detail::simulate(mr::detail::changed(m,
+                                                                        c)).figures.samples_per_s() / f.samples_per_s();
           if (truth < 1.01 && k.gain < 0.01) continue;   // nothing predicted, nothing gained: too easy
           const double error = std::abs((1 + k.gain) / truth - 1);
           errors[k.change.substr(k.change.find_last_of("0123456789") + 1)].push_back(error);

@@ -246,7 +246,7 @@ TEST_CASE("every way to allocate is seen, and so is whose allocation it is") {
   CHECK(seen_in([&] { ::operator delete(kept(::operator new(64, line)), line); })[ours] == 1);
   CHECK(seen_in([] { std::string(100, 'x').shrink_to_fit(); })[ours] >= 1);
   const auto decoding = seen_in([&] {
-    mr::jpeg_decoder decoder;
+    mr::detail::jpeg_decoder decoder;
     const std::span<const std::byte> bytes(file);
     decoder.open(bytes, {});
     decoder.abandon();

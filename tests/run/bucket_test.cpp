@@ -62,7 +62,7 @@ struct trace {
 
 template <class View>
 std::uint64_t digest_of(const View& view) {
-  return mr::digest_bytes(std::as_bytes(view.host()));
+  return mr::detail::digest_bytes(std::as_bytes(view.host()));
 }
 
 /// What keys call a number: its part, and where it is in that.
@@ -101,7 +101,7 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
     REQUIRE(longest == most_words);
     for (const std::uint64_t of_column : {digest_of(words.values), digest_of(words.lengths), digest_of(numbers),
                                           digest_of(sound.values), digest_of(sound.lengths)})
-      t.digest = mr::combine_keys(t.digest, of_column);
+      t.digest = mr::detail::combine_keys(t.digest, of_column);
     t.batches.emplace_back(numbers.host().begin(), numbers.host().end());
     t.positions.push_back(mr::to_text(b.position()));
     REQUIRE(t.positions.back().size() < 300);
@@ -112,7 +112,7 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
     if (t.batches.size() == most) break;
   }
   for (const auto& stage : session.figures().stages)
-    if (stage.kind == mr::stage_kind::copy) t.copied_bytes = stage.bytes;
+    if (stage.kind == mr::detail::stage_kind::copy) t.copied_bytes = stage.bytes;
   t.slot_bytes = session.stats().slot_bytes;
   return t;
 }
@@ -166,7 +166,7 @@ TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed 
       mr::session_options options = quiet(static_cast<int>(cut % 3), 2);
       options.resume = whole.positions[cut];
       s.device = cut % 2 ? mr::copying_device() : mr::host_device();
-      const mr::replay_point from = mr::parse_position(whole.positions[cut]).replay;
+      const mr::detail::replay_point from = mr::parse_position(whole.positions[cut]).replay;
       later += from.place > 0 && from.shard > 0;
       if (cut + 1 < whole.batches.size()) check_rest(run(s, options), whole, cut);
       else CHECK_THROWS_WITH_AS(run(s, options), doctest::Contains("the run is over"), mr::setup_error);
@@ -210,7 +210,7 @@ TEST_CASE("each bucket is a batch when it is full, and what is left over goes to
   const mr::bucket_options o{.boundaries = {4, 12, 64}, .tokens = 130, .flush_every = 50};
   const std::size_t rows[] = {16, 10, 2};   // of min(16, 130 / boundary)
   stage bucketing(o, {.most_rows = 16, .most_bytes = std::size_t{1} << 30});
-  std::vector<mr::sample<sentence>> out;
+  std::vector<mr::detail::sample<sentence>> out;
   std::vector<std::vector<std::int64_t>> expected, waiting(3);
   const auto flush = [&] {
     std::vector<std::int64_t> left;
@@ -227,7 +227,7 @@ TEST_CASE("each bucket is a batch when it is full, and what is left over goes to
     const std::size_t length = words_of(n).size(), b = length <= 4 ? 0 : length <= 12 ? 1 : 2;
     waiting[b].push_back(n);
     if (waiting[b].size() == rows[b]) expected.push_back(std::exchange(waiting[b], {}));
-    mr::sample<sentence> s;
+    mr::detail::sample<sentence> s;
     s.item = prepare(n);
     s.place = static_cast<std::uint64_t>(n);
     bucketing.push(std::move(s), out);
@@ -237,7 +237,7 @@ TEST_CASE("each bucket is a batch when it is full, and what is left over goes to
   std::vector<std::vector<std::int64_t>> got(1);
   std::int64_t seen = 0;
   for (const auto& s : out) {
-    if (s.what == mr::sample<sentence>::kind::batch_end) got.emplace_back();
+    if (s.what == mr::detail::sample<sentence>::kind::batch_end) got.emplace_back();
     else {
       got.back().push_back(s.item->number);
       REQUIRE(s.place == static_cast<std::uint64_t>(s.item->number / 50 * 50));

@@ -10,12 +10,12 @@ using namespace indexed_runs;
 namespace {
 
 /// Shards of which one reading, in the middle of the run, gives a sample fewer than it was asked for, and no error.
-class losing_data : public mr::shard_data {
+class losing_data : public mr::detail::shard_data {
  public:
   losing_data(std::vector<std::string> names, std::uint64_t lost_reading)
       : shard_data(std::move(names), {.reader = {.fields = {"cls"}}}), lost_reading_(lost_reading) {}
 
-  std::size_t read(std::span<const mr::located_sample> wanted, std::span<mr::record> records,
+  std::size_t read(std::span<const mr::detail::located_sample> wanted, std::span<mr::record> records,
                    std::exception_ptr& failure) {
     const std::size_t good = shard_data::read(wanted, records, failure);
     return readings_.fetch_add(1) == lost_reading_ ? good - 1 : good;
@@ -28,9 +28,10 @@ class losing_data : public mr::shard_data {
 
 struct losing_source {
   using item = mr::record;
-  using planned = mr::indexed_run<losing_data>;
+  using planned = mr::detail::indexed_run<losing_data>;
 
-  std::unique_ptr<planned> plan(const mr::indexed_run_options& o) const { return std::make_unique<planned>(data, o); }
+  std::unique_ptr<planned> plan(const mr::detail::indexed_run_options& o) const {
+    return std::make_unique<planned>(data, o); }
   std::size_t shards() const { return data->counts().size(); }
   typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
@@ -40,7 +41,7 @@ struct losing_source {
 /// Runs three epochs, with 24 samples to each reading, and returns what was thrown.
 std::string loss_of(const std::string& shards, std::uint64_t lost_reading, run_options o, std::uint64_t& batches) {
   auto data = std::make_shared<losing_data>(mr::list_shards(shards), lost_reading);
-  mr::flow<mr::record, losing_source> source{{}, {std::move(data)}, o.seed};
+  mr::detail::flow<mr::record, losing_source> source{{}, {std::move(data)}, o.seed};
   auto options = quiet(o.threads, o.epochs);
   options.epoch_batches = o.epoch_batches;
   options.world = o.world;
@@ -98,23 +99,23 @@ TEST_CASE("over all ranks, what is planned, delivered and dropped adds up to the
 }
 
 TEST_CASE("an epoch that is longer than planned is a violation, and so is each batch out of its epoch") {
-  const mr::delivery_account_options o{.batches = 2, .rows = 5, .dropped = 1};
-  mr::delivery_account good(o);
+  const mr::detail::delivery_account_options o{.batches = 2, .rows = 5, .dropped = 1};
+  mr::detail::delivery_account good(o);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
     for (const std::size_t rows : {3U, 2U}) good.deliver({.epoch = epoch, .rows = rows, .digest = 7});
   CHECK(good.digest() == 42);
   CHECK(good.dropped() == 3);
   good.finish();
-  mr::delivery_account longer(o);
+  mr::detail::delivery_account longer(o);
   longer.deliver({.rows = 3});
   CHECK_THROWS_WITH_AS(longer.deliver({.rows = 3}), doctest::Contains("7 together (expected: 5 in 2 and 1: 6"),
                        mr::conservation_error);
-  mr::delivery_account early(o);
+  mr::detail::delivery_account early(o);
   CHECK_THROWS_AS(early.deliver({.epoch = 1, .rows = 3}), mr::conservation_error);
-  mr::delivery_account unfinished(o);
+  mr::detail::delivery_account unfinished(o);
   unfinished.deliver({.rows = 3});
   CHECK_THROWS_AS(unfinished.finish(), mr::conservation_error);
-  mr::delivery_account resumed({.epoch = 4, .batch = 1, .batches = 2, .rows = 5, .delivered = 3, .digest = 1});
+  mr::detail::delivery_account resumed({.epoch = 4, .batch = 1, .batches = 2, .rows = 5, .delivered = 3, .digest = 1});
   resumed.deliver({.epoch = 4, .rows = 2, .digest = 2});
   CHECK(resumed.digest() == 3);
 }

@@ -28,7 +28,7 @@ auto flow(int count, mr::to_device_options where) {
 }
 
 /// Copies at once, counts what is asked of it, and refuses the nth call of one kind.
-class counting_device final : public mr::detail::host_backend {
+class counting_device final : public mr::host_backend {
  public:
   enum call { copy, record_copy_call, copy_wait, record_call, stream_wait, wait_call, calls };
 
@@ -59,7 +59,7 @@ class counting_device final : public mr::detail::host_backend {
 };
 
 /// Takes its time over marks: what others do before a mark is made shows.
-class slow_device final : public mr::detail::host_backend {
+class slow_device final : public mr::host_backend {
  public:
   std::string name() const override { return "slow"; }
   bool leases_host_slots() const override { return false; }
@@ -91,7 +91,7 @@ class slow_device final : public mr::detail::host_backend {
 };
 
 /// Its copies take until they are waited for.
-class late_device final : public mr::detail::host_backend {
+class late_device final : public mr::host_backend {
  public:
   explicit late_device(std::atomic<bool>& freed_early) : freed_early_(freed_early) {}
 

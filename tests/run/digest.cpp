@@ -59,7 +59,7 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
     if (random.chance(0.1)) std::this_thread::sleep_for(std::chrono::microseconds(random.below(1'500)));
   };
   const auto prepare = [&delay](const mr::record& r, mr::rng& random) {
-    const std::uint64_t key = mr::digest_bytes(std::as_bytes(std::span(r.key())));
+    const std::uint64_t key = mr::detail::digest_bytes(std::as_bytes(std::span(r.key())));
     delay(key);
     return example{mr::jpeg(r["jpg"]).random_resized_crop(32, random).random_flip(random),
                    mr::integer<std::int32_t>(r["cls"]), key};
@@ -69,17 +69,17 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
               mr::prefetch({.batches = v.depth}) |
               mr::to_device({.device = v.copying ? mr::copying_device() : mr::host_device()});
   // Not in the braces below, where g++ 12 takes what may throw for a way to members that were never made.
-  const std::shared_ptr<const mr::tuning_rule> rule =
+  const std::shared_ptr<const mr::detail::tuning_rule> rule =
       v.restless ? std::make_shared<restless_concurrency>(v.delay_seed) : nullptr;
-  mr::stream_digest digest;
+  mr::detail::stream_digest digest;
   mr::feed(std::move(flow),
            {.epochs = 2, .threads = v.threads, .io_threads = v.io_threads, .announce = false,
             .tuning = rule},
            [&](auto& b) {
              auto [pixels, labels, keys] = b.columns();
-             digest.add(b.step(), mr::digest_bytes(std::as_bytes(pixels.host())));
-             digest.add(b.step(), mr::digest_bytes(std::as_bytes(labels.host())));
-             digest.add(b.step(), mr::digest_bytes(std::as_bytes(keys.host())));
+             digest.add(b.step(), mr::detail::digest_bytes(std::as_bytes(pixels.host())));
+             digest.add(b.step(), mr::detail::digest_bytes(std::as_bytes(labels.host())));
+             digest.add(b.step(), mr::detail::digest_bytes(std::as_bytes(keys.host())));
            });
   return digest.value();
 }

@@ -88,17 +88,17 @@ TEST_CASE("workers that are opened and closed after each batch change neither or
 }
 
 TEST_CASE("what a tuning rule throws comes out of next(), and no batch is lost") {
-  struct rule final : mr::tuning_rule {
-    struct tuner final : mr::autotuner {
+  struct rule final : mr::detail::tuning_rule {
+    struct tuner final : mr::detail::autotuner {
       bool due(std::uint64_t batches) const noexcept override { return batches % 5 == 0 && batches > last; }
-      mr::concurrency_counts look(const mr::flow_figures& f) override {
+      mr::detail::concurrency_counts look(const mr::detail::flow_figures& f) override {
         last = f.batches;
         throw std::runtime_error("no workers");
       }
       std::uint64_t last = 0;
     };
-    mr::concurrency_counts most(const mr::concurrency_counts& asked) const override { return asked; }
-    std::unique_ptr<mr::autotuner> start(const mr::concurrency_limits&) const override {
+    mr::detail::concurrency_counts most(const mr::detail::concurrency_counts& asked) const override { return asked; }
+    std::unique_ptr<mr::detail::autotuner> start(const mr::detail::concurrency_limits&) const override {
       return std::make_unique<tuner>();
     }
   };
@@ -247,15 +247,16 @@ TEST_CASE("the digest is that of what explain() and the shards say lies at each 
     const int first = i < 40 ? 0 : i < 41 ? 40 : i < 131 ? 41 : 131;
     first_label["k" + std::to_string(i)] = static_cast<std::uint64_t>(first);
   }
-  mr::stream_digest expected;
+  mr::detail::stream_digest expected;
   for (std::size_t b = 0; b < d.batches.size(); ++b) {
     for (std::uint64_t p = b % 8 * 24; p < (b % 8 + 1) * 24; ++p) {
       const mr::error_location found = session.locate(b / 8, p);
       const std::string text = found.key.substr(1);   // the payload
       const auto shard = static_cast<std::uint64_t>(std::find(names.begin(), names.end(), found.shard) - names.begin());
-      const std::uint64_t id = mr::sample_id(shard, std::stoull(text) - first_label[found.key]);
+      const std::uint64_t id = mr::detail::sample_id(shard, std::stoull(text) - first_label[found.key]);
       const std::uint32_t crc = mr::crc32c(std::as_bytes(std::span(text)));
-      expected.add(mr::combine_keys(mr::combine_keys(0, b / 8), p), mr::combine_keys(id, mr::combine_keys(0, crc)));
+      expected.add(mr::detail::combine_keys(mr::detail::combine_keys(0, b / 8), p),
+                   mr::detail::combine_keys(id, mr::detail::combine_keys(0, crc)));
     }
     REQUIRE(mr::parse_position(d.positions[b]).digest == expected.value());
   }

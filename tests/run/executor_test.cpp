@@ -14,7 +14,7 @@ namespace mr = millrace;
 
 namespace {
 
-struct counted_task final : mr::worker_task {
+struct counted_task final : mr::detail::worker_task {
   explicit counted_task(std::atomic<int>& sum) : done(&sum) {}
   void run_as_worker(std::size_t) noexcept override { ++*done; }
   std::atomic<int>* done;
@@ -36,7 +36,7 @@ std::size_t threads_of_this_process() {
 TEST_CASE("one arena after the other leaves no more threads behind than have a use") {
   for (int session = 0; session < 150; ++session) {
     std::atomic<int> done{0};
-    mr::arena_executor workers(4);
+    mr::detail::arena_executor workers(4);
     const auto task = std::make_shared<counted_task>(done);
     for (int i = 0; i < 16; ++i) workers.submit(task, 0);
     while (done < 16) std::this_thread::yield();
@@ -49,7 +49,7 @@ TEST_CASE("one arena after the other leaves no more threads behind than have a u
 TEST_CASE("workers that were asked for by number come, however few cores there are") {
   const unsigned wanted = std::max(40U, 5 * std::thread::hardware_concurrency());
   std::atomic<unsigned> there{0};
-  struct meeting final : mr::worker_task {
+  struct meeting final : mr::detail::worker_task {
     void run_as_worker(std::size_t) noexcept override {
       ++*count;
       while (*count < all) std::this_thread::yield();   // until the last of them has come
@@ -57,7 +57,7 @@ TEST_CASE("workers that were asked for by number come, however few cores there a
     std::atomic<unsigned>* count = nullptr;
     unsigned all = 0;
   };
-  mr::arena_executor workers(wanted);
+  mr::detail::arena_executor workers(wanted);
   const auto task = std::make_shared<meeting>();
   task->count = &there;
   task->all = wanted;

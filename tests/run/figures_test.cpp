@@ -73,7 +73,7 @@ auto slow_session(const slow& s, const mr::device& device = mr::host_device(), m
   return mr::session{std::move(flow), options};
 }
 
-mr::flow_figures figures_of(const slow& s, std::uint64_t batches = 1'000, mr::session_options options = {}) {
+mr::detail::flow_figures figures_of(const slow& s, std::uint64_t batches = 1'000, mr::session_options options = {}) {
   auto run = slow_session(s, mr::host_device(), options);
   for (auto& b : run) {
     if (s.step.count() > 0) std::this_thread::sleep_for(s.step);
@@ -83,9 +83,9 @@ mr::flow_figures figures_of(const slow& s, std::uint64_t batches = 1'000, mr::se
 }
 
 /// Some of every kind of time is nobody's: between a kick and the worker that it wakes.
-void check_sums(const mr::flow_figures& f) {
-  for (const mr::stage_figures& s : f.stages) {
-    if (s.kind == mr::stage_kind::unpack) continue;
+void check_sums(const mr::detail::flow_figures& f) {
+  for (const mr::detail::stage_figures& s : f.stages) {
+    if (s.kind == mr::detail::stage_kind::unpack) continue;
     CAPTURE(s.name);
     const double counted = f.share(s, s.busy_ns) + f.share(s, s.starved_ns) + f.share(s, s.blocked_ns);
     CHECK(counted > 0.7);
@@ -102,7 +102,7 @@ TEST_CASE("a real run's figures name the stage that sleeps longest") {
     const mr::verdict v = mr::judge(f);
     CHECK(v.what == mr::bound_by::io);
     CHECK(v.where == "read");
-    CHECK(f.find(mr::stage_kind::read)->service_ns.count() > 0);
+    CHECK(f.find(mr::detail::stage_kind::read)->service_ns.count() > 0);
     CHECK(f.reads_at_once.mean_outstanding() > 1.2);
     check_sums(f);
   }
@@ -112,15 +112,15 @@ TEST_CASE("a real run's figures name the stage that sleeps longest") {
     const bool worked = v.what == mr::bound_by::cpu || v.what == mr::bound_by::cpu_starved;
     CHECK(worked);
     CHECK(v.where == "map");
-    CHECK(f.find(mr::stage_kind::work)->service_ns.quantile(0.5) > 2.9e6);
-    CHECK(f.find(mr::stage_kind::work)->cpu_ns < f.find(mr::stage_kind::work)->busy_ns / 2);
+    CHECK(f.find(mr::detail::stage_kind::work)->service_ns.quantile(0.5) > 2.9e6);
+    CHECK(f.find(mr::detail::stage_kind::work)->cpu_ns < f.find(mr::detail::stage_kind::work)->busy_ns / 2);
     check_sums(f);
   }
   SUBCASE("the step") {
     const slow s{.read = microseconds(50), .work = microseconds(100), .step = microseconds(12000)};
     auto f = figures_of(s);
     const auto blocked_longest = [&f] {
-      const mr::stage_figures& work = *f.find(mr::stage_kind::work);
+      const mr::detail::stage_figures& work = *f.find(mr::detail::stage_kind::work);
       return work.blocked_ns > work.starved_ns;
     };
     for (int again = 0; again < 3 && !blocked_longest(); ++again) f = figures_of(s);   // other programs had the cores
@@ -136,7 +136,8 @@ TEST_CASE("a real run's figures name the stage that sleeps longest") {
 TEST_CASE("one long part, read by one of four readers, is what limits: not the four, and more of them bring nothing") {
   // Four readers would have a batch every 4 ms, about as often as the step wants one; the one that reads what is next
   // has one every 16 ms, while the others read what comes long after.
-  mr::flow_figures f = figures_of({.read = microseconds(1'000), .step = microseconds(3'800), .shard_size = 4'000,
+  mr::detail::flow_figures f = figures_of({.read = microseconds(1'000), .step = microseconds(3'800),
+                                           .shard_size = 4'000,
                                    .io_threads = 4}, 36);
   const mr::verdict v = mr::judge(f);
   CAPTURE(v.sentence());
@@ -155,8 +156,8 @@ TEST_CASE("a worker that waits is not starved because readers that burn are") {
   // Long, for on a crowded machine who has slept waits some milliseconds for a core, too.
   const slow s{.read = microseconds(300), .work = microseconds(20'000), .shard_size = 20'000,
                .io_threads = 4, .readers_burn = true};
-  mr::flow_figures f = figures_of(s, 7, {.threads = 1});
-  const mr::stage_figures& work = *f.find(mr::stage_kind::work);
+  mr::detail::flow_figures f = figures_of(s, 7, {.threads = 1});
+  const mr::detail::stage_figures& work = *f.find(mr::detail::stage_kind::work);
   CAPTURE(work.busy_ns);
   CAPTURE(work.run_delay_ns);
   CHECK(f.process_cpu_ns > work.cpu_ns);
@@ -179,11 +180,11 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   std::atomic<bool> over{false};
   std::atomic<int> taken{0};
   std::thread looker([&] {
-    mr::flow_figures last = run.figures();
-    mr::run_stats before = run.stats();
+    mr::detail::flow_figures last = run.figures();
+    mr::detail::run_stats before = run.stats();
     while (!over.load()) {
-      const mr::flow_figures now = run.figures();
-      const mr::run_stats stats = run.stats();
+      const mr::detail::flow_figures now = run.figures();
+      const mr::detail::run_stats stats = run.stats();
       CHECK(stats.samples >= before.samples);
       CHECK(stats.samples_read >= before.samples_read);
       CHECK(stats.worker_busy_ns >= before.worker_busy_ns);
@@ -203,13 +204,13 @@ TEST_CASE("figures can be taken by another thread meanwhile, and no counter goes
   over.store(true);
   looker.join();
   CHECK(taken.load() > 0);
-  const mr::flow_figures f = run.figures();
+  const mr::detail::flow_figures f = run.figures();
   CHECK(f.batches == 50);
   CHECK(f.samples == 800);
-  CHECK(f.find(mr::stage_kind::work)->items == 800);
-  CHECK(f.find(mr::stage_kind::step)->service_ns.count() == 50);
-  CHECK(f.find(mr::stage_kind::read)->items == 800);
-  const mr::timeline t = run.events();
+  CHECK(f.find(mr::detail::stage_kind::work)->items == 800);
+  CHECK(f.find(mr::detail::stage_kind::step)->service_ns.count() == 50);
+  CHECK(f.find(mr::detail::stage_kind::read)->items == 800);
+  const mr::detail::timeline t = run.events();
   CHECK(t.deliveries.size() == 50);
   CHECK(t.tracks.size() >= 4);
 }
@@ -231,9 +232,9 @@ TEST_CASE("tuning opens as many workers as the step needs, closes the others, te
       for (const std::int32_t n : b.get<&row::label>().host()) in_order = in_order && n == next++ % 800;
       // Later moves of another search are not told before it ends.
       if (std::exchange(looked_at, told.size()) < told.size()) {
-        const mr::flow_figures f = run.figures();
-        CHECK(f.find(mr::stage_kind::work)->concurrency == told.back().to.workers);
-        CHECK(f.find(mr::stage_kind::read)->concurrency == told.back().to.reads);
+        const mr::detail::flow_figures f = run.figures();
+        CHECK(f.find(mr::detail::stage_kind::work)->concurrency == told.back().to.workers);
+        CHECK(f.find(mr::detail::stage_kind::read)->concurrency == told.back().to.reads);
       }
       std::this_thread::sleep_for(s.step);
     }
@@ -258,11 +259,11 @@ TEST_CASE("between the epochs of a loop the clock stands") {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - start;
-  const mr::flow_figures f = run.figures();
+  const mr::detail::flow_figures f = run.figures();
   CHECK(f.wall_ns + 500'000'000 < static_cast<std::uint64_t>(all.count()));
   CHECK(run.stats().step_ns < 200'000'000);
   // What stands still for the validation is no reason for the workers to wait.
-  CHECK(f.share(*f.find(mr::stage_kind::work), f.find(mr::stage_kind::work)->blocked_ns) < 0.9);
+  CHECK(f.share(*f.find(mr::detail::stage_kind::work), f.find(mr::detail::stage_kind::work)->blocked_ns) < 0.9);
 }
 
 TEST_CASE("a run that stands still says who waits for whom, once for each stall, and goes on") {
@@ -306,9 +307,9 @@ TEST_CASE("a run that stands still says who waits for whom, once for each stall,
 }
 
 TEST_CASE("a step that waits for its batch's copy starves until that has arrived") {
-  mr::trainer_times times;
+  mr::detail::trainer_times times;
   times.start(1'000);
-  const auto batch = [&](std::uint64_t at_ns) { times.answer(at_ns, mr::trainer_times::kind::batch, {}); };
+  const auto batch = [&](std::uint64_t at_ns) { times.answer(at_ns, mr::detail::trainer_times::kind::batch, {}); };
   times.call(1'000);
   batch(2'000);
   times.call(2'100, 1'900);   // was there before: 100 of step
@@ -317,9 +318,9 @@ TEST_CASE("a step that waits for its batch's copy starves until that has arrived
   batch(3'300);
   times.call(3'400, 9'000);   // not yet when next() was called again: the trainer did not wait for it
   batch(3'500);
-  mr::flow_figures f;
+  mr::detail::flow_figures f;
   times.add_to(f, 4'000);
-  const mr::stage_figures* const step = f.find(mr::stage_kind::step);
+  const mr::detail::stage_figures* const step = f.find(mr::detail::stage_kind::step);
   REQUIRE(step);
   CHECK(step->busy_ns == 300);
   CHECK(step->starved_ns == 300 + 900);
@@ -329,8 +330,8 @@ TEST_CASE("a step that waits for its batch's copy starves until that has arrived
 TEST_CASE("copies have a stage of their own") {
   auto run = slow_session({}, mr::copying_device({.latency_ns = 3'000'000}));
   for (auto& b : run) static_cast<void>(b);
-  const mr::flow_figures f = run.figures_after_warm_up();
-  const mr::stage_figures* const copy = f.find(mr::stage_kind::copy);
+  const mr::detail::flow_figures f = run.figures_after_warm_up();
+  const mr::detail::stage_figures* const copy = f.find(mr::detail::stage_kind::copy);
   REQUIRE(copy);
   CHECK(copy->bytes > 0);
   CHECK(copy->service_ns.quantile(0.5) > 2.9e6);
@@ -363,8 +364,9 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
                          {.epochs = 2, .threads = 1, .io_threads = 2, .announce = false}};
   for (auto& b : run) static_cast<void>(b);
   const mr::run_report report = mr::report_of(run);
-  const mr::flow_figures& f = report.figures;
-  const mr::stage_figures *const read = f.find(mr::stage_kind::read), *const unpack = f.find(mr::stage_kind::unpack);
+  const mr::detail::flow_figures& f = report.figures;
+  const mr::detail::stage_figures *const read = f.find(mr::detail::stage_kind::read),
+    *const unpack = f.find(mr::detail::stage_kind::unpack);
   REQUIRE(read);
   REQUIRE(unpack);
   CHECK(unpack->busy_ns > 5 * read->busy_ns);

@@ -48,8 +48,8 @@ inline void set_time(const std::string& path) {
   if (::utimensat(AT_FDCWD, path.c_str(), at, 0) != 0) throw std::runtime_error("cannot set the time of " + path);
 }
 
-inline void add(mr::stream_digest& all, std::uint64_t batch, std::span<const std::byte> bytes) {
-  all.add(batch, mr::digest_bytes(bytes));
+inline void add(mr::detail::stream_digest& all, std::uint64_t batch, std::span<const std::byte> bytes) {
+  all.add(batch, mr::detail::digest_bytes(bytes));
 }
 
 /// Runs it to its end. `columns` is called with the batch and a function that takes the bytes of each column.
@@ -58,7 +58,7 @@ frozen_run run(Flow flow, mr::session_options options, const std::string& resume
   options.resume = resume;
   mr::session session{std::move(flow), options};
   frozen_run done;
-  mr::stream_digest all;
+  mr::detail::stream_digest all;
   for (auto& b : session) {
     columns(b, [&](auto view) { add(all, b.step(), std::as_bytes(view.host())); });
     ++done.batches;

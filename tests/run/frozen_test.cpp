@@ -110,7 +110,7 @@ TEST_CASE("frozen: indexes are used as they are, and written as they were") {
     shards.push_back(d.folder / name.stem().string());
   }
   REQUIRE(shards.size() == 8);
-  const auto found = mr::build_indexes(shards);
+  const auto found = mr::detail::build_indexes(shards);
   CHECK(found.counts.loaded == shards.size());
   CHECK(found.counts.built + found.counts.rebuilt_stale + found.counts.rebuilt_damaged == 0);
   for (const frozen_flow& flow : frozen_flows(d.data)) flow.run("");   // learns the same checksums again

@@ -55,7 +55,7 @@ struct run_options {
   bool copying = false;
   bool keys = true;
   std::uint64_t most_batches = ~std::uint64_t{0};
-  std::shared_ptr<const millrace::tuning_rule> tuning{};
+  std::shared_ptr<const millrace::detail::tuning_rule> tuning{};
 };
 
 using rows = std::vector<std::pair<std::int32_t, double>>;
@@ -65,7 +65,7 @@ struct delivered {
   std::vector<rows> batches;
   std::vector<std::string> positions;
   std::vector<std::uint64_t> steps, epochs, global_sizes;
-  millrace::run_stats stats{};
+  millrace::detail::run_stats stats{};
 
   rows all_rows() const {
     rows all;

@@ -71,13 +71,14 @@ inline std::vector<rows> reference_passes(const numbers_in_shards& source, millr
     std::size_t longest = 0;
     for (std::size_t l = mine.rank; l < lanes; l += mine.size) {
       auto& lane = sorted.emplace_back();
-      const millrace::shard_order plan({.seed = 7, .shards = source.shards(), .shuffled = true,
+      const millrace::detail::shard_order plan({.seed = 7, .shards = source.shards(), .shuffled = true,
                                  .window = std::max<std::size_t>(1, window / lanes), .lane = l, .lanes = lanes});
       for (const std::size_t shard : plan.shards_of(pass)) {
         auto reader = source.open(shard, pass);
         std::uint64_t index = 0;
         while (const auto n = reader.next()) {
-          millrace::rng random({.seed = 7, .epoch = pass, .sample = millrace::sample_id(shard, index++), .stage = 0});
+          millrace::rng random({.seed = 7, .epoch = pass, .sample = millrace::detail::sample_id(shard, index++),
+                                .stage = 0});
           const std::uint64_t place = lane.size();
           lane.push_back({plan.jitters() ? plan.jitter_key(pass, place) : place << 16, place, {*n, random.uniform()}});
         }

@@ -10,7 +10,7 @@ namespace mr = millrace;
 
 namespace {
 
-std::vector<std::uint64_t> sorted_by_key(const mr::lane_jitter& order) {
+std::vector<std::uint64_t> sorted_by_key(const mr::detail::lane_jitter& order) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> keys;
   for (std::uint64_t i = 0; i < order.settings().length; ++i) keys.emplace_back(order.key(i), i);
   std::sort(keys.begin(), keys.end());
@@ -25,7 +25,7 @@ TEST_CASE("entered at any place, with any window, a lane goes on as its sorted k
   mr::rng random({.seed = 1});
   std::size_t moved = 0;
   for (int round = 0; round < 300; ++round) {
-    const mr::lane_jitter order({.seed = random.bits(),
+    const mr::detail::lane_jitter order({.seed = random.bits(),
                                  .pass = random.below(3),
                                  .lane = random.below(48),
                                  .length = 1 + random.below(150),
@@ -35,7 +35,7 @@ TEST_CASE("entered at any place, with any window, a lane goes on as its sorted k
     moved += !std::is_sorted(expected.begin(), expected.end());
     for (std::uint64_t place = 0; place < expected.size(); ++place) {
       REQUIRE(order.at(place) == expected[place]);
-      mr::lane_walk walk(order, place);
+      mr::detail::lane_walk walk(order, place);
       for (std::uint64_t j = place; j < expected.size(); ++j) {
         REQUIRE(walk.place() == j);
         REQUIRE_FALSE(walk.done());
@@ -43,13 +43,13 @@ TEST_CASE("entered at any place, with any window, a lane goes on as its sorted k
       }
       REQUIRE(walk.done());
     }
-    CHECK(mr::lane_walk(order, expected.size()).done());
+    CHECK(mr::detail::lane_walk(order, expected.size()).done());
   }
   CHECK(moved > 120);
 }
 
 TEST_CASE("a key lies within the window, and depends on seed, pass, lane and index") {
-  const mr::lane_jitter::options base{.seed = 3, .pass = 4, .lane = 5, .length = 100, .window = 10 << 16};
+  const mr::detail::lane_jitter::options base{.seed = 3, .pass = 4, .lane = 5, .length = 100, .window = 10 << 16};
   auto seed = base, pass = base, lane = base;
   seed.seed = 6;
   pass.pass = 6;
@@ -57,7 +57,7 @@ TEST_CASE("a key lies within the window, and depends on seed, pass, lane and ind
   std::set<std::uint64_t> seen;
   for (const auto& o : {base, seed, pass, lane})
     for (std::uint64_t i = 0; i < 100; ++i) {
-      const std::uint64_t jitter = mr::lane_jitter(o).key(i) - (i << 16);
+      const std::uint64_t jitter = mr::detail::lane_jitter(o).key(i) - (i << 16);
       REQUIRE(jitter < o.window);
       seen.insert(jitter);
     }
@@ -65,13 +65,13 @@ TEST_CASE("a key lies within the window, and depends on seed, pass, lane and ind
 }
 
 TEST_CASE("a window of at most one place moves nothing, and an empty lane is done") {
-  for (const std::uint64_t window : {std::uint64_t{0}, mr::lane_jitter::one_place}) {
-    const mr::lane_jitter order({.seed = 1, .length = 10, .window = window});
+  for (const std::uint64_t window : {std::uint64_t{0}, mr::detail::lane_jitter::one_place}) {
+    const mr::detail::lane_jitter order({.seed = 1, .length = 10, .window = window});
     CHECK(order.at(7) == 7);
-    mr::lane_walk walk(order, 7);
+    mr::detail::lane_walk walk(order, 7);
     CHECK(walk.next() == 7);
     CHECK(walk.next() == 8);
   }
-  CHECK(mr::lane_walk().done());
-  CHECK(mr::lane_walk(mr::lane_jitter({.length = 0, .window = 10 << 16}), 0).done());
+  CHECK(mr::detail::lane_walk().done());
+  CHECK(mr::detail::lane_walk(mr::detail::lane_jitter({.length = 0, .window = 10 << 16}), 0).done());
 }

@@ -12,14 +12,14 @@ namespace mr = millrace;
 
 namespace {
 
-using options = mr::exact_order_options;
-using samples = std::vector<mr::located_sample>;
+using options = mr::detail::exact_order_options;
+using samples = std::vector<mr::detail::located_sample>;
 
 /// A pass's order the slow way: every sample is written down, every key is sorted.
 samples slow_pass(const options& o, std::uint64_t pass) {
   samples all;
   for (const std::size_t shard :
-       mr::shard_order({.seed = o.seed, .shards = o.counts.size(), .shuffled = o.shuffled}).shards_of(pass))
+       mr::detail::shard_order({.seed = o.seed, .shards = o.counts.size(), .shuffled = o.shuffled}).shards_of(pass))
     for (std::uint64_t i = 0; i < o.counts[shard]; ++i) all.push_back({shard, i});
   if (o.epoch_batches == options::exact_pass && o.drop_last) {
     const std::size_t left_out = all.size() % o.global_batch, stay = all.size() - left_out;
@@ -33,12 +33,12 @@ samples slow_pass(const options& o, std::uint64_t pass) {
   samples out(all.size());
   std::size_t begin = 0;
   for (std::size_t lane = 0; lane < o.lanes; ++lane) {
-    const std::uint64_t window = o.window > 1 ? mr::lane_jitter::places(o.window) / o.lanes : 0;
+    const std::uint64_t window = o.window > 1 ? mr::detail::lane_jitter::places(o.window) / o.lanes : 0;
     std::vector<std::pair<std::uint64_t, std::size_t>> keys;
     for (std::size_t i = 0; i < lengths[lane]; ++i) {
       mr::rng random({.seed = o.seed,
                        .epoch = pass,
-                       .sample = mr::combine_keys(lane, i),
+                       .sample = mr::detail::combine_keys(lane, i),
                        .stage = ~std::uint64_t{1}});
       keys.emplace_back((std::uint64_t{i} << 16) + (window > 65'536 ? random.below(window) : 0), i);
     }
@@ -64,10 +64,11 @@ samples slow_epoch(const options& o, std::uint64_t epoch) {
 }
 
 /// What the cursors of `world_size` ranks give together, from `position` on, put back into one order.
-samples walked(const mr::exact_order& plan, std::uint64_t epoch, std::uint64_t position, std::size_t world_size) {
-  std::map<std::uint64_t, mr::located_sample> by_position;
+samples walked(const mr::detail::exact_order& plan, std::uint64_t epoch, std::uint64_t position,
+               std::size_t world_size) {
+  std::map<std::uint64_t, mr::detail::located_sample> by_position;
   for (std::size_t rank = 0; rank < world_size; ++rank) {
-    mr::lane_cursor cursor(plan, {.world = {.rank = rank, .size = world_size},
+    mr::detail::lane_cursor cursor(plan, {.world = {.rank = rank, .size = world_size},
                                   .epoch = epoch,
                                   .position = position});
     while (const auto s = cursor.next()) {
@@ -109,7 +110,7 @@ TEST_CASE("the plan is what writing all samples down and sorting all keys gives"
   mr::rng random = draw_for(1);
   for (int round = 0; round < 300; ++round) {
     const options o = random_settings(random);
-    const mr::exact_order plan(o);
+    const mr::detail::exact_order plan(o);
     const std::uint64_t epoch = random.below(3);
     const samples expected = slow_epoch(o, epoch);
     REQUIRE(plan.positions() == expected.size());
@@ -124,16 +125,16 @@ TEST_CASE("from every position on a cursor gives what the unbroken one gives fro
   std::size_t cuts = 0;
   for (int round = 0; round < 60; ++round) {
     const options o = random_settings(random);
-    const mr::exact_order plan(o);
-    std::vector<mr::planned_sample> whole;
-    mr::lane_cursor unbroken(plan);
+    const mr::detail::exact_order plan(o);
+    std::vector<mr::detail::planned_sample> whole;
+    mr::detail::lane_cursor unbroken(plan);
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
       unbroken.move_to(epoch, 0);
       while (const auto s = unbroken.next()) whole.push_back(*s);
     }
     REQUIRE(whole.size() == 2 * plan.positions());
     for (std::size_t from = 0; from < whole.size(); ++from, ++cuts) {
-      mr::lane_cursor resumed(plan, {.epoch = whole[from].epoch, .position = whole[from].position});
+      mr::detail::lane_cursor resumed(plan, {.epoch = whole[from].epoch, .position = whole[from].position});
       // Far enough for whatever the cut left out or gave twice to show; the whole tail now and then.
       const std::size_t end = from % 29 == 0 ? whole.size() : std::min(whole.size(), from + 2 * o.lanes + 3);
       for (std::size_t i = from; i < end; ++i) {
@@ -152,7 +153,7 @@ TEST_CASE("the order is the same for every number of ranks, wherever each of the
     o.lanes = random.chance(0.5) ? 12 : 48;
     o.global_batch = 24;
     o.drop_last = false;
-    const mr::exact_order plan(o);
+    const mr::detail::exact_order plan(o);
     const std::uint64_t epoch = random.below(4), from = random.below(plan.positions() + 1);
     const samples expected = walked(plan, epoch, from, 1);
     for (const std::size_t world_size : {2U, 3U, 4U, 6U, 12U})
@@ -164,12 +165,12 @@ TEST_CASE("a cursor that is moved about gives what a new one gives") {
   mr::rng random = draw_for(4);
   for (int round = 0; round < 30; ++round) {
     options o = random_settings(random);
-    const mr::exact_order plan(o);
-    mr::lane_cursor moved(plan);
+    const mr::detail::exact_order plan(o);
+    mr::detail::lane_cursor moved(plan);
     for (int jump = 0; jump < 20; ++jump) {
       const std::uint64_t epoch = random.below(3), position = random.below(plan.positions() + 1);
       moved.move_to(epoch, position);
-      mr::lane_cursor fresh(plan, {.epoch = epoch, .position = position});
+      mr::detail::lane_cursor fresh(plan, {.epoch = epoch, .position = position});
       for (std::uint64_t n = random.below(100); n > 0; --n) REQUIRE(moved.next() == fresh.next());
     }
   }
@@ -180,7 +181,7 @@ TEST_CASE("an exact pass has every sample once, but for those that are named as 
   for (int round = 0; round < 200; ++round) {
     options o = random_settings(random);
     o.epoch_batches = options::exact_pass;
-    const mr::exact_order plan(o);
+    const mr::detail::exact_order plan(o);
     const std::uint64_t epoch = random.below(5);
     const samples delivered = walked(plan, epoch, 0, 1), dropped = plan.dropped(epoch);
     CHECK(dropped.size() == plan.dropped_per_pass());
@@ -199,10 +200,10 @@ TEST_CASE("epochs of so many batches, and an endless one, are the same passes on
                         .epoch_batches = options::endless};
   options by_batches = endless;
   by_batches.epoch_batches = 5;
-  const mr::exact_order one(endless), many(by_batches);
+  const mr::detail::exact_order one(endless), many(by_batches);
   CHECK(one.positions() == options::endless);
   CHECK(many.positions() == 60);
-  mr::lane_cursor a(one, {.world = {.rank = 2, .size = 3}}), b(many, {.world = {.rank = 2, .size = 3}});
+  mr::detail::lane_cursor a(one, {.world = {.rank = 2, .size = 3}}), b(many, {.world = {.rank = 2, .size = 3}});
   std::map<std::uint64_t, int> in_pass;
   for (int i = 0; i < 2'020; ++i) {
     auto x = a.next(), y = b.next();
@@ -225,7 +226,8 @@ TEST_CASE("a sample moves by less than the window") {
     const options o{.seed = 9, .counts = {700, 900, 1'400}, .window = window, .lanes = 6, .global_batch = 10};
     options still = o;
     still.window = 1;
-    const samples moved = walked(mr::exact_order(o), 1, 0, 1), straight = walked(mr::exact_order(still), 1, 0, 1);
+    const samples moved = walked(mr::detail::exact_order(o), 1, 0, 1),
+      straight = walked(mr::detail::exact_order(still), 1, 0, 1);
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> before;
     for (std::size_t p = 0; p < straight.size(); ++p) before[{straight[p].shard, straight[p].index}] = p;
     std::uint64_t furthest = 0;
@@ -240,13 +242,13 @@ TEST_CASE("a sample moves by less than the window") {
 
 TEST_CASE("a window of up to one sample a lane leaves each lane as it is") {
   for (const std::size_t window : {0U, 1U, 6U}) {
-    const mr::exact_order plan({.seed = 9, .counts = {30}, .window = window, .lanes = 6, .global_batch = 10});
+    const mr::detail::exact_order plan({.seed = 9, .counts = {30}, .window = window, .lanes = 6, .global_batch = 10});
     for (std::uint64_t p = 0; p < 30; ++p) CHECK(plan.sample_at(0, p).sample.index == p % 6 * 5 + p / 6);
   }
 }
 
 TEST_CASE("not shuffled, samples come as listed, and the last are dropped") {
-  const mr::exact_order plan({.counts = {2, 0, 3, 6}, .shuffled = false, .global_batch = 4});
+  const mr::detail::exact_order plan({.counts = {2, 0, 3, 6}, .shuffled = false, .global_batch = 4});
   samples expected{{0, 0}, {0, 1}, {2, 0}, {2, 1}, {2, 2}, {3, 0}, {3, 1}, {3, 2}};
   CHECK(walked(plan, 0, 0, 1) == expected);
   CHECK(walked(plan, 7, 0, 4) == expected);
@@ -254,7 +256,7 @@ TEST_CASE("not shuffled, samples come as listed, and the last are dropped") {
 }
 
 TEST_CASE("what is dropped of a shuffled pass is not always the same") {
-  const mr::exact_order plan({.seed = 1, .counts = {1'000}, .lanes = 4, .global_batch = 300});
+  const mr::detail::exact_order plan({.seed = 1, .counts = {1'000}, .lanes = 4, .global_batch = 300});
   std::set<std::uint64_t> first_dropped;
   for (std::uint64_t epoch = 0; epoch < 50; ++epoch) first_dropped.insert(plan.dropped(epoch).front().index);
   CHECK(first_dropped.size() > 40);
@@ -262,21 +264,21 @@ TEST_CASE("what is dropped of a shuffled pass is not always the same") {
 }
 
 TEST_CASE("batches and rows are known before the first, and the same for every rank") {
-  const mr::exact_order dropping({.counts = {60, 41}, .lanes = 12, .global_batch = 12});
+  const mr::detail::exact_order dropping({.counts = {60, 41}, .lanes = 12, .global_batch = 12});
   CHECK(dropping.batches() == 8);
-  const mr::exact_order keeping({.counts = {60, 41}, .lanes = 12, .global_batch = 12, .drop_last = false});
+  const mr::detail::exact_order keeping({.counts = {60, 41}, .lanes = 12, .global_batch = 12, .drop_last = false});
   CHECK(keeping.batches() == 9);
   for (const std::size_t world_size : {1U, 2U, 4U, 12U}) {
     std::size_t in_last = 0;
     for (std::size_t rank = 0; rank < world_size; ++rank) {
-      const mr::world r{.rank = rank, .size = world_size};
+      const mr::detail::world r{.rank = rank, .size = world_size};
       for (std::uint64_t b = 0; b < 8; ++b) {
         CHECK(dropping.rows(b, r) == 12 / world_size);
         CHECK(keeping.rows(b, r) == 12 / world_size);
       }
       CHECK(dropping.rows(8, r) == 0);
       std::size_t counted = 0;
-      mr::lane_cursor cursor(keeping, {.world = r, .position = 96});
+      mr::detail::lane_cursor cursor(keeping, {.world = r, .position = 96});
       while (cursor.next()) ++counted;
       CHECK(keeping.rows(8, r) == counted);
       in_last += counted;
@@ -294,7 +296,7 @@ TEST_CASE("options that give no order, and ranks that would change it, are refus
     }
     return "no error";
   };
-  const auto plan_of = [](options o) { return [o] { mr::exact_order{o}; }; };
+  const auto plan_of = [](options o) { return [o] { mr::detail::exact_order{o}; }; };
   CHECK(message_of(plan_of({.counts = {5}, .lanes = 0})) == "a plan of 0 lanes has no order");
   CHECK(message_of(plan_of({.counts = {5}, .global_batch = 0})) == "the batch size is 0");
   CHECK(message_of(plan_of({.counts = {0, 0}})) == "no shard has a sample");
@@ -305,9 +307,9 @@ TEST_CASE("options that give no order, and ranks that would change it, are refus
   CHECK(message_of(plan_of({.counts = {5}, .global_batch = 8, .epoch_batches = ~std::uint64_t{0} - 1})) ==
         "an epoch of 18446744073709551614 batches is too long");
 
-  const mr::exact_order plan({.counts = {1'000}, .lanes = 12, .global_batch = 64});
+  const mr::detail::exact_order plan({.counts = {1'000}, .lanes = 12, .global_batch = 64});
   const auto as_rank = [&](std::size_t rank, std::size_t of) {
-    return [&plan, rank, of] { mr::lane_cursor(plan, {.world = {.rank = rank, .size = of}}); };
+    return [&plan, rank, of] { mr::detail::lane_cursor(plan, {.world = {.rank = rank, .size = of}}); };
   };
   CHECK(message_of(as_rank(3, 4)) == "no error");
   CHECK(message_of(as_rank(0, 3)) == "3 ranks do not divide the global batch of 64");
@@ -315,18 +317,19 @@ TEST_CASE("options that give no order, and ranks that would change it, are refus
   CHECK(message_of(as_rank(2, 2)) == "there is no rank 2 of 2");
   CHECK(message_of(as_rank(0, 0)) == "there is no rank 0 of 0");
   CHECK(message_of([&] { plan.sample_at(0, 960); }) == "an epoch has 960 positions, and 960 is out of range");
-  CHECK(message_of([&] { mr::lane_cursor(plan, {.position = 961}); }) ==
+  CHECK(message_of([&] { mr::detail::lane_cursor(plan, {.position = 961}); }) ==
         "an epoch has 960 positions, and 961 is out of range");
-  CHECK(message_of([&] { mr::lane_cursor(plan, {.position = 960}); }) == "no error");
-  const mr::exact_order endless({.counts = {5}, .epoch_batches = options::endless});
+  CHECK(message_of([&] { mr::detail::lane_cursor(plan, {.position = 960}); }) == "no error");
+  const mr::detail::exact_order endless({.counts = {5}, .epoch_batches = options::endless});
   CHECK(message_of([&] { endless.sample_at(1, 0); }) == "epoch 1 does not exist");
 }
 
 TEST_CASE("the widest window shuffles a whole lane, and the keys do not overflow") {
-  const mr::exact_order plan({.seed = 2, .counts = {2'000}, .window = ~std::size_t{0}, .lanes = 1, .global_batch = 10});
+  const mr::detail::exact_order plan({.seed = 2, .counts = {2'000}, .window = ~std::size_t{0}, .lanes = 1,
+                                      .global_batch = 10});
   std::vector<std::uint64_t> seen;
   double first_half = 0;
-  mr::lane_cursor cursor(plan);
+  mr::detail::lane_cursor cursor(plan);
   while (const auto s = cursor.next()) {
     if (s->position < 1'000) first_half += static_cast<double>(s->sample.index) / 1'000;
     seen.push_back(s->sample.index);
@@ -339,7 +342,8 @@ TEST_CASE("the widest window shuffles a whole lane, and the keys do not overflow
 
 // Whoever changes these numbers changes the order of every run that is under way: the resume point's version too.
 TEST_CASE("the order is pinned") {
-  const mr::exact_order plan({.seed = 7, .counts = {10, 3, 0, 8, 14}, .window = 24, .lanes = 4, .global_batch = 16});
+  const mr::detail::exact_order plan({.seed = 7, .counts = {10, 3, 0, 8, 14}, .window = 24, .lanes = 4,
+                                      .global_batch = 16});
   const auto row = [&](std::uint64_t epoch) {
     std::string text;
     for (std::uint64_t p = 0; p < plan.positions(); ++p) {
@@ -355,9 +359,10 @@ TEST_CASE("the order is pinned") {
         "1.0 3.5 4.8 0.2 1.1 3.6 4.10 0.7 3.0 4.2 4.9 0.4 1.2 4.5 0.0 0.6 "
         "3.1 4.3 0.1 0.3 3.4 4.4 4.11 0.8 3.2 4.6 4.12 0.5 3.3 4.7 4.13 0.9 ");
 
-  const mr::exact_order large({.seed = 7, .counts = std::vector<std::uint64_t>(1'281, 1'000), .global_batch = 256});
-  mr::lane_cursor cursor(large, {.epoch = 89, .position = 640'000});
-  mr::stream_digest digest;
+  const mr::detail::exact_order large({.seed = 7, .counts = std::vector<std::uint64_t>(1'281, 1'000),
+                                       .global_batch = 256});
+  mr::detail::lane_cursor cursor(large, {.epoch = 89, .position = 640'000});
+  mr::detail::stream_digest digest;
   for (int i = 0; i < 10'000; ++i) {
     const auto s = *cursor.next();
     digest.add(s.position, s.sample.id());

@@ -23,7 +23,7 @@ std::uint64_t sum(const std::vector<std::uint64_t>& shares) {
 struct distances {
   std::int64_t prefix = 0, window = 0;
 };
-distances slow_distances(const mr::mix_pattern& pattern) {
+distances slow_distances(const mr::detail::mix_pattern& pattern) {
   distances far;
   const auto period = static_cast<std::int64_t>(pattern.period());
   for (std::size_t source = 0; source < pattern.shares().size(); ++source) {
@@ -70,7 +70,7 @@ TEST_CASE("every interval of positions holds the shares, as closely as they can 
   mr::rng random({.seed = 1});
   for (int round = 0; round < 300; ++round) {
     const std::size_t sources = 1 + random.below(round % 3 == 0 ? 12 : 4);
-    const mr::mix_pattern pattern(random_shares(random, sources, round % 2 == 0 ? 10 : 300));
+    const mr::detail::mix_pattern pattern(random_shares(random, sources, round % 2 == 0 ? 10 : 300));
     const auto period = static_cast<std::int64_t>(pattern.period()), k = static_cast<std::int64_t>(sources);
     const distances far = slow_distances(pattern);
     CAPTURE(sources);
@@ -89,16 +89,16 @@ TEST_CASE("with three sources not every window can be within 1: no sequence is")
 }
 
 TEST_CASE("a source of share 0 is never met, and shares are divided by what they have in common") {
-  const mr::mix_pattern pattern({4, 0, 2});
+  const mr::detail::mix_pattern pattern({4, 0, 2});
   CHECK(pattern.period() == 3);
   CHECK(pattern.counts_before(300) == std::vector<std::uint64_t>{200, 0, 100});
-  CHECK(mr::mix_pattern({0, 5}).source_at(12) == 1);
+  CHECK(mr::detail::mix_pattern({0, 5}).source_at(12) == 1);
 }
 
 TEST_CASE("counts and positions are what walking gives") {
   mr::rng random({.seed = 2});
   for (int round = 0; round < 200; ++round) {
-    const mr::mix_pattern pattern(random_shares(random, 1 + random.below(5), 20));
+    const mr::detail::mix_pattern pattern(random_shares(random, 1 + random.below(5), 20));
     std::vector<std::uint64_t> counts(pattern.shares().size(), 0);
     for (std::uint64_t p = 0; p < 3 * pattern.period(); ++p) {
       REQUIRE(pattern.counts_before(p) == counts);
@@ -117,15 +117,15 @@ TEST_CASE("counts and positions are what walking gives") {
 
 TEST_CASE("weights become the smallest whole shares that are exact") {
   using shares = std::vector<std::uint64_t>;
-  CHECK(mr::mix_pattern::shares_of({0.7, 0.3}) == shares{7, 3});
-  CHECK(mr::mix_pattern::shares_of({1, 1, 1}) == shares{1, 1, 1});
-  CHECK(mr::mix_pattern::shares_of({0.1, 0.2, 0.7}) == shares{1, 2, 7});
-  CHECK(mr::mix_pattern::shares_of({1.0 / 3, 2.0 / 3}) == shares{1, 2});
-  CHECK(mr::mix_pattern::shares_of({30'000, 20'000}) == shares{3, 2});
-  CHECK(mr::mix_pattern::shares_of({42}) == shares{1});
+  CHECK(mr::detail::mix_pattern::shares_of({0.7, 0.3}) == shares{7, 3});
+  CHECK(mr::detail::mix_pattern::shares_of({1, 1, 1}) == shares{1, 1, 1});
+  CHECK(mr::detail::mix_pattern::shares_of({0.1, 0.2, 0.7}) == shares{1, 2, 7});
+  CHECK(mr::detail::mix_pattern::shares_of({1.0 / 3, 2.0 / 3}) == shares{1, 2});
+  CHECK(mr::detail::mix_pattern::shares_of({30'000, 20'000}) == shares{3, 2});
+  CHECK(mr::detail::mix_pattern::shares_of({42}) == shares{1});
   // 1,331,167 is too long a period.
-  const shares rounded = mr::mix_pattern::shares_of({1'281'167, 50'000});
-  CHECK(sum(rounded) == mr::mix_pattern::longest_period);
+  const shares rounded = mr::detail::mix_pattern::shares_of({1'281'167, 50'000});
+  CHECK(sum(rounded) == mr::detail::mix_pattern::longest_period);
   CHECK(rounded[1] == 2'462);   // 65,536 * 50,000 / 1,331,167 = 2,461.6
 }
 
@@ -135,15 +135,15 @@ TEST_CASE("rounded shares are less than one from their weights") {
     std::vector<double> weights;
     for (std::size_t i = 2 + random.below(6); i > 0; --i) weights.push_back(0.01 + random.uniform());
     const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
-    const auto shares = mr::mix_pattern::shares_of(weights);
-    REQUIRE(sum(shares) <= mr::mix_pattern::longest_period);
+    const auto shares = mr::detail::mix_pattern::shares_of(weights);
+    REQUIRE(sum(shares) <= mr::detail::mix_pattern::longest_period);
     for (std::size_t i = 0; i < weights.size(); ++i)
       CHECK(std::fabs(static_cast<double>(shares[i]) - static_cast<double>(sum(shares)) * weights[i] / all) < 1);
   }
 }
 
 TEST_CASE("weights that make no shares are refused") {
-  const auto shares_of = [](std::vector<double> weights) { return mr::mix_pattern::shares_of(weights); };
+  const auto shares_of = [](std::vector<double> weights) { return mr::detail::mix_pattern::shares_of(weights); };
   CHECK_THROWS_WITH_AS(shares_of({}), doctest::Contains("a mix of no sources"), mr::setup_error);
   CHECK_THROWS_WITH_AS(shares_of({1, 0}), doctest::Contains("the weight 0.0"), mr::setup_error);
   CHECK_THROWS_WITH_AS(shares_of({1, -1}), doctest::Contains("the weight -1.0"), mr::setup_error);

@@ -10,30 +10,30 @@ namespace mr = millrace;
 
 namespace {
 
-using options = mr::mix_plan_options;
+using options = mr::detail::mix_plan_options;
 
 /// A sample, named as the plan names it, and its source's pass.
 struct named {
-  mr::located_sample sample{};
+  mr::detail::located_sample sample{};
   std::uint64_t pass = 0;
   friend bool operator==(const named&, const named&) = default;
 };
 using order = std::vector<named>;
 
-std::uint64_t samples_of(const mr::mix_plan_source& s) {
+std::uint64_t samples_of(const mr::detail::mix_plan_source& s) {
   return std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
 }
 
 /// The n-th sample of a source in all the run, as the plan of that source alone says.
 named alone(const options& o, std::size_t source, std::uint64_t number) {
-  const mr::mix_plan_source& s = o.sources[source];
-  const mr::exact_order plan({.seed = s.seed,
+  const mr::detail::mix_plan_source& s = o.sources[source];
+  const mr::detail::exact_order plan({.seed = s.seed,
                             .counts = s.counts,
                             .shuffled = s.window > 0,
                             .window = s.window,
                             .lanes = o.lanes,
-                            .epoch_batches = mr::exact_order_options::endless});
-  const mr::planned_sample found = plan.sample_at(0, number);
+                            .epoch_batches = mr::detail::exact_order_options::endless});
+  const mr::detail::planned_sample found = plan.sample_at(0, number);
   std::uint64_t first_shard = 0;
   for (std::size_t i = 0; i < source; ++i) first_shard += o.sources[i].counts.size();
   return {{first_shard + found.sample.shard, found.sample.index}, found.pass};
@@ -43,11 +43,11 @@ named alone(const options& o, std::size_t source, std::uint64_t number) {
 std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
   std::vector<double> weights;
   for (const auto& s : o.sources) weights.push_back(s.weight);
-  const auto shares = mr::mix_pattern::shares_of(weights);
+  const auto shares = mr::detail::mix_pattern::shares_of(weights);
   std::vector<order> all;
   std::vector<std::uint64_t> given(o.sources.size(), 0);
   std::uint64_t turn = 0;
-  mr::mix_pattern pattern(shares);
+  mr::detail::mix_pattern pattern(shares);
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
     order& now = all.emplace_back();
     const auto take = [&] {
@@ -55,7 +55,7 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
       now.push_back(alone(o, source, given[source]++));
       return source;
     };
-    if (o.on_exhausted == mr::exhausted::repeat) {
+    if (o.on_exhausted == mr::detail::exhausted::repeat) {
       std::uint64_t length = o.epoch_batches * o.global_batch;
       if (length == 0) {
         // Until each source gave its last sample once.
@@ -63,7 +63,7 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
         for (const auto& source : o.sources) left.push_back(samples_of(source));
         std::size_t alive = left.size();
         for (; alive > 0; ++length) {
-          std::uint64_t& here = left[mr::mix_pattern(shares).source_at(length)];
+          std::uint64_t& here = left[mr::detail::mix_pattern(shares).source_at(length)];
           if (here > 0 && --here == 0) --alive;
         }
         while (length % o.global_batch != 0) ++length;
@@ -78,12 +78,12 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
       given[i] = epoch * samples[i];
     }
     for (std::size_t alive = o.sources.size(); alive > 0; --alive) {
-      pattern = mr::mix_pattern(left);
+      pattern = mr::detail::mix_pattern(left);
       turn = 0;
       std::size_t source = take();
       while (given[source] < (epoch + 1) * samples[source]) source = take();
       left[source] = 0;
-      if (o.on_exhausted == mr::exhausted::stop) break;
+      if (o.on_exhausted == mr::detail::exhausted::stop) break;
     }
     if (o.drop_last) now.resize(now.size() / o.global_batch * o.global_batch);
   }
@@ -91,10 +91,10 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
 }
 
 /// What the cursors of `world_size` ranks give together, from `position` on, put back into one order.
-order walked(const mr::mix_plan& plan, std::uint64_t epoch, std::uint64_t position, std::size_t world_size) {
+order walked(const mr::detail::mix_plan& plan, std::uint64_t epoch, std::uint64_t position, std::size_t world_size) {
   std::map<std::uint64_t, named> by_position;
   for (std::size_t rank = 0; rank < world_size; ++rank) {
-    mr::mix_cursor cursor(plan, {.world = {.rank = rank, .size = world_size},
+    mr::detail::mix_cursor cursor(plan, {.world = {.rank = rank, .size = world_size},
                                  .epoch = epoch,
                                  .position = position});
     while (const auto s = cursor.next()) {
@@ -115,20 +115,21 @@ options random_settings(mr::rng& random) {
   options o;
   const std::size_t sources = 1 + random.below(4);
   for (std::size_t i = 0; i < sources; ++i) {
-    mr::mix_plan_source s{.weight = static_cast<double>(1 + random.below(9)), .seed = random.bits()};
+    mr::detail::mix_plan_source s{.weight = static_cast<double>(1 + random.below(9)), .seed = random.bits()};
     for (std::uint64_t shards = 1 + random.below(5); shards > 0; --shards)
       s.counts.push_back(random.chance(0.2) ? 0 : random.below(30));
     s.counts.push_back(4);
     s.window = random.chance(0.2) ? 0 : 1 + random.below(80);
     o.sources.push_back(std::move(s));
   }
-  const mr::exhausted rules[] = {mr::exhausted::stop, mr::exhausted::repeat, mr::exhausted::reweight};
+  const mr::detail::exhausted rules[] = {mr::detail::exhausted::stop, mr::detail::exhausted::repeat,
+                                         mr::detail::exhausted::reweight};
   o.on_exhausted = rules[random.below(3)];
   const std::size_t lanes[] = {1, 2, 12};
   o.lanes = lanes[random.below(3)];
   o.global_batch = random.chance(0.5) ? 1 : 4;
   o.drop_last = random.chance(0.5);
-  if (o.on_exhausted == mr::exhausted::repeat && random.chance(0.5)) o.epoch_batches = 1 + random.below(20);
+  if (o.on_exhausted == mr::detail::exhausted::repeat && random.chance(0.5)) o.epoch_batches = 1 + random.below(20);
   return o;
 }
 
@@ -139,8 +140,8 @@ TEST_CASE("the plan of a mix is what giving each source its turn gives, of each 
   for (int round = 0; round < 150; ++round) {
     const options o = random_settings(random);
     const auto expected = slow_epochs(o, 3);
-    const mr::mix_plan plan(o);
-    mr::mix_cursor cursor(plan);
+    const mr::detail::mix_plan plan(o);
+    mr::detail::mix_cursor cursor(plan);
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       CAPTURE(static_cast<int>(o.on_exhausted));
       REQUIRE(plan.positions() == expected[epoch].size());
@@ -163,7 +164,7 @@ TEST_CASE("from every position on, and for every number of ranks, the order of a
     o.drop_last = true;
     o.global_batch = 12;
     for (auto& s : o.sources) s.counts.push_back(40);
-    const mr::mix_plan plan(o);
+    const mr::detail::mix_plan plan(o);
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       const order whole = walked(plan, epoch, 0, 1);
       for (std::uint64_t from = 0; from <= whole.size(); from += stride(4) * (1 + random.below(9)))
@@ -184,9 +185,9 @@ TEST_CASE("what a rank has of each source is what its walk meets") {
     o.global_batch = 12;
     for (auto& s : o.sources) s.counts.push_back(40);
     o.drop_last = true;
-    const mr::mix_plan plan(o);
+    const mr::detail::mix_plan plan(o);
     const std::size_t worlds[] = {1, 2, 3, 4, 6, 12};
-    mr::world mine{.size = worlds[random.below(6)]};
+    mr::detail::world mine{.size = worlds[random.below(6)]};
     mine.rank = random.below(mine.size);
     const std::uint64_t epoch = random.below(3), begin = random.below(plan.positions() + 1),
                         end = begin + random.below(plan.positions() + 1 - begin);
@@ -198,10 +199,11 @@ TEST_CASE("what a rank has of each source is what its walk meets") {
 }
 
 TEST_CASE("how an epoch of a mix ends") {
-  const auto of = [](mr::exhausted rule) {
+  const auto of = [](mr::detail::exhausted rule) {
     return options{.sources = {{.weight = 3, .counts = {30}}, {.weight = 1, .counts = {4, 4}}}, .on_exhausted = rule};
   };
-  const mr::mix_plan stop(of(mr::exhausted::stop)), cycle(of(mr::exhausted::repeat)), all(of(mr::exhausted::reweight));
+  const mr::detail::mix_plan stop(of(mr::detail::exhausted::stop)), cycle(of(mr::detail::exhausted::repeat)),
+    all(of(mr::detail::exhausted::reweight));
   CHECK(stop.measure() == 1);   // 8 of every fourth
   CHECK(stop.counts_before(0, stop.positions())[1] == 8);
   CHECK(stop.counts_before(0, stop.positions())[0] < 30);
@@ -214,16 +216,16 @@ TEST_CASE("how an epoch of a mix ends") {
 }
 
 TEST_CASE("an endless epoch of a mix goes on and on") {
-  const mr::mix_plan plan({.sources = {{.weight = 1, .counts = {5}}, {.weight = 1, .counts = {3}}},
-                           .on_exhausted = mr::exhausted::repeat,
-                           .epoch_batches = mr::exact_order_options::endless});
-  mr::mix_cursor from_far(plan, {.position = 1'000'000'000'000});
+  const mr::detail::mix_plan plan({.sources = {{.weight = 1, .counts = {5}}, {.weight = 1, .counts = {3}}},
+                           .on_exhausted = mr::detail::exhausted::repeat,
+                           .epoch_batches = mr::detail::exact_order_options::endless});
+  mr::detail::mix_cursor from_far(plan, {.position = 1'000'000'000'000});
   CHECK(from_far.next()->pass == 500'000'000'000 / 5);
   CHECK_THROWS_WITH_AS(from_far.move_to(1, 0), doctest::Contains("epoch 1 does not exist"), mr::setup_error);
 }
 
 TEST_CASE("mixes that make no epochs are refused, by the source's number") {
-  const auto make = [](options o) { return [o] { mr::mix_plan plan(o); }; };
+  const auto make = [](options o) { return [o] { mr::detail::mix_plan plan(o); }; };
   CHECK_THROWS_WITH_AS(make({})(), doctest::Contains("a mix of no sources"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}, {.counts = {0, 0}}}})(),
                        doctest::Contains("source 1 of the mix has no sample"), mr::setup_error);
@@ -233,7 +235,7 @@ TEST_CASE("mixes that make no epochs are refused, by the source's number") {
                        doctest::Contains("the batch size is 0"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .epoch_batches = 5})(), doctest::Contains("begin anew"),
                        mr::setup_error);
-  const mr::mix_plan plan({.sources = {{.counts = {40}}}, .global_batch = 12});
+  const mr::detail::mix_plan plan({.sources = {{.counts = {40}}}, .global_batch = 12});
   CHECK_THROWS_WITH_AS(plan.check({.rank = 0, .size = 5}), doctest::Contains("do not divide the global batch"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(plan.sample_at(0, 36), doctest::Contains("an epoch has 36 positions, and 36 is out of range"),

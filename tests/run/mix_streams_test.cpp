@@ -181,8 +181,9 @@ TEST_CASE("a compressed mix is CPU-bound in unpack, not I/O-bound") {
                           mr::map(prepare) | mr::batch<&example::label>({.size = 1}),
                       quiet(1)};
   for (auto& b : session) static_cast<void>(b);
-  const mr::flow_figures f = session.figures();
-  const mr::stage_figures *const read = f.find(mr::stage_kind::read), *const unpack = f.find(mr::stage_kind::unpack);
+  const mr::detail::flow_figures f = session.figures();
+  const mr::detail::stage_figures *const read = f.find(mr::detail::stage_kind::read),
+    *const unpack = f.find(mr::detail::stage_kind::unpack);
   REQUIRE(read);
   REQUIRE(unpack);
   CHECK(read->bytes == std::filesystem::file_size(paths[0]) + std::filesystem::file_size(paths[1]));
@@ -197,8 +198,8 @@ TEST_CASE("of a mix's source that does not say when it reads all turns count as 
   const std::vector<int> some = numbers(5);
   const auto files = mr::shards(path).source;
   const auto others = mr::from(some).source;
-  const mr::mix_rule rule{.sources = {{}, {}}, .on_exhausted = mr::exhausted::reweight};
-  const mr::mix_streams in(rule, 7, files, others);
+  const mr::detail::mix_rule rule{.sources = {{}, {}}, .on_exhausted = mr::exhausted::reweight};
+  const mr::detail::mix_streams in(rule, 7, files, others);
   auto reader = in.open(0, 0);
   while (reader.next()) {
   }
@@ -206,5 +207,5 @@ TEST_CASE("of a mix's source that does not say when it reads all turns count as 
   CHECK(reads.bytes == std::filesystem::file_size(folder / "s-000.tar") + 5 * sizeof(int));
   CHECK(files.reads().snapshot().bytes == 0);   // those of other runs stay apart
   using numbers_source = std::remove_const_t<decltype(others)>;
-  CHECK_FALSE(mr::mix_streams<numbers_source, numbers_source>::watched);
+  CHECK_FALSE(mr::detail::mix_streams<numbers_source, numbers_source>::watched);
 }

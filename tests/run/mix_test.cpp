@@ -66,8 +66,8 @@ struct delivered {
   std::vector<rows> batches;
   std::vector<std::string> positions;
   std::vector<std::uint64_t> steps, epochs;
-  mr::run_stats stats{};
-  mr::flow_figures figures{};
+  mr::detail::run_stats stats{};
+  mr::detail::flow_figures figures{};
   std::string description;
 };
 
@@ -149,8 +149,8 @@ TEST_CASE("every batch holds the sources in their shares, and each source gives 
     for (const auto& [label, times] : seen[i]) CHECK((times == passes || times == passes + 1));
     CHECK(d.stats.sources[i].samples == counts[i]);
   }
-  CHECK(d.figures.find(mr::stage_kind::read)->bytes > 3 * 211 * 1'024);   // a header and a payload of each at least
-  CHECK(d.figures.find(mr::stage_kind::unpack));   // what goes on beside reads is not taken for waiting
+  CHECK(d.figures.find(mr::detail::stage_kind::read)->bytes > 3 * 211 * 1'024);   // a header and a payload of each
+  CHECK(d.figures.find(mr::detail::stage_kind::unpack));   // what goes on beside reads is not taken for waiting
   CHECK(d.stats.sources[0].name == "many");
   CHECK(d.stats.sources[2].name == "source 2");
 }
@@ -347,7 +347,7 @@ TEST_CASE("a source that was not given a map is a record that knows its source")
   const data_sets sets;
   auto mixed = mr::mix({}, mr::weighted{mr::indexed_shards(sets.paths[0]), 2},
                        mr::weighted{mr::indexed_shards(sets.paths[1]), 1}) |
-               mr::map([](const mr::mixed_record& r) {
+               mr::map([](const mr::detail::mixed_record& r) {
                  return example{mr::integer<std::int32_t>(r["cls"]), static_cast<double>(r.source)};
                }) |
                mr::batch<&example::label, &example::drawn>({.size = 9});

@@ -18,7 +18,7 @@ struct only_counts {
   std::uint64_t fingerprint() const { return 1; }
   std::uint64_t size_bytes() const { return 1; }
 };
-using only_planned = mr::indexed_run<only_counts>;
+using only_planned = mr::detail::indexed_run<only_counts>;
 
 const auto hundred = std::make_shared<only_counts>(only_counts{std::vector<std::uint64_t>(100, 200)});
 
@@ -48,16 +48,16 @@ std::uint64_t read_bytes_so_far() {
 }  // namespace
 
 TEST_CASE("a poor shuffle is told of once, by one rank, with a window that is good") {
-  const mr::indexed_run_options poor{.seed = 1, .window = 200, .rows = 96, .lanes = 6, .epochs = 2};
+  const mr::detail::indexed_run_options poor{.seed = 1, .window = 200, .rows = 96, .lanes = 6, .epochs = 2};
   const std::string advice = only_planned(hundred, poor).shuffle_advice();
   CAPTURE(advice);
   const std::string before = "; a window of ";
   REQUIRE(advice.find(before) != std::string::npos);
   CHECK(advice.find("comes within 10 % of that") != std::string::npos);
-  mr::indexed_run_options o = poor;
+  mr::detail::indexed_run_options o = poor;
   o.window = std::stoull(advice.substr(advice.find(before) + before.size()));
   CHECK(only_planned(hundred, o).shuffle_advice().empty());
-  const mr::shuffle_quality_figures good = only_planned(hundred, o).shuffle_quality();
+  const mr::detail::shuffle_quality_figures good = only_planned(hundred, o).shuffle_quality();
   CHECK(good.expected_share < 1.1 * good.ideal_share * 1.02);
   o = poor;
   o.resume = mr::to_text(only_planned(hundred, poor).after(0));
@@ -98,7 +98,7 @@ TEST_CASE("a session's mixing figures are those of the batches that it delivered
       auto& batch = batches.emplace_back();
       for (const std::int32_t label : b.get<&example::label>().host()) batch.emplace_back(label, 0);
     }
-    const mr::shuffle_quality_figures f = session.shuffle_quality();
+    const mr::detail::shuffle_quality_figures f = session.shuffle_quality();
     CHECK(f.share == doctest::Approx(mean_share(batches)));
     CHECK(f.batches == batches.size());
     CHECK(f.neighbours > 200);

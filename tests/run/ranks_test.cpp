@@ -12,7 +12,7 @@ namespace {
 
 using environment = std::map<std::string, std::string>;
 
-mr::world read(const environment& variables) {
+mr::detail::world read(const environment& variables) {
   const auto look = [&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -22,7 +22,7 @@ mr::world read(const environment& variables) {
 
 std::string message_of(const environment& variables) {
   try {
-    const mr::world r = read(variables);
+    const mr::detail::world r = read(variables);
     return "no error, " + r.describe();
   } catch (const mr::setup_error& e) {
     return e.message();
@@ -48,27 +48,27 @@ const environment slurm_step{
 }  // namespace
 
 TEST_CASE("without a launcher there is one process") {
-  CHECK(read({}) == mr::world{});
-  CHECK(read({{"RANK", ""}, {"WORLD_SIZE", ""}}) == mr::world{});
+  CHECK(read({}) == mr::detail::world{});
+  CHECK(read({{"RANK", ""}, {"WORLD_SIZE", ""}}) == mr::detail::world{});
   CHECK(read({}).describe() == "rank 0 of 1");
 }
 
 TEST_CASE("each launcher's variables are read") {
-  CHECK(read(torchrun) == mr::world{.rank = 5, .size = 8, .local_rank = 1});
-  CHECK(read(open_mpi) == mr::world{.rank = 3, .size = 4, .local_rank = 1});
-  CHECK(read(mvapich) == mr::world{.rank = 2, .size = 6, .local_rank = 2});
-  CHECK(read(mpich) == mr::world{.rank = 1, .size = 2, .local_rank = 1});
-  CHECK(read(slurm_step) == mr::world{.rank = 9, .size = 16, .local_rank = 3});
-  CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}) == mr::world{.rank = 1, .size = 2});
+  CHECK(read(torchrun) == mr::detail::world{.rank = 5, .size = 8, .local_rank = 1});
+  CHECK(read(open_mpi) == mr::detail::world{.rank = 3, .size = 4, .local_rank = 1});
+  CHECK(read(mvapich) == mr::detail::world{.rank = 2, .size = 6, .local_rank = 2});
+  CHECK(read(mpich) == mr::detail::world{.rank = 1, .size = 2, .local_rank = 1});
+  CHECK(read(slurm_step) == mr::detail::world{.rank = 9, .size = 16, .local_rank = 3});
+  CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}) == mr::detail::world{.rank = 1, .size = 2});
   CHECK(read(open_mpi).describe() == "rank 3 of 4 (Open MPI, local rank 1)");
 }
 
 TEST_CASE("a Slurm job is no step of srun") {
-  CHECK(read(slurm_job) == mr::world{});
+  CHECK(read(slurm_job) == mr::detail::world{});
   for (const char* not_srun : {"4294967290", "4294967291", "4294967292"}) {   // interactive, batch, extern
     environment shell = slurm_step;
     shell["SLURM_STEP_ID"] = not_srun;
-    CHECK(read(shell) == mr::world{});
+    CHECK(read(shell) == mr::detail::world{});
   }
   CHECK(read(slurm_job + environment{{"SLURM_STEPID", "12"}}).size == 16);
   environment part_of_the_job = slurm_step;
@@ -103,14 +103,14 @@ TEST_CASE("what contradicts itself is refused by name") {
 }
 
 TEST_CASE("the call reads this process's own environment") {
-  for (const mr::launcher& l : mr::launchers) {
+  for (const mr::detail::launcher& l : mr::detail::launchers) {
     unsetenv(l.rank);
     unsetenv(l.world_size);
   }
   setenv("OMPI_COMM_WORLD_RANK", "1", 1);
   setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
-  CHECK(mr::world_from_launcher() == mr::world{.rank = 1, .size = 3});
+  CHECK(mr::detail::world_from_launcher() == mr::detail::world{.rank = 1, .size = 3});
   unsetenv("OMPI_COMM_WORLD_RANK");
   unsetenv("OMPI_COMM_WORLD_SIZE");
-  CHECK(mr::world_from_launcher() == mr::world{});
+  CHECK(mr::detail::world_from_launcher() == mr::detail::world{});
 }

@@ -4,25 +4,25 @@
 #include <millrace/base/random.hpp>
 #include <millrace/tune/autotuner.hpp>
 
-class restless_concurrency final : public millrace::tuning_rule {
+class restless_concurrency final : public millrace::detail::tuning_rule {
  public:
   explicit restless_concurrency(std::uint64_t seed = 1) : seed_(seed) {}
 
-  millrace::concurrency_counts most(const millrace::concurrency_counts& asked) const override {
+  millrace::detail::concurrency_counts most(const millrace::detail::concurrency_counts& asked) const override {
     return {asked.workers + 3, asked.reads + 3};
   }
-  std::unique_ptr<millrace::autotuner> start(const millrace::concurrency_limits& s) const override {
+  std::unique_ptr<millrace::detail::autotuner> start(const millrace::detail::concurrency_limits& s) const override {
     return std::make_unique<tuner>(s.most, seed_);
   }
 
  private:
-  struct tuner final : millrace::autotuner {
-    tuner(const millrace::concurrency_counts& s, std::uint64_t seed) : most(s), random({.seed = seed}) {}
+  struct tuner final : millrace::detail::autotuner {
+    tuner(const millrace::detail::concurrency_counts& s, std::uint64_t seed) : most(s), random({.seed = seed}) {}
     bool due(std::uint64_t) const noexcept override { return true; }
-    millrace::concurrency_counts look(const millrace::flow_figures&) override {
+    millrace::detail::concurrency_counts look(const millrace::detail::flow_figures&) override {
       return {1 + random.below(most.workers), 1 + random.below(most.reads)};
     }
-    const millrace::concurrency_counts most;
+    const millrace::detail::concurrency_counts most;
     millrace::rng random;
   };
 

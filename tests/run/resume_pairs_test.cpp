@@ -63,7 +63,7 @@ TEST_CASE("chains of random cuts, over random settings: nothing is repeated, los
   const temporary_folder folder;
   const auto data = write_data_sets(folder, 12);
   std::uint64_t pairs = 0, runs = 0, processes = 0;
-  const std::int64_t start_ns = mr::read_clock_ns(CLOCK_MONOTONIC);
+  const std::int64_t start_ns = mr::detail::read_clock_ns(CLOCK_MONOTONIC);
   for (std::uint64_t seed = first_seed; pairs < wanted; ++seed, ++runs) {
     CAPTURE(seed);
     mr::rng random({.seed = seed});
@@ -81,7 +81,7 @@ TEST_CASE("chains of random cuts, over random settings: nothing is repeated, los
     }
   }
   if (std::getenv("MILLRACE_PAIRS")) {
-    const double seconds = static_cast<double>(mr::read_clock_ns(CLOCK_MONOTONIC) - start_ns) * 1e-9;
+    const double seconds = static_cast<double>(mr::detail::read_clock_ns(CLOCK_MONOTONIC) - start_ns) * 1e-9;
     std::printf("result: resume pairs=%llu runs=%llu sessions=%llu seconds=%.1f pairs_per_second=%.0f\n",
                 static_cast<unsigned long long>(pairs), static_cast<unsigned long long>(runs),
                 static_cast<unsigned long long>(processes), seconds, static_cast<double>(pairs) / seconds);

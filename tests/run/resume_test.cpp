@@ -253,7 +253,7 @@ TEST_CASE("a sample that was changed in place is an error when it comes again; a
       CHECK(e.where().offset_bytes == 512);
       CHECK(e.hint().find("remove its index") != std::string::npos);
     }
-  std::filesystem::remove(mr::index_path(first));   // as the hint says
+  std::filesystem::remove(mr::detail::index_path(first));   // as the hint says
   // Keys and labels no longer agree.
   CHECK(run(shards, {.resume = whole.positions[7], .keys = false}).batches.size() == 16);
 }

@@ -11,7 +11,7 @@ namespace mr = millrace;
 
 namespace {
 
-using options = mr::exact_order_options;
+using options = mr::detail::exact_order_options;
 
 double largest_share(const std::vector<std::uint64_t>& shards) {
   std::map<std::uint64_t, double> rows;
@@ -24,11 +24,11 @@ double largest_share(const std::vector<std::uint64_t>& shards) {
 struct counted {
   double share = 0, neighbour_distance = 0;
 };
-counted count(const options& o, const mr::world& r, std::uint64_t epochs) {
-  const mr::exact_order plan(o);
+counted count(const options& o, const mr::detail::world& r, std::uint64_t epochs) {
+  const mr::detail::exact_order plan(o);
   double shares = 0, batches = 0, distances = 0, pairs = 0;
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
-    mr::lane_cursor cursor(plan, {.world = r, .epoch = epoch});
+    mr::detail::lane_cursor cursor(plan, {.world = r, .epoch = epoch});
     std::vector<std::uint64_t> batch;
     std::map<std::pair<std::uint64_t, std::uint64_t>, double> where;
     while (const auto s = cursor.next()) {
@@ -49,7 +49,7 @@ counted count(const options& o, const mr::world& r, std::uint64_t epochs) {
 }
 
 /// The same of data sets that are shuffled as a whole.
-double count_ideal(const options& o, const mr::world& r) {
+double count_ideal(const options& o, const mr::detail::world& r) {
   std::vector<std::uint64_t> all;
   for (std::size_t shard = 0; shard < o.counts.size(); ++shard) all.insert(all.end(), o.counts[shard], shard);
   const std::size_t rows = o.global_batch / r.size;
@@ -66,7 +66,7 @@ double count_ideal(const options& o, const mr::world& r) {
 
 struct setting {
   options plan;
-  mr::world world{};
+  mr::detail::world world{};
 };
 
 std::vector<setting> settings() {
@@ -90,7 +90,7 @@ TEST_CASE("the expected share is what counting batches gives, for every window")
       s.plan.window = window;
       CAPTURE(s.plan.seed);
       CAPTURE(window);
-      const double expected = mr::shuffle_forecast(mr::exact_order(s.plan), s.world).share();
+      const double expected = mr::detail::shuffle_forecast(mr::detail::exact_order(s.plan), s.world).share();
       CHECK(near(expected, count(s.plan, s.world, 12).share) < 0.04);
     }
 }
@@ -98,8 +98,8 @@ TEST_CASE("the expected share is what counting batches gives, for every window")
 TEST_CASE("the ideal share is that of a data set shuffled as a whole") {
   for (const setting& s : settings()) {
     CAPTURE(s.plan.seed);
-    const mr::exact_order order(s.plan);
-    CHECK(near(mr::shuffle_forecast(order, s.world).ideal_share(), count_ideal(s.plan, s.world)) < 0.03);
+    const mr::detail::exact_order order(s.plan);
+    CHECK(near(mr::detail::shuffle_forecast(order, s.world).ideal_share(), count_ideal(s.plan, s.world)) < 0.03);
   }
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("the window that is advised brings the share within 10 % of the ideal,
   for (setting s : settings()) {
     CAPTURE(s.plan.seed);
     s.world = {};
-    const auto window = mr::shuffle_forecast(mr::exact_order(s.plan), s.world).window_within(0.10);
+    const auto window = mr::detail::shuffle_forecast(mr::detail::exact_order(s.plan), s.world).window_within(0.10);
     REQUIRE(window);
     const double ideal = count_ideal(s.plan, s.world);
     s.plan.window = *window;
@@ -118,20 +118,23 @@ TEST_CASE("the window that is advised brings the share within 10 % of the ideal,
 }
 
 TEST_CASE("where no window helps, none is advised; where all is one part, none is needed") {
-  const mr::exact_order few_rows({.counts = std::vector<std::uint64_t>(12, 1'000), .lanes = 48, .global_batch = 16});
-  CHECK_FALSE(mr::shuffle_forecast(few_rows).window_within(0.10));
+  const mr::detail::exact_order few_rows({.counts = std::vector<std::uint64_t>(12, 1'000), .lanes = 48,
+                                          .global_batch = 16});
+  CHECK_FALSE(mr::detail::shuffle_forecast(few_rows).window_within(0.10));
   const setting small_shards = settings().back();
-  CHECK_FALSE(mr::shuffle_forecast(mr::exact_order(small_shards.plan), small_shards.world).window_within(0.10));
-  const mr::exact_order one_shard({.counts = {10'000}, .global_batch = 48});
-  CHECK(mr::shuffle_forecast(one_shard).ideal_share() == 1);
-  CHECK(mr::shuffle_forecast(one_shard).share() == 1);
-  CHECK(mr::shuffle_forecast(one_shard).window_within(0.10) == 1);
+  CHECK_FALSE(mr::detail::shuffle_forecast(mr::detail::exact_order(small_shards.plan),
+                                           small_shards.world).window_within(0.10));
+  const mr::detail::exact_order one_shard({.counts = {10'000}, .global_batch = 48});
+  CHECK(mr::detail::shuffle_forecast(one_shard).ideal_share() == 1);
+  CHECK(mr::detail::shuffle_forecast(one_shard).share() == 1);
+  CHECK(mr::detail::shuffle_forecast(one_shard).window_within(0.10) == 1);
 }
 
 TEST_CASE("not shuffled, a batch is one part after the other") {
-  const mr::exact_order plan({.counts = std::vector<std::uint64_t>(10, 100), .shuffled = false, .global_batch = 50});
-  CHECK(mr::shuffle_forecast(plan).share() == 1);
-  CHECK(mr::shuffle_forecast(plan).share(100'000) < 0.3);
+  const mr::detail::exact_order plan({.counts = std::vector<std::uint64_t>(10, 100), .shuffled = false,
+                                      .global_batch = 50});
+  CHECK(mr::detail::shuffle_forecast(plan).share() == 1);
+  CHECK(mr::detail::shuffle_forecast(plan).share(100'000) < 0.3);
 }
 
 TEST_CASE("live figures are those of a count") {
@@ -140,14 +143,14 @@ TEST_CASE("live figures are those of a count") {
       s.plan.window = window;
       CAPTURE(s.plan.seed);
       CAPTURE(window);
-      const mr::exact_order plan(s.plan);
-      mr::shuffle_quality live(plan, s.world);
-      mr::lane_cursor cursor(plan, {.world = s.world});
+      const mr::detail::exact_order plan(s.plan);
+      mr::detail::shuffle_quality live(plan, s.world);
+      mr::detail::lane_cursor cursor(plan, {.world = s.world});
       for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
         cursor.move_to(epoch, 0);
         while (const auto planned = cursor.next()) live.add(*planned);
       }
-      const mr::shuffle_quality_figures f = live.figures();
+      const mr::detail::shuffle_quality_figures f = live.figures();
       const counted slow = count(s.plan, s.world, 4);
       CHECK(f.share == doctest::Approx(slow.share));
       CHECK(f.batches == 4 * plan.batches());
@@ -160,9 +163,9 @@ TEST_CASE("live figures are those of a count") {
 TEST_CASE("of many batches some are watched, which give the same share") {
   const options o{.seed = 6, .counts = std::vector<std::uint64_t>(100, 1'000), .window = 2'400, .lanes = 6,
                   .global_batch = 12};
-  const mr::exact_order plan(o);
-  mr::shuffle_quality live(plan);
-  mr::lane_cursor cursor(plan);
+  const mr::detail::exact_order plan(o);
+  mr::detail::shuffle_quality live(plan);
+  mr::detail::lane_cursor cursor(plan);
   while (const auto s = cursor.next()) live.add(*s);
   CHECK(live.figures().batches == (plan.batches() + 7) / 8);
   CHECK(near(live.figures().share, count(o, {}, 1).share) < 0.05);
@@ -171,17 +174,17 @@ TEST_CASE("of many batches some are watched, which give the same share") {
 TEST_CASE("neighbours come a third of the window apart") {
   const options o{.seed = 5, .counts = std::vector<std::uint64_t>(20, 2'000), .window = 2'400, .lanes = 6,
                   .global_batch = 60};
-  const mr::exact_order plan(o);
-  mr::shuffle_quality live(plan);
-  mr::lane_cursor cursor(plan);
+  const mr::detail::exact_order plan(o);
+  mr::detail::shuffle_quality live(plan);
+  mr::detail::lane_cursor cursor(plan);
   while (const auto s = cursor.next()) live.add(*s);
   CHECK(near(live.figures().neighbour_distance, 800) < 0.05);
 }
 
 TEST_CASE("a batch that was entered in its middle does not count") {
-  const mr::exact_order plan({.counts = {600}, .lanes = 6, .global_batch = 60});
-  mr::shuffle_quality live(plan);
-  mr::lane_cursor cursor(plan, {.position = 30});
+  const mr::detail::exact_order plan({.counts = {600}, .lanes = 6, .global_batch = 60});
+  mr::detail::shuffle_quality live(plan);
+  mr::detail::lane_cursor cursor(plan, {.position = 30});
   for (int i = 0; i < 30 + 60 + 59; ++i) live.add(*cursor.next());
   CHECK(live.figures().batches == 1);
   live.add(*cursor.next());

@@ -58,7 +58,7 @@ struct trace {
   std::vector<std::vector<std::uint32_t>> batches{};
   std::vector<std::string> positions{};
   std::vector<std::uint64_t> epochs{};
-  mr::flow_figures figures{};
+  mr::detail::flow_figures figures{};
 };
 
 template <class Flow>
@@ -78,7 +78,8 @@ trace run_rows(Flow flow, const mr::session_options& options, std::size_t most =
 
 /// Of every token, in order.
 std::uint64_t digest_of(std::uint64_t so_far, const std::vector<std::vector<std::uint32_t>>& batches) {
-  for (const auto& b : batches) so_far = mr::combine_keys(so_far, mr::digest_bytes(std::as_bytes(std::span(b))));
+  for (const auto& b : batches)
+    so_far = mr::detail::combine_keys(so_far, mr::detail::digest_bytes(std::as_bytes(std::span(b))));
   return so_far;
 }
 
@@ -149,8 +150,8 @@ TEST_CASE("every token comes once, with any number of threads, and behind any re
         // Reading is what the files' bytes took, in two passes; the rest of the I/O threads' time is processor time.
         std::uint64_t file_bytes = 0;
         for (const auto& name : c.names) file_bytes += 2 * std::filesystem::file_size(name);
-        CHECK(again.figures.find(mr::stage_kind::read)->bytes == file_bytes);
-        CHECK(again.figures.find(mr::stage_kind::unpack) != nullptr);
+        CHECK(again.figures.find(mr::detail::stage_kind::read)->bytes == file_bytes);
+        CHECK(again.figures.find(mr::detail::stage_kind::unpack) != nullptr);
       }
       std::size_t in_the_middle = 0;
       for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += length == 13 ? 1 : 3) {
@@ -164,7 +165,7 @@ TEST_CASE("every token comes once, with any number of threads, and behind any re
         REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(), whole.positions.begin() + behind,
                            whole.positions.end()));
         CHECK(whole.positions[cut].size() < 300);
-        const mr::replay_point from = mr::parse_position(whole.positions[cut]).replay;
+        const mr::detail::replay_point from = mr::parse_position(whole.positions[cut]).replay;
         in_the_middle += from.shard > 0 && from.held > 0;
       }
       if (length == 13) CHECK(in_the_middle > 3);   // it does not read from the beginning, and rebuilds a row
@@ -247,11 +248,11 @@ TEST_CASE("a resume point of rows of another length is refused") {
 }
 
 TEST_CASE("rows say what was held when their sample came, even where that became several documents") {
-  using packs = mr::pack_stage<mr::detail::packing>;
-  mr::stateful_expanding<std::vector<std::uint32_t>, packs> stage(mr::pack({.length = 4}));
-  std::vector<mr::sample<mr::packed>> rows;
+  using packs = mr::detail::pack_stage<mr::detail::packing>;
+  mr::detail::stateful_expanding<std::vector<std::uint32_t>, packs> stage(mr::pack({.length = 4}));
+  std::vector<mr::detail::sample<mr::packed>> rows;
   const auto push = [&](std::uint64_t place, std::vector<std::uint32_t> document) {
-    mr::sample<std::vector<std::uint32_t>> s;
+    mr::detail::sample<std::vector<std::uint32_t>> s;
     s.item = std::move(document);
     s.place = place;
     stage.push(std::move(s), rows);

@@ -9,13 +9,13 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr mr::concurrency_counts most{.workers = 16, .reads = 32};
+constexpr mr::detail::concurrency_counts most{.workers = 16, .reads = 32};
 
 /// Half as long to half as long again, each equally often.
-mr::empirical_distribution around(double mean_ns) {
-  mr::distribution d;
+mr::detail::empirical_distribution around(double mean_ns) {
+  mr::detail::distribution d;
   for (int i = 0; i < 40; ++i) d.add(static_cast<std::uint64_t>(mean_ns * (0.5 + i / 40.0)));
-  return mr::empirical_distribution(d).with_mean(mean_ns);
+  return mr::detail::empirical_distribution(d).with_mean(mean_ns);
 }
 
 struct set_up {
@@ -24,8 +24,9 @@ struct set_up {
   std::size_t batch = 64;
   double copy_ms = 0;
 
-  mr::flow_figures window(const mr::concurrency_counts& open, std::uint64_t seed, std::uint64_t batches = 20) const {
-    mr::pipeline_model m;
+  mr::detail::flow_figures window(const mr::detail::concurrency_counts& open, std::uint64_t seed,
+                                  std::uint64_t batches = 20) const {
+    mr::detail::pipeline_model m;
     m.workers = open.workers;
     m.io_threads = open.reads;
     m.batch_samples = batch;
@@ -42,24 +43,24 @@ struct set_up {
     m.warm_up_batches = 12;
     m.batches = batches;
     m.seed = seed;
-    return mr::simulate(m).figures;
+    return mr::detail::simulate(m).figures;
   }
-  double wait(const mr::concurrency_counts& open) const { return window(open, 901, 60).data_wait_share(); }
-  double rate(const mr::concurrency_counts& open) const { return window(open, 903).samples_per_s(); }
+  double wait(const mr::detail::concurrency_counts& open) const { return window(open, 901, 60).data_wait_share(); }
+  double rate(const mr::detail::concurrency_counts& open) const { return window(open, 903).samples_per_s(); }
 };
 
 struct found {
   std::vector<mr::tuning_decision> decisions;
-  mr::concurrency_counts end;
+  mr::detail::concurrency_counts end;
   std::size_t moves = 0;   // from first to last window
 };
 
-found search_for(const set_up& s, const mr::concurrency_counts& start, int windows = 12) {
-  mr::tuning_search search({.open = start, .most = most});
+found search_for(const set_up& s, const mr::detail::concurrency_counts& start, int windows = 12) {
+  mr::detail::tuning_search search({.open = start, .most = most});
   found f;
   for (int i = 0; i < windows; ++i) {
-    const mr::concurrency_counts was = search.open();
-    if (auto d = search.look(mr::tuning_window_of(s.window(was, 100 + static_cast<std::uint64_t>(i)))))
+    const mr::detail::concurrency_counts was = search.open();
+    if (auto d = search.look(mr::detail::tuning_window_of(s.window(was, 100 + static_cast<std::uint64_t>(i)))))
       f.decisions.push_back(std::move(*d));
     f.moves += search.open() != was;
   }
@@ -68,7 +69,7 @@ found search_for(const set_up& s, const mr::concurrency_counts& start, int windo
 }
 
 /// How often a number that had risen fell, or the other way round.
-std::size_t turns(const found& f, std::size_t mr::concurrency_counts::*which) {
+std::size_t turns(const found& f, std::size_t mr::detail::concurrency_counts::*which) {
   std::size_t count = 0;
   int direction = 0;
   for (const auto& d : f.decisions) {
@@ -86,7 +87,7 @@ TEST_CASE("just enough workers are found from wherever the search begins, in at 
     for (const double work_ms : {0.02, 0.5, 2.0})
       for (const double read_ms : {0.05, 1.0, 4.0})
         for (const double contention : {0.0, 0.3, 1.0})
-          for (const auto& start : {mr::concurrency_counts{1, 1}, mr::concurrency_counts{4, 4}, most}) {
+          for (const auto& start : {mr::detail::concurrency_counts{1, 1}, mr::detail::concurrency_counts{4, 4}, most}) {
             const set_up s{.step_ms = step_ms, .work_ms = work_ms, .read_ms = read_ms, .contention = contention};
             const found f = search_for(s, start);
             CAPTURE(step_ms);
@@ -101,8 +102,8 @@ TEST_CASE("just enough workers are found from wherever the search begins, in at 
             CAPTURE(log);
             CHECK(f.moves <= 5);
             CHECK(f.decisions.back().settled);
-            CHECK(turns(f, &mr::concurrency_counts::workers) <= 3);
-            CHECK(turns(f, &mr::concurrency_counts::reads) <= 3);
+            CHECK(turns(f, &mr::detail::concurrency_counts::workers) <= 3);
+            CHECK(turns(f, &mr::detail::concurrency_counts::reads) <= 3);
             ++all;
             if (s.wait(most) < 0.015) {
               // Reads that others slow down are not taken back on suspicion; a limit that is met exactly may be missed.
@@ -130,10 +131,12 @@ TEST_CASE("what is not tuned is the limit: no more workers than it needs") {
 }
 
 TEST_CASE("a search that has ended begins anew when the work has changed, and not before") {
-  mr::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = most});
+  mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = most});
   const set_up before{.step_ms = 20, .work_ms = 1, .read_ms = 0.5}, after{.step_ms = 20, .work_ms = 3, .read_ms = 0.5};
   std::uint64_t seed = 0;
-  const auto look = [&](const set_up& s) { return search.look(mr::tuning_window_of(s.window(search.open(), ++seed))); };
+  const auto look = [&](const set_up& s) {
+    return search.look(mr::detail::tuning_window_of(s.window(search.open(), ++seed)));
+  };
   for (int i = 0; i < 6; ++i) look(before);
   CHECK(search.settled());
   const std::size_t workers = search.open().workers;
@@ -150,16 +153,16 @@ TEST_CASE("a search that has ended begins anew when the work has changed, and no
 }
 
 TEST_CASE("one window of waiting that nothing explains is no reason to move, two are for one worker more") {
-  mr::tuning_window w{.data_wait = 0.3, .rate = 1'000, .read_rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3,
+  mr::detail::tuning_window w{.data_wait = 0.3, .rate = 1'000, .read_rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3,
                       .all_work_s = 3.5e-3, .reads = true, .reading_s = 1e-4, .open = {4, 4}};
-  mr::tuning_search search({.open = w.open, .most = most});
+  mr::detail::tuning_search search({.open = w.open, .most = most});
   CHECK_FALSE(search.look(w));
   const auto d = search.look(w);
   REQUIRE(d);
-  CHECK(d->to == mr::concurrency_counts{5, 4});
+  CHECK(d->to == mr::detail::concurrency_counts{5, 4});
   CHECK(d->text().starts_with("tuning after 0 batches: 4 -> 5 workers, 4 reads; data wait 30.0 %: for no reason"));
   w.work_s = w.all_work_s = 1e-4;   // nobody is anywhere near a limit: more of them would not help
-  mr::tuning_search idle({.open = w.open, .most = most});
+  mr::detail::tuning_search idle({.open = w.open, .most = most});
   CHECK_FALSE(idle.look(w));
   CHECK(idle.look(w)->settled);
 }
@@ -168,10 +171,11 @@ TEST_CASE("workers that gained nothing are given back and not asked for again") 
   // Workers that wait for each other: twice as many, each half as fast.
   const auto window = [](std::size_t workers) {
     const double work_s = static_cast<double>(workers) / 500;
-    return mr::tuning_window{.data_wait = 0.5, .rate = 500, .read_rate = 500, .step_rate = 1'000, .work_s = work_s,
+    return mr::detail::tuning_window{.data_wait = 0.5, .rate = 500, .read_rate = 500, .step_rate = 1'000,
+                                     .work_s = work_s,
                              .all_work_s = work_s, .reads = true, .reading_s = 1e-4, .open = {workers, 1}};
   };
-  mr::tuning_search search({.open = {.workers = 4, .reads = 1}, .most = most});
+  mr::detail::tuning_search search({.open = {.workers = 4, .reads = 1}, .most = most});
   const auto up = search.look(window(4));
   REQUIRE(up);
   CHECK(up->to.workers > 4);
@@ -186,9 +190,9 @@ TEST_CASE("workers that gained nothing are given back and not asked for again") 
 }
 
 TEST_CASE("reads are left alone in a window that read next to nothing") {
-  mr::tuning_window w{.data_wait = 0, .rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3, .all_work_s = 3.5e-3,
+  mr::detail::tuning_window w{.data_wait = 0, .rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3, .all_work_s = 3.5e-3,
                       .open = {4, 8}};
-  mr::tuning_search search({.open = w.open, .most = most});
+  mr::detail::tuning_search search({.open = w.open, .most = most});
   const auto d = search.look(w);
   REQUIRE(d);
   CHECK(d->settled);
@@ -196,7 +200,7 @@ TEST_CASE("reads are left alone in a window that read next to nothing") {
 }
 
 TEST_CASE("there are as many reads at a time as the budget has room for, and as leave half of the read-ahead") {
-  mr::memory_budget m{.budget_bytes = 10'000'000, .slot_bytes = 1'000'000, .host_slots = 4,
+  mr::detail::memory_budget m{.budget_bytes = 10'000'000, .slot_bytes = 1'000'000, .host_slots = 4,
                       .read_ahead_bytes = 4'000'000, .chunk_bytes = 262'144, .chunk_samples = 64,
                       .sample_bytes = 100'000};
   CHECK(m.most_reads() == 5);   // of 262,144 bytes and a sample, in 2 MB

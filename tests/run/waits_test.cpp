@@ -40,8 +40,8 @@ struct named_rows : gated_rows {
   std::string shard_name(std::size_t shard) const { return "number-" + std::to_string(shard); }
 };
 struct metered_rows : gated_rows {
-  mr::read_meter* meter;
-  mr::read_meter& reads() const { return *meter; }
+  mr::detail::read_meter* meter;
+  mr::detail::read_meter& reads() const { return *meter; }
 };
 
 }  // namespace
@@ -71,7 +71,7 @@ TEST_CASE("a run that stands still names the sample that blocks, not the first o
 }
 
 TEST_CASE("a run that stands still names the part of the user's own source that blocks, metered or not") {
-  mr::read_meter meter;
+  mr::detail::read_meter meter;
   std::atomic<bool> open{false};
   std::atomic<int> at_gate{0};
   const auto waits_of = [&](auto source) {

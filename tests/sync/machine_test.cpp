@@ -41,5 +41,5 @@ TEST_CASE("the affinity mask bounds the cores") {
 #endif
 
 TEST_CASE("the memory is more than nothing and at most what the machine has") {
-  CHECK(mr::usable_memory_bytes() > (std::size_t{16} << 20));
+  CHECK(mr::detail::usable_memory_bytes() > (std::size_t{16} << 20));
 }

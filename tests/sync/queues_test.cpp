@@ -12,7 +12,7 @@
 namespace mr = millrace;
 
 TEST_CASE("a fifo gives back what it was given, in order, whatever the pattern of use") {
-  mr::fifo<std::unique_ptr<int>> ours;
+  mr::detail::fifo<std::unique_ptr<int>> ours;
   std::deque<int> slow;
   std::uint64_t state = 1;
   for (int i = 0; i < 20'000; ++i) {
@@ -32,7 +32,7 @@ TEST_CASE("a fifo gives back what it was given, in order, whatever the pattern o
 }
 
 TEST_CASE("an entry of a ring has room again once it was taken") {
-  mr::item_ring<int> ring(3);
+  mr::detail::item_ring<int> ring(3);
   REQUIRE(ring.capacity() == 4);
   for (std::uint64_t t : {0, 1, 2, 3}) {
     CHECK(ring.has_room(t));
@@ -50,7 +50,7 @@ TEST_CASE("an entry of a ring has room again once it was taken") {
 TEST_CASE("a ring keeps what was put until it is taken, and no longer than the ring itself") {
   const auto value = std::make_shared<int>(7);
   {
-    mr::item_ring<std::shared_ptr<int>> ring(2);
+    mr::detail::item_ring<std::shared_ptr<int>> ring(2);
     for (std::uint64_t t = 0; t < 5; ++t) {
       ring.put(t, std::shared_ptr<int>(value));
       REQUIRE(value.use_count() == 2);
@@ -66,7 +66,7 @@ TEST_CASE("a ring keeps what was put until it is taken, and no longer than the r
 }
 
 TEST_CASE("a sleeper is woken by every change it waits for") {
-  mr::doorbell bell;
+  mr::detail::doorbell bell;
   std::atomic<int> turn{0};
   std::thread other([&] {
     for (int i = 0; i < 5'000; ++i) {
@@ -85,12 +85,12 @@ TEST_CASE("a sleeper is woken by every change it waits for") {
 }
 
 TEST_CASE("a sleeper that will not wait for ever is woken by what it waits for, and without it when its time is up") {
-  mr::doorbell bell;
+  mr::detail::doorbell bell;
   std::atomic<bool> news{false};
   const auto seconds_slept = [&](std::uint64_t time_ns) {
-    const std::uint64_t start = mr::steady_now_ns();
+    const std::uint64_t start = mr::detail::steady_now_ns();
     bell.wait_at_most(time_ns, [&] { return news.load(); });
-    return 1e-9 * static_cast<double>(mr::steady_now_ns() - start);
+    return 1e-9 * static_cast<double>(mr::detail::steady_now_ns() - start);
   };
   CHECK(seconds_slept(5'000'000) >= 0.005);
   std::thread other([&] {

@@ -3,14 +3,14 @@
 #include <doctest/doctest.h>
 
 namespace mr = millrace;
-using outcome = mr::batch_ring::outcome;
+using outcome = mr::detail::batch_ring::outcome;
 
 namespace {
 
 /// Three slots of two rows, over memory of the test's own.
 struct three_slots {
   std::byte memory[3][16]{};
-  mr::batch_ring ring;
+  mr::detail::batch_ring ring;
 
   three_slots() { ring.start({.rows = 2, .memory = {memory[0], memory[1], memory[2]}}); }
 };
@@ -86,7 +86,7 @@ TEST_CASE("void rows make a short batch, and ends are told apart") {
 }
 
 TEST_CASE("before it is started, nothing opens, but ends can be marked") {
-  mr::batch_ring ring;
+  mr::detail::batch_ring ring;
   CHECK(ring.open_free() == 0);
   ring.set_end(0);
   CHECK(ring.take(0).what == outcome::end);

@@ -134,9 +134,9 @@ TEST_CASE("the target's rank is its place in a stable sort by falling logit") {
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return logits[a] > logits[b]; });
     const std::size_t label = random.below(logits.size());
     const auto place = std::find(order.begin(), order.end(), label) - order.begin();
-    REQUIRE(mr::target_rank(logits, label) == static_cast<std::size_t>(place));
+    REQUIRE(mr::detail::target_rank(logits, label) == static_cast<std::size_t>(place));
     logits[random.below(logits.size())] = not_a_number;
-    REQUIRE(mr::target_rank(logits, label) == mr::unranked);
+    REQUIRE(mr::detail::target_rank(logits, label) == mr::detail::unranked);
   }
 }
 

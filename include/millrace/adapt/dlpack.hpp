@@ -38,14 +38,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+namespace detail {
+
 /// Deletes a tensor with the tensor's own deleter.
 struct dlpack_delete {
   void operator()(DLManagedTensor* tensor) const noexcept {
     if (tensor->deleter) tensor->deleter(tensor);
   }
 };
+
+}  // namespace detail
+
 /// Owns a tensor until release() gives it to a receiver.
-using dlpack_tensor = std::unique_ptr<DLManagedTensor, dlpack_delete>;
+using dlpack_tensor = std::unique_ptr<DLManagedTensor, detail::dlpack_delete>;
 
 namespace detail {
 
@@ -115,7 +120,7 @@ inline bool is_row_major(const DLTensor& t) noexcept {
 }  // namespace detail
 
 /// Owns a tensor that another library made. May be a column of a flow.
-template <tensor_element T, std::size_t N>
+template <detail::tensor_element T, std::size_t N>
 class dlpack_array {
  public:
   using element = T;
@@ -131,7 +136,7 @@ class dlpack_array {
     if ((!on_host && kind != kDLCUDA && kind != kDLCUDAManaged) || !same_type || t.ndim != static_cast<int>(N) ||
         !detail::is_row_major(t))
       throw setup_error("a DLPack tensor was given (" + detail::describe_dlpack(t) + "), expected " +
-                            std::string(dtype_name<T>()) + " (type " + std::to_string(expected.code) + " of " +
+                            std::string(detail::dtype_name<T>()) + " (type " + std::to_string(expected.code) + " of " +
                             std::to_string(expected.bits) + " bits) of " + std::to_string(N) +
                             " dimensions, row-major, of the host or a GPU of NVIDIA's",
                         "Convert it where it comes from, and make it contiguous");
@@ -155,7 +160,7 @@ class dlpack_array {
 
 /// Returns the tensor as an array of rank N.
 /// Throws setup_error if it has another element type, rank or device, or is not row-major.
-template <tensor_element T, std::size_t N>
+template <detail::tensor_element T, std::size_t N>
 dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
   return dlpack_array<T, N>(std::move(tensor));
 }
@@ -163,7 +168,7 @@ dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column gives two: values,
 /// then lengths. Throws setup_error if the batch is empty, and the errors of also_used_on().
 template <auto... Members>
-auto to_dlpack(batch_of<Members...>&& b, const consumer_options& consumer = {}) {
+auto to_dlpack(detail::batch_of<Members...>&& b, const consumer_options& consumer = {}) {
   const auto kept = detail::keep(std::move(b), consumer);
   return std::apply(
       [&](const auto&... views) { return std::array{detail::export_dlpack(views, kept->device_ordinal(), kept)...}; },

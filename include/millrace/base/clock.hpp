@@ -1,6 +1,6 @@
 // Reads one of the system's clocks, in nanoseconds.
 //
-//   const std::int64_t start = mr::read_clock_ns(CLOCK_MONOTONIC);
+//   const std::int64_t start = mr::detail::read_clock_ns(CLOCK_MONOTONIC);
 //
 // std::chrono reads the same clocks, but <chrono> includes the calendar and its streams. This would add a fifth to the
 // cost of including the library. Errors: none. Threads: any.
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <time.h>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the time of `clock`, in nanoseconds.
 inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
@@ -23,4 +23,4 @@ inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
 /// Returns the time of the monotonic clock, in nanoseconds; setting the system time does not change it.
 inline std::uint64_t steady_now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

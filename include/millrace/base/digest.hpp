@@ -1,7 +1,7 @@
 // Computes a 64-bit digest of bytes, and a sum of digests that does not depend on the order of adding.
 //
-//   mr::stream_digest whole;
-//   whole.add(position, mr::digest_bytes(row));
+//   mr::detail::stream_digest whole;
+//   whole.add(position, mr::detail::digest_bytes(row));
 //   whole.value();                                // equal for equal streams, in whatever order the rows were added
 //
 // A sum can be continued from its value. The sum changes if two digests, or two positions, are swapped. Not
@@ -15,7 +15,7 @@
 #include <cstring>
 #include <span>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the digest of a run of bytes; the length counts, too.
 inline std::uint64_t digest_bytes(std::span<const std::byte> data, std::uint64_t seed = 0) noexcept {
@@ -48,4 +48,4 @@ class stream_digest {
   std::uint64_t sum_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

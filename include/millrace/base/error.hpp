@@ -196,6 +196,8 @@ class stage_error : public error {
   std::exception_ptr cause_;
 };
 
+namespace detail {
+
 /// Returns `why`. If it is a late_data_error whose suspect samples are not yet set, sets them first.
 inline std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
                                         std::uint64_t first = error_location::unknown, bool exact = true) {
@@ -207,6 +209,8 @@ inline std::exception_ptr with_suspects(std::exception_ptr why, late_data_error:
   }
   return why;
 }
+
+}  // namespace detail
 
 /// Returns the current exception as an error with its location completed from `where`. Any other exception becomes the
 /// cause of a stage_error. Call it inside a catch block only.

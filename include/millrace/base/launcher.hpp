@@ -1,6 +1,6 @@
 // Lists the environment variables in which launchers give a process its rank and the world size.
 //
-//   for (const mr::launcher& l : mr::launchers) if (std::getenv(l.rank)) ...
+//   for (const mr::detail::launcher& l : mr::detail::launchers) if (std::getenv(l.rank)) ...
 //   int gpu = mr::local_rank() % gpus;
 //
 // Holds the variables of torchrun, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI) and Slurm, from their
@@ -14,6 +14,8 @@
 #include <cstdlib>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
 
 /// A launcher, and the names of its environment variables.
 struct launcher {
@@ -40,10 +42,12 @@ constexpr int launcher_number(const char* text) noexcept {
   return number < 1 << 20 ? number : -1;
 }
 
+}  // namespace detail
+
 /// Returns the rank of this process among those on this machine; 0 if no launcher sets it.
 inline int local_rank() noexcept {
-  for (const launcher& l : launchers)
-    if (const int rank = launcher_number(std::getenv(l.local_rank)); rank >= 0) return rank;
+  for (const detail::launcher& l : detail::launchers)
+    if (const int rank = detail::launcher_number(std::getenv(l.local_rank)); rank >= 0) return rank;
   return 0;
 }
 

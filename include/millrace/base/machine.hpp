@@ -1,7 +1,7 @@
 // Finds out how many cores (affinity mask, cgroup quota) and how much memory (cgroup limit) this process may use.
 //
 //   unsigned workers = mr::usable_cores();          // never more than the scheduler grants
-//   std::size_t all  = mr::usable_memory_bytes();   // physical memory or the cgroup's limit, whichever is less
+//   std::size_t all  = mr::detail::usable_memory_bytes();   // physical memory or the cgroup's limit, whichever is less
 //
 // oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine it would start
 // 64 threads that throttle each other. Works on Linux; other systems give the hardware's numbers.
@@ -111,6 +111,8 @@ inline unsigned usable_cores() {
   return std::max(1U, cores);
 }
 
+namespace detail {
+
 /// Returns how many bytes of memory this process may use: physical memory or the cgroup's limit, whichever is less.
 inline std::size_t usable_memory_bytes() {
   std::size_t bytes = std::size_t{4} << 30;
@@ -126,5 +128,7 @@ inline std::size_t usable_memory_bytes() {
 #endif
   return bytes;
 }
+
+}  // namespace detail
 
 }}  // namespace millrace

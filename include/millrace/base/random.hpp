@@ -18,6 +18,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+namespace detail {
+
 /// Returns a hash of `x`: a bijection of 64 bits in which every input bit affects every output bit.
 constexpr std::uint64_t mix_bits(std::uint64_t x) noexcept {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -29,6 +31,8 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) noexcept {
 constexpr std::uint64_t combine_keys(std::uint64_t key, std::uint64_t next) noexcept {
   return mix_bits(key + 0x9e3779b97f4a7c15U * (next + 1));
 }
+
+}  // namespace detail
 
 /// The random stream of one sample in one stage.
 class rng {
@@ -42,10 +46,11 @@ class rng {
   };
 
   explicit constexpr rng(key k) noexcept
-      : state_(combine_keys(combine_keys(combine_keys(combine_keys(0, k.seed), k.epoch), k.sample), k.stage)) {}
+      : state_(detail::combine_keys(detail::combine_keys(detail::combine_keys(detail::combine_keys(0, k.seed),
+                                                                              k.epoch), k.sample), k.stage)) {}
 
   /// Returns 64 random bits.
-  constexpr std::uint64_t bits() noexcept { return mix_bits(state_ += 0x9e3779b97f4a7c15U); }
+  constexpr std::uint64_t bits() noexcept { return detail::mix_bits(state_ += 0x9e3779b97f4a7c15U); }
 
   /// Returns an integer in [0, count). `count` is at least 1.
   constexpr std::uint64_t below(std::uint64_t count) noexcept {

@@ -19,13 +19,13 @@
 
 #include <array>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A leased batch with one column for each of `Members`.
 template <auto... Members>
 class batch_of {
  public:
-  using layout = millrace::columns<Members...>;
+  using layout = millrace::detail::columns<Members...>;
 
   batch_of() = default;
   /// The state of the run around a batch.
@@ -80,7 +80,7 @@ class batch_of {
   template <auto M>
     requires(!layout::template holds<M>)
   __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
-  poison get() const;
+  broken_batch get() const;
   /// Returns the views of all columns, as a tuple in the order of batch<...>.
   auto columns() const { return layout_.views(where()); }
 
@@ -167,4 +167,4 @@ class batch_of {
   std::size_t stream_count_ = 1;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Hands out batches and takes their slots back.
 class batch_output : public pipeline_node {
@@ -146,4 +146,4 @@ class basic_host_batch_output final : public batch_output {
 };
 using host_batch_output = basic_host_batch_output<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

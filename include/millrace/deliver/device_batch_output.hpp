@@ -25,7 +25,7 @@
 #include <optional>
 #include <thread>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Hands out batches through a ring of device slots. It is a template only so that including it costs little.
 template <class = void>
@@ -390,4 +390,4 @@ std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool 
                                                     .fixed_slots = o.fixed_slots});
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -22,7 +22,7 @@
 #include <optional>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Measures the gaps of one stream. It is a template only so that including it costs little.
 template <class = void>
@@ -97,4 +97,4 @@ class basic_device_gaps {
 };
 using device_gaps = basic_device_gaps<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

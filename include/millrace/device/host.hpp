@@ -13,8 +13,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-namespace detail {
-
 /// The common part of devices without a GPU: all memory is host memory, and events are always reached.
 class host_backend : public device_backend {
  public:
@@ -22,8 +20,8 @@ class host_backend : public device_backend {
   bool leases_host_slots() const override { return true; }
   memory_kind memory() const override { return memory_kind::host; }
 
-  void* allocate_host(std::size_t bytes) override { return allocate_slot(bytes); }
-  void free_host(void* memory) noexcept override { free_slot(memory); }
+  void* allocate_host(std::size_t bytes) override { return detail::allocate_slot(bytes); }
+  void free_host(void* memory) noexcept override { detail::free_slot(memory); }
   void* allocate_device(std::size_t bytes) override { return allocate_host(bytes); }
   void free_device(void* memory) noexcept override { free_host(memory); }
 
@@ -39,9 +37,7 @@ class host_backend : public device_backend {
   }
 };
 
-}  // namespace detail
-
 /// Returns the host as a device: no copies, and batches stay in host slots.
-inline device host_device() { return device(std::make_shared<detail::host_backend>()); }
+inline device host_device() { return device(std::make_shared<host_backend>()); }
 
 }}  // namespace millrace

@@ -4,14 +4,14 @@
 //
 // How it works: valid and invalid calls are overloads of one name that exclude each other. The invalid ones are
 // declared `unavailable` with a sentence, which compilers print at the user's call. They return a broken_flow. It
-// accepts every later stage and yields poison, so no second error follows.
+// accepts every later stage and yields broken_batch, so no second error follows.
 // Most sentences are attached to members, because g++ reports a member function or a constructor once, any other
 // function twice. The members for operator| are in flow/refusals.hpp. Each sentence has a file in tests/errors.
 #pragma once
 
 #include <millrace/flow/stage.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace diagnose {
 
@@ -120,24 +120,24 @@ struct shuffle_of_a_number {
 }  // namespace diagnose
 
 /// Converts to anything, so that a loop over a broken session adds no error.
-struct poison {
+struct broken_batch {
   template <class T>
   operator T() const;
   template <auto...>
-  poison get() const;
-  poison columns() const;
-  poison keys() const;
-  poison stream() const;
-  poison size() const;
-  poison epoch() const;
-  poison step() const;
+  broken_batch get() const;
+  broken_batch columns() const;
+  broken_batch keys() const;
+  broken_batch stream() const;
+  broken_batch size() const;
+  broken_batch epoch() const;
+  broken_batch step() const;
 };
 
 /// The result of a `|` with a mistake: accepts every later stage, so that the compiler prints one sentence only.
 struct broken_flow : flow_tag {
-  using item = poison;
+  using item = broken_batch;
 };
 /// The result of a stage function that was called with a mistake.
 struct broken_stage : stage_tag {};
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -12,9 +12,7 @@
 
 #include <tuple>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Stages that make new items from the arriving ones; stages that choose or reorder items are none.
 template <class Stage>
@@ -23,8 +21,6 @@ concept makes_items = requires(const Stage& stage) { stage.callable; } || requir
 };
 template <class Item, class... Stages>
 using refusals_of = diagnose::refusals<Item, !(makes_items<Stages> || ...)>;
-
-}  // namespace detail
 
 /// A source followed by stages; Item is the type of the items at its end.
 template <class Item, class Source, class... Stages>
@@ -58,4 +54,4 @@ constexpr broken_flow operator|(broken_flow broken, const Thing&) {
   return broken;
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

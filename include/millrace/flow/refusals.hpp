@@ -8,9 +8,7 @@
 
 #include <millrace/flow/diagnose.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// `batch` marks its items, and the stages that accept them carry the same mark: only these may follow.
 template <class Item>
@@ -65,8 +63,6 @@ template <class Stage, class Item, bool IsOfSource>
 concept follows = mistake_at<Stage, Item, IsOfSource>() == diagnose::mistake::none;
 template <class Stage, class Item, bool IsOfSource, diagnose::mistake Mistake>
 concept refused = mistake_at<Stage, Item, IsOfSource>() == Mistake;
-
-}  // namespace detail
 
 namespace diagnose {
 
@@ -170,4 +166,4 @@ struct refusals : flow_tag {
 
 }  // namespace diagnose
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

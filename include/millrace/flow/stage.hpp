@@ -77,6 +77,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 class rng;
 class scratch;
 
+namespace detail {
+
 /// Base of every stage: operator| recognizes stages by it.
 struct stage_tag {};
 /// Base of every flow: operator| recognizes flows by it.
@@ -96,8 +98,6 @@ concept source_like = requires(const S& source, std::size_t shard, std::uint64_t
   { source.shards() } -> std::convertible_to<std::size_t>;
   { source.open(shard, epoch).next() } -> std::convertible_to<std::optional<typename S::item>>;
 };
-
-namespace detail {
 
 /// Calls `f` with the arguments that it accepts.
 template <class F, class In>

@@ -1,6 +1,6 @@
 // Draws the crop box of torchvision's RandomResizedCrop with integer arithmetic only.
 //
-//   mr::crop_box box = mr::draw_crop({.width = 500, .height = 375}, random, {.scale_min = 0.08});
+//   mr::crop_box box = mr::detail::draw_crop({.width = 500, .height = 375}, random, {.scale_min = 0.08});
 //
 // The same random numbers give the same crop on every compiler. The rule makes up to ten attempts; each one draws:
 // - the area as a share of the picture's area, uniform in [scale_min, scale_max];
@@ -143,8 +143,6 @@ constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexc
   return ((a << 32) + b / 2) / b;
 }
 
-}  // namespace detail
-
 /// Returns a random crop of a picture of the given size, 1 to 65535 pixels on each side.
 /// Throws setup_error if an option is outside its range.
 template <class = void>
@@ -170,5 +168,7 @@ crop_box draw_crop(picture_size size, rng& random, const random_crop_options& op
   h = h == 0 ? 1 : h > height ? height : h;
   return {.left = (width - w) / 2, .top = (height - h) / 2, .width = w, .height = h};
 }
+
+}  // namespace detail
 
 }}  // namespace millrace

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/image/baseline/scan_header.hpp>
+#include <millrace/image/libjpeg/jpeg_segments.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +18,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+using detail::jpeg_refusal;        // why the built-in decoder leaves a file to libjpeg-turbo
+using detail::refusal_name;
+using detail::refusal_of_header;
 
 /// The facts that a JPEG's headers state about the picture.
 struct jpeg_header {
@@ -180,6 +187,23 @@ jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damage
     at += length;
   }
   detail::throw_bad_jpeg("the JPEG ends after " + std::to_string(data.size()) + " bytes, inside its headers", damaged);
+}
+
+/// Options of jpeg_metadata().
+struct jpeg_metadata_options {
+  bool color_profile = true;   ///< keeps the ICC profile, which describes the pixels of this file
+};
+
+/// Returns the segments that say what the picture is (EXIF, comments, ICC profile), complete and in their order. It
+/// leaves out the segments that say how the file is coded (JFIF, Adobe): another encoder writes its own.
+inline std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options = {}) {
+  std::vector<std::byte> kept;
+  detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
+    constexpr unsigned jfif = 0xe0, profile = 0xe2, adobe = 0xee;
+    const bool left_out = marker == jfif || marker == adobe || (marker == profile && !options.color_profile);
+    if (detail::describes_the_picture(marker) && !left_out) kept.insert(kept.end(), segment.begin(), segment.end());
+  });
+  return kept;
 }
 
 }}  // namespace millrace

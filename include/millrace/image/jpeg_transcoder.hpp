@@ -32,7 +32,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of transcode_jpeg().
 struct jpeg_transcode_options {
   unsigned restarts_per_row = 0;   ///< most restart intervals in a row of MCUs; 0: no restart markers
-  jpeg_limits limits{};            ///< limits of each of the two readings; accept_damaged has no effect
+  detail::jpeg_limits limits{};            ///< limits of each of the two readings; accept_damaged has no effect
 };
 
 namespace detail {

@@ -53,11 +53,11 @@ class basic_picture {
       header_ = read_jpeg_header(data_, options.accept_damaged);
       check_size();
     } catch (error& e) {
-      e.locate(place_of(data_));
+      e.locate(detail::place_of(data_));
       throw;
     }
-    columns_ = plan_axis(static_cast<std::int64_t>(header_.width));
-    rows_ = plan_axis(static_cast<std::int64_t>(header_.height));
+    columns_ = detail::plan_axis(static_cast<std::int64_t>(header_.width));
+    rows_ = detail::plan_axis(static_cast<std::int64_t>(header_.height));
     if (options.apply_orientation) orient(header_.orientation);
   }
 
@@ -104,7 +104,7 @@ class basic_picture {
     return basic_picture(*this).resize(height, width);
   }
   basic_picture resize(std::size_t height, std::size_t width) && {
-    constexpr auto most = static_cast<std::size_t>(plan_axis::max_length);
+    constexpr auto most = static_cast<std::size_t>(detail::plan_axis::max_length);
     if (height < 1 || width < 1 || height > most || width > most)
       throw setup_error("a picture cannot be resized to " + size_text(width, height),
                         "Each side has to be between 1 and " + std::to_string(most), where());
@@ -135,7 +135,7 @@ class basic_picture {
     return basic_picture(*this).random_resized_crop(size, random, options);
   }
   basic_picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) && {
-    const crop_box box = draw_crop({.width = width(), .height = height()}, random, options);
+    const crop_box box = detail::draw_crop({.width = width(), .height = height()}, random, options);
     return std::move(*this).crop(box).resize(size.height, size.width);
   }
 
@@ -197,7 +197,7 @@ class basic_picture {
 
   error_location where() const {
     error_location at{.stage = "jpeg"};
-    at.complete(place_of(data_));
+    at.complete(detail::place_of(data_));
     return at;
   }
 
@@ -210,10 +210,10 @@ class basic_picture {
   }
 
   /// Returns the columns as seen after the EXIF orientation; down() returns the rows. columns_ and rows_ are as stored.
-  plan_axis& across() noexcept { return transposed_ ? rows_ : columns_; }
-  plan_axis& down() noexcept { return transposed_ ? columns_ : rows_; }
-  const plan_axis& across() const noexcept { return transposed_ ? rows_ : columns_; }
-  const plan_axis& down() const noexcept { return transposed_ ? columns_ : rows_; }
+  detail::plan_axis& across() noexcept { return transposed_ ? rows_ : columns_; }
+  detail::plan_axis& down() noexcept { return transposed_ ? columns_ : rows_; }
+  const detail::plan_axis& across() const noexcept { return transposed_ ? rows_ : columns_; }
+  const detail::plan_axis& down() const noexcept { return transposed_ ? columns_ : rows_; }
 
   /// Source: CIPA DC-008, 4.6.4, which states the sides on which the stored row 0 and column 0 are seen.
   void orient(int orientation) noexcept {
@@ -226,7 +226,9 @@ class basic_picture {
   unsigned eighths() const noexcept {
     if (options_.quality == picture_quality::exact) return 8;
     for (const unsigned part : {1U, 2U, 4U}) {
-      const auto covers = [part](const plan_axis& a) { return a.length * part >= a.target * a.denominator * 8; };
+      const auto covers = [part](const detail::plan_axis& a) {
+        return a.length * part >= a.target * a.denominator * 8;
+      };
       if (covers(columns_) && covers(rows_)) return part;
     }
     return 8;
@@ -256,7 +258,7 @@ class basic_picture {
   bytes data_;
   jpeg_options options_;
   jpeg_header header_;
-  plan_axis columns_, rows_;   // as stored
+  detail::plan_axis columns_, rows_;   // as stored
   bool transposed_ = false;    // true: stored rows are seen as columns
 };
 using picture = basic_picture<>;
@@ -266,8 +268,12 @@ using picture = basic_picture<>;
 template <class = void>
 picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
 
+namespace detail {
+
 /// Returns the event counts of the pictures rendered with this scratch so far.
 template <class = void>
 jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_renderer>().counts(); }
+
+}  // namespace detail
 
 }}  // namespace millrace

@@ -155,7 +155,7 @@ class basic_picture_renderer {
     try {
       if (job.options->decoder == picture_decoder::own)
         throw data_error(std::string("the built-in decoder was asked for, and does not decode this JPEG: ") +
-                             to_string(why),
+                             refusal_name(why),
                          "Leave the choice of the decoder to the library", {.stage = "jpeg"});
       by_libjpeg(job);
     } catch (error& e) {

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <exception>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// An element cannot be read or written: the index is out of range, or the memory is a GPU's.
 class bad_element_access : public std::exception {
@@ -61,8 +61,6 @@ class bad_element_access : public std::exception {
   std::size_t size_ = 0;
 };
 
-namespace detail {
-
 /// Checks an index in debug builds. Checks nothing in a kernel, which cannot throw.
 constexpr void check_index([[maybe_unused]] const char* column, [[maybe_unused]] std::size_t index,
                            [[maybe_unused]] std::size_t extent) {
@@ -71,6 +69,4 @@ constexpr void check_index([[maybe_unused]] const char* column, [[maybe_unused]]
 #endif
 }
 
-}  // namespace detail
-
-}}  // namespace millrace
+}}}  // namespace millrace::detail

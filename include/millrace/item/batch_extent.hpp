@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The used bytes of a slot, and the padded lengths of its ragged columns.
 struct batch_extent {
@@ -22,4 +22,4 @@ struct batch_extent {
   std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; default: all
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

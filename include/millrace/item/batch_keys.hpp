@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The keys of the rows in one slot.
 class batch_keys {
@@ -43,4 +43,4 @@ class batch_keys {
   std::vector<std::string_view> texts_;   // views of held_
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,6 +1,6 @@
 // Describes how a member type becomes a column of a batch: element type, shape, and writing of a row.
 //
-//   static_assert(mr::column_type<mr::picture>);
+//   static_assert(mr::detail::column_type<mr::picture>);
 //   detail::column_traits<std::vector<float>>::render(item, row, scratch);
 //
 // item/columns.hpp lists what may be a column. Errors: none. Threads: pure.
@@ -19,9 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class T>
 struct shape_rank;
@@ -172,12 +170,10 @@ std::string named_column() {
   return std::string("the column ") + member_spelling<M>.data();
 }
 
-}  // namespace detail
-
 /// A type that `batch` accepts as a column.
 template <class T>
 concept column_type = requires {
   typename detail::column_traits<T>::element;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

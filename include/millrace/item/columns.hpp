@@ -1,7 +1,7 @@
 // columns: the columns of a batch (struct of arrays), and how items become their rows.
 //
 //   struct example { mr::picture pixels; std::int32_t label; };
-//   using both = mr::columns<&example::pixels, &example::label>;    // [B, H, W, 3] u8 and [B] i32
+//   using both = mr::detail::columns<&example::pixels, &example::label>;    // [B, H, W, 3] u8 and [B] i32
 //
 // A column type is one of these:
 //   a number; std::array<number, N>; std::vector<number>
@@ -27,7 +27,7 @@
 #include <string>
 #include <tuple>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The columns of a batch, named by member pointers. Computes their offsets in a slot and writes their rows.
 template <auto... Members>
@@ -313,4 +313,4 @@ class columns {
   std::size_t ragged_at_bytes_ = 0;   // where the ragged columns begin, behind those of fixed shape
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

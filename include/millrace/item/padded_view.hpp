@@ -22,7 +22,7 @@ struct padded_view {
   /// Returns row `i` without its padding. Throws bad_element_access in every build if the column lies in GPU memory,
   /// where the host cannot read the length.
   tensor_view<T, N - 1> operator[](std::size_t i) const {
-    if (lengths.memory != memory_kind::host) throw bad_element_access::memory(lengths.name);
+    if (lengths.memory != memory_kind::host) throw detail::bad_element_access::memory(lengths.name);
     tensor_view<T, N - 1> row = values[i];
     row.shape[0] = static_cast<std::size_t>(lengths[i]);
     return row;

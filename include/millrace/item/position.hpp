@@ -2,7 +2,7 @@
 //
 //   std::string text = mr::to_text(position);          // "millrace version=1 seed=7 epoch=3 position=640000 ..."
 //   mr::position from = mr::parse_position(text);      // data_error that names what is wrong with the text
-//   mr::check_same(from, current);                     // setup_error that names what differs: data set, seed, ...
+//   mr::detail::check_same(from, current);                // setup_error that names what differs: data set, seed, ...
 //
 // Format: fewer than 300 bytes, printable, without an end of line; parse_position() accepts one at the end. Numbers are
 // decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything before it, so any
@@ -34,6 +34,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+namespace detail {
+
 /// The point at which a run without an index begins to read again, in order to continue behind a batch.
 struct replay_point {
   std::uint64_t pass = 0;    ///< number of the pass through the source
@@ -54,6 +56,8 @@ struct digest_share {
 
   friend constexpr bool operator==(const digest_share&, const digest_share&) { return true; }
 };
+
+}  // namespace detail
 
 /// The resume point of a run: its settings, and how far it is.
 struct position {
@@ -78,12 +82,12 @@ struct position {
   std::uint64_t digest = 0;          ///< digest of the delivered samples: of this rank, or the sum over ranks
   // In all versions but 1:
   std::uint64_t step = 0;            ///< number of batches of the run so far
-  replay_point replay{};
+  detail::replay_point replay{};
   std::uint32_t ranks = 0;           ///< number of ranks that the point is valid for; 0: any
   std::uint32_t rank = 0;            ///< the rank that it is valid for; equal to `ranks`: all of them
   // In versions 4 and 5, which have no digest:
   std::uint32_t times = 0;           ///< hash of the times of the files' last changes; 0: not known
-  digest_share share{};              ///< in version 1 only
+  detail::digest_share share{};              ///< in version 1 only
 
   /// Returns true if `digest` is still the digest of one of several ranks, so not yet summed.
   bool is_share() const noexcept { return share.ranks > 1 && digest == share.digest; }
@@ -228,11 +232,14 @@ inline position parse_position(std::string_view text) {
                        "Resume with the release of Millrace that wrote it");
   });
   if (p.version == position::known_version && reader.has(detail::shares_field)) {
-    p.share = digest_share{.digest = p.digest, .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
+    p.share = detail::digest_share{.digest = p.digest,
+                                   .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
   }
   reader.take_checksum();
   return p;
 }
+
+namespace detail {
 
 /// Checks that a run with the settings of `current` may resume at `from`. Throws setup_error that lists the
 /// differences. Does not compare how far the two runs are (epoch, position, digest), nor the times of their files.
@@ -283,5 +290,7 @@ inline void check_same(const position& from, const position& current) {
                       "Make them equal, or start without it; workers may change, and with an index the ranks of one "
                       "global batch");
 }
+
+}  // namespace detail
 
 }}  // namespace millrace

@@ -71,7 +71,7 @@ class ragged {
     fit();
   }
   /// Makes a row of the tensor, whose first dimension varies. Throws as above.
-  template <tensor_element Same>   // a template, so that batch can report a T that no tensor accepts
+  template <detail::tensor_element Same>   // a template, so that batch can report a T that no tensor accepts
     requires std::same_as<Same, T>
   ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)
       : options_(o), shape_(elements.shape()), data_(elements.span().begin(), elements.span().end()) {

@@ -165,6 +165,8 @@ class record {
   std::size_t held_bytes_ = 0;   // kept here, because byte accounting needs nothing else of the record
 };
 
+namespace detail {
+
 /// Returns the error location of the record that a field was taken from; empty for bytes of any other origin.
 inline error_location place_of(const bytes& field) {
   const auto* block = field.block().get();
@@ -184,5 +186,7 @@ inline error_location place_of(const bytes& field) {
     head = reinterpret_cast<const detail::record_head*>(base + head->next_at);
   }
 }
+
+}  // namespace detail
 
 }}  // namespace millrace

@@ -10,7 +10,7 @@
 
 #include <cstddef>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A forward iterator over views of one shape that are contiguous in memory.
 template <class Row>
@@ -49,4 +49,4 @@ class row_iterator {
   std::size_t at_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,6 +1,6 @@
 // sample: an item on its way through a running flow, with its identity and its origin.
 //
-//   sample<record> s{.item = r, .epoch = 2, .id = mr::sample_id(shard_ordinal, index)};
+//   sample<record> s{.item = r, .epoch = 2, .id = mr::detail::sample_id(shard_ordinal, index)};
 //
 // Randomness depends on the id, which names the sample in the data set and not its position in the epoch. It also
 // depends on the pass: a sample that an epoch meets in two passes gets different random numbers.
@@ -16,7 +16,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the identity of sample `index` of a shard; `shard` is its ordinal in the list as the user gave it.
 constexpr std::uint64_t sample_id(std::uint64_t shard, std::uint64_t index) noexcept {
@@ -36,15 +36,12 @@ struct located_sample {
   std::uint64_t id() const noexcept { return sample_id(shard, index); }
   friend bool operator==(const located_sample&, const located_sample&) = default;
 };
-
-namespace detail {
 template <class T>
 concept names_its_origin = requires(const T& item) {
   { item.origin() } -> std::same_as<record>;
 };
 template <class T>
 concept has_origin = std::is_base_of_v<record, T> || names_its_origin<T>;
-}  // namespace detail
 
 /// Returns the record that an item is or names; an empty record for other types.
 template <class T>
@@ -87,4 +84,4 @@ std::size_t held_bytes_of(const T& item) noexcept {
   else return sizeof(T);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -36,7 +36,7 @@ class scratch {
     if (counts_ && times > 0) counts_->count(what, times);
   }
   /// Sets where count() counts; without it nothing is counted.
-  void count_into(event_counts& counts) noexcept { counts_ = &counts; }
+  void count_into(detail::event_counts& counts) noexcept { counts_ = &counts; }
 
  private:
   struct tool {
@@ -47,7 +47,7 @@ class scratch {
   static constexpr char type_mark = 0;
 
   std::vector<tool> tools_;
-  event_counts* counts_ = nullptr;
+  detail::event_counts* counts_ = nullptr;
 };
 
 }}  // namespace millrace

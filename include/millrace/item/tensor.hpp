@@ -29,6 +29,8 @@ std::string to_string(const std::array<std::size_t, N>& shape) {
   return text + "]";
 }
 
+namespace detail {
+
 /// Throws the setup_error of a view whose elements lie in GPU memory.
 template <class T, std::size_t N>
 [[noreturn]] void throw_not_on_host(const tensor_view<T, N>& view) {
@@ -53,8 +55,10 @@ constexpr std::string_view dtype_name() noexcept {
   else return std::is_signed_v<T> ? "i64" : "u64";
 }
 
+}  // namespace detail
+
 /// An owned array with N dimensions in host memory.
-template <tensor_element T, std::size_t N>
+template <detail::tensor_element T, std::size_t N>
 class tensor {
  public:
   using element = T;

@@ -32,7 +32,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The processor that can read a piece of memory: the host or the device.
 enum class memory_kind : std::uint8_t { host, device };
 
+template <class T, std::size_t N>
+struct tensor_view;
+
 namespace detail {
+
+template <class T, std::size_t N>
+[[noreturn]] void throw_not_on_host(const tensor_view<T, N>& view);   // item/tensor.hpp
 
 /// Returns the row-major offset. Checks indices in debug builds, never in a kernel.
 template <std::size_t N>
@@ -70,7 +76,7 @@ struct tensor_view {
 
   /// Returns all elements. Throws setup_error if the host cannot read them.
   std::span<T> host() const {
-    if (memory != memory_kind::host) throw_not_on_host(*this);   // defined in item/tensor.hpp
+    if (memory != memory_kind::host) detail::throw_not_on_host(*this);
     return {data, size()};
   }
 
@@ -89,7 +95,7 @@ struct tensor_view {
   /// Returns row `i` of the first dimension as a view.
   constexpr tensor_view<T, N - 1> operator[](std::size_t i) const requires(N > 1) {
     detail::check_index(name, i, shape[0]);
-    return *row_iterator(first_row(), i);
+    return *detail::row_iterator(first_row(), i);
   }
   /// Returns the element at these indices, one for each dimension.
   template <class... Index>
@@ -105,13 +111,13 @@ struct tensor_view {
       check_readable();
       return data;
     } else {
-      return row_iterator(first_row(), 0);
+      return detail::row_iterator(first_row(), 0);
     }
   }
   /// Returns the end of the same range.
   constexpr auto end() const {
     if constexpr (N == 1) return data + shape[0];
-    else return row_iterator(first_row(), shape[0]);
+    else return detail::row_iterator(first_row(), shape[0]);
   }
 
  private:
@@ -122,7 +128,7 @@ struct tensor_view {
   }
   constexpr void check_readable() const {
 #if !defined NDEBUG && !defined __CUDA_ARCH__
-    if (memory != memory_kind::host) throw bad_element_access::memory(name);
+    if (memory != memory_kind::host) throw detail::bad_element_access::memory(name);
 #endif
   }
 };

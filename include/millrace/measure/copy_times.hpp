@@ -16,7 +16,7 @@
 
 #include <array>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Implements copy_times. A template only to keep compile times low.
 template <class = void>
@@ -88,4 +88,4 @@ class basic_copy_times {
 /// Times of the copies to a device.
 using copy_times = basic_copy_times<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

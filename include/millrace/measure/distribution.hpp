@@ -1,6 +1,6 @@
 // A distribution of values by size: a snapshot of a histogram, for quantiles, windows and replay.
 //
-//   mr::distribution before = reads.snapshot();  ...  mr::distribution window = reads.snapshot() - before;
+//   mr::detail::distribution before = reads.snapshot();  ...  auto window = reads.snapshot() - before;
 //   window.count();   window.mean();                 // exact
 //   window.quantile(0.99);                           // within 1/32 (3.2 %) of the exact value
 //   window += other;                                 // as if all values had been recorded in one histogram
@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Counts values by size, in 624 buckets.
 class distribution {
@@ -96,4 +96,4 @@ class distribution {
   std::uint64_t sum_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The name of an event, and how often the event occurred.
 struct event_count {
@@ -76,4 +76,4 @@ class event_counts {
   std::array<char, 500> line_{};
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,8 +1,8 @@
 // The measurements of a run in one window: everything that the verdict, the predictions and the reports need.
 //
-//   mr::flow_figures window = now - before;                     // of one run, taken at two times
+//   mr::detail::flow_figures window = now - before;                     // of one run, taken at two times
 //   mr::verdict v = mr::judge(window);                          // report/verdict.hpp
-//   const mr::stage_figures* copy = window.find(mr::stage_kind::copy);
+//   const mr::detail::stage_figures* copy = window.find(mr::detail::stage_kind::copy);
 //
 // Stages are in the order of the flow. Times are sums over the threads of a stage, in nanoseconds. So
 // busy + starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. `starved`:
@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The kind of a stage.
 enum class stage_kind : std::uint8_t {
@@ -29,8 +29,6 @@ enum class stage_kind : std::uint8_t {
   copy,     ///< copies to device memory
   step      ///< the trainer: busy between two calls of next(), starved in next()
 };
-
-namespace detail {
 
 /// Returns the name in reports and in their style sheet.
 inline const char* name_of(stage_kind kind) noexcept {
@@ -43,8 +41,6 @@ inline const char* name_of(stage_kind kind) noexcept {
   }
   return "step";
 }
-
-}  // namespace detail
 
 /// The figures of one phase of a fused segment: "decode", "resize", "map".
 struct phase_figures {
@@ -141,11 +137,7 @@ struct flow_figures {
   }
 };
 
-namespace detail {
-
 inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { now -= now < before ? now : before; }
-
-}  // namespace detail
 
 /// Returns the figures since `before`, earlier figures of the same run. Settings, ceilings and queue means are those of
 /// `now`. A template only to keep compile times low.
@@ -194,4 +186,4 @@ Figures operator-(Figures now, const Figures& before) {
   return now;
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

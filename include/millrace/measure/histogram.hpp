@@ -1,8 +1,8 @@
 // Counts values by size during the run: service times, waits. Fixed memory, no lock, never waits.
 //
-//   mr::histogram reads;
+//   mr::detail::histogram reads;
 //   reads.record(spent_ns);              // any number of threads
-//   mr::own_histogram work;              // one for each worker:
+//   mr::detail::own_histogram work;              // one for each worker:
 //   work.record(spent_ns);               //   only its owner records, any thread takes snapshots
 //   double p99 = reads.snapshot().quantile(0.99);
 //
@@ -16,9 +16,7 @@
 
 #include <atomic>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// `shared`: whether several threads record.
 template <bool shared>
@@ -48,11 +46,9 @@ class basic_histogram {
   std::atomic<std::uint64_t> sum_{0};
 };
 
-}  // namespace detail
-
 /// Recorded by any number of threads.
 using histogram = detail::basic_histogram<true>;
 /// Recorded by one thread at a time.
 using own_histogram = detail::basic_histogram<false>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -12,7 +12,7 @@
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/measure/histogram.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Implements phase_times. A template only to keep compile times low.
 template <class = void>
@@ -50,4 +50,4 @@ class alignas(64) basic_phase_times {
 /// Phase times of one worker.
 using phase_times = basic_phase_times<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

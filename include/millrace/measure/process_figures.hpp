@@ -1,7 +1,7 @@
 // Measures how the system treats this process: processor time, throttling by quota, run delay, bytes from storage.
 //
-//   const mr::process_figures before = mr::process_figures::now();  ...
-//   const mr::process_figures spent = mr::process_figures::now() - before;
+//   const mr::detail::process_figures before = mr::detail::process_figures::now();  ...
+//   const mr::detail::process_figures spent = mr::detail::process_figures::now() - before;
 //
 // Costs some microseconds for each thread of the process. On Linux it reads the cgroup's cpu.stat,
 // /proc/self/task/N/schedstat and /proc/self/io. Values that the system does not give are 0; storage bytes are unset.
@@ -19,7 +19,7 @@
 #include <fcntl.h>
 #endif
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Figures of the process since its start, or their difference between two times.
 struct process_figures {
@@ -42,8 +42,6 @@ struct process_figures {
     return later;
   }
 };
-
-namespace detail {
 
 /// Returns the number after `word` at the start of a line of a small file: "throttled_usec 120", "read_bytes: 4096".
 template <class = void>
@@ -80,8 +78,6 @@ std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
   return {};
 }
 
-}  // namespace detail
-
 template <class>
 process_figures process_figures::now() {
   process_figures f;
@@ -110,4 +106,4 @@ process_figures process_figures::now() {
   return f;
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Counts time, reads and bytes by the number of outstanding reads.
 class read_levels {
@@ -121,4 +121,4 @@ class read_levels {
   std::array<level, most + 1> levels_{};
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,8 +1,8 @@
 // Measures reads while they run: how long each takes, how many are outstanding, how many bytes they bring.
 //
-//   mr::read_meter meter;
-//   { mr::read_meter::running r(meter);  r.brought(file.read(...)); }      // on any thread that reads
-//   mr::read_meter::figures now = meter.snapshot();
+//   mr::detail::read_meter meter;
+//   { mr::detail::read_meter::running r(meter);  r.brought(file.read(...)); }      // on any thread that reads
+//   mr::detail::read_meter::figures now = meter.snapshot();
 //   now.levels.busy_ns();  now.levels.mean_outstanding();  now.service_ns.quantile(0.99);
 //
 // Costs two clock readings and two short locks per read, about 0.15 us. Errors: none. Threads: any number may read and
@@ -20,17 +20,13 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a text like "31.2 s".
 template <class = void>
 std::string seconds_text(std::uint64_t ns) {
   return std::to_string(ns / 1'000'000'000) + "." + std::to_string(ns / 100'000'000 % 10) + " s";
 }
-
-}  // namespace detail
 
 /// Implements read_meter. A template only to keep compile times low.
 template <class = void>
@@ -174,4 +170,4 @@ class basic_read_meter {
 /// Measures the reads of a source.
 using read_meter = basic_read_meter<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -10,7 +10,7 @@
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/measure/read_meter.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Counts of the reading so far.
 struct reading_counts {
@@ -48,4 +48,4 @@ void add_reading(flow_figures& f, const reading_counts& c) {
   f.stages.push_back(unpack);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -15,7 +15,7 @@
 
 #include <mutex>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Fills in the figures that need all stages, and those of the process. A template only to keep compile times low.
 template <class = void>
@@ -68,4 +68,4 @@ class warm_up_figures {
   std::vector<flow_figures> all_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

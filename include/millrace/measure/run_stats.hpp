@@ -1,6 +1,6 @@
 // Counters of a session.
 //
-//   mr::run_stats s = run.stats();       // any thread, any time
+//   mr::detail::run_stats s = run.stats();       // any thread, any time
 //   std::printf("%.1f %% of the time waited for data\n", 100 * s.data_wait_share());
 //
 // Times are in nanoseconds. Errors: none. Threads: a value.
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The number of samples from one source of a mix.
 struct source_count {
@@ -43,4 +43,4 @@ struct run_stats {
   }
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,7 +1,7 @@
 // Keeps the last work spans of one thread for a trace: always on, never waits.
 //
 //   ring.record({.start_ns = t0, .end_ns = t1, .number = batch});     // the owner thread
-//   for (const mr::span_ring::span& s : ring.snapshot()) ...          // any thread; in order
+//   for (const mr::detail::span_ring::span& s : ring.snapshot()) ...          // any thread; in order
 //
 // 512 spans, 12 KiB. Errors: none. Threads: one thread records at a time; any thread takes snapshots. A snapshot leaves
 // out the spans that were overwritten while it was taken.
@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Implements span_ring. A template only to keep compile times low.
 template <class = void>
@@ -63,4 +63,4 @@ class basic_span_ring {
 /// The last spans of one thread.
 using span_ring = basic_span_ring<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,6 +1,6 @@
 // A timeline of a run, for reports and for Perfetto: spans on tracks, counters, and the delivered batches.
 //
-//   mr::timeline t;
+//   mr::detail::timeline t;
 //   const std::uint32_t worker = t.add_track("worker 3");
 //   t.spans.push_back({.track = worker, .name = "decode", .start_ns = 0, .end_ns = 1'880'000, .batch = 412});
 //   t.counters.push_back({.name = "ready slots", .at_ns = 0, .value = 2});
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A span of time on a track.
 struct timeline_span {
@@ -70,4 +70,4 @@ struct basic_timeline {
 /// The timeline of a run.
 using timeline = basic_timeline<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

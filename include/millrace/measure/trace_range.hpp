@@ -1,9 +1,9 @@
 // Ranges and thread names for NVIDIA's profilers (NVTX), in the domain "millrace". Does nothing without MILLRACE_NVTX.
 //
-//   const mr::trace_range work("decode");                              // until the end of the scope, on this thread
-//   const mr::trace_range copy("h2d", batch);                          // "h2d#412"
-//   const mr::trace_range read([&] { return "read/" + name; });        // called only if a tool listens
-//   step_.start("batch", batch);  ...  step_.end();                    // mr::trace_span: may end elsewhere
+//   const mr::detail::trace_range work("decode");                      // until the end of the scope, on this thread
+//   const mr::detail::trace_range copy("h2d", batch);                          // "h2d#412"
+//   const mr::detail::trace_range read([&] { return "read/" + name; });        // called only if a tool listens
+//   step_.start("batch", batch);  ...  step_.end();                    // mr::detail::trace_span: may end elsewhere
 //
 // The build's dependency defines MILLRACE_NVTX if the CUDA toolkit provides nvtx3.
 // Names:
@@ -27,11 +27,9 @@
 #include <unistd.h>
 #endif
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 #ifdef MILLRACE_NVTX
-
-namespace detail {
 
 /// Returns the domain; null if no tool listens. Created once, because a tool is there from the start of the process or
 /// never.
@@ -48,8 +46,6 @@ inline nvtxEventAttributes_t trace_message(const char* name) noexcept {
   a.message.ascii = name;
   return a;
 }
-
-}  // namespace detail
 
 /// Marks a range on this thread, until the end of the scope.
 class [[nodiscard]] trace_range {
@@ -123,15 +119,11 @@ class trace_span {
   bool open_ = false;
 };
 
-namespace detail {
-
 /// Names the calling thread for the system and for profilers.
 inline void name_worker_thread(const char* name) noexcept {
   name_this_thread(name);
   if (trace_domain()) nvtxNameOsThreadA(static_cast<std::uint32_t>(::gettid()), name);
 }
-
-}  // namespace detail
 
 #else
 
@@ -154,12 +146,8 @@ class trace_span {
   void end() noexcept {}
 };
 
-namespace detail {
-
 inline void name_worker_thread(const char* name) noexcept { name_this_thread(name); }
-
-}  // namespace detail
 
 #endif
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -20,7 +20,7 @@
 
 #include <mutex>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Implements trainer_times. A template only to keep compile times low.
 template <class = void>
@@ -177,4 +177,4 @@ class basic_trainer_times {
 /// Times of the trainer.
 using trainer_times = basic_trainer_times<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -20,7 +20,7 @@
 
 #include <pthread.h>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Implements worker_times. A template only to keep compile times low.
 template <class = void>
@@ -143,4 +143,4 @@ class basic_worker_times {
 /// Times of one worker.
 using worker_times = basic_worker_times<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

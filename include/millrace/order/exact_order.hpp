@@ -35,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of an exact_order.
 struct exact_order_options {
@@ -209,4 +209,4 @@ class exact_order {
   std::uint64_t lane_window_ = 0;   // in 1/65536 of a sample
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

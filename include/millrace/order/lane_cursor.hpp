@@ -18,11 +18,11 @@
 
 #include <optional>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The rank and the start of a cursor.
 struct lane_cursor_options {
-  millrace::world world{};
+  detail::world world{};
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;   ///< position in the epoch, all ranks together
 };
@@ -89,7 +89,7 @@ class lane_cursor {
   }
 
   const exact_order* plan_;
-  millrace::world world_;
+  detail::world world_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t pass_ = 0;
   bool loaded_ = false;
@@ -97,4 +97,4 @@ class lane_cursor {
   std::vector<open_lane> lanes_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The order inside one lane, as a pure function of its options.
 class lane_jitter {
@@ -135,4 +135,4 @@ class lane_walk {
   std::uint64_t place_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

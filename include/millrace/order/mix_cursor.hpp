@@ -12,7 +12,7 @@
 #include <millrace/order/lane_cursor.hpp>
 #include <millrace/order/mix_plan.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Walks the samples of one rank in a mix.
 class mix_cursor {
@@ -73,7 +73,7 @@ class mix_cursor {
   }
 
   const mix_plan* plan_;
-  millrace::world world_;
+  detail::world world_;
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t walked_ = 0, place_ = 0;   // the next position of the walk: in the epoch, and as place_of() returns it
@@ -81,4 +81,4 @@ class mix_cursor {
   std::uint64_t in_period_ = 0, phase_left_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A periodic assignment of positions to sources.
 class mix_pattern {
@@ -165,4 +165,4 @@ class mix_pattern {
   std::vector<std::uint16_t> sources_;   // one period
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

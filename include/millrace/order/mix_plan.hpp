@@ -27,7 +27,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One source of a mix, as its plan needs it.
 struct mix_plan_source {
@@ -286,4 +286,4 @@ class mix_plan {
   std::uint64_t positions_ = 0, dropped_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The behavior of a mix when one of its sources runs out: end the epoch, repeat the source, or reweight the others.
 enum class exhausted : std::uint8_t { stop, repeat, reweight };
@@ -31,4 +31,4 @@ struct mix_rule {
   exhausted on_exhausted = exhausted::stop;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The delivered and dropped samples of one pass, by shard and index.
 class pass_layout {
@@ -81,4 +81,4 @@ class pass_layout {
   std::uint64_t dropped_ = 0, dropped_at_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

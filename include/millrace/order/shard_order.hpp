@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The order of the shards of each epoch, and the keys of the jitter.
 class shard_order {
@@ -159,4 +159,4 @@ class jitter_order {
   bool ended_ = false;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

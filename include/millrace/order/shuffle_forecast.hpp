@@ -27,9 +27,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Counts the rows of each shard in a batch.
 class shard_counter {
@@ -59,8 +57,6 @@ class shard_counter {
   std::size_t all_ = 0;
   std::uint32_t most_ = 0;
 };
-
-}  // namespace detail
 
 /// A forecast of the shuffle quality of one exact_order.
 class shuffle_forecast {
@@ -210,4 +206,4 @@ class shuffle_forecast {
   std::size_t rows_ = 1, rounds_ = 1;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

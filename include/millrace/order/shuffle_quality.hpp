@@ -19,7 +19,7 @@
 #include <bit>
 #include <unordered_map>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Shuffle quality, compared with a shuffle of the whole data set.
 struct shuffle_quality_figures {
@@ -103,4 +103,4 @@ class shuffle_quality {
   shuffle_quality_figures figures_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -26,7 +26,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The rank of this process among `size` processes.
 struct world {
@@ -45,8 +45,6 @@ struct world {
     return a.rank == b.rank && a.size == b.size && a.local_rank == b.local_rank;
   }
 };
-
-namespace detail {
 
 /// Reads the variables of all launchers. `Look` is getenv, or a replacement in a test.
 template <class Look>
@@ -141,8 +139,6 @@ class launcher_reader {
   const Look& look_;
 };
 
-}  // namespace detail
-
 /// Returns the world that the launcher of this process put into the environment; rank 0 of 1 without a launcher.
 /// Throws setup_error if the variables are incomplete, invalid or contradictory.
 inline world world_from_launcher() {
@@ -150,4 +146,4 @@ inline world world_from_launcher() {
   return detail::launcher_reader(look).read();
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

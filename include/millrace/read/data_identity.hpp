@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a hash of the number of shards, and of their file names (without folders) and sizes in bytes.
 /// Leaves out names and sizes that the source does not report.
@@ -41,4 +41,4 @@ std::uint32_t times_of(const Source& source) {
   return static_cast<std::uint32_t>(sum >> 32);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The start of the account, and the numbers of each epoch for this rank.
 struct delivery_account_options {
@@ -82,4 +82,4 @@ class delivery_account {
   std::atomic<std::uint64_t> digest_, dropped_{0};
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -25,7 +25,7 @@
 #include <mutex>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the order of a data set. A data set with another kind of order has its own overload (mixed_data.hpp).
 template <class Data>
@@ -221,4 +221,4 @@ class indexed_run {
   std::size_t held_bytes_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

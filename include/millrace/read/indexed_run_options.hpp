@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of one run over an indexed data set.
 struct indexed_run_options {
@@ -19,7 +19,7 @@ struct indexed_run_options {
   std::size_t window = 0;       ///< shuffle window in samples; 0: no shuffle
   std::size_t rows = 1;         ///< rows of a batch of this rank
   bool drop_last = true;        ///< drop an incomplete last batch of an exact pass
-  millrace::world world{};
+  detail::world world{};
   std::size_t lanes = 48;
   std::string resume{};         ///< text of the resume point; empty: begin at the start
   std::uint64_t epochs = 1;     ///< counted from the start of the run, not of the session
@@ -31,4 +31,4 @@ struct indexed_run_options {
   std::size_t global_batch() const noexcept { return rows * (world.size > 0 ? world.size : 1); }
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -24,11 +24,11 @@
 #include <memory>
 #include <mutex>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The rank of the source, its start, and the size of its blocks.
 struct indexed_source_options {
-  millrace::world world{};
+  detail::world world{};
   std::uint64_t first_epoch = 0;
   std::uint64_t first_position = 0;      ///< in that epoch; counts over all ranks together
   std::uint64_t samples_per_block = 256;   ///< samples of this rank in a block
@@ -136,7 +136,7 @@ class indexed_source {
     std::mutex mutex;
     typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_shard;
-    std::conditional_t<observes, millrace::shuffle_quality, unobserved> observed;
+    std::conditional_t<observes, millrace::detail::shuffle_quality, unobserved> observed;
     std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
   };
 
@@ -188,4 +188,4 @@ class indexed_source {
   std::shared_ptr<shared> shared_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

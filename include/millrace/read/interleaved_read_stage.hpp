@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A lane, and the point at which reading enters it.
 struct lane_start {
@@ -48,8 +48,6 @@ struct interleaved_read_stage_options {
   std::uint64_t first_place = 0;                ///< ordinal of the first sample among those of this rank
 };
 
-namespace detail {
-
 /// This is a template only to keep including it cheap.
 template <class Order>
 data_error no_sample_error(std::uint64_t passes, const Order& order) {
@@ -59,8 +57,6 @@ data_error no_sample_error(std::uint64_t passes, const Order& order) {
                         " shards in all)",
                     "Leave out the empty shards, run fewer ranks, or shuffle");
 }
-
-}  // namespace detail
 
 /// Reads the lanes of one rank side by side, and merges them in a fixed order.
 template <class Source>
@@ -333,4 +329,4 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   std::vector<std::thread> threads_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

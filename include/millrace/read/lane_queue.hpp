@@ -13,7 +13,7 @@
 
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Holds the next few samples of one lane, up to the end of its current pass.
 template <class T>
@@ -60,4 +60,4 @@ class lane_queue final : public sample_sink<T> {
   std::exception_ptr error_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

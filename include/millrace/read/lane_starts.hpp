@@ -18,7 +18,7 @@
 
 #include <unordered_map>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The entry points of one rank's lanes.
 struct lane_starts {
@@ -31,12 +31,10 @@ struct lane_starts {
 struct lane_starts_options {
   shard_order::options order{};     ///< order of all lanes together
   std::size_t lanes = 1;
-  millrace::world world{};
+  detail::world world{};
   std::uint64_t place = 0;   ///< ordinal of the next sample among those of this rank
   unsigned threads = 1;
 };
-
-namespace detail {
 
 /// Holds the number of samples of each shard; counts each shard once.
 template <class Source>
@@ -193,8 +191,6 @@ void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
   while (at.shard < l.ends.size() && l.ends[at.shard] <= wanted) at.sample = l.ends[at.shard++];
 }
 
-}  // namespace detail
-
 /// Returns where each lane of this rank is entered, so that the rank goes on with sample `place`.
 /// Throws the errors of the source; data_error if 100 passes in turn have no sample for this rank.
 template <class Source>
@@ -244,4 +240,4 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
   }
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

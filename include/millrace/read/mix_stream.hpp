@@ -17,7 +17,7 @@
 #include <memory>
 #include <optional>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of mix_stream.
 struct mix_stream_options {
@@ -160,4 +160,4 @@ class mix_stream {
   std::string shard_;   // name of the open shard
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -28,7 +28,7 @@
 #include <tuple>
 #include <variant>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// An item of one of several sources: value.index() is the number of the source.
 template <class... Items>
@@ -237,4 +237,4 @@ class mix_streams {
   std::shared_ptr<state> state_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

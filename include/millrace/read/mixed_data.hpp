@@ -16,7 +16,7 @@
 
 #include <memory>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A record of a mix.
 struct mixed_record : record {
@@ -165,4 +165,4 @@ inline mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {
   return mix_plan(std::move(made));
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

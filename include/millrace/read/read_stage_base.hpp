@@ -20,7 +20,7 @@
 #include <bit>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The interface between a session and its read stage. All members may be called from any thread.
 class read_stage : public pipeline_node {
@@ -189,4 +189,4 @@ class read_stage_base : public read_stage {
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

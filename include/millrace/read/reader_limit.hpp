@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Threads below open() may read; the others sleep. This is a template only to keep including it cheap.
 template <class = void>
@@ -60,4 +60,4 @@ class basic_reader_limit {
 };
 using reader_limit = basic_reader_limit<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

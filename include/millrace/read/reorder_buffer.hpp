@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A shard that is being read, and its samples whose turn has not come.
 template <class Source>
@@ -319,4 +319,4 @@ class reorder_buffer {
   bool room_ = true;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

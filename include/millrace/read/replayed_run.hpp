@@ -36,7 +36,7 @@
 #include <memory>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of one run over a source without an index.
 struct replayed_run_options {
@@ -53,7 +53,7 @@ struct replayed_run_options {
   bool takes = false;             ///< the flow has a take(), at the source or later
   bool packs = false;             ///< a stage holds a state that one number describes (stages/pack.hpp)
   bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
-  millrace::world world{};
+  detail::world world{};
   std::size_t most_lanes = 48;
 };
 
@@ -263,4 +263,4 @@ class basic_replayed_run {
 };
 using replayed_run = basic_replayed_run<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of shard_read_stage.
 struct shard_read_stage_options {
@@ -264,4 +264,4 @@ std::unique_ptr<read_stage> new_shard_read_stage(const Source& source, const sha
   return std::make_unique<shard_read_stage<Source>>(source, order, o, next);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

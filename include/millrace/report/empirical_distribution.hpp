@@ -1,7 +1,7 @@
 // Service times to draw from: those of a recorded run, or chosen ones.
 //
-//   mr::empirical_distribution decode(window.stages[0].service_ns);          // as often short and long as recorded
-//   auto step = mr::empirical_distribution::around(25e6, 0.5);               // 25 ms +- 50 %, uniform
+//   mr::detail::empirical_distribution decode(window.stages[0].service_ns);  // as often short and long as recorded
+//   auto step = mr::detail::empirical_distribution::around(25e6, 0.5);               // 25 ms +- 50 %, uniform
 //   double ns = decode.scaled(0.5).at(random);                               // half as long; random is an mr::rng
 //
 // Each draw picks a bucket of the histogram by its count, and a uniform value in it. The mean is exactly that of the
@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A distribution of service times, in nanoseconds.
 class empirical_distribution {
@@ -78,4 +78,4 @@ class empirical_distribution {
   double mean_ = 0, scale_ = 1;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -137,7 +137,7 @@ inline void add_pictures(json_writer& out, const picture_figures& p) {
 
 /// Returns the report as one JSON object, with a line end.
 inline std::string json_report(const run_report& r) {
-  const flow_figures& f = r.figures;
+  const detail::flow_figures& f = r.figures;
   const verdict& v = r.conclusion;
   detail::json_writer out;
   out.open('{');
@@ -231,7 +231,7 @@ inline std::string json_report(const run_report& r) {
   out.close(']');
   detail::add_pictures(out, r.pictures);
   out.open("counts", '{');
-  for (const event_count& c : r.counts) out.add(c.what, c.times);
+  for (const detail::event_count& c : r.counts) out.add(c.what, c.times);
   out.close('}');
   out.open("facts", '{');
   for (const auto& [name, value] : r.facts) out.add(name, value);

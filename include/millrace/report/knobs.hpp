@@ -48,12 +48,12 @@ inline double processor_gain(const flow_figures& f, const stage_figures& work, s
 }  // namespace detail
 
 /// Returns the predicted gain of each change; none for a run without figures.
-inline std::vector<knob_gain> gains_of(const flow_figures& f) {
+inline std::vector<knob_gain> gains_of(const detail::flow_figures& f) {
   std::vector<knob_gain> gains;
-  const flow_limits now = limits_of(f);
+  const detail::flow_limits now = limits_of(f);
   if (now.empty() || f.samples == 0) return gains;
-  const auto predict = [&](knob what, std::string change, const flow_change& c) -> knob_gain& {
-    const flow_limits then = limits_of(f, c);
+  const auto predict = [&](knob what, std::string change, const detail::flow_change& c) -> knob_gain& {
+    const detail::flow_limits then = limits_of(f, c);
     gains.push_back({what, std::move(change), then.lowest().samples_per_s / now.lowest().samples_per_s - 1,
                      then.lowest().name, false, {}, {}});
     return gains.back();
@@ -62,7 +62,7 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
     return std::to_string(from) + " -> " + std::to_string(to) + " " + unit;
   };
 
-  if (const stage_figures* const work = f.find(stage_kind::work); work && work->concurrency > 0) {
+  if (const detail::stage_figures* const work = f.find(detail::stage_kind::work); work && work->concurrency > 0) {
     const bound_cause missing = detail::missing_processor(f, *work);
     const bool crowded = missing == bound_cause::neighbours || missing == bound_cause::own_threads;
     const bool room = missing != bound_cause::quota && (f.usable_cores == 0 || work->concurrency < f.usable_cores);
@@ -77,7 +77,7 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
               {.workers = detail::processor_gain(f, *work, f.usable_cores)})
           .settings.workers = f.usable_cores;
 
-    const phase_figures* costly = nullptr;
+    const detail::phase_figures* costly = nullptr;
     for (const auto& p : work->phases)
       if (!costly || p.busy_ns > costly->busy_ns) costly = &p;
     if (costly && work->busy_ns > 0) {
@@ -87,7 +87,7 @@ inline std::vector<knob_gain> gains_of(const flow_figures& f) {
           .settings.work_time = 1 - share / 2;
     }
   }
-  if (const stage_figures* const read = f.find(stage_kind::read); read && read->concurrency > 0) {
+  if (const detail::stage_figures* const read = f.find(detail::stage_kind::read); read && read->concurrency > 0) {
     knob_gain& twice =
         predict(knob::io_threads, from_to(read->concurrency, 2 * read->concurrency, "I/O threads"), {.io_threads = 2});
     if (now.reads_in_turn()) twice.remark = "the shard whose turn it is has one thread";

@@ -1,9 +1,9 @@
 // How fast each stage could go if nothing else held it back, in delivered samples per second.
 //
-//   mr::flow_limits l = mr::limits_of(figures);
+//   mr::detail::flow_limits l = mr::detail::limits_of(figures);
 //   l.lowest().samples_per_s;   l.lowest().name;      // the limit that binds
 //   l.margin();                                       // the next lowest over the lowest
-//   mr::limits_of(figures, {.workers = 1.25});        // with a quarter more workers
+//   mr::detail::limits_of(figures, {.workers = 1.25});        // with a quarter more workers
 //
 // By the utilization law a stage can do n x threads / b: its threads were busy for b seconds with n samples.
 //   step      n / time between calls of next(); with events of the device n / (wall - gaps)
@@ -24,7 +24,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Factors that change the setup of a run; 1 is no change.
 struct flow_change {
@@ -72,8 +72,6 @@ struct flow_limits {
   }
 };
 
-namespace detail {
-
 /// Returns the limit of the I/O threads, on which reading and unpacking take turns. Storage may be slower than they
 /// are, or the one thread that reads what all others wait for.
 inline stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_change& c) {
@@ -119,8 +117,6 @@ inline stage_limit reading_limit(const flow_figures& f, std::size_t index, const
   return in_turn;
 }
 
-}  // namespace detail
-
 /// Returns the limits of all stages, with the change `c`.
 inline flow_limits limits_of(const flow_figures& f, const flow_change& c = {}) {
   flow_limits found;
@@ -150,4 +146,4 @@ inline flow_limits limits_of(const flow_figures& f, const flow_change& c = {}) {
   return found;
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

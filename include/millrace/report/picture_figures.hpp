@@ -1,6 +1,6 @@
 // Which decoder took a run's JPEGs, and what kind of files they were.
 //
-//   mr::picture_figures p;
+//   mr::detail::picture_figures p;
 //   for (const mr::event_count& c : run.stats().counts) p.add(c);
 //   std::printf("%.1f %% left to libjpeg, %.2f bytes per pixel\n", 100 * p.share(p.libjpeg()), p.bytes_per_pixel());
 //
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Counts of the JPEGs of a run, by decoder and by kind of file.
 struct picture_figures {
@@ -74,4 +74,4 @@ struct picture_figures {
   }
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

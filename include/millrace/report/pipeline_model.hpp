@@ -1,8 +1,8 @@
 // A run as the simulation sees it: how it is set up, and how long each operation takes.
 //
-//   mr::pipeline_model m = mr::model_of(window);      // the recorded run
+//   mr::detail::pipeline_model m = mr::detail::model_of(window);      // the recorded run
 //   m.workers = 8;
-//   mr::simulated then = mr::simulate(m);             // report/simulation.hpp
+//   mr::detail::simulated then = mr::detail::simulate(m);             // report/simulation.hpp
 //
 // I/O threads read `samples_per_read` samples at a time, within `read_ahead_bytes`. Workers turn each sample into a row
 // of `host_slots` batches. Copies go into `device_slots` batches; if there are none, the step uses the host slots.
@@ -15,7 +15,7 @@
 #include <millrace/measure/flow_figures.hpp>
 #include <millrace/report/empirical_distribution.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The setup and the service times of a run.
 struct pipeline_model {
@@ -92,4 +92,4 @@ inline pipeline_model model_of(const flow_figures& f) {
   return m;
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,6 +1,6 @@
 // The origin of a report: which program, with which command, on which machine, and when.
 //
-//   mr::run_origin o = mr::run_origin::now();      // of this process
+//   mr::detail::run_origin o = mr::detail::run_origin::now();      // of this process
 //   o.program;    // "train_images"                            o.date;      // "2026-11-23 08:36:04 UTC"
 //   o.command;    // "build/train_images --epochs 3"           o.machine;   // "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"
 //
@@ -21,7 +21,7 @@
 #include <sys/utsname.h>
 #endif
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Program, date, command and machine of a run.
 struct run_origin {
@@ -34,8 +34,6 @@ struct run_origin {
   template <class = void>
   static run_origin now();
 };
-
-namespace detail {
 
 /// Returns the text behind `word` and a colon in a file of such lines; empty if there is no such line.
 template <class = void>
@@ -86,8 +84,6 @@ std::string command_of(std::string_view arguments) {
   return command + " ...";
 }
 
-}  // namespace detail
-
 template <class>
 run_origin run_origin::now() {
   run_origin o;
@@ -112,4 +108,4 @@ run_origin run_origin::now() {
   return o;
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

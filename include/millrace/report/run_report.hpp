@@ -31,21 +31,21 @@ struct run_report {
     double predicted_samples_per_s = 0, measured_samples_per_s = 0;
   };
 
-  flow_figures figures{};
+  detail::flow_figures figures{};
   verdict conclusion{};
   std::vector<knob_gain> gains{};   ///< the largest first; of equal gains, upper bounds last
   std::vector<point> scaling{};   ///< by number of workers; measured for the run's own, else predicted
   std::vector<kept_prediction> kept{};
-  timeline events{};
-  picture_figures pictures{};       ///< since the start of the run, like `counts`
-  std::vector<event_count> counts{};    ///< events that are no errors: skipped, accepted
+  detail::timeline events{};
+  detail::picture_figures pictures{};       ///< since the start of the run, like `counts`
+  std::vector<detail::event_count> counts{};    ///< events that are no errors: skipped, accepted
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
-  run_origin origin{};              ///< empty unless set; report_of(session) sets run_origin::now()
+  detail::run_origin origin{};              ///< empty unless set; report_of(session) sets run_origin::now()
 };
 
 /// Returns the report of a window of a run: judges it, predicts gains and replays it. Takes some milliseconds.
-inline run_report report_of(flow_figures figures, timeline events = {}) {
+inline run_report report_of(detail::flow_figures figures, detail::timeline events = {}) {
   run_report r;
   r.conclusion = judge(figures);
   const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
@@ -53,7 +53,7 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
   std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) {
     return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // equal gains: bounds last
   });
-  const stage_figures* const work = figures.find(stage_kind::work);
+  const detail::stage_figures* const work = figures.find(detail::stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {
     // More workers than cores are not modeled.
     const std::size_t most = figures.usable_cores == 0 ? 2 * work->concurrency
@@ -73,6 +73,8 @@ inline run_report report_of(flow_figures figures, timeline events = {}) {
   return r;
 }
 
+namespace detail {
+
 /// Adds event counts to a report, those of the whole run as in run.stats().counts.
 inline void add_counts(run_report& r, const std::vector<event_count>& counts) {
   for (const event_count& c : counts)
@@ -82,5 +84,7 @@ inline void add_counts(run_report& r, const std::vector<event_count>& counts) {
     r.conclusion.evidence.push_back(detail::percent(share) + " of the JPEGs are progressive, which takes several times "
                                     "as long: examples/repack makes them baseline");
 }
+
+}  // namespace detail
 
 }}  // namespace millrace

@@ -32,8 +32,6 @@ inline kept_settings settings_of(const flow_figures& f) {
   return {work ? work->concurrency : 0, read ? read->concurrency : 0, f.host_slots, f.batch_samples};
 }
 
-}  // namespace detail
-
 /// Returns the predictions of a run as the text of a .predictions file.
 /// A template only so that including it costs little, like the next function.
 template <class = void>
@@ -65,6 +63,8 @@ std::string predictions_text(const run_report& r) {
   }
   return out.str();
 }
+
+}  // namespace detail
 
 /// Compares this run with the predictions of an earlier run and adds those that apply to r.kept.
 /// The path `earlier` is the one that write_reports() got in that run. Throws io_error or data_error for its file.

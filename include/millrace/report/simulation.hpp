@@ -1,7 +1,7 @@
 // Replays a run event by event without waiting: the threads and rings of the engine, with drawn service times.
 //
-//   mr::simulated s = mr::simulate({.workers = 8, .work_ns = mr::empirical_distribution::fixed(2e6),
-//                                   .step_ns = mr::empirical_distribution::fixed(25e6)});
+//   auto s = mr::detail::simulate({.workers = 8, .work_ns = mr::detail::empirical_distribution::fixed(2e6),
+//                                   .step_ns = mr::detail::empirical_distribution::fixed(25e6)});
 //   s.figures.samples_per_s();   mr::judge(s.figures);      // the same figures as those of a run
 //
 // The rules are those of the engine. A read takes its bytes from the read-ahead budget first; the read that is needed
@@ -20,15 +20,13 @@
 #include <deque>
 #include <queue>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The result of simulate().
 struct simulated {
   flow_figures figures{};
   timeline events{};   ///< of the measured window; spans and counters only with pipeline_model::with_timeline
 };
-
-namespace detail {
 
 class flow_simulation {
  public:
@@ -310,9 +308,7 @@ class flow_simulation {
   bool copying_ = false, stepping_ = false;
 };
 
-}  // namespace detail
-
 /// Returns the figures and the timeline of a simulated run. Throws setup_error if the model could never deliver.
 inline simulated simulate(const pipeline_model& m) { return detail::flow_simulation(m).run(); }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -71,7 +71,7 @@ struct verdict {
   double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95 stages wait for each other in turns
   double data_wait_share = 0;
   bool agree = true;          ///< limits and walk name the same stage
-  flow_limits limits{};
+  detail::flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
 
@@ -287,7 +287,7 @@ inline void judge_stage(const flow_figures& f, const stage_limit& limit, verdict
 }  // namespace detail
 
 /// Returns what limits the run; bound_by::unknown with fewer than 5 batches or without a trainer.
-inline verdict judge(const flow_figures& f) {
+inline verdict judge(const detail::flow_figures& f) {
   using namespace detail;
   verdict v;
   v.samples_per_s = f.samples_per_s();

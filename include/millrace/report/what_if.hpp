@@ -24,6 +24,8 @@ struct prediction {
   verdict then{};
 };
 
+namespace detail {
+
 /// Returns the model with the change applied.
 inline pipeline_model changed(pipeline_model m, const what_if_change& c) {
   m.workers = c.workers.value_or(m.workers);
@@ -43,18 +45,20 @@ inline pipeline_model changed(pipeline_model m, const what_if_change& c) {
   return m;
 }
 
+}  // namespace detail
+
 /// Returns the prediction for a recorded run with the change. Throws setup_error for 0 of anything.
-inline prediction what_if(const flow_figures& recorded, const what_if_change& c) {
-  const pipeline_model was = model_of(recorded);
+inline prediction what_if(const detail::flow_figures& recorded, const what_if_change& c) {
+  const detail::pipeline_model was = model_of(recorded);
   const double before = simulate(was).figures.samples_per_s();
-  const flow_figures then = simulate(changed(was, c)).figures;
+  const detail::flow_figures then = simulate(changed(was, c)).figures;
   const double ratio = before > 0 ? then.samples_per_s() / before : 0;
   return {recorded.samples_per_s() * ratio, ratio - 1, then.data_wait_share(), judge(then)};
 }
 
 /// Returns the gains of gains_of(), predicted by replay instead of by the limits. A replay includes the effects of
 /// rings and of variance.
-inline std::vector<knob_gain> simulated_gains(const flow_figures& recorded) {
+inline std::vector<knob_gain> simulated_gains(const detail::flow_figures& recorded) {
   std::vector<knob_gain> gains = gains_of(recorded);
   for (knob_gain& k : gains) {
     if (k.remark.empty() || k.settings.batch) k.gain = what_if(recorded, k.settings).gain;

@@ -34,7 +34,7 @@ inline void write_reports(const run_report& r, const std::string& path_without_e
   write(".json", json_report(r));
   write(".html", html_report(r));
   write(".trace.json", chrome_trace(r.events));
-  write(".predictions", predictions_text(r));
+  write(".predictions", detail::predictions_text(r));
 }
 
 }}  // namespace millrace

@@ -15,7 +15,7 @@
 
 #include <algorithm>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The open and the greatest number of workers and I/O threads. A template only so that including it costs little.
 template <class = void>
@@ -66,4 +66,4 @@ class basic_concurrency {
 };
 using concurrency = basic_concurrency<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

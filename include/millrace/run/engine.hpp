@@ -1,24 +1,37 @@
 // The implementation of a session: builds the pipeline, starts it in order, delivers batches and shuts it down.
-// Included by session.hpp only; nothing here is for users.
+// Nothing here is for users.
 #pragma once
 
+#include <millrace/deliver/batch.hpp>
 #include <millrace/deliver/device_batch_output.hpp>
 #include <millrace/measure/run_figures.hpp>
+#include <millrace/measure/timeline.hpp>
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/measure/trainer_times.hpp>
 #include <millrace/run/concurrency.hpp>
-#include <millrace/run/session.hpp>
+#include <millrace/run/flow_stages.hpp>
+#include <millrace/run/memory_budget.hpp>
+#include <millrace/run/pipeline_builder.hpp>
+#include <millrace/run/session_order.hpp>
 #include <millrace/run/session_over.hpp>
 #include <millrace/run/stall_watcher.hpp>
 
 #include <unistd.h>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+#include <cstdio>
+#include <optional>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Flow>
-class session<Flow>::engine {
+class engine {
+  using source = typename Flow::source_type;
+  using source_item = typename source::item;
+  using layout = typename columns_of<typename Flow::item>::type;
+
  public:
-  using planned = typename detail::planned_run_of<source>::type;
+  using batch = typename columns_of<typename Flow::item>::batch;
+  using planned = typename planned_run_of<source>::type;
 
   engine(Flow flow, const session_options& options)
       : options_(checked(options)),
@@ -26,27 +39,28 @@ class session<Flow>::engine {
         concurrency_(options_, workers_),
         seed_(flow.seed),
         source_(std::move(flow.source)),
-        to_device_(detail::find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
-        planned_(detail::indexed_run_for(source_, flow, {.session = options_, .budget_bytes = budget_bytes()})),
-        plan_(detail::order_for(source_, flow)),
-        names_(detail::names_for(flow.stages)),
+        to_device_(find_stage<to_device_stage>(flow.stages).value_or(to_device({.device = host_device()}))),
+        planned_(indexed_run_for(source_, flow, {.session = options_, .budget_bytes = budget_bytes()})),
+        plan_(order_for(source_, flow)),
+        names_(names_for(flow.stages)),
         output_(new_batch_output(to_device_.options, workers_ > 0)),
         builder_({.seed = seed_, .workers = concurrency_.most_workers(), .arena = make_arena(),
-                  .shuffle_bytes = budget_bytes(), .borders = borders(), .names = names_.get()},
+                  .shuffle_bytes = budget_bytes(), .borders = borders_of<source>(*planned_), .names = names_.get()},
                output_->host_slots()) {
-    batch_rows_ = std::apply([](const auto&... s) { return (detail::batch_size_of(s) + ...); }, flow.stages);
+    batch_rows_ = std::apply([](const auto&... s) { return (batch_size_of(s) + ...); }, flow.stages);
     if (batch_rows_ == 0) throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
     if (plan_.settings().shards == 0) throw setup_error("the source has no shards", "Give it at least one shard");
-    prefetch_ = detail::find_stage<prefetch_stage>(flow.stages).value_or(prefetch_stage{}).options.batches;
+    prefetch_ = find_stage<prefetch_stage>(flow.stages).value_or(prefetch_stage{}).options.batches;
 
-    auto& first = builder_.template build<source_item>(detail::skip_planned_stages(std::move(flow.stages)));
+    auto& first = builder_.template build<source_item>(skip_planned_stages(std::move(flow.stages)));
     read_ahead_bytes_ =
         options.read_ahead_bytes > 0 ? options.read_ahead_bytes : std::min(std::size_t{256} << 20, budget_bytes() / 4);
-    read_stage_ = make_read_stage({.threads = concurrency_.most_reads(),
-                           .epochs = options.epochs,
-                           .read_ahead_bytes = read_ahead_bytes_,
-                           .window_bytes = budget_bytes()},
-                          first);
+    read_stage_ = read_stage_of(source_, *planned_,
+                                {.threads = concurrency_.most_reads(),
+                                 .epochs = options.epochs,
+                                 .read_ahead_bytes = read_ahead_bytes_,
+                                 .window_bytes = budget_bytes()},
+                                first);
     if (names_) read_stage_->name_samples(names_);
     nodes_ = builder_.nodes();
     nodes_.insert(nodes_.begin(), read_stage_.get());
@@ -122,7 +136,8 @@ class session<Flow>::engine {
     }
     using kind = trainer_times::kind;
     times_.answer(steady_now_ns(), got.what == batch_ring::outcome::ready       ? kind::batch
-                                   : got.what == batch_ring::outcome::epoch_end ? kind::pause : kind::end, full);
+                                   : got.what == batch_ring::outcome::epoch_end ? kind::pause : kind::end,
+                                     full);
     if (got.what != batch_ring::outcome::ready) {
       if (got.what == batch_ring::outcome::end) end_of_run();
       end_.over = end_.over || got.what == batch_ring::outcome::end;
@@ -138,7 +153,7 @@ class session<Flow>::engine {
     samples_.fetch_add(out.size(), std::memory_order_relaxed);
     warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); });
     step_range_.start("batch", got.batch.batch);
-    detail::tell_news(counts_, options_.announce);
+    tell_news(counts_, options_.announce);
     return out;
   }
 
@@ -150,7 +165,7 @@ class session<Flow>::engine {
     s.step_ns = times_.step_ns();
     s.first_batch_ns = times_.first_batch_ns();
     s.worker_busy_ns = shards_last_->tickets().busy_ns();
-    if constexpr (detail::has_index<source>) {
+    if constexpr (has_index<source>) {
       s.digest = planned_->account().digest();
       s.dropped_last = planned_->account().dropped();
     }
@@ -198,27 +213,10 @@ class session<Flow>::engine {
   const std::string& description() const noexcept { return description_; }
 
  private:
-  std::size_t held_window() const {
-    if constexpr (detail::has_index<source>) return 1;   // an indexed source holds no window
-    else return planned_->window();
-  }
-  batch_borders borders() const {
-    if constexpr (detail::has_index<source>) return {};
-    else return planned_->borders();
-  }
-  std::unique_ptr<read_stage> make_read_stage(shard_read_stage_options o, sample_sink<source_item>& first) {
-    if constexpr (detail::has_index<source>) {
-      o.first_epoch = planned_->start().epoch;
-      o.first_shard = planned_->source().first_shard();
-      return new_shard_read_stage(planned_->source(), planned_->shards(), o, first);
-    } else {
-      return planned_->read(source_, o, first);
-    }
-  }
   /// Returns a batch's origin; called once per batch, in order. An accounting violation becomes the batch's error.
   typename batch::origin account_for(ready_batch& b) const noexcept {
     try {
-      if constexpr (detail::has_index<source>) {
+      if constexpr (has_index<source>) {
         if (!b.error) return {planned_->first_step(), planned_->global_rows(b.batch), planned_->deliver(b)};
       } else {
         b.epoch = planned_->epoch_of(b.batch, b.epoch);
@@ -230,7 +228,7 @@ class session<Flow>::engine {
     return {};
   }
   void end_of_run() {
-    if constexpr (detail::has_index<source>) try {
+    if constexpr (has_index<source>) try {
         planned_->finish();
       } catch (...) {
         fail(std::current_exception());
@@ -303,8 +301,8 @@ class session<Flow>::engine {
                     .batch_rows = batch_rows_,
                     .read_ahead_bytes = read_ahead_bytes_,
                     .chunk_bytes = read_stage::chunk_bytes, .chunk_samples = read_stage::chunk_samples,
-                    .window = held_window()};
-    if constexpr (detail::has_index<source>) m.neighbour_bytes = planned_->held_bytes();
+                    .window = held_window_of<source>(*planned_)};
+    if constexpr (has_index<source>) m.neighbour_bytes = planned_->held_bytes();
     if (read_stage_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(read_stage_->bytes_read()) / double(read_stage_->samples_read());
     m.check();
@@ -314,7 +312,7 @@ class session<Flow>::engine {
     description_ = "millrace: " + output_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
                    std::to_string(read_stage_->threads()) + " I/O threads" + concurrency_.describe() + "; " +
                    layout_->describe() + "; memory: " + m.describe();
-    if constexpr (!detail::has_index<source>) description_ += planned_->describe();
+    if constexpr (!has_index<source>) description_ += planned_->describe();
     else if constexpr (requires { source_.describe(*planned_); }) description_ += "; " + source_.describe(*planned_);
     if (const std::string notice = planned_->notice(); !notice.empty()) description_ += "\nmillrace: " + notice;
   }
@@ -324,7 +322,7 @@ class session<Flow>::engine {
     if (!options_.announce) return;
     if constexpr (requires { planned_->shuffle_advice(); }) description_ += planned_->shuffle_advice();
     std::fprintf(stderr, "%s\n", description_.c_str());
-    detail::tell_news(counts_, options_.announce);
+    tell_news(counts_, options_.announce);
   }
 
   /// Without threads: advances the first pipeline node that can, from the trainer upstream. Returns false if none can.
@@ -357,7 +355,7 @@ class session<Flow>::engine {
     for (pipeline_node* c : nodes_) c->stop();
     output_->host_slots().stop();
     for (pipeline_node* c : nodes_) c->join();
-    detail::tell_news(counts_, options_.announce);
+    tell_news(counts_, options_.announce);
     output_->set_listener(nullptr);
   }
 
@@ -397,4 +395,4 @@ class session<Flow>::engine {
   const process_figures at_start_ = process_figures::now();
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

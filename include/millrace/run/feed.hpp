@@ -17,8 +17,6 @@ namespace detail {
 template <class Flow>
 concept is_delivered = ends_in_batch<typename Flow::item> || std::same_as<Flow, broken_flow>;
 
-}  // namespace detail
-
 namespace diagnose {
 
 /// Gives the compile error of feed() for a flow without batches.
@@ -32,18 +30,20 @@ struct flow_without_batch {
 
 }  // namespace diagnose
 
+}  // namespace detail
+
 /// Runs `flow` and calls `step(batch)` for each batch. Returns the counters of the run.
 /// Throws what session throws and what `step` throws.
-template <flow_like Flow, class Step>
+template <detail::flow_like Flow, class Step>
   requires detail::is_delivered<Flow>
-run_stats feed(Flow flow, session_options options, Step&& step) {
+detail::run_stats feed(Flow flow, session_options options, Step&& step) {
   session run{std::move(flow), options};
   for (auto& batch : run) step(batch);
   return run.stats();
 }
 /// Rejects a flow without batches at compile time.
 template <class Step>
-run_stats feed(diagnose::flow_without_batch, session_options, Step&&) {
+detail::run_stats feed(detail::diagnose::flow_without_batch, session_options, Step&&) {
   return {};
 }
 

@@ -14,7 +14,7 @@
 #include <cstdio>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns bytes as text: "3.8 MB", "38 MB". Units are powers of ten, as for disks and networks.
 template <class = void>
@@ -97,4 +97,4 @@ struct basic_memory_budget {
 };
 using memory_budget = basic_memory_budget<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -17,9 +17,7 @@
 #include <millrace/work/serial_segment.hpp>
 #include <millrace/work/serial_stages.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Stage>
 inline constexpr bool is_map = false;
@@ -82,8 +80,6 @@ constexpr replay_start replay_start_of(const std::tuple<Stage, Rest...>*) {
     return std::max(here, replay_start_of<typename Stage::template out<Now>>(rest));
   }
 }
-
-}  // namespace detail
 
 /// The facts about the session that the builder needs.
 struct pipeline_builder_options {
@@ -271,4 +267,4 @@ class pipeline_builder {
   const Columns* layout_ = nullptr;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

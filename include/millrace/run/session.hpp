@@ -17,58 +17,21 @@
 // destroyed at any moment: everything ends within one claim, one read and one copy.
 #pragma once
 
-#include <millrace/deliver/batch.hpp>
-#include <millrace/measure/timeline.hpp>
-#include <millrace/read/shard_read_stage.hpp>
-#include <millrace/run/memory_budget.hpp>
-#include <millrace/run/pipeline_builder.hpp>
-#include <millrace/run/session_order.hpp>
+#include <millrace/run/engine.hpp>
 
-#include <cstdio>
+#include <cstdint>
 #include <iterator>
-#include <optional>
+#include <memory>
+#include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-namespace detail {
-
-template <class Item>
-struct columns_of;
-template <auto... Members>
-struct columns_of<batched<Members...>> {
-  using type = columns<Members...>;
-  using batch = batch_of<Members...>;
-};
-
-/// Returns the last stage of type Wanted in a tuple, if there is one.
-template <class Wanted, class... Stages>
-std::optional<Wanted> find_stage(const std::tuple<Stages...>& stages) {
-  std::optional<Wanted> found;
-  std::apply(
-      [&](const auto&... s) {
-        const auto look = [&](const auto& one) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, Wanted>) found = one;
-        };
-        (look(s), ...);
-      },
-      stages);
-  return found;
-}
-
-template <class Batch>
-std::size_t batch_size_of(const Batch& stage) {
-  if constexpr (is_batch<Batch>) return stage.options.size;
-  else return 0;
-}
-
-}  // namespace detail
+using detail::batch_of;
 
 /// One run of a flow: its threads, its memory and its batches. Movable, not copyable.
 template <class Flow>
 class session {
   using source = typename Flow::source_type;
-  using source_item = typename source::item;
-  using layout = typename detail::columns_of<typename Flow::item>::type;
 
  public:
   using batch = typename detail::columns_of<typename Flow::item>::batch;
@@ -76,7 +39,7 @@ class session {
   /// Builds the pipeline and starts its threads. Returns once the first sample is rendered and the memory allocated.
   /// Throws setup_error if the flow, the options, the source or the memory budget do not fit together.
   explicit session(Flow flow, session_options options = {})
-      : options_(options), engine_(std::make_unique<engine>(std::move(flow), options)) {}
+      : options_(options), engine_(std::make_unique<detail::engine<Flow>>(std::move(flow), options)) {}
   /// Rejects `session run = flow` at compile time.
   template <std::same_as<Flow> SameFlow>
   __attribute__((unavailable("millrace: a session is made with '=' here, which hides that it starts threads. Write "
@@ -152,50 +115,52 @@ class session {
     return engine_->planned_order().shuffle_quality();
   }
   /// Returns the counters of the run. Cheap. Any thread.
-  run_stats stats() const { return engine_->stats(); }
+  detail::run_stats stats() const { return engine_->stats(); }
   /// Returns all that a report needs (measure/flow_figures.hpp), since the start of the run. Any thread, at any time.
   /// Takes 0.2 to 0.5 ms: it asks the system about each thread.
-  flow_figures figures() const { return engine_->figures(); }
+  detail::flow_figures figures() const { return engine_->figures(); }
   /// Returns the same without the first batches, during which the rings were still filling.
-  flow_figures figures_after_warm_up() const { return engine_->figures_after_warm_up(); }
+  detail::flow_figures figures_after_warm_up() const { return engine_->figures_after_warm_up(); }
   /// Returns what the trainer and each stage wait for now, one line each. session_options::stalls reports this text.
   std::string waits() const { return engine_->waits(); }
   /// Returns the timeline as far as it is kept: the last 2048 batches, and what each thread did last.
-  timeline events() const { return engine_->events(); }
+  detail::timeline events() const { return engine_->events(); }
   /// Returns what was announced at start: device, threads, shapes and memory.
   const std::string& description() const { return engine_->description(); }
 
  private:
-  class engine;
-
   session_options options_;
-  std::unique_ptr<engine> engine_;
+  std::unique_ptr<detail::engine<Flow>> engine_;
 };
 
 template <class Flow>
 session(Flow, session_options = {}) -> session<Flow>;
 
+namespace detail {
+
 /// Stands in for a session whose flow has an error, so that a loop over it adds no further compile errors.
 class broken_session {
  public:
-  poison next();
-  poison* begin();
-  poison* end();
+  broken_batch next();
+  broken_batch* begin();
+  broken_batch* end();
   broken_session& epoch(std::uint64_t);
   run_stats stats() const;
 };
 
+}  // namespace detail
+
 /// The session of a flow that already gave a compile error.
 template <>
-class session<broken_flow> : public broken_session {
+class session<detail::broken_flow> : public detail::broken_session {
  public:
-  session(broken_flow, session_options = {}) {}
+  session(detail::broken_flow, session_options = {}) {}
 };
 
 /// Rejects a flow without batches at compile time.
 template <class Flow>
   requires(!detail::ends_in_batch<typename Flow::item>)
-class session<Flow> : public broken_session {
+class session<Flow> : public detail::broken_session {
  public:
   __attribute__((unavailable("millrace: a session needs a flow of batches, and this one has no batch. End it in "
                              "batch<&item::column, ...>, prefetch or to_device.")))
@@ -203,5 +168,3 @@ class session<Flow> : public broken_session {
 };
 
 }}  // namespace millrace
-
-#include <millrace/run/engine.hpp>

@@ -15,10 +15,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+using detail::world;
+using detail::world_from_launcher;
+
 /// Sets the number of workers to the usable cores (affinity, cgroup quota) minus one for the trainer, at least 1.
 inline constexpr int automatic = -1;
 /// An unlimited number of epochs, or of batches of an epoch.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
+
+namespace detail {
 
 /// Reports what each stage waits for when a run stalls. It never ends anything.
 struct stall_watch {
@@ -27,6 +32,8 @@ struct stall_watch {
 };
 
 class tuning_rule;   // tune/autotuner.hpp
+
+}  // namespace detail
 
 /// How a session runs: epochs, threads, memory, ranks and resume point.
 struct session_options {
@@ -43,10 +50,10 @@ struct session_options {
   std::size_t lanes = 48;             ///< lanes of the order: a multiple of every world size that the run may have.
                                       ///< Without an index, the run uses the greatest divisor of it that the number
                                       ///< of shards allows.
-  stall_watch stalls{};
-  std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
+  detail::stall_watch stalls{};
+  std::shared_ptr<const detail::tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
                                                  ///< `io_threads` and changes them; null: they stay fixed
-  diagnose::option_is_threads num_workers{}, workers{};   ///< compile errors that name `threads`
+  detail::diagnose::option_is_threads num_workers{}, workers{};   ///< compile errors that name `threads`
 };
 
 }}  // namespace millrace

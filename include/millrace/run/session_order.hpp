@@ -9,10 +9,12 @@
 
 #include <millrace/read/indexed_run_options.hpp>
 #include <millrace/read/replayed_run.hpp>
+#include <millrace/read/shard_read_stage.hpp>
 #include <millrace/run/pipeline_builder.hpp>
 #include <millrace/run/session_options.hpp>
 
 #include <cstdio>
+#include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -175,6 +177,30 @@ auto indexed_run_for(const Source& source, const Flow& flow, const planning_opti
                                                                .buckets = has_buckets(flow.stages),
                                                                .world = o.session.world,
                                                                .most_lanes = most_lanes<Source>(o.session.lanes)});
+  }
+}
+
+/// Returns the samples that the shuffle window holds: none of an indexed source, whose order is computed.
+template <class Source, class Run>
+std::size_t held_window_of(const Run& run) {
+  if constexpr (has_index<Source>) return 1;
+  else return run.window();
+}
+/// Returns where the batches of the run end, if the source cannot compute it.
+template <class Source, class Run>
+batch_borders borders_of(const Run& run) {
+  if constexpr (has_index<Source>) return {};
+  else return run.borders();
+}
+/// Returns the stage that reads the source in the run's order and passes each sample to `first`.
+template <class Source, class Run, class Sink>
+std::unique_ptr<read_stage> read_stage_of(Source& source, Run& run, shard_read_stage_options o, Sink& first) {
+  if constexpr (has_index<Source>) {
+    o.first_epoch = run.start().epoch;
+    o.first_shard = run.source().first_shard();
+    return new_shard_read_stage(run.source(), run.shards(), o, first);
+  } else {
+    return run.read(source, o, first);
   }
 }
 

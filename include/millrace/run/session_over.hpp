@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns `o`. Throws setup_error if it leaves nothing to do (0 epochs).
 template <class = void>
@@ -64,4 +64,4 @@ struct run_end {
   bool thrown_ = false;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

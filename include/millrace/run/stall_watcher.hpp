@@ -18,7 +18,7 @@
 #include <mutex>
 #include <thread>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Reports stalls from a thread of its own. A template only so that including it costs little.
 template <class = void>
@@ -82,4 +82,4 @@ class basic_stall_watcher {
 };
 using stall_watcher = basic_stall_watcher<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

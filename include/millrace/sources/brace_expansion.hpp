@@ -1,7 +1,7 @@
 // Expands the braces in shard patterns, as the WebDataset tools do.
 //
-//   mr::expand_braces("train-{000..146}.tar");     // train-000.tar, train-001.tar, ... train-146.tar
-//   mr::expand_braces("{a,b}/{0..4..2}.tar");      // a/0.tar a/2.tar a/4.tar b/0.tar b/2.tar b/4.tar
+//   mr::detail::expand_braces("train-{000..146}.tar");     // train-000.tar, train-001.tar, ... train-146.tar
+//   mr::detail::expand_braces("{a,b}/{0..4..2}.tar");      // a/0.tar a/2.tar a/4.tar b/0.tar b/2.tar b/4.tar
 //
 // Groups nest; the last group varies fastest. A range is padded with zeros to the width of its longer end if either end
 // has a leading zero. A range may descend and may have a step: the sign of the step is ignored, and 0 counts as 1.
@@ -23,9 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class brace_expander {
  public:
@@ -186,12 +184,10 @@ class brace_expander {
   std::size_t most_results_;
 };
 
-}  // namespace detail
-
 /// Returns all names that `pattern` stands for, in order; at least one. Throws setup_error if a brace is unbalanced or
 /// if there would be more than `most_results` names.
 inline std::vector<std::string> expand_braces(std::string_view pattern, std::size_t most_results = 1'000'000) {
   return detail::brace_expander(pattern, most_results).expand(pattern);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

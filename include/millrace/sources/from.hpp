@@ -71,8 +71,6 @@ struct generator_source {
   reader open(std::size_t, std::uint64_t) const { return {generator}; }
 };
 
-}  // namespace detail
-
 namespace diagnose {
 
 struct no_source {
@@ -89,14 +87,16 @@ struct no_source {
 
 }  // namespace diagnose
 
+}  // namespace detail
+
 /// Returns a flow that reads `source`: a range, a callable that returns std::optional<item>, or a source type.
 template <detail::begins_a_flow Source>
 constexpr auto from(Source&& source, source_options options = {}) {
   using plain = std::remove_cvref_t<Source>;
   const auto start = [&options]<class S>(S made) {
-    return flow<typename S::item, S>{{}, std::move(made), options.seed};
+    return detail::flow<typename S::item, S>{{}, std::move(made), options.seed};
   };
-  if constexpr (source_like<plain>) {
+  if constexpr (detail::source_like<plain>) {
     return start(plain(std::forward<Source>(source)));
   } else if constexpr (detail::walkable<plain> && std::is_lvalue_reference_v<Source>) {
     // An aliasing pointer that owns nothing: the caller keeps the range.
@@ -108,6 +108,6 @@ constexpr auto from(Source&& source, source_options options = {}) {
   }
 }
 /// Reports at compile time why an argument is no source.
-broken_flow from(diagnose::no_source, source_options = {});
+detail::broken_flow from(detail::diagnose::no_source, source_options = {});
 
 }}  // namespace millrace

@@ -40,6 +40,8 @@ struct indexed_shards_options {
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
 };
 
+namespace detail {
+
 /// The source that indexed_shards() makes: tar shards with an index each.
 class indexed_shards_source {
  public:
@@ -68,11 +70,14 @@ class indexed_shards_source {
   std::shared_ptr<shard_data> data_;
 };
 
+}  // namespace detail
+
 /// Returns a flow of records in an exact order. `names` is a pattern or a list, as for list_shards(). Throws
 /// setup_error if a shard is missing or compressed, data_error if one is damaged.
 template <class Names>
 auto indexed_shards(const Names& names, const indexed_shards_options& options = {}) {
-  return flow<record, indexed_shards_source>{{}, indexed_shards_source(list_shards(names), options), options.seed};
+  using source = detail::indexed_shards_source;
+  return detail::flow<record, source>{{}, source(list_shards(names), options), options.seed};
 }
 
 }}  // namespace millrace

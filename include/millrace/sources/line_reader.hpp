@@ -56,7 +56,7 @@ class basic_line_reader {
   }
 
   /// Adds the number of skipped empty lines to `counts`.
-  void report(event_counts& counts) const noexcept {
+  void report(detail::event_counts& counts) const noexcept {
     if (empty_lines_ > 0) counts.count("empty lines passed over", empty_lines_);
   }
 

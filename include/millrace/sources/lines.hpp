@@ -44,8 +44,6 @@ inline constexpr folder_rule texts_of_a_folder{
     names_a_text, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, then perhaps in .gz, .zst, .bz2, "
                   ".xz or .lz4; name others with a pattern"};
 
-}  // namespace detail
-
 /// The source that lines() makes: text files, read line by line.
 class lines_source {
  public:
@@ -81,6 +79,8 @@ class lines_source {
   std::shared_ptr<read_meter> reads_;
 };
 
+}  // namespace detail
+
 /// Returns the files that lines() reads, in their order. `names` is one pattern or a list. Throws setup_error if a file
 /// is missing.
 template <class Names>
@@ -90,7 +90,7 @@ std::vector<std::string> list_texts(const Names& names) {
 /// Returns a flow of lines. `names` is one pattern or a list. Throws setup_error if a file is missing.
 template <class Names>
 auto lines(const Names& names, const lines_options& options = {}) {
-  return flow<line, lines_source>{{}, lines_source(list_texts(names), options), options.seed};
+  return detail::flow<line, detail::lines_source>{{}, detail::lines_source(list_texts(names), options), options.seed};
 }
 
 }}  // namespace millrace

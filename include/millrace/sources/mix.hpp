@@ -27,6 +27,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+using detail::exhausted;
+
 /// Options of mix().
 struct mix_options {
   std::uint64_t seed = 0;     ///< seed of all random numbers; combined with each source's seed, also of its order
@@ -42,6 +44,8 @@ struct weighted {
 };
 template <class Flow>
 weighted(Flow, double = 1, std::string = {}) -> weighted<Flow>;
+
+namespace detail {
 
 /// The source that mix() makes from sources with an index.
 class mix_source {
@@ -99,8 +103,6 @@ class mix_source {
  private:
   std::shared_ptr<mixed_data> data_;
 };
-
-namespace detail {
 
 /// Recognizes flows that may be mixed: a source that is not itself a mix, then perhaps a shuffle, then perhaps maps.
 template <class Flow>
@@ -184,16 +186,17 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
-  mix_rule rule{.on_exhausted = options.on_exhausted};
+  detail::mix_rule rule{.on_exhausted = options.on_exhausted};
   (rule.sources.push_back({of.weight, of.flow.seed, detail::window_of(of.flow.stages), std::move(of.name)}), ...);
   if constexpr (!(detail::mixable<Flows>::indexed && ...)) {
-    mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);
+    detail::mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);
     return detail::mixed_flow(std::move(source), options.seed, of.flow...);
   } else {
-    mix_source source(std::make_shared<mixed_data>(std::vector{of.flow.source.data()...}, std::move(rule)));
+    detail::mix_source source(std::make_shared<detail::mixed_data>(std::vector{of.flow.source.data()...},
+                                                                   std::move(rule)));
     if constexpr ((detail::mixable<Flows>::maps + ...) > 0)
       return detail::mixed_flow(std::move(source), options.seed, of.flow...);
-    else return flow<mixed_record, mix_source>{{}, std::move(source), options.seed};
+    else return detail::flow<detail::mixed_record, detail::mix_source>{{}, std::move(source), options.seed};
   }
 }
 
@@ -202,7 +205,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
 /// Accepts flows whose mistake was already reported.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::told, Flows...>
-broken_flow mix(const mix_options&, weighted<Flows>...) {
+detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
@@ -211,7 +214,7 @@ template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
 __attribute__((unavailable("millrace: a source of mix() has other stages than a shuffle and then maps. Put those "
                            "behind mix().")))
-broken_flow mix(const mix_options&, weighted<Flows>...) {
+detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
@@ -220,7 +223,7 @@ template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::indexed_and_others, Flows...>
 __attribute__((unavailable("millrace: mix() is given sources with an index (indexed_shards) and others. Give all an "
                            "index, or none.")))
-broken_flow mix(const mix_options&, weighted<Flows>...) {
+detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
@@ -229,7 +232,7 @@ template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::items_differ, Flows...>
 __attribute__((unavailable("millrace: the sources of mix() end in items of different types. Give each a map() to "
                            "the same one.")))
-broken_flow mix(const mix_options&, weighted<Flows>...) {
+detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
@@ -237,7 +240,7 @@ broken_flow mix(const mix_options&, weighted<Flows>...) {
 template <class... Things>
 __attribute__((unavailable("millrace: mix() is given a source without its weight. Pass its options, then its "
                            "sources, each as weighted{flow, weight}.")))
-broken_flow mix(const mix_options&, const Things&...) {
+detail::broken_flow mix(const mix_options&, const Things&...) {
   return {};
 }
 

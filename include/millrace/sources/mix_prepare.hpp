@@ -15,7 +15,7 @@
 
 #include <tuple>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Applies the maps of an item's source.
 template <class Item, class... MapsOfSources>
@@ -45,4 +45,4 @@ struct mix_prepare {
   }
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

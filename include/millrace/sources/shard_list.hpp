@@ -187,7 +187,7 @@ inline std::vector<std::string> list_shards(std::string_view pattern,
       throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
                         "Name at least one shard before and after each ::");
     (void)detail::local_path(part);   // checked before the expansion, because a command may hold braces
-    for (const auto& expanded : expand_braces(part)) {
+    for (const auto& expanded : detail::expand_braces(part)) {
       const std::string path(detail::local_path(expanded));
       const bool is_glob = path.find_first_of("*?[") != std::string::npos && !detail::exists(path);
       for (auto& match : is_glob ? detail::glob_matches(path) : std::vector<std::string>{path}) {

@@ -34,6 +34,8 @@ struct shards_options {
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
 };
 
+namespace detail {
+
 /// The source that shards() makes: tar shards, read from start to end.
 class shards_source {
  public:
@@ -76,11 +78,14 @@ class shards_source {
   std::shared_ptr<read_meter> reads_;
 };
 
+}  // namespace detail
+
 /// Returns a flow of records. `names` is a pattern or a list, as for list_shards(). Throws setup_error if a shard is
 /// missing.
 template <class Names>
 auto shards(const Names& names, const shards_options& options = {}) {
-  return flow<record, shards_source>{{}, shards_source(list_shards(names), options), options.seed};
+  using source = detail::shards_source;
+  return detail::flow<record, source>{{}, source(list_shards(names), options), options.seed};
 }
 
 }}  // namespace millrace

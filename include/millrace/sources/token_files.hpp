@@ -67,8 +67,6 @@ class mapped_file {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace detail
-
 /// Reads the windows of one file, in order. Throws data_error if the file is not a whole number of tokens.
 class token_reader {
  public:
@@ -146,8 +144,6 @@ class token_files_source {
   token_files_options options_;
 };
 
-namespace detail {
-
 inline bool names_tokens(std::string_view name) noexcept {
   return !name.starts_with('.') && (name.ends_with(".u16") || name.ends_with(".u32") || name.ends_with(".bin"));
 }
@@ -159,8 +155,8 @@ inline constexpr folder_rule tokens_of_a_folder{names_tokens, "Files of tokens e
 /// in .u16, .u32 or .bin. Throws setup_error for missing files and for bad options.
 template <class Names>
 auto token_files(const Names& names, const token_files_options& options = {}) {
-  return flow<packed, token_files_source>{
-      {}, token_files_source(detail::list_files(names, detail::tokens_of_a_folder), options), options.seed};
+  return detail::flow<packed, detail::token_files_source>{
+      {}, detail::token_files_source(detail::list_files(names, detail::tokens_of_a_folder), options), options.seed};
 }
 
 }}  // namespace millrace

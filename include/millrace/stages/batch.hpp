@@ -20,16 +20,16 @@ struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
   bool drop_last = true;   ///< true: a short last batch of an epoch is dropped, never decoded; false: delivered
   bool keys = false;       ///< b.keys() has the key of each row's sample
-  diagnose::option_is_size batch_size{};   ///< not an option: its error names `size`
+  detail::diagnose::option_is_size batch_size{};   ///< not an option: its error names `size`
 };
+
+namespace detail {
 
 /// The item type of a flow after batch: stands for a batch with these columns.
 template <auto... Members>
 struct batched {
   using batch_mark = void;
 };
-
-namespace detail {
 
 template <class T>
 inline constexpr bool is_std_array = false;
@@ -72,8 +72,6 @@ constexpr diagnose::mistake mistake_of_columns() {
   return found;
 }
 
-}  // namespace detail
-
 /// Made by batch().
 template <auto... Members>
 struct batch_stage : stage_tag {
@@ -88,19 +86,23 @@ struct batch_stage : stage_tag {
   using wanted_instead_of = typename detail::owner_other_than<detail::item_for_batch<In>, Members...>::type;
 };
 
+}  // namespace detail
+
 /// Returns the stage that makes batches with these columns, each `[options.size, ...]`.
 template <auto... Members>
-constexpr batch_stage<Members...> batch(batch_options options) {
+constexpr detail::batch_stage<Members...> batch(batch_options options) {
   return {{}, options};
 }
 /// Catches batch<...>(256): the compile error names the option.
 template <auto... Members>
-broken_stage batch(diagnose::batch_of_a_number);
+detail::broken_stage batch(detail::diagnose::batch_of_a_number);
 
 /// Options of prefetch().
 struct prefetch_options {
   std::size_t batches = 0;   ///< batches on the host, ready or being made; 0: 2 to 4, chosen from the size of a batch
 };
+
+namespace detail {
 
 /// Made by prefetch().
 struct prefetch_stage : stage_tag {
@@ -113,9 +115,11 @@ struct prefetch_stage : stage_tag {
   using out = In;
 };
 
+}  // namespace detail
+
 /// Returns the stage that limits the number of batches on the host.
-constexpr prefetch_stage prefetch(prefetch_options options) { return {{}, options}; }
+constexpr detail::prefetch_stage prefetch(prefetch_options options) { return {{}, options}; }
 /// Catches prefetch(4): the compile error names the option.
-broken_stage prefetch(diagnose::prefetch_of_a_number);
+detail::broken_stage prefetch(detail::diagnose::prefetch_of_a_number);
 
 }}  // namespace millrace

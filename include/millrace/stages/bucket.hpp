@@ -144,8 +144,6 @@ inline void check(const bucket_options& o) {
   if (o.flush_every == 0) throw setup_error("bucket({.flush_every = 0}) fills none", "Choose many batches' rows");
 }
 
-}  // namespace detail
-
 /// The item type of a flow after bucket: only batch accepts it.
 template <class Item>
 struct bucketed {
@@ -172,11 +170,13 @@ struct bucket_stage : stage_tag {
   using serial = detail::bucketing<In, Column>;
 };
 
+}  // namespace detail
+
 /// Returns the stage that batches samples by the length of `Column`. Throws setup_error if the options are invalid.
 template <auto Column>
 auto bucket(bucket_options options) {
   detail::check(options);
-  return bucket_stage<Column>{{}, std::move(options)};
+  return detail::bucket_stage<Column>{{}, std::move(options)};
 }
 
 }}  // namespace millrace

@@ -69,8 +69,6 @@ struct output_bound {
   bool promised;
 };
 
-}  // namespace detail
-
 /// Made by expand(). `Bounded`: expand_options has the bound, so the stage needs no max_outputs().
 template <class C, bool Bounded = false>
 struct expand_stage : stage_tag {
@@ -95,10 +93,12 @@ struct expand_stage : stage_tag {
   using wanted_instead_of = typename detail::taken_by_push<C, In>::type;
 };
 
+}  // namespace detail
+
 /// Returns the stage that runs `expanding`, which has max_outputs().
 template <class C>
 constexpr auto expand(C expanding) {
-  return expand_stage<C>{{}, std::move(expanding)};
+  return detail::expand_stage<C>{{}, std::move(expanding)};
 }
 
 /// Returns the stage that runs `expanding`, for a type whose max_outputs() is missing or wrong.
@@ -108,7 +108,7 @@ constexpr auto expand(C expanding, expand_options options) {
   if (options.max_outputs == 0)
     throw setup_error("expand() has no bound: got expand(stage, {.max_outputs = 0}), expected 1 or more",
                       "Say how many items the stage makes of one at most");
-  return expand_stage<C, true>{{}, std::move(expanding), options};
+  return detail::expand_stage<C, true>{{}, std::move(expanding), options};
 }
 
 namespace detail {
@@ -128,8 +128,6 @@ struct filter_of {
     }
   };
 };
-
-}  // namespace detail
 
 /// Made by filter().
 template <class Keep>
@@ -153,10 +151,12 @@ struct filter_stage : stage_tag {
   }
 };
 
+}  // namespace detail
+
 /// Returns the stage that keeps the items for which `keep(item)` is true. It runs on all workers.
 template <class Keep>
 constexpr auto filter(Keep keep) {
-  return filter_stage<Keep>{{}, std::move(keep)};
+  return detail::filter_stage<Keep>{{}, std::move(keep)};
 }
 
 }}  // namespace millrace

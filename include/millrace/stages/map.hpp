@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct map_options {
   bool blocking = false;   ///< the callable waits: it runs on threads of its own
   unsigned threads = 8;    ///< number of these threads; used only if blocking
-  diagnose::option_is_threads num_workers{};   ///< not an option: its error names `threads`
+  detail::diagnose::option_is_threads num_workers{};   ///< not an option: its error names `threads`
 };
 
 namespace detail {
@@ -50,8 +50,6 @@ constexpr diagnose::mistake mistake_of_map() {
   }
 }
 
-}  // namespace detail
-
 /// Made by map().
 template <class F>
 struct map_stage : stage_tag {
@@ -68,10 +66,12 @@ struct map_stage : stage_tag {
   using wanted_instead_of = typename diagnose::first_parameter<F>::type;
 };
 
+}  // namespace detail
+
 /// Returns the stage that calls `callable` on each item.
 template <class F>
 constexpr auto map(F callable, map_options options = {}) {
-  return map_stage<F>{{}, std::move(callable), options};
+  return detail::map_stage<F>{{}, std::move(callable), options};
 }
 
 }}  // namespace millrace

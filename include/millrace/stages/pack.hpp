@@ -205,8 +205,6 @@ class best_fit_packing {
   std::vector<partial_row> rows_;   // in the order in which they were opened
 };
 
-}  // namespace detail
-
 /// Made by pack() and pack_best_fit().
 template <class Packing>
 struct pack_stage : expand_stage<Packing> {
@@ -221,10 +219,14 @@ struct pack_stage : expand_stage<Packing> {
   using wanted_instead_of = std::span<const std::uint32_t>;
 };
 
+}  // namespace detail
+
 /// Returns the stage that puts documents one after the other. Throws setup_error if options.length is 0.
-inline pack_stage<detail::packing> pack(const pack_options& options) { return {{{}, detail::packing(options)}}; }
+inline detail::pack_stage<detail::packing> pack(const pack_options& options) {
+  return {{{}, detail::packing(options)}};
+}
 /// Returns the stage that cuts only documents longer than a row. Throws setup_error if options.length is 0.
-inline pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_options& options) {
+inline detail::pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_options& options) {
   return {{{}, detail::best_fit_packing(options)}};
 }
 

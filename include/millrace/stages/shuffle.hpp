@@ -15,8 +15,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of shuffle().
 struct shuffle_options {
   std::size_t window = 8192;   ///< in samples; 1: permutes the shards only
-  diagnose::option_is_window buffer_size{};   ///< not an option: its error names `window`
+  detail::diagnose::option_is_window buffer_size{};   ///< not an option: its error names `window`
 };
+
+namespace detail {
 
 /// Made by shuffle().
 struct shuffle_stage : stage_tag {
@@ -28,9 +30,11 @@ struct shuffle_stage : stage_tag {
   using out = In;
 };
 
+}  // namespace detail
+
 /// Returns the stage that shuffles; the default window is 8192 samples.
-constexpr shuffle_stage shuffle(shuffle_options options = {}) { return {{}, options}; }
+constexpr detail::shuffle_stage shuffle(shuffle_options options = {}) { return {{}, options}; }
 /// Catches shuffle(1000): the compile error names the option.
-broken_stage shuffle(diagnose::shuffle_of_a_number);
+detail::broken_stage shuffle(detail::diagnose::shuffle_of_a_number);
 
 }}  // namespace millrace

@@ -34,8 +34,6 @@ struct taking {
   void finish(auto&) { taken = 0; }
 };
 
-}  // namespace detail
-
 /// Made by take().
 struct take_stage : stage_tag {
   std::uint64_t count;
@@ -51,8 +49,10 @@ struct take_stage : stage_tag {
   }
 };
 
+}  // namespace detail
+
 /// Returns the stage that keeps the first `count` items of each pass. Throws setup_error if `count` is 0.
-inline take_stage take(std::uint64_t count) {
+inline detail::take_stage take(std::uint64_t count) {
   if (count == 0) throw setup_error("take(0) leaves nothing of the source", "Take at least one item");
   return {{}, count};
 }

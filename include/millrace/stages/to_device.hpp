@@ -26,6 +26,8 @@ struct to_device_options {
   bool fixed_slots = false;
 };
 
+namespace detail {
+
 /// Made by to_device().
 struct to_device_stage : stage_tag {
   using batch_mark = void;
@@ -37,7 +39,9 @@ struct to_device_stage : stage_tag {
   using out = In;
 };
 
+}  // namespace detail
+
 /// Returns the stage that delivers batches on a device; the default is best_device().
-inline to_device_stage to_device(to_device_options options = {}) { return {{}, std::move(options)}; }
+inline detail::to_device_stage to_device(to_device_options options = {}) { return {{}, std::move(options)}; }
 
 }}  // namespace millrace

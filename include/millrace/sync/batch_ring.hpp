@@ -28,7 +28,7 @@
 #include <mutex>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A batch that is ready, or the error that takes its place.
 struct ready_batch {
@@ -271,4 +271,4 @@ class basic_batch_ring {
 /// The ring of host batches.
 using batch_ring = basic_batch_ring<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

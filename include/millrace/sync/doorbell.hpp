@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Wakes sleeping threads when there is news.
 class doorbell {
@@ -61,4 +61,4 @@ class doorbell {
   std::condition_variable rung_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A first-in, first-out queue in a ring.
 template <class T>
@@ -52,4 +52,4 @@ class fifo {
   std::size_t first_ = 0, count_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Holds items by ticket.
 template <class T>
@@ -70,4 +70,4 @@ class item_ring {
   const std::uint64_t mask_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,7 +1,7 @@
 // A moment on two clocks: steady for intervals, wall for what is written down.
 //
-//   mr::instant start = mr::system_instant();
-//   ... (mr::system_instant().steady_ns - start.steady_ns) * 1e-9;     // seconds, even if the wall clock is changed
+//   mr::instant start = mr::detail::system_instant();
+//   ... 1e-9 * (mr::detail::system_instant().steady_ns - start.steady_ns);   // seconds, even if the clock is set
 //
 // Classes that need the time take a time_source in their options, so that tests and replays can supply their own.
 // Errors: none. Threads: a time_source may be called from several threads at once.
@@ -21,6 +21,8 @@ struct instant {
   std::int64_t unix_ns = 0;     ///< wall clock, since 1970-01-01 UTC
 };
 
+namespace detail {
+
 /// Returns the current time of the system's clocks.
 inline instant system_instant() noexcept {
   return {read_clock_ns(CLOCK_MONOTONIC), read_clock_ns(CLOCK_REALTIME)};
@@ -32,6 +34,8 @@ constexpr double to_seconds(std::int64_t ns) noexcept {
   constexpr std::int64_t second = 1'000'000'000;
   return static_cast<double>(ns / second) + static_cast<double>(ns % second) / 1e9;
 }
+
+}  // namespace detail
 
 /// Returns the current time; any thread may call it.
 using time_source = std::function<instant()>;

@@ -81,7 +81,7 @@ class json_lines final : public sink {
       detail::append_json_number(line_, *r.epoch);
     }
     line_ += ",\"time\":";
-    detail::append_json_number(line_, to_seconds(r.unix_ns));
+    detail::append_json_number(line_, detail::to_seconds(r.unix_ns));
     std::uint64_t nulls = 0;
     for (const auto& q : r.values) {
       line_ += ',';

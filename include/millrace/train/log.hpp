@@ -41,8 +41,10 @@ struct log_options {
   std::size_t queue_bytes = std::size_t{64} << 20;   ///< limit of the memory of these rows
   std::int64_t hold_ns = 200'000'000;                ///< how long a row waits for rows of earlier steps
   std::int64_t drain_ns = 5'000'000'000;             ///< limit of the time of close() and of flush()
-  time_source now = system_instant;
+  time_source now = detail::system_instant;
 };
+
+namespace detail {
 
 /// Counts of rows since the log was made. accepted = written + failed + dropped + still waiting.
 struct log_counts {
@@ -54,8 +56,6 @@ struct log_counts {
   std::uint64_t late = 0;          ///< written after a row of a later step
   std::uint64_t sink_errors = 0;   ///< errors of all sinks, including those in tick() and close()
 };
-
-namespace detail {
 
 /// Shared by the log and its thread, so that a hanging sink cannot outlive what it uses.
 template <class = void>
@@ -266,7 +266,7 @@ class basic_log {
   }
 
   /// Returns the counts of rows so far.
-  log_counts counts() const { return state_->counts(); }
+  detail::log_counts counts() const { return state_->counts(); }
 
  private:
   void start() {

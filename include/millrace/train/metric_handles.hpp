@@ -128,10 +128,11 @@ class accuracy_metric {
                          "Labels are 0 .. classes - 1; check the data set and the size of the last layer");
     auto& totals = metric_->totals;
     for (std::size_t b = 0; b < labels.size(); ++b) {
-      const std::size_t rank = target_rank(logits.subspan(b * classes, classes), static_cast<std::size_t>(labels[b]));
+      const std::size_t rank = detail::target_rank(logits.subspan(b * classes, classes),
+                                                   static_cast<std::size_t>(labels[b]));
       totals.correct_1 += rank == 0;
       totals.correct_k += rank < metric_->top_k;
-      totals.nonfinite += rank == unranked;
+      totals.nonfinite += rank == detail::unranked;
     }
     totals.count += labels.size();
   }

@@ -1,6 +1,6 @@
 // The sums of one metric since the last row, on the host or in device memory.
 //
-//   mr::metric_totals t;
+//   mr::detail::metric_totals t;
 //   t.add(loss, batch_size);            // NaN and infinite values are counted and kept out of the sum
 //   t.merge(others);
 //   double mean = t.sum / t.weight;
@@ -18,7 +18,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Weighted sum, counts and errors of one metric.
 struct metric_totals {
@@ -54,6 +54,6 @@ struct metric_totals {
   bool empty() const noexcept { return !(weight > 0) && count == 0 && nonfinite == 0 && bad_labels == 0; }
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail
 
 #undef MILLRACE_BOTH_SIDES

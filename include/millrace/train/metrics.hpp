@@ -43,7 +43,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The interval, the clock and the device of metrics.
 struct metrics_options {
   std::uint64_t every = 50;            ///< steps between rows
-  time_source now = system_instant;
+  time_source now = detail::system_instant;
   std::shared_ptr<device_sums> device{};   ///< for views of GPU memory
 };
 
@@ -130,7 +130,7 @@ class basic_metrics {
 
   /// Returns the row of the sums so far and changes nothing. With sums on a GPU it waits for the step.
   row read_now() const {
-    std::vector<metric_totals> all = host_totals();
+    std::vector<detail::metric_totals> all = host_totals();
     if (on_device()) merge_device(all, options_.device->read_now().data());
     const instant now = options_.now();
     return row_of(all, {.at = last_, .since = since_, .until = now});
@@ -155,7 +155,7 @@ class basic_metrics {
   };
   /// A row whose sums on the device are on their way.
   struct row_under_way {
-    std::vector<metric_totals> host;
+    std::vector<detail::metric_totals> host;
     window of;
     bool unless_empty = false;
     std::optional<row> made{};   // the row once its sums have arrived: it waits for space in the log
@@ -163,18 +163,18 @@ class basic_metrics {
 
   bool on_device() const noexcept { return options_.device && options_.device->used(); }
 
-  std::vector<metric_totals> host_totals() const {
-    std::vector<metric_totals> all;
+  std::vector<detail::metric_totals> host_totals() const {
+    std::vector<detail::metric_totals> all;
     for (const auto& m : metrics_) all.push_back(m.totals);
     return all;
   }
-  void merge_device(std::vector<metric_totals>& all, const metric_totals* device) const {
+  void merge_device(std::vector<detail::metric_totals>& all, const detail::metric_totals* device) const {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (metrics_[i].device) all[i].merge(device[metrics_[i].on_device]);
   }
 
-  row row_of(const std::vector<metric_totals>& all, const window& w) const {
-    const double seconds = to_seconds(w.until.steady_ns - w.since.steady_ns);
+  row row_of(const std::vector<detail::metric_totals>& all, const window& w) const {
+    const double seconds = detail::to_seconds(w.until.steady_ns - w.since.steady_ns);
     row r{.step = w.at.step, .epoch = w.at.epoch, .unix_ns = w.until.unix_ns};
     for (std::size_t i = 0; i < all.size(); ++i) add_values(r, metrics_[i], all[i], seconds);
     return r;
@@ -209,7 +209,7 @@ class basic_metrics {
     while (!under_way_.empty()) {
       row_under_way& first = under_way_.front();
       if (!first.made) {
-        const metric_totals* const arrived = options_.device->oldest();
+        const detail::metric_totals* const arrived = options_.device->oldest();
         if (!arrived) break;
         make_row(first, arrived);
       }
@@ -232,7 +232,7 @@ class basic_metrics {
   }
 
   /// Returns true if the row holds anything.
-  bool make_row(row_under_way& r, const metric_totals* arrived) {
+  bool make_row(row_under_way& r, const detail::metric_totals* arrived) {
     merge_device(r.host, arrived);
     bool any = false;
     for (std::size_t i = 0; i < r.host.size(); ++i) {
@@ -278,7 +278,7 @@ class basic_metrics {
     return metrics_.back();
   }
 
-  static void add_values(row& r, const detail::named_metric& m, const metric_totals& s, double seconds) {
+  static void add_values(row& r, const detail::named_metric& m, const detail::metric_totals& s, double seconds) {
     const auto ratio = [](double part, double whole) {
       return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN();
     };

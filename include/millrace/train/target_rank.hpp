@@ -1,6 +1,6 @@
 // Returns the rank of the right class in a row of logits; top-1 and top-k accuracy are made of it.
 //
-//   auto rank = mr::target_rank(logits_of_one_sample, label);
+//   auto rank = mr::detail::target_rank(logits_of_one_sample, label);
 //   rank == 0;    // top-1 is right
 //   rank < 5;     // top-5 is right
 //
@@ -22,12 +22,10 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The rank of a row that holds a NaN.
 inline constexpr std::size_t unranked = ~std::size_t{0};
-
-namespace detail {
 
 /// The target's rank among some of the classes; the parts of a row can be merged.
 struct rank_part {
@@ -53,8 +51,6 @@ constexpr std::size_t target_rank(std::span<const T> logits, std::size_t label) 
   return all.rank();
 }
 
-}  // namespace detail
-
 /// Returns the number of classes that come before `label`, or `unranked`. `label` must be below logits.size().
 constexpr std::size_t target_rank(std::span<const float> logits, std::size_t label) noexcept {
   return detail::target_rank(logits, label);
@@ -68,6 +64,6 @@ constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t labe
   return detail::target_rank(logits, label);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail
 
 #undef MILLRACE_BOTH_SIDES

@@ -120,7 +120,7 @@ inline std::string tensorboard_event(const row& r) {
 struct tensorboard_options {
   std::string folder{};                    ///< created if it does not exist
   std::int64_t sync_ns = 10'000'000'000;   ///< longest time that a record is only in memory, not on the disk
-  time_source now = system_instant;        ///< clock for the file's name and its first record
+  time_source now = detail::system_instant;        ///< clock for the file's name and its first record
 };
 
 /// A sink that writes rows to a new TensorBoard event file.
@@ -130,7 +130,7 @@ class tensorboard final : public sink {
   explicit tensorboard(const tensorboard_options& options)
       : file_(start_file(options.folder, options.now())), sync_ns_(options.sync_ns) {
     detail::protobuf_message version;
-    version.add_double(1, to_seconds(options.now().unix_ns));
+    version.add_double(1, detail::to_seconds(options.now().unix_ns));
     version.add_bytes(3, "brain.Event:2");
     file_.append(detail::tfrecord(version.bytes()));
   }

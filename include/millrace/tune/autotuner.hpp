@@ -14,7 +14,7 @@
 
 #include <memory>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Decides on the workers and reads of one session while it runs.
 class autotuner {
@@ -43,4 +43,4 @@ class tuning_rule {
   virtual std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -36,6 +36,8 @@ struct tuning_options {
   std::function<void(const tuning_decision&)> tell{};   ///< receives each decision; none: a line on stderr
 };
 
+namespace detail {
+
 /// Measures windows of a run, and lets a tuning_search decide. This is a template only to keep including it cheap.
 template <class = void>
 class basic_window_tuner final : public autotuner {
@@ -113,11 +115,13 @@ class basic_window_tuning final : public tuning_rule {
   const tuning_options options_;
 };
 
+}  // namespace detail
+
 /// Returns a rule for session_options::tuning. Each session that is given the rule is tuned separately.
 /// Throws setup_error if an option has no usable value.
 template <class = void>
-std::shared_ptr<const tuning_rule> tuning(tuning_options o = {}) {
-  return std::make_shared<basic_window_tuning<>>(std::move(o));
+std::shared_ptr<const detail::tuning_rule> tuning(tuning_options o = {}) {
+  return std::make_shared<detail::basic_window_tuning<>>(std::move(o));
 }
 
 }}  // namespace millrace

@@ -1,6 +1,6 @@
 // Searches for just enough workers and reads: from windows of a run to moves, without a thread or a clock.
 //
-//   mr::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = {.workers = 16, .reads = 32}});
+//   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = {.workers = 16, .reads = 32}});
 //   if (auto d = search.look(window))  apply(d->to), tell(d->text());      // none: nothing to decide yet
 //
 // The reachable rate is the lowest of four rates (tuning_window.hpp). They are those of the step, of the stages that
@@ -37,7 +37,7 @@ struct tuning_decision {
   std::uint64_t batches = 0;   ///< batches delivered so far
   std::size_t moves = 0;       ///< moves of this search so far
   bool settled = false;        ///< the search has ended
-  concurrency_counts from{}, to{};
+  detail::concurrency_counts from{}, to{};
   double data_wait = 0;        ///< data wait in the window, as a share of the time
   std::string why{};
 
@@ -51,6 +51,8 @@ struct tuning_decision {
            change(from.reads, to.reads) + " reads; data wait " + detail::percent(data_wait) + ": " + why;
   }
 };
+
+namespace detail {
 
 /// The start and the limits of a search. `data_wait` and `moves` are as in tuning_options.
 struct tuning_search_options {
@@ -278,5 +280,7 @@ class basic_tuning_search {
   seen_reads here_{}, before_here_{};   // at the current number of reads, and at the one before
 };
 using tuning_search = basic_tuning_search<>;
+
+}  // namespace detail
 
 }}  // namespace millrace

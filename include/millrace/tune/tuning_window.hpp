@@ -1,6 +1,6 @@
 // Condenses a window of a run into a few numbers that say how many workers and reads its step needs.
 //
-//   mr::tuning_window w = mr::tuning_window_of(now - before);
+//   mr::detail::tuning_window w = mr::detail::tuning_window_of(now - before);
 //   w.rate_of_workers(6);   w.rate_of_reads(8);      // delivered samples per second that so many could keep up with
 //
 // Utilization law (flow_figures.hpp): n threads that work d seconds per sample can do n / d samples per second.
@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Figures of one window. Times are in seconds, rates in delivered samples per second.
 struct tuning_window {
@@ -98,4 +98,4 @@ tuning_window tuning_window_of(const Figures& f) {
   return w;
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -20,7 +20,7 @@
 
 #include <array>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The interface of the last segment for the session.
 class final_segment : public space_listener {
@@ -273,4 +273,4 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   std::size_t first_bytes_ = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -34,7 +34,7 @@
 #include <mutex>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The work that a dispatcher runs on its tickets.
 class dispatcher_work {
@@ -320,4 +320,4 @@ class basic_dispatcher final : public worker_task,
 };
 using dispatcher = basic_dispatcher<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

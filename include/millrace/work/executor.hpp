@@ -46,7 +46,7 @@
 #include <thread>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A task that one worker runs once.
 class worker_task {
@@ -153,4 +153,4 @@ class basic_thread_executor final : public executor {
 };
 using thread_executor = basic_thread_executor<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -16,7 +16,7 @@
 #include <string>
 #include <tuple>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The position of the fused maps in the flow.
 struct map_entry {
@@ -81,4 +81,4 @@ inline std::string map_name(std::size_t map_at_work) {
   return map_at_work == 0 ? std::string("source") : "map " + std::to_string(map_at_work);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -17,12 +17,10 @@
 #include <millrace/work/sample_names.hpp>
 #include <millrace/work/ticket_input.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Means "maps only".
 struct no_expanding_stage {};
-
-namespace detail {
 
 template <class Maps, class Expanding>
 struct segment_output {
@@ -64,8 +62,6 @@ class bounded_emitter {
 /// Whether the outputs of a stage get new names; false for stages that pass on what they get.
 template <class Stage>
 inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_mark; };
-
-}  // namespace detail
 
 /// Runs `Maps`, then `Expanding`, on workers.
 template <class Maps, class Expanding>
@@ -244,4 +240,4 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
   bool ended_ = false;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The points where a flow can restart, because the stages hold nothing there.
 enum class replay_start { sample, pass, run };
@@ -91,4 +91,4 @@ class basic_replay_log {
 };
 using replay_log = basic_replay_log<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

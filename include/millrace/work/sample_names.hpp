@@ -19,7 +19,7 @@
 #include <string>
 #include <type_traits>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Makes the names of samples. It is a template only so that including it costs little.
 template <class = void>
@@ -74,4 +74,4 @@ class basic_sample_names {
 };
 using sample_names = basic_sample_names<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

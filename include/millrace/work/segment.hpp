@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The limit of concurrent work: workers in each stage that they run, and reads.
 struct concurrency_counts {
@@ -96,4 +96,4 @@ class pipeline_node {
   virtual void join() noexcept = 0;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -20,7 +20,7 @@
 
 #include <thread>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Runs a serial stage on a thread of its own.
 template <class In, class Stage>
@@ -212,4 +212,4 @@ class serial_segment final : public pipeline_node, public space_listener, public
   bool ended_ = false;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

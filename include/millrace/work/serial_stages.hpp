@@ -11,7 +11,7 @@
 #include <millrace/order/shard_order.hpp>
 #include <millrace/work/parallel_segment.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// An expanding stage with state, or with items to emit at the end of an epoch.
 template <class In, class Stage>
@@ -114,4 +114,4 @@ class shuffling {
   std::size_t most_bytes_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

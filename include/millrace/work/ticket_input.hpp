@@ -20,7 +20,7 @@
 #include <millrace/work/replay_log.hpp>
 #include <millrace/work/segment.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The state of a run when its session starts, and the ends of its epochs. Used by the last segment only.
 struct batch_borders {
@@ -236,4 +236,4 @@ class ticket_input final : public sample_sink<T> {
   bool finished_ = false, complete_ = false;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

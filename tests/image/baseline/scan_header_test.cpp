@@ -16,7 +16,7 @@ namespace {
 
 std::string refusal_of(const std::vector<std::byte>& file) {
   detail::scan_header header;
-  return to_string(detail::read_scan_header(file, header));
+  return refusal_name(detail::read_scan_header(file, header));
 }
 
 /// Where the payload of the first segment with that marker begins.
@@ -40,7 +40,7 @@ std::vector<std::byte> with(std::vector<std::byte> file, unsigned marker, std::s
 TEST_CASE("a header says what libjpeg was told") {
   const auto file = slow::make_file(slow::photo(37, 53, 3, 1), {.horizontal = 2, .vertical = 1, .restart_interval = 5});
   detail::scan_header h;
-  CHECK(detail::read_scan_header(file, h) == mr::jpeg_refusal::none);
+  CHECK(detail::read_scan_header(file, h) == mr::detail::jpeg_refusal::none);
   CHECK(h.width == 53);
   CHECK(h.height == 37);
   CHECK(h.components == 3);

@@ -51,7 +51,7 @@ struct fuzz_input {
   }
 
   /// For planes; half of them lie inside a picture of 16 x 16 and the others anywhere.
-  mr::jpeg_planes_request crop(std::size_t i) const {
+  mr::detail::jpeg_planes_request crop(std::size_t i) const {
     const std::uint8_t* k = knob.data() + crops + 4 * i;
     const auto place = [](std::uint8_t v) { return std::size_t{v < 128 ? v % 16U : v - 128U}; };
     return {.left = place(k[0]), .top = place(k[1]), .right = place(k[0]) + place(k[2]) + 1,

@@ -74,7 +74,7 @@ class check_choice {
 
 /// What is kept from one input to the next, as a worker keeps it.
 struct workbench {
-  mr::jpeg_plane_decoder best{}, portable{mr::jpeg_plane_decoder::code::portable};
+  mr::detail::jpeg_plane_decoder best{}, portable{mr::detail::jpeg_plane_decoder::code::portable};
   mr::scratch own{}, turbo{};
 };
 
@@ -128,22 +128,22 @@ class pair_check {
       pair("portable, both", bench_.portable, 0);
     }
     if (!choice_.one_in(16)) return;
-    const mr::jpeg_planes_request list[] = {ask_[0], ask_[1], ask_[1], ask_[0], ask_[0]};
-    bench_.best.decode_each(list, [&](std::size_t n, const mr::jpeg_planes_result& got) {
+    const mr::detail::jpeg_planes_request list[] = {ask_[0], ask_[1], ask_[1], ask_[0], ask_[0]};
+    bench_.best.decode_each(list, [&](std::size_t n, const mr::detail::jpeg_planes_result& got) {
       expect_planes("in a list", n == 1 || n == 2 ? 1 : 0, got);
     });
   }
 
-  void pair(const char* how, mr::jpeg_plane_decoder& decoder, std::size_t first) {
+  void pair(const char* how, mr::detail::jpeg_plane_decoder& decoder, std::size_t first) {
     const auto both = decoder.decode(ask_[first], ask_[1 - first]);
     expect_planes(how, first, both[0]);
     expect_planes(how, 1 - first, both[1]);
   }
 
-  void expect_planes(const char* how, std::size_t i, const mr::jpeg_planes_result& got) {
+  void expect_planes(const char* how, std::size_t i, const mr::detail::jpeg_planes_result& got) {
     const std::string where = std::string(how) + ", file " + std::to_string(i) + ": ";
     if (got.refusal != refusal_[i])
-      fail(where + to_string(got.refusal) + ", but alone: " + to_string(refusal_[i]));
+      fail(where + refusal_name(got.refusal) + ", but alone: " + refusal_name(refusal_[i]));
     if (!got || !known_[i]) return;
     if (!slow::covers(got.planes, ask_[i])) fail(where + "not all that was asked for");
     if (const auto gap = slow::difference_of(got.planes, raw_[i]); !gap.empty()) fail(where + gap);
@@ -240,9 +240,9 @@ class pair_check {
   workbench& bench_;
   std::array<std::unique_ptr<std::byte[]>, 2> memory_;
   std::array<std::span<const std::byte>, 2> bytes_;
-  std::array<mr::jpeg_planes_request, 2> ask_;
+  std::array<mr::detail::jpeg_planes_request, 2> ask_;
   std::array<std::uint64_t, 2> plan_{};
-  std::array<mr::jpeg_refusal, 2> refusal_{};
+  std::array<mr::detail::jpeg_refusal, 2> refusal_{};
   std::array<bool, 2> known_{};
   std::array<slow::raw_planes, 2> raw_;
 };

@@ -1,6 +1,6 @@
 // Decodes baseline JPEGs to planes several times as fast as libjpeg-turbo, bit for bit like it, or refuses them.
 //
-//   auto& decoder = scratch.get<mr::jpeg_plane_decoder>();
+//   auto& decoder = scratch.get<mr::detail::jpeg_plane_decoder>();
 //   auto [a, b] = decoder.decode(first, second);                 // two pictures at once on one core
 //   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // a refusal says why
 //
@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <span>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Decodes baseline JPEGs to planes, one at a time or two at once. A template only so that including it costs little.
 template <class = void>
@@ -115,4 +115,4 @@ std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, co
   return s.get<jpeg_plane_decoder>().decode(a, b);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

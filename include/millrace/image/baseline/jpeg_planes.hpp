@@ -1,7 +1,7 @@
 // Holds the samples of a JPEG's components as they are stored, before chroma upsampling and color conversion.
 //
-//   mr::jpeg_planes p = ...;                                     // of a region, see jpeg_plane_decoder.hpp
-//   const mr::plane_view& y = p.component[0];
+//   mr::detail::jpeg_planes p = ...;                                     // of a region, see jpeg_plane_decoder.hpp
+//   const mr::detail::plane_view& y = p.component[0];
 //   y.data[row * y.stride_bytes + column];                       // luma of pixel (p.left + column, p.top + row)
 //   p.component[1].data[...];                                    // chroma begins at p.left / p.horizontal_sampling
 //
@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One component's samples, `[height, width] u8`, row by row.
 struct plane_view {
@@ -34,4 +34,4 @@ struct jpeg_planes {
   bool repeats_chroma = false;                           ///< upsampling repeats samples, as libjpeg's does at 1/8
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,7 +1,7 @@
 // Defines a request to the built-in JPEG decoder, and its result.
 //
-//   mr::jpeg_planes_request ask{.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200};
-//   mr::jpeg_planes_result got = ...;                                     // see jpeg_plane_decoder.hpp
+//   mr::detail::jpeg_planes_request ask{.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200};
+//   mr::detail::jpeg_planes_result got = ...;                                     // see jpeg_plane_decoder.hpp
 //   if (got.refusal != mr::jpeg_refusal::none) ...                        // libjpeg decodes this one
 //
 // Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the picture. A caller that
@@ -17,16 +17,13 @@
 #include <limits>
 #include <span>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the length of a picture's side at `eighths` / 8 of its size, rounded up as libjpeg does.
 template <class Length>
 constexpr Length at_eighths(Length length, Length eighths) noexcept {
   return (length * eighths + 7) / 8;
 }
-
-}  // namespace detail
 
 /// A JPEG file, and the rectangle of it to decode. The default is the whole picture at full size.
 struct jpeg_planes_request {
@@ -45,4 +42,4 @@ struct jpeg_planes_result {
   explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

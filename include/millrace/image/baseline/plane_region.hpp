@@ -2,7 +2,7 @@
 //
 //   const detail::mcu_region r(header, request);
 //   r.first_column, r.end_column, r.first_row, r.end_row;        // of MCUs
-//   const mr::jpeg_planes planes = detail::lay_out_planes(header, r, eighths, memory);
+//   const mr::detail::jpeg_planes planes = detail::lay_out_planes(header, r, eighths, memory);
 //
 // Planes lie one behind the other in the memory. Rows begin at multiples of 32 bytes. The 64 bytes behind each plane
 // may be read. A row has space for one block more than its MCUs have, because blocks are decoded in pairs.

@@ -21,7 +21,7 @@
 #include <span>
 #include <string_view>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Says why the built-in decoder does not decode a picture. The first values are for pictures that it is not given. The
 /// next ones are for kinds of files that it does not support. The last ones are found while decoding. Then libjpeg has
@@ -43,8 +43,6 @@ enum class jpeg_refusal : std::uint8_t {
   damaged,           ///< bad codes, short data, a missing marker, something between the intervals
   wild_values        ///< coefficients beyond those of any pixels: decoders overflow in different ways
 };
-
-namespace detail {
 
 /// Returns the event name that counts such pictures.
 constexpr const char* count_name(jpeg_refusal why) noexcept {
@@ -69,14 +67,10 @@ constexpr const char* count_name(jpeg_refusal why) noexcept {
 }
 static_assert(std::string_view(count_name(jpeg_refusal::none)).starts_with(event_names::by_libjpeg));
 
-}  // namespace detail
-
 /// Returns the reason without the event name's prefix, for messages.
-constexpr const char* to_string(jpeg_refusal why) noexcept {
+constexpr const char* refusal_name(jpeg_refusal why) noexcept {
   return detail::count_name(why) + std::string_view(detail::event_names::by_libjpeg).size();
 }
-
-namespace detail {
 
 /// A Huffman code as in DHT: the number of codes of each length from 1 to 16 bits, then their symbols.
 using code_bytes = std::span<const std::uint8_t>;
@@ -260,8 +254,6 @@ jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_header& head
   return scan_header_reader({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()}, header).read();
 }
 
-}  // namespace detail
-
 /// Returns why libjpeg has to decode a file, judged by its header alone; none: the built-in decoder decodes it.
 /// Damage in the file's data may still leave it to libjpeg.
 template <class = void>
@@ -270,4 +262,4 @@ jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
   return detail::read_scan_header(file, header);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,6 +1,6 @@
 // Decodes a region of a JPEG with libjpeg, row by row, into a sink; one decoder is reused from picture to picture.
 //
-//   mr::jpeg_decoder d;                                  // kept in a worker's scratch
+//   mr::detail::jpeg_decoder d;                                  // kept in a worker's scratch
 //   d.open(bytes, {.max_scans = 100});                   // parses the header
 //   d.decode({.left = 60, .top = 40, .right = 300, .bottom = 200}, sink);
 //   d.counts().damaged;                                  // pictures accepted in spite of damage
@@ -20,14 +20,14 @@
 #include <cstdint>
 #include <span>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Rows [top, bottom) and columns [left, right) of the picture at its decoding size.
 struct decode_region {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
 
-/// A libjpeg decoder; use it as mr::jpeg_decoder. A template only to save compile time where it is not used.
+/// A libjpeg decoder; use it as mr::detail::jpeg_decoder. A template only to save compile time where it is not used.
 template <class = void>
 class basic_jpeg_decoder : private detail::jpeg_input {
  public:
@@ -139,4 +139,4 @@ class basic_jpeg_decoder : private detail::jpeg_input {
 };
 using jpeg_decoder = basic_jpeg_decoder<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -27,7 +27,7 @@
 #include <span>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The limits of a decoder for one picture.
 struct jpeg_limits {
@@ -43,8 +43,6 @@ struct jpeg_counts {
   std::uint64_t damaged = 0;       ///< pictures accepted in spite of damage
   std::uint64_t warnings = 0;      ///< warnings of libjpeg of any kind
 };
-
-namespace detail {
 
 /// A template only to save compile time where the class is not used.
 template <class = void>
@@ -172,5 +170,4 @@ class basic_jpeg_input {
 };
 using jpeg_input = basic_jpeg_input<>;
 
-}  // namespace detail
-}}  // namespace millrace
+}}}  // namespace millrace::detail

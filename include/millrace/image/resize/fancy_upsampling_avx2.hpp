@@ -14,7 +14,6 @@
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 #include <millrace/image/simd/cpu_features.hpp>
 
-
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
 #else

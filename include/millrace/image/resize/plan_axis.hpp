@@ -1,6 +1,6 @@
 // Describes one axis of a picture's plan: which outputs are wanted of a resampling of which box of the source.
 //
-//   mr::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
+//   mr::detail::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
 //   x.crop(100, 280);              // exact: a smaller box of the source
 //   x.resize(224);                 // 224 outputs over the box [100, 380)
 //   x.crop(0, 112);                // after a resize: the first 112 of those 224 outputs; taps may still reach beyond
@@ -20,7 +20,7 @@
 #include <numeric>
 #include <string>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One axis of a plan: a box of the source, and the outputs wanted of it.
 struct plan_axis {
@@ -91,4 +91,4 @@ struct plan_axis {
   }
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

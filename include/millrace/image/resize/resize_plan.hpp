@@ -1,6 +1,6 @@
 // Describes the picture that a resizer makes: the plans of both axes, in pixels of the source.
 //
-//   mr::detail::resize_plan plan{.rows = mr::plan_axis(375), .columns = mr::plan_axis(500)};
+//   mr::detail::resize_plan plan{.rows = mr::detail::plan_axis(375), .columns = mr::detail::plan_axis(500)};
 //   plan.columns.crop(100, 280), plan.columns.resize(224), plan.columns.flip();
 //
 // Errors: none. Threads: a value.

@@ -11,7 +11,6 @@
 #include <millrace/image/resize/row_kernels.hpp>
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 
-
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
 #else

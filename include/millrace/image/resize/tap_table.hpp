@@ -22,8 +22,7 @@
 #include <cstring>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The triangle of one output. Source pixel i lies at (2 i + 1) * step. The first pixel is `start`, which lies at `at`.
 /// A template only so that including it costs little.
@@ -160,5 +159,4 @@ class basic_tap_table {
 };
 using tap_table = basic_tap_table<>;
 
-}  // namespace detail
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,6 +1,6 @@
 // A new file that appears under its name when it is complete, or not at all.
 //
-//   detail::atomic_file<> file("out/train-000.tar");
+//   mr::atomic_file file("out/train-000.tar");
 //   file.append(data);
 //   file.commit();        // flushes to the disk and renames; without commit() the destructor removes the file
 //
@@ -141,3 +141,10 @@ class atomic_file {
 };
 
 }}}  // namespace millrace::detail
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// A file that is renamed to its final path by commit(), when it is complete.
+using atomic_file = detail::atomic_file<>;
+
+}}  // namespace millrace

@@ -40,6 +40,8 @@ class byte_source {
   virtual std::string_view name() const noexcept = 0;
 };
 
+namespace detail {
+
 /// Fills `room` with the bytes from `offset_bytes` on. Returns how many it read: fewer only at the end of the source.
 inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> room) {
   std::size_t filled = 0;
@@ -50,6 +52,8 @@ inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, s
   }
   return filled;
 }
+
+}  // namespace detail
 
 /// A file as a byte_source. Only tests replace `Files`.
 template <class Files = detail::posix_files>

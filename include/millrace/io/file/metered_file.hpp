@@ -1,6 +1,6 @@
 // A file whose reads are timed by a read_meter, so that a run knows how long it waited for storage.
 //
-//   auto source = std::make_unique<mr::metered_file>("train-000.tar", meter);    // measure/read_meter.hpp
+//   auto source = std::make_unique<mr::detail::metered_file>("train-000.tar", meter);    // measure/read_meter.hpp
 //
 // Opening the file counts as a read of 0 bytes: on a network file system it takes as long as a read.
 // Errors and threads: those of file_source. Lifetime: the meter outlives the file.
@@ -9,7 +9,7 @@
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/measure/read_meter.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A file_source that reports each read to a read_meter.
 class metered_file final : public byte_source {
@@ -37,4 +37,4 @@ class metered_file final : public byte_source {
   file_source file_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

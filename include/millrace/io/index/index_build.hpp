@@ -1,9 +1,10 @@
 // Loads the indexes of many shards, and makes and keeps the missing ones.
 //
-//   auto all = mr::build_indexes(shards, {.files = {.cache_folder = "/scratch/indexes"}, .progress_file = 2});
+//   auto all = mr::detail::build_indexes(shards, {.files = {.cache_folder = "/scratch/indexes"}, .progress_file = 2});
 //   all.indexes[k]->samples();                       // samples of shards[k]; 0 for a compressed one: see state()
 //   all.counts.built;
-//   auto one = mr::index_of(shards[k], all.heads[k], options);    // after heads_only, where indexes[k] may be null
+//   // after heads_only, where indexes[k] may be null
+//   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
 //
 // With heads_only, only the head of an index is read, if the head says that the index is good and the shard whole.
 // 1,281 indexes then take 10 ms instead of 70 ms. index_of() reads the rest later. It makes the index again if its file
@@ -41,7 +42,7 @@
 
 #include <unistd.h>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of build_indexes().
 struct index_build_options {
@@ -74,8 +75,6 @@ struct shard_indexes {
   std::vector<std::size_t> touched{};                    ///< shards with the size of their index but another time
   std::string why_not_kept{};                            ///< the reason for the first index that was not kept
 };
-
-namespace detail {
 
 /// One run of build_indexes().
 class index_builder {
@@ -239,8 +238,6 @@ class index_builder {
   bool shown_once_ = false;
 };
 
-}  // namespace detail
-
 /// Loads or makes the index of each shard. Throws the errors described at the top of the file.
 inline shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options = {}) {
   return detail::index_builder(shards, options).run();
@@ -258,4 +255,4 @@ inline std::shared_ptr<shard_index> index_of(const std::string& shard, const ind
                    "Write new shards under another name, and start again", {.stage = "index", .shard = shard});
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

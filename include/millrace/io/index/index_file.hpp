@@ -1,9 +1,9 @@
 // An index on disk, beside its shard or in one folder for all shards.
 //
-//   const std::string path = mr::index_path("train-000.tar");           // "train-000.tar.millrace-index"
-//   auto file = mr::load_index(path, mr::identify_shard("train-000.tar"));
-//   if (file.state != mr::index_file_state::good) ...                   // scan the shard; file.reason says why
-//   mr::keep_index(path, index);                                        // again after checksums were learned
+//   const std::string path = mr::detail::index_path("train-000.tar");           // "train-000.tar.millrace-index"
+//   auto file = mr::detail::load_index(path, mr::detail::identify_shard("train-000.tar"));
+//   if (file.state != mr::detail::index_file_state::good) ...                   // scan the shard; file.reason says why
+//   mr::detail::keep_index(path, index);                                        // again after checksums were learned
 //
 // An index is valid only for a shard with the size and the time (in ns) for which it was made. If only the time
 // differs, just its checksums are used, for the index that replaces it. A damaged index is never used: every cut and
@@ -30,7 +30,7 @@
 #include <tuple>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options for the files of indexes.
 struct index_file_options {
@@ -77,8 +77,6 @@ inline std::string index_path(const std::string& shard, const index_file_options
   return options.cache_folder + (options.cache_folder.ends_with('/') ? "" : "/") + name + "-" + digits +
          std::string(ending);
 }
-
-namespace detail {
 
 /// Throws the io_error for a failed call on an index; `reason` is an errno.
 [[noreturn]] inline void fail_index(std::string_view what, int reason, const std::string& path) {
@@ -159,8 +157,6 @@ inline loaded_index load_open_index(const open_index_file& file, const std::stri
   else result = loaded_index{.state = index_file_state::damaged, .reason = std::move(wrong)};
   return result;
 }
-
-}  // namespace detail
 
 /// Returns the current size and time of a shard. Throws io_error if the system cannot tell them.
 inline shard_identity identify_shard(const std::string& path) {
@@ -246,4 +242,4 @@ inline kept_index keep_index(const std::string& path, shard_index& index) {
   }
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,6 +1,6 @@
 // Reads any samples of a shard in any order, with large reads, by its index.
 //
-//   mr::indexed_reader shard(source, index, pool, {.fields = {"jpg;png", "cls"}});
+//   mr::detail::indexed_reader shard(source, index, pool, {.fields = {"jpg;png", "cls"}});
 //   std::size_t good = shard.read(numbers, records);     // records[i] is sample numbers[i]
 //   if (good < numbers.size()) std::rethrow_exception(shard.failure());      // failure of sample numbers[good]
 //
@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of indexed_reader.
 struct indexed_reader_options {
@@ -359,4 +359,4 @@ class indexed_reader {
   indexed_reader_counters counters_;
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,6 +1,6 @@
 // A list of plain shards whose samples can be read in any order: names, indexes and open files.
 //
-//   mr::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
+//   mr::detail::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
 //   data.counts();                                              // number of samples of each shard
 //   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i]; stops at the first bad one
 //   data.fingerprint();                                         // digest of names, sizes and members: for resuming
@@ -30,7 +30,7 @@
 #include <optional>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of shard_data.
 struct shard_data_options {
@@ -360,4 +360,4 @@ class shard_data {
   bool told_not_kept_ = false;   // used only by the constructor and the destructor
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

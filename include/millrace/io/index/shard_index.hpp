@@ -1,6 +1,7 @@
 // Records where everything lies in one plain shard: samples, keys, fields, and the known checksums.
 //
-//   mr::shard_index index = mr::scan_shard(source, pool);      // tar_index_scan.hpp; files: index_file.hpp
+//   // tar_index_scan.hpp; files: index_file.hpp
+//   mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
 //   auto sample = index.sample(4711);                           // .key, .offset_bytes, .first_member, .end_member
 //   auto member = index.member(sample.first_member);            // .field, .offset_bytes, .size_bytes
 //   index.checksum(sample.first_member);                        // CRC-32C of the payload; 0: not known yet
@@ -29,7 +30,7 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The size and time of a shard; an index is valid for a file with the same ones.
 struct shard_identity {
@@ -53,8 +54,6 @@ struct indexed_member {
   std::uint64_t size_bytes = 0;
   bool in_one_piece = true;             ///< if false, offset and size have no meaning
 };
-
-namespace detail {
 
 /// The number of entries in each column, in the order of the columns.
 struct index_counts {
@@ -107,8 +106,6 @@ struct index_columns {
 
   static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // value of a payload block without an offset
 };
-
-}  // namespace detail
 
 /// The index of one shard.
 class shard_index {
@@ -237,4 +234,4 @@ class shard_index {
   detail::index_columns columns_{};
 };
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,8 +1,8 @@
 // Makes the index of a shard from its headers, without reading payloads.
 //
 //   mr::file_source source("train-000.tar");
-//   mr::shard_index index = mr::scan_shard(source, pool);
-//   if (index.state() == mr::shard_index::shard_state::damaged) warn(index.damage());
+//   mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
+//   if (index.state() == mr::detail::shard_index::shard_state::damaged) warn(index.damage());
 //
 // Samples, keys, fields and skipped members are those of shard_reader. plain_tar reads ordinary archives. At the first
 // unusual header, tar_reader reads the shard again from its start.
@@ -17,9 +17,7 @@
 #include <memory>
 #include <optional>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the index of an ordinary shard; nothing if the shard is not ordinary.
 inline std::optional<shard_index> scan_plain_shard(byte_source& source, block_pool& pool) {
@@ -61,12 +59,10 @@ inline shard_index scan_any_shard(byte_source& source, block_pool& pool) {
   }
 }
 
-}  // namespace detail
-
 /// Returns the index of the shard.
 inline shard_index scan_shard(byte_source& source, block_pool& pool) {
   auto index = detail::scan_plain_shard(source, pool);
   return index ? std::move(*index) : detail::scan_any_shard(source, pool);
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -1,6 +1,6 @@
 // Splits the name of a tar member into a sample's key and a field, by the rules of WebDataset.
 //
-//   auto name = mr::split_member_name("n01/0007.seg.PNG");    // .key "n01/0007", .field "seg.PNG", .kind sample
+//   auto name = mr::detail::split_member_name("n01/0007.seg.PNG");   // .key "n01/0007", .field "seg.PNG", .kind sample
 //
 // The key is the folder and the basename up to its first dot. The field is the rest; readers lower its letters A-Z.
 // "foo." has the field "". Names that belong to no sample have kinds of their own, so that they can be counted.
@@ -12,7 +12,7 @@
 
 #include <string_view>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The parts of a member name; key and field are set only for the kind `sample`.
 struct member_name {
@@ -47,4 +47,4 @@ inline bool begins_other_sample(std::string_view name, std::string_view key) noe
   return split.kind == member_name::kind_of_name::sample && split.key != key;
 }
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail

@@ -37,6 +37,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+using detail::event_counts;
+
 /// Options of shard_reader.
 struct shard_reader_options {
   /// The wanted fields, each a name or alternatives such as "jpg;png"; default: all. Other fields are not read into
@@ -49,6 +51,8 @@ struct shard_reader_options {
   /// For a caller that opens the same shard repeatedly: true once report() has counted its missing marker. May be null.
   std::atomic<bool>* missing_marker_told = nullptr;
 };
+
+namespace detail {
 
 /// Counts of a shard's content. Each member is counted when the reader meets it.
 struct shard_counters {
@@ -77,15 +81,18 @@ struct shard_start {
   std::string last_key{};             ///< key of the previous sample, for messages
 };
 
+}  // namespace detail
+
 /// The samples of one shard. It is a template only to keep compile times low.
 template <class = void>
 class basic_shard_reader {
  public:
   /// Opens the shard. Throws setup_error if a wanted field has upper-case letters, data_error if the shard is empty.
   basic_shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
-                     shard_start start = {})
-      : tar_(std::make_unique<tar_reader>(
-            std::move(source), pool, tar_reader_options{.start_bytes = start.offset_bytes, .strict = options.strict})),
+                     detail::shard_start start = {})
+      : tar_(std::make_unique<detail::tar_reader>(
+            std::move(source), pool,
+              detail::tar_reader_options{.start_bytes = start.offset_bytes, .strict = options.strict})),
         builder_(pool),
         wanted_(options.fields),
         missing_marker_told_(options.missing_marker_told),
@@ -114,15 +121,15 @@ class basic_shard_reader {
   /// Returns the name of the source.
   std::string_view shard() const noexcept { return tar_->shard(); }
   /// Returns the counts so far.
-  shard_counters counters() const noexcept {
-    shard_counters now = counters_;
+  detail::shard_counters counters() const noexcept {
+    detail::shard_counters now = counters_;
     now.unconverted_names = tar_->unconverted_names();
     now.missing_end_markers = tar_->ended_without_marker();
     return now;
   }
   /// Adds the counts of skipped members, raw names and a missing end marker to `counts`.
   void report(event_counts& counts) const noexcept {
-    const shard_counters now = counters();
+    const detail::shard_counters now = counters();
     const auto add = [&counts](const char* what, std::uint64_t times) {
       if (times > 0) counts.count(what, times);
     };
@@ -145,8 +152,8 @@ class basic_shard_reader {
         if (!std::exchange(sample_open_, false)) return std::nullopt;
         return deliver();
       }
-      const member_name name = split_member_name(waiting_->name);
-      if (!waiting_->regular || name.kind != member_name::kind_of_name::sample) {
+      const detail::member_name name = detail::split_member_name(waiting_->name);
+      if (!waiting_->regular || name.kind != detail::member_name::kind_of_name::sample) {
         count_passed_over(name);
       } else {
         if (sample_open_ && name.key != builder_.key()) {
@@ -164,7 +171,7 @@ class basic_shard_reader {
   /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream no name is certain.
   bool ends_open_sample(const error& damage) {
     return sample_open_ && !waiting_ && tar_->certain_name() &&
-           begins_other_sample(*tar_->certain_name(), builder_.key()) &&
+           detail::begins_other_sample(*tar_->certain_name(), builder_.key()) &&
            !dynamic_cast<const late_data_error*>(&damage) && std::exchange(sample_open_, false);
   }
 
@@ -208,8 +215,8 @@ class basic_shard_reader {
     counters_.payload_bytes += waiting_->size_bytes;
   }
 
-  void count_passed_over(const member_name& name) noexcept {
-    using enum member_name::kind_of_name;
+  void count_passed_over(const detail::member_name& name) noexcept {
+    using enum detail::member_name::kind_of_name;
     if (!waiting_->regular) ++counters_.not_regular;
     else if (name.kind == metadata) ++counters_.metadata_members;
     else if (name.kind == dot_file) ++counters_.dot_files;
@@ -223,15 +230,15 @@ class basic_shard_reader {
     return samples_before_ + counters_.samples == 0 ? ", before the first sample was complete"
                                                     : ", after the last good key '" + printable(last_key_) + "'";
   }
-  std::unique_ptr<tar_reader> tar_;
+  std::unique_ptr<detail::tar_reader> tar_;
   record_builder builder_;
   detail::wanted_fields wanted_;
   std::atomic<bool>* missing_marker_told_;
   std::uint64_t max_member_bytes_;
   std::uint64_t samples_before_;
   std::string last_key_;
-  shard_counters counters_;
-  std::optional<tar_member> waiting_;   ///< the member whose header was read last, not yet handled
+  detail::shard_counters counters_;
+  std::optional<detail::tar_member> waiting_;   ///< the member whose header was read last, not yet handled
   std::string field_;
   bool sample_open_ = false;
   bool ended_ = false;

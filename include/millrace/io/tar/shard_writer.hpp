@@ -53,12 +53,16 @@ struct shard_writer_options {
   std::uint64_t first_number = 0;                      ///< number of the first shard
 };
 
+namespace detail {
+
 /// The totals that close() returns.
 struct written_shards {
   std::uint64_t shards = 0;
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;   ///< total size of the files
 };
+
+}  // namespace detail
 
 /// Writes samples into numbered shards. Only tests replace `Files`.
 template <class Files = detail::posix_files>
@@ -109,7 +113,7 @@ class basic_shard_writer {
 
   /// Completes the last shard. Returns the totals over all shards; a second call returns them again. Throws setup_error
   /// if the writer has failed before.
-  written_shards close() {
+  detail::written_shards close() {
     if (std::exchange(broken_, true) && !closed_)
       throw setup_error("the shard writer has failed before", "See the first error");
     if (file_) finish_shard();
@@ -168,7 +172,7 @@ class basic_shard_writer {
     if (key.empty() || key.ends_with('/')) refuse("has no basename");
     if (has_control_character(key)) refuse("has a control character");
     if (key.find('.', key.rfind('/') + 1) != std::string_view::npos) refuse("has a dot in its basename");
-    if (split_member_name(key).kind == member_name::kind_of_name::metadata)
+    if (detail::split_member_name(key).kind == detail::member_name::kind_of_name::metadata)
       refuse("lies in a __folder__, which is for metadata");
     if (key == last_key_) refuse("is that of the sample before it");
   }
@@ -233,7 +237,7 @@ class basic_shard_writer {
   std::string headers_, name_, last_key_;
   std::optional<std::string> cleaned_;   // the folder that was cleaned last
   std::uint64_t samples_in_shard_ = 0;
-  written_shards written_;
+  detail::written_shards written_;
   bool broken_ = false;
   bool closed_ = false;
 };

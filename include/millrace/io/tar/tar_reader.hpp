@@ -1,6 +1,6 @@
 // Reads the members of a tar archive in order, from a plain or compressed shard, and checks that the shard is whole.
 //
-//   mr::tar_reader tar(std::make_unique<mr::file_source>("train-000.tar"), pool);
+//   mr::detail::tar_reader tar(std::make_unique<mr::file_source>("train-000.tar"), pool);
 //   while (auto member = tar.next())
 //     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
 //
@@ -38,7 +38,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace { inline namespace MILLRACE_ABI {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The header of a member.
 struct tar_member {
@@ -312,4 +312,4 @@ class basic_tar_reader {
 /// The reader for ordinary use.
 using tar_reader = basic_tar_reader<>;
 
-}}  // namespace millrace
+}}}  // namespace millrace::detail
