@@ -14,7 +14,7 @@
 #include "adam.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/item/padded_view.hpp>
+#include <millrace/item/tensor_view.hpp>
 #include <millrace/item/tensor.hpp>
 
 #include <algorithm>

@@ -8,7 +8,6 @@
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/pictures.hpp>
-#include <millrace/run/feed.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/shards.hpp>

@@ -10,7 +10,6 @@
 
 #include <millrace/item/ragged.hpp>
 #include <millrace/item/scalar.hpp>
-#include <millrace/run/feed.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/lines.hpp>

@@ -10,7 +10,7 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
-#include <millrace/image/resize/source_box.hpp>
+#include <millrace/image/resize/resize_plan.hpp>
 
 #include <array>
 #include <cstdint>

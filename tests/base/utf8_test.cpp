@@ -1,4 +1,4 @@
-#include <millrace/base/utf8.hpp>
+#include <millrace/base/text.hpp>
 
 #include <doctest/doctest.h>
 

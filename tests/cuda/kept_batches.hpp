@@ -5,7 +5,7 @@
 #include "contract.hpp"
 
 #include <millrace/device/best_device.hpp>
-#include <millrace/run/feed.hpp>
+#include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 
 #include <string>

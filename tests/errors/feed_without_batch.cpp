@@ -1,5 +1,5 @@
 // error: feed needs a flow of batches, and this one has no batch
-#include <millrace/run/feed.hpp>
+#include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 
 namespace mr = millrace;

@@ -1,5 +1,5 @@
 // error: a ragged column has padding: got words.span\(\), expected the span of a row
-#include <millrace/item/padded_view.hpp>
+#include <millrace/item/tensor_view.hpp>
 #include <millrace/item/tensor.hpp>
 
 namespace mr = millrace;

@@ -1,6 +1,6 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
-#include <millrace/image/resize/source_box.hpp>
+#include <millrace/image/resize/resize_plan.hpp>
 
 #include "slow_pictures.hpp"
 

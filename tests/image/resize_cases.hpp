@@ -2,7 +2,7 @@
 #pragma once
 
 #include <millrace/image/resize/basic_plane_resizer.hpp>
-#include <millrace/image/resize/source_box.hpp>
+#include <millrace/image/resize/resize_plan.hpp>
 
 #include "stored_planes.hpp"
 

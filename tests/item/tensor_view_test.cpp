@@ -1,4 +1,4 @@
-#include <millrace/item/padded_view.hpp>
+#include <millrace/item/tensor_view.hpp>
 #include <millrace/item/tensor.hpp>
 
 #include <doctest/doctest.h>

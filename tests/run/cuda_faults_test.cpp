@@ -5,7 +5,7 @@
 #include "quiet_sessions.hpp"
 
 #include <millrace/device/best_device.hpp>
-#include <millrace/run/feed.hpp>
+#include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 
 #include <doctest/doctest.h>

@@ -2,7 +2,7 @@
 #include "quiet_sessions.hpp"
 
 #include <millrace/device/copying.hpp>
-#include <millrace/run/feed.hpp>
+#include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 
 #include <doctest/doctest.h>

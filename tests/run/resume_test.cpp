@@ -1,7 +1,7 @@
 // Exact order over an index: the same whatever the workers and ranks, and gone on with from any batch.
 #include "indexed_runs.hpp"
 
-#include <millrace/run/feed.hpp>
+#include <millrace/run/session.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/expand.hpp>
 

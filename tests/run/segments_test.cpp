@@ -3,7 +3,7 @@
 #include "stall_watchdog.hpp"
 
 #include <millrace/device/copying.hpp>
-#include <millrace/run/feed.hpp>
+#include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/lines.hpp>
 

@@ -70,7 +70,7 @@ class batch_of {
   ~batch_of() { release(); }
 
   /// Returns the column of a member: a view [size(), ...]. A ragged column has values and lengths
-  /// (item/padded_view.hpp).
+  /// (item/tensor_view.hpp).
   template <auto M>
     requires(layout::template holds<M>)
   auto get() const {

@@ -20,7 +20,7 @@
 #include <millrace/image/jpeg_options.hpp>
 #include <millrace/image/libjpeg/jpeg_decoder.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
-#include <millrace/image/resize/source_box.hpp>
+#include <millrace/image/resize/resize_plan.hpp>
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>

@@ -21,7 +21,7 @@
 
 #include <millrace/item/batch_extent.hpp>
 #include <millrace/item/column_traits.hpp>
-#include <millrace/item/padded_view.hpp>
+#include <millrace/item/tensor_view.hpp>
 
 #include <algorithm>
 #include <string>

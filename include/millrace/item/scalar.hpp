@@ -12,7 +12,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/base/utf8.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/item/record.hpp>
 
 #include <charconv>

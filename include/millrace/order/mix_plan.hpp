@@ -22,7 +22,6 @@
 
 #include <millrace/order/exact_order.hpp>
 #include <millrace/order/mix_pattern.hpp>
-#include <millrace/order/mix_rule.hpp>
 
 #include <numeric>
 #include <tuple>

@@ -19,7 +19,6 @@
 #include <millrace/base/text.hpp>
 #include <millrace/item/position.hpp>
 #include <millrace/order/mix_pattern.hpp>
-#include <millrace/order/mix_rule.hpp>
 #include <millrace/read/data_identity.hpp>
 #include <millrace/read/mix_stream.hpp>
 

@@ -11,7 +11,7 @@
 
 #include <millrace/io/index/shard_data.hpp>
 #include <millrace/order/mix_cursor.hpp>
-#include <millrace/order/mix_rule.hpp>
+#include <millrace/order/mix_pattern.hpp>
 #include <millrace/read/indexed_run_options.hpp>
 
 #include <memory>

@@ -8,7 +8,7 @@
 // Threads: read_chunk() of different shards at the same time, and it may block; the counters from any thread.
 #pragma once
 
-#include <millrace/measure/reading_figures.hpp>
+#include <millrace/measure/run_figures.hpp>
 #include <millrace/measure/run_stats.hpp>
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/read/reader_limit.hpp>

@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
-#include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/file/byte_source.hpp>
 #include <millrace/sources/line_reader.hpp>
 #include <millrace/sources/shard_list.hpp>
 

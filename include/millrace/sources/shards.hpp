@@ -14,7 +14,7 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
-#include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/sources/shard_list.hpp>

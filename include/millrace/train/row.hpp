@@ -7,7 +7,7 @@
 // it holds.
 #pragma once
 
-#include <millrace/base/utf8.hpp>
+#include <millrace/base/text.hpp>
 
 #include <cstddef>
 #include <cstdint>

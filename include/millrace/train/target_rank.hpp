@@ -43,7 +43,7 @@ struct rank_part {
 };
 
 template <class T>
-constexpr std::size_t target_rank(std::span<const T> logits, std::size_t label) noexcept {
+constexpr std::size_t rank_among(std::span<const T> logits, std::size_t label) noexcept {
   const float target = to_float(logits[label]);
   rank_part all;
   for (std::size_t c = 0; c < label; ++c) all.take(to_float(logits[c]), target, true);
@@ -53,15 +53,15 @@ constexpr std::size_t target_rank(std::span<const T> logits, std::size_t label) 
 
 /// Returns the number of classes that come before `label`, or `unranked`. `label` must be below logits.size().
 constexpr std::size_t target_rank(std::span<const float> logits, std::size_t label) noexcept {
-  return detail::target_rank(logits, label);
+  return rank_among(logits, label);
 }
 /// The same for f16.
 constexpr std::size_t target_rank(std::span<const f16> logits, std::size_t label) noexcept {
-  return detail::target_rank(logits, label);
+  return rank_among(logits, label);
 }
 /// The same for bf16.
 constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t label) noexcept {
-  return detail::target_rank(logits, label);
+  return rank_among(logits, label);
 }
 
 }}}  // namespace millrace::detail

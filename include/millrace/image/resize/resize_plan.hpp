@@ -6,9 +6,98 @@
 // Errors: none. Threads: a value.
 #pragma once
 
-#include <millrace/image/resize/plan_axis.hpp>
+#include <millrace/base/error.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Describes one axis of a picture's plan: which outputs are wanted of a resampling of which box of the source.
+//
+//   mr::detail::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
+//   x.crop(100, 280);              // exact: a smaller box of the source
+//   x.resize(224);                 // 224 outputs over the box [100, 380)
+//   x.crop(0, 112);                // after a resize: the first 112 of those 224 outputs; taps may still reach beyond
+//   x.flip();
+//
+// Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
+// Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps stay inside
+// [clip_begin, clip_end). This range is the picture as it was when the resize was asked for.
+// All numbers are integers, so every compiler plans the same.
+// Errors: resize() throws setup_error. Threads: a value.
+
+/// One axis of a plan: a box of the source, and the outputs wanted of it.
+struct plan_axis {
+  /// The longest side of a JPEG, and the largest number of outputs.
+  static constexpr std::int64_t max_length = 65'535;
+
+  std::int64_t begin = 0, length = 0, denominator = 1;   ///< the box
+  std::int64_t clip_begin = 0, clip_end = 0;             ///< source pixels that taps may touch
+  std::int64_t target = 0;                               ///< outputs over the whole box
+  std::int64_t first = 0, count = 0;                     ///< the outputs that are wanted, in source order
+  bool flipped = false;                                  ///< the outputs are stored last to first
+
+  plan_axis() = default;
+  /// Plans all pixels of a side of `source_length` pixels, as they are.
+  explicit plan_axis(std::int64_t source_length)
+      : length(source_length), clip_end(source_length), target(source_length), count(source_length) {}
+
+  /// Reverses the order of the outputs.
+  void flip() noexcept { flipped = !flipped; }
+
+  /// Keeps `size` of the current outputs, from `offset` on, in the order in which they are seen (after a flip).
+  void crop(std::int64_t offset, std::int64_t size) noexcept {
+    first += flipped ? count - offset - size : offset;
+    count = size;
+    const bool is_source = denominator == 1 && target == length;
+    if (!is_source) return;
+    clip_begin = begin += first;
+    length = target = size;
+    clip_end = begin + length;
+    first = 0;
+  }
+
+  /// Plans `outputs` outputs over the current ones. A resize of a resize is one resize from the source.
+  /// Throws setup_error if the picture was cropped and resized so often that the plan would not be exact.
+  void resize(std::int64_t outputs) {
+    if (first != 0 || count != target) {
+      begin = begin * target + first * length;
+      length *= count;
+      denominator *= target;
+      const std::int64_t common = std::gcd(std::gcd(begin, length), denominator);
+      begin /= common;
+      length /= common;
+      denominator /= common;
+      clip_begin = std::max(clip_begin, begin / denominator);
+      clip_end = std::min(clip_end, (begin + length + denominator - 1) / denominator);
+      constexpr std::int64_t largest_denominator = std::int64_t{1} << 20;
+      if (denominator > largest_denominator)
+        throw setup_error("a picture was cropped and resized so often that its plan is no longer exact",
+                          "Call pixels() in between, or crop and resize once", {.stage = "jpeg"});
+    }
+    first = 0;
+    target = count = outputs;
+  }
+
+  /// Returns the plan for the same outputs from a source that was decoded at `eighths` / 8 of its size.
+  plan_axis scaled(std::int64_t eighths) const noexcept {
+    plan_axis shrunk = *this;
+    shrunk.begin *= eighths;
+    shrunk.length *= eighths;
+    shrunk.denominator *= 8;
+    const std::int64_t common = std::gcd(std::gcd(shrunk.begin, shrunk.length), shrunk.denominator);
+    shrunk.begin /= common;
+    shrunk.length /= common;
+    shrunk.denominator /= common;
+    shrunk.clip_begin = clip_begin * eighths / 8;
+    shrunk.clip_end = (clip_end * eighths + 7) / 8;
+    return shrunk;
+  }
+};
 
 /// The plans of both axes of the source, and whether its rows become the columns of the result.
 struct resize_plan {
@@ -16,5 +105,50 @@ struct resize_plan {
   plan_axis columns{};
   bool transposed = false;
 };
+
+// Computes which pixels of the source a plan uses, before any table of weights is made.
+//
+//   const mr::detail::plane_box box = mr::detail::source_box(plan, {.width = 500, .height = 375});
+//   decode rows box.top .. box.bottom, columns box.left .. box.right
+//   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // the pixels that tap_table::build() uses
+//
+// The box includes one pixel more on each side, which the upsampling of chroma uses. Units: pixels of the stored
+// picture. Errors: none. Threads: pure. Source of the rule: tap_table.hpp, solved for its first and its last output.
+
+/// Pixels [begin, end) of one axis.
+struct source_span {
+  std::size_t begin = 0, end = 0;
+};
+
+/// Rows [top, bottom) and columns [left, right) of the stored picture.
+struct plane_box {
+  std::size_t left = 0, top = 0, right = 0, bottom = 0;
+};
+
+struct plane_size {
+  std::size_t width = 0, height = 0;
+};
+
+/// Returns the pixels that have a weight for any output of the axis.
+constexpr source_span span_of(const plan_axis& axis) noexcept {
+  const auto floor_of = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
+  const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
+  const std::int64_t reach = 2 * std::max(axis.length, step);
+  const auto centre = [&](std::int64_t o) { return (2 * o + 1) * axis.length + 2 * axis.begin * axis.target; };
+  // Pixel i has a weight for an output if (2 i + 1) * step is less than `reach` away from the output's center.
+  const std::int64_t begin = floor_of(centre(axis.first) - reach - step, 2 * step) + 1;
+  const std::int64_t last = axis.first + axis.count - 1;
+  const std::int64_t end = -floor_of(step - centre(last) - reach, 2 * step);
+  return {.begin = static_cast<std::size_t>(std::clamp(begin, axis.clip_begin, axis.clip_end - 1)),
+          .end = static_cast<std::size_t>(std::clamp(end, axis.clip_begin + 1, axis.clip_end))};
+}
+
+/// Returns the pixels to decode for a plan, with the extra pixel on each side, clipped to the picture.
+constexpr plane_box source_box(const resize_plan& plan, const plane_size& image) noexcept {
+  const source_span across = span_of(plan.columns), down = span_of(plan.rows);
+  const auto before = [](std::size_t x) { return x == 0 ? x : x - 1; };
+  return {.left = before(across.begin), .top = before(down.begin),
+          .right = std::min(across.end + 1, image.width), .bottom = std::min(down.end + 1, image.height)};
+}
 
 }}}  // namespace millrace::detail

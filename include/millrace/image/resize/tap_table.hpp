@@ -12,7 +12,7 @@
 // compiler and flag.
 #pragma once
 
-#include <millrace/image/resize/plan_axis.hpp>
+#include <millrace/image/resize/resize_plan.hpp>
 
 #include <algorithm>
 #include <array>

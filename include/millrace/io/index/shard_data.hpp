@@ -19,7 +19,7 @@
 #pragma once
 
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/index/block_cache.hpp>
 #include <millrace/io/index/index_build.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
