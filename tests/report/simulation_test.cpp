@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 namespace mr = millrace;
 using mr::detail::empirical_distribution;
@@ -228,4 +229,17 @@ TEST_CASE("drawn times are the recorded ones: their mean exactly, their quantile
 TEST_CASE("a model that could never deliver is refused") {
   CHECK_THROWS_AS(mr::detail::simulate({.workers = 0}), mr::setup_error);
   CHECK_THROWS_AS(mr::detail::simulate({.batch_samples = 0}), mr::setup_error);
+}
+
+TEST_CASE("a change by no number is refused, and names the setting") {
+  const mr::detail::flow_figures recorded = mr::detail::simulate({.workers = 2}).figures;
+  const double none = std::numeric_limits<double>::quiet_NaN(), endless = std::numeric_limits<double>::infinity();
+  for (const double factor : {0.0, -1.0, none, endless}) {
+    CHECK_THROWS_WITH_AS((void)mr::what_if(recorded, {.storage_speed = factor}),
+                         doctest::Contains("what_if_change::storage_speed is out of range: got"), mr::setup_error);
+    CHECK_THROWS_AS((void)mr::what_if(recorded, {.work_time = factor}), mr::setup_error);
+    if (factor != 0) CHECK_THROWS_AS((void)mr::what_if(recorded, {.step_time = factor}), mr::setup_error);
+  }
+  CHECK_THROWS_AS((void)mr::what_if(recorded, {.batch = 0}), mr::setup_error);
+  CHECK(mr::what_if(recorded, {.step_time = 0}).samples_per_s > 0);
 }

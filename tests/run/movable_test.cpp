@@ -35,6 +35,8 @@ struct repeated {
   void finish(auto&) {}
 };
 
+std::optional<example> nothing_more() { return std::nullopt; }
+
 }  // namespace
 
 TEST_CASE("items need to be movable, nothing more") {
@@ -68,4 +70,9 @@ TEST_CASE("generators and callables need to be movable, nothing more") {
   const auto all = collect(run);
   REQUIRE(all.size() == 20);
   for (std::size_t i = 0; i < 20; ++i) CHECK(all[i] == static_cast<std::int64_t>(i / 2 * 6 + 1));
+}
+
+TEST_CASE("a plain function is a generator") {
+  mr::session run{mr::from(nothing_more) | mr::batch<&example::number>({.size = 4}), quiet(2)};
+  CHECK_THROWS_WITH_AS((void)run.next(), doctest::Contains("no sample"), mr::data_error);
 }

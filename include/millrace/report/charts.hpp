@@ -1,10 +1,10 @@
 // The charts of the HTML report, each an inline SVG; empty if there is nothing to show.
 //
-//   detail::step_chart(r)          time of each step, with the wait for data on top
-//   detail::stage_chart(r)         busy, starved and blocked share of each stage
-//   detail::queue_chart(r)         how full the batch ring and the read-ahead were
-//   detail::scaling_chart(r)       samples per second over workers: predicted, and as measured
-//   detail::gantt_chart(r)         three batches through all threads
+//   page += mr::detail::step_chart(r);      // time of each step, with the wait for data on top
+//   page += mr::detail::stage_chart(r);     // busy, starved and blocked share of each stage
+//   page += mr::detail::queue_chart(r);     // how full the batch ring and the read-ahead were
+//   page += mr::detail::scaling_chart(r);   // samples per second over workers: predicted, and as measured
+//   page += mr::detail::gantt_chart(r);     // three batches through all threads
 //
 // Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line of at
 // most 200 points. Each point is the mean of neighboring batches, so that the page of any run stays small.

@@ -1,7 +1,7 @@
 // The report for programs: one JSON object with everything that the text report says, in base units.
 //
-//   mr::json_report(mr::report_of(window));
-//   // {"title":"...",...,"verdict":{"sentence":"...","bound_by":"CPU-bound","where":"decode","margin":1.63,...},
+//   std::string json = mr::json_report(mr::report_of(window));
+//   // {"title":"...",...,"verdict":{"sentence":"...","bound_by":"CPU-bound",...,"margin":1.63,...},
 //   //  "figures":{...},"gains":[...],...}
 //
 // Units: times in nanoseconds (_ns), sizes in bytes (_bytes), rates per second (_per_s), shares 0..1. Unknown values

@@ -1,7 +1,7 @@
 // Which decoder took a run's JPEGs, and what kind of files they were.
 //
 //   mr::detail::picture_figures p;
-//   for (const mr::event_count& c : run.stats().counts) p.add(c);
+//   for (const mr::detail::event_count& c : run.stats().counts) p.add(c);
 //   std::printf("%.1f %% left to libjpeg, %.2f bytes per pixel\n", 100 * p.share(p.libjpeg()), p.bytes_per_pixel());
 //
 // Counts all that was rendered since the start of the run: workers are ahead of what was delivered.

@@ -1,8 +1,10 @@
 // The origin of a report: which program, with which command, on which machine, and when.
 //
 //   mr::detail::run_origin o = mr::detail::run_origin::now();      // of this process
-//   o.program;    // "train_images"                            o.date;      // "2026-11-23 08:36:04 UTC"
-//   o.command;    // "build/train_images --epochs 3"           o.machine;   // "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"
+//   o.program;    // "train_images"
+//   o.date;       // "2026-11-23 08:36:04 UTC"
+//   o.command;    // "build/train_images --epochs 3"
+//   o.machine;    // "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"
 //
 // All text is plain ASCII, whatever arguments and names hold. A command line may hold secrets: clear
 // run_report::origin.command before you pass a report on. On systems other than Linux, unknown members are empty.

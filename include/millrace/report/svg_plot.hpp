@@ -1,6 +1,6 @@
 // A small chart as inline SVG: axes with round numbers; lines, areas and bars in data coordinates.
 //
-//   detail::svg_plot p({.title = "Step time", .x_label = "batch", .y_label = "ms", .x_most = 200, .y_most = 31.7});
+//   mr::detail::svg_plot p({.title = "Step time", .x_label = "batch", .y_label = "ms", .x_most = 200, .y_most = 31.7});
 //   p.line(points, "work");                  // a class of the page's style sheet sets the color
 //   page += p.take();
 //

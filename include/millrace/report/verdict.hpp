@@ -3,8 +3,8 @@
 //   mr::verdict v = mr::judge(figures);
 //   v.sentence();          // "CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast"
 //   v.what == mr::bound_by::cpu;  v.where;  v.margin;
-//   for (const std::string& line : v.evidence) ...
-//   mr::gains_of(figures)  // report/knobs.hpp: what each setting would bring
+//   for (const std::string& line : v.evidence) std::puts(line.c_str());
+//   mr::gains_of(figures);     // report/knobs.hpp: what each setting would bring
 //
 // Two methods are compared. The limits (limits.hpp): the lowest one binds. The walk: it goes from the trainer upstream.
 // The first stage that starves less than 5 % of its time is the one that the others wait for.

@@ -1,9 +1,10 @@
 // from: makes a flow from the user's own source: a range, a generator, or a source type.
 //
-//   mr::from(clips)                                     // any range; an lvalue is referred to, so keep it alive
-//   mr::from([&]() -> std::optional<clip> { ... })      // called by one thread at a time; nullopt ends the epoch, and
-//                                                       // the next call begins the next epoch
-//   mr::from(my_source{...}, {.seed = 7})               // item, shards(), open(shard, epoch): flow/stage.hpp
+//   auto a = mr::from(clips);                           // any range; an lvalue is referred to, so keep it alive
+//   auto b = mr::from([&] { return next_clip(); });     // it returns std::optional<clip>, and is called by one thread
+//                                                       // at a time; nullopt ends the epoch, and the next call begins
+//                                                       // the next epoch
+//   auto c = mr::from(my_source("clips/"), {.seed = 7});   // item, shards(), open(shard, epoch): flow/stage.hpp
 //
 // A range is walked once per epoch, and its elements are copied; the items of a generator are moved.
 // Errors: a foreign exception of the range, generator or source becomes a stage_error; a millrace::error stays as it
@@ -36,8 +37,13 @@ concept generator = std::invocable<G&> && requires(G& next) {
   { next().has_value() } -> std::convertible_to<bool>;
   *next();
 };
+/// What a flow keeps of the argument of from(): a plain function as a pointer, anything else as it is.
+template <class Source>
+using kept_source = std::conditional_t<std::is_function_v<std::remove_reference_t<Source>>, std::decay_t<Source>,
+                                       std::remove_cvref_t<Source>>;
+
 /// Everything that from() accepts. A generator that cannot be copied has to be an rvalue.
-template <class Source, class Plain = std::remove_cvref_t<Source>>
+template <class Source, class Plain = kept_source<Source>>
 concept begins_a_flow = source_like<Plain> || walkable<Plain> ||
                         (generator<Plain> && std::constructible_from<Plain, Source>);
 
@@ -75,12 +81,12 @@ namespace diagnose {
 
 struct no_source {
   template <class Source>
-    requires(!detail::begins_a_flow<Source> && !detail::generator<std::remove_cvref_t<Source>>)
+    requires(!detail::begins_a_flow<Source> && !detail::generator<detail::kept_source<Source>>)
   __attribute__((unavailable("millrace: from() is given no source: expected a range, a callable that returns "
                              "std::optional<item>, or a type with item, shards() and open(shard, epoch). Pass one.")))
   no_source(Source&&) {}
   template <class Source>
-    requires(!detail::begins_a_flow<Source> && detail::generator<std::remove_cvref_t<Source>>)
+    requires(!detail::begins_a_flow<Source> && detail::generator<detail::kept_source<Source>>)
   __attribute__((unavailable("millrace: the generator in from() cannot be copied. Move it: from(std::move(it)).")))
   no_source(Source&&) {}
 };
@@ -92,7 +98,7 @@ struct no_source {
 /// Returns a flow that reads `source`: a range, a callable that returns std::optional<item>, or a source type.
 template <detail::begins_a_flow Source>
 constexpr auto from(Source&& source, source_options options = {}) {
-  using plain = std::remove_cvref_t<Source>;
+  using plain = detail::kept_source<Source>;
   const auto start = [&options]<class S>(S made) {
     return detail::flow<typename S::item, S>{{}, std::move(made), options.seed};
   };
