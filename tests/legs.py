@@ -63,8 +63,8 @@ def headers(leg):
 
 
 def documentation(leg):
-    """the reference that Doxygen makes of the headers: no warning, and no public type without a word"""
-    leg.run_check("documentation/documentation.py")
+    """the reference that Doxygen makes of the headers: no warning, no public type without a word; their examples compile"""
+    leg.run_checks("documentation/documentation.py", "documentation/examples.py")
 
 
 def readme(leg):

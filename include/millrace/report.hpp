@@ -1,5 +1,6 @@
 // Reports of runs: what limits them, as text, JSON, a page and a trace. An umbrella: includes only; in no other one.
 //
+//   #include <millrace/report.hpp>
 //   std::fputs(mr::text_report(mr::report_of(run)).c_str(), stdout);
 //   mr::write_reports(mr::report_of(run), "out/report");      // .txt .json .html, and .trace.json for Perfetto
 #pragma once

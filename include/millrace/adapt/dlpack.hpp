@@ -3,7 +3,7 @@
 //   #include <millrace/adapt/dlpack.hpp>
 //   auto [pixels, labels] = mr::to_dlpack(std::move(b), {.stream = s});       // dlpack_tensor, one for each column
 //   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
-//   auto back = mr::from_dlpack<float, 2>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column of a flow
+//   auto back = mr::from_dlpack<std::uint8_t, 4>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column
 //
 // Opt-in: needs DLPack's header (libdlpack-dev). A library's own copy works as well if it is included first
 // (<ATen/dlpack.h>).

@@ -1,6 +1,6 @@
 // Keeps a batch alive for tensors of another library: its slot is released when the last tensor is gone.
 //
-//   const auto kept = detail::keep(std::move(b), {.stream = s});   // a shared_ptr; each tensor's deleter holds a copy
+//   const auto kept = mr::detail::keep(std::move(b), {.stream = s});   // a shared_ptr; each deleter holds a copy
 //
 // The release is an event in the batch's own stream and in the consumer's stream. The consumer's stream also waits for
 // the batch to arrive. So the host may destroy a tensor while kernels that read it have not run yet.

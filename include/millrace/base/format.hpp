@@ -1,8 +1,11 @@
 // Formats figures for people: three or four significant digits and a fitting unit.
 //
-//   detail::percent(0.384)            "38.4 %"          detail::time_text(1.88e6)       "1.88 ms"
-//   detail::whole(21'400)             "21 400"          detail::bytes_text(6.79e8)      "679 MB"
-//   detail::gain_text(0.067)          "+6.7 %"          detail::times_as_fast(6.87)     "6.9 times as fast"
+//   mr::detail::percent(0.384);          // "38.4 %"
+//   mr::detail::gain_text(0.067);        // "+6.7 %"
+//   mr::detail::whole(21'400);           // "21 400"
+//   mr::detail::time_text(1.88e6);       // "1.88 ms"
+//   mr::detail::bytes_text(6.79e8);      // "679 MB"
+//   mr::detail::times_as_fast(6.87);     // "6.9 times as fast"
 //
 // A blank separates thousands; units of bytes are powers of ten. The locale has no effect. Errors: none. Threads: pure.
 #pragma once

@@ -1,8 +1,8 @@
 // Converts between f32 and the two 16-bit floating-point formats, with the same bits on the host and in kernels.
 //
 //   mr::f16 h = mr::detail::to_f16(0.1F);
-//   float f = mr::detail::to_float(h);              // exact
-//   auto x = mr::detail::to_element<T>(value);      // T: float, f16 or bf16
+//   float f = mr::detail::to_float(h);                    // exact
+//   auto x = mr::detail::to_element<mr::bf16>(0.1F);      // or float, or f16
 //
 // Rounds to nearest, ties to even; values beyond the largest f16 become infinite. Do not pass NaN to to_f16 or to_bf16.
 // Errors: none. Threads: pure. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.

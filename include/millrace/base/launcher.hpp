@@ -1,6 +1,7 @@
 // Lists the environment variables in which launchers give a process its rank and the world size.
 //
-//   for (const mr::detail::launcher& l : mr::detail::launchers) if (std::getenv(l.rank)) ...
+//   for (const mr::detail::launcher& l : mr::detail::launchers)
+//     if (const char* rank = std::getenv(l.rank)) std::printf("%s: rank %s\n", l.name, rank);
 //   int gpu = mr::local_rank() % gpus;
 //
 // Holds the variables of torchrun, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI) and Slurm, from their

@@ -1,9 +1,10 @@
 // Counter-based randomness: the same (seed, epoch, sample, stage) gives the same numbers on every thread and machine.
 //
 //   example prepare(const mr::record& r, mr::rng& rng) {
-//     if (rng.chance(0.5)) ...                 // true with probability 0.5
-//     auto angle = rng.between(-15, 15);       // integer, both ends included
-//     auto gain  = rng.uniform(0.8, 1.2);      // double in [0.8, 1.2)
+//     const bool mirrored = rng.chance(0.5);     // true with probability 0.5
+//     const auto angle = rng.between(-15, 15);   // integer, both ends included
+//     const auto gain = rng.uniform(0.8, 1.2);   // double in [0.8, 1.2)
+//     return varied(r, mirrored, angle, gain);
 //   }
 //
 // Lifetime: an rng belongs to the one call that receives it. It holds 8 bytes, shares no state and allocates nothing.

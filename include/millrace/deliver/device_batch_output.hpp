@@ -1,7 +1,7 @@
 // Delivers batches to devices with their own memory, through a ring of device slots.
 //
-//   host    READY -> IN_FLIGHT(copy event) -> FREE
-//   device  COPYING -> READY -> IN_USE(lease) -> RELEASED(events) -> COPYING
+//   host    READY -> IN_USE(until its copy is done) -> FREE
+//   device  RELEASED(events) -> READY(its copy is queued) -> IN_USE(lease) -> RELEASED(events)
 //
 // A stager copies host slots into the ring; a second thread waits for the copies.
 // A copy into a released device slot waits on the device for the release events. A batch is handed out as soon as its

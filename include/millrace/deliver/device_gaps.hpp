@@ -1,7 +1,7 @@
 // Measures how long a device's stream had no batch, by the device's own events. The host clock cannot measure this for
 // a trainer that runs ahead.
 //
-//   device_gaps gaps;
+//   mr::detail::device_gaps gaps;
 //   gaps.allocate(backend, 64);
 //   gaps.released(stream);      // after the step: the stream's work on a batch ends here
 //   gaps.taken(stream);         // after the stream's wait for the next batch: the stream can continue from here

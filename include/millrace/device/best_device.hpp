@@ -1,6 +1,8 @@
 // Selects the fastest device of this machine: a GPU if this build has CUDA and the machine has a GPU, else the host.
 //
-//   mr::to_device({.device = mr::best_device()})
+//   mr::device device = mr::best_device();
+//   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
+//             | mr::to_device({.device = device});
 //
 // With several processes on one machine, each process takes GPU (local rank) % (number of GPUs). The local rank comes
 // from the environment that torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm sets (launcher.hpp); it is 0 without

@@ -1,6 +1,8 @@
 // A device without hardware that copies at a chosen speed, for tests of the copy path and "what if" benchmarks.
 //
-//   mr::to_device({.device = mr::copying_device({.bytes_per_second = 12e9, .latency_ns = 10'000}), .slots = 3})
+//   mr::device slow = mr::copying_device({.bytes_per_second = 12e9, .latency_ns = 10'000});
+//   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
+//             | mr::to_device({.device = slow, .slots = 3});
 //
 // The device has its own memory. One copy thread works through a queue in order, like the copy engine of a GPU. An
 // event is reached when the queue gets to it. Work on the user's streams is done when the call returns, so release

@@ -1,8 +1,10 @@
 // The interface of a device: memory, events and copies. to_device and the stager use devices only through it.
 //
-//   mr::to_device({.device = mr::host_device()})
-//   mr::to_device({.device = mr::copying_device({.bytes_per_second = 12e9})})
-//   mr::to_device({.device = mr::best_device()})          // a GPU if there is one, else the host
+//   mr::device host = mr::host_device();
+//   mr::device slow = mr::copying_device({.bytes_per_second = 12e9});   // device/copying.hpp
+//   mr::device best = mr::best_device();                                // a GPU if there is one, else the host
+//   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
+//             | mr::to_device({.device = best});
 //
 // Words: a *stream* is a queue of work on the device; an *event* is a mark in a stream.
 // If the comments say only that something "waits", the device's stream waits, never a thread. Two calls block their

@@ -1,7 +1,9 @@
 // The host as a device: a batch is used in the slot that it was written to, without a copy.
 //
-//   auto flow = ... | mr::to_device({.device = mr::host_device()});
-//   b.stream();                             // an empty handle; work is done when the call returns
+//   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
+//             | mr::to_device({.device = mr::host_device()});
+//   mr::session run{std::move(flow)};
+//   for (auto& b : run) step(b.get<&example::features>(), b.stream());   // the stream is an empty handle
 //
 // States, leases and calls are the same as on a GPU.
 #pragma once

@@ -1,7 +1,7 @@
 // Allocates memory for host slots; large slots lie in huge pages if the system grants them.
 //
-//   void* slot = detail::allocate_slot(38'535'168);   // std::bad_alloc; at a multiple of 4096 bytes or more
-//   detail::free_slot(slot);
+//   void* slot = mr::detail::allocate_slot(38'535'168);   // std::bad_alloc; at a multiple of 4096 bytes or more
+//   mr::detail::free_slot(slot);
 //
 // Huge pages help because a row is written once and read once, one page of 4 KiB after the other. Each small page costs
 // a walk through the page tables, and two in a virtual machine. No memory is taken beyond the slot itself: huge pages

@@ -1,7 +1,8 @@
 // A handle to a device's stream, which is a queue of work in order.
 //
-//   mr::to_device({.stream = my_cuda_stream})       // any cudaStream_t converts, and any class that converts to one
-//   kernel<<<grid, block, 0, b.stream()>>>(...);    // the handle converts back to a cudaStream_t
+//   mr::stream_view s = my_cuda_stream;    // any cudaStream_t converts, and any class that converts to one
+//   auto stage = mr::to_device({.stream = s});
+//   cudaStream_t again = b.stream();       // and back, as in kernel<<<grid, block, 0, b.stream()>>>(...)
 //
 // The header is light, so a .cu file may include it.
 // The host has no streams: the handle is empty, and work is done when the call returns.

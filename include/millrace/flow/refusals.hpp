@@ -1,7 +1,9 @@
 // Holds the compile-time errors of '|', one sentence for each mistake; flow/diagnose.hpp tells how they work.
 //
 //   template <class Item, class... Stages>
-//   struct flow : refusals<Item, ...> { using refusals<Item, ...>::operator|; };
+//   struct flow : mr::detail::refusals_of<Item, Stages...> {
+//     using mr::detail::refusals_of<Item, Stages...>::operator|;
+//   };
 //
 // The overloads are members that flow names by a using-declaration: this way g++ and clang++ both report them once.
 #pragma once

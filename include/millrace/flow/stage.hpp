@@ -20,7 +20,7 @@
 // be callable through a const reference. It reports a bad item by throwing.
 //
 //      example prepare(const mr::record& r, mr::rng& rng);
-//      auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare) | ...
+//      auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64});
 //
 // 2. An expanding stage makes any number of items from one. It goes into expand(). With a const push() and no finish()
 // it runs in parallel; otherwise it runs on one thread, in order. Its outputs keep the order of their inputs.
@@ -29,7 +29,7 @@
 //        using output = window;
 //        std::size_t frames;
 //        std::size_t max_outputs(const clip& c) const { return c.size() / frames; }
-//        void push(clip c, auto& emit) const { for (...) emit(window{...}); }
+//        void push(const clip& c, auto& emit) const { for (window& w : cut(c, frames)) emit(std::move(w)); }
 //        void finish(auto& emit);                      // optional: at the end of a pass, emits what is still held
 //      };
 //
@@ -44,7 +44,7 @@
 //        struct reader {
 //          int at, end;
 //          std::optional<int> next() { return at < end ? std::optional(at++) : std::nullopt; }
-//          void report(event_counts& counts) const;             // optional: adds to stats().counts at the shard's end
+//          void report(auto& counts) const;                     // optional: adds to stats().counts at the shard's end
 //        };
 //        std::size_t shards() const { return 4; }
 //        reader open(std::size_t shard, std::uint64_t epoch) const { return {int(shard) * 10, int(shard) * 10 + 10}; }

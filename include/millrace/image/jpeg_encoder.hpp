@@ -1,7 +1,7 @@
 // Encodes pixels as a JPEG file in memory, for examples, tests and tools.
 //
 //   std::vector<std::byte> file = mr::encode_jpeg(pixels, {.quality = 90});
-//   auto gray = mr::encode_jpeg(picture_of_shape_h_w_1, {.progressive = true});
+//   auto gray = mr::encode_jpeg(gray_pixels, {.progressive = true});       // gray_pixels: [height, width, 1]
 //
 // Shape: [height, width, 3] RGB or [height, width, 1] gray, u8; each side has 1 to 65500 pixels.
 // The same pixels, options and libjpeg give the same bytes.

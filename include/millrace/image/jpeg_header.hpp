@@ -1,7 +1,7 @@
 // Reads a JPEG's markers before any pixel is decoded: size, components, coding process, EXIF orientation.
 //
-//   auto h = mr::read_jpeg_header(bytes);      // about 0.1 us; allocates nothing
-//   h.width, h.height, h.components, h.progressive
+//   mr::jpeg_header h = mr::read_jpeg_header(bytes);      // about 0.1 us; allocates nothing
+//   std::size_t pixels = h.width * h.height;              // also h.components, h.progressive, h.orientation
 //
 // Errors: data_error if the bytes are not a JPEG, are cut short, or use a coding process that is not supported. If the
 // bytes look like another format, the message names it. Threads: any; pure functions.

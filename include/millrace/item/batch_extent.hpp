@@ -1,6 +1,6 @@
 // batch_extent: the part of a slot that a batch uses, known only after its last row is written.
 //
-//   batch_extent e = layout.close(base, rows);     // pads ragged rows and moves them together
+//   mr::detail::batch_extent e = layout.close(base, rows);     // pads ragged rows and moves them together
 //   backend.copy_to_device(to, base, e.used_bytes);
 //
 // Threads and lifetime: a value.

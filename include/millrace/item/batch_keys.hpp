@@ -1,6 +1,6 @@
 // batch_keys: the keys of a batch's rows, which belong to its slot.
 //
-//   batch_keys keys(256);
+//   mr::detail::batch_keys keys(256);
 //   keys.set(row, s.origin.key());            // workers, each its own rows
 //   std::span(keys.texts(), rows);            // one std::string_view for each row
 //

@@ -1,7 +1,7 @@
 // Describes how a member type becomes a column of a batch: element type, shape, and writing of a row.
 //
 //   static_assert(mr::detail::column_type<mr::picture>);
-//   detail::column_traits<std::vector<float>>::render(item, row, scratch);
+//   mr::detail::column_traits<std::vector<float>>::render(item, row, scratch);
 //
 // item/columns.hpp lists what may be a column. Errors: none. Threads: pure.
 #pragma once

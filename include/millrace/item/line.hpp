@@ -1,7 +1,7 @@
 // line: one line of a text file, which keeps its memory alive and knows its file and number.
 //
 //   std::vector<std::uint32_t> tokenize(std::string_view text);        // a line converts to a string_view
-//   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenize) | ...
+//   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenize);
 //   one.text();  one.file();  one.number();                            // "To be, ...", "corpus-0017.txt.gz", 12
 //
 // The text excludes the end of line ("\n" or "\r\n"). Lines that were read together share a block, so a line costs no

@@ -1,6 +1,7 @@
 // packed: a row of tokens, made by pack() (stages/pack.hpp) or token_files() (sources/token_files.hpp).
 //
-//   flow | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32})      // [32, length] u32 each
+//   auto flow = mr::lines("corpus.txt.gz") | mr::map(tokenize) | mr::pack({.length = 2'048, .segments = true})
+//             | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32});     // [32, 2048] u32 each
 //
 // Threads and lifetime: a value.
 #pragma once

@@ -2,7 +2,7 @@
 //
 //   std::string text = mr::to_text(position);          // "millrace version=1 seed=7 epoch=3 position=640000 ..."
 //   mr::position from = mr::parse_position(text);      // data_error that names what is wrong with the text
-//   mr::detail::check_same(from, current);                // setup_error that names what differs: data set, seed, ...
+//   mr::detail::check_same(from, current);             // setup_error that names what differs: data set, seed, ...
 //
 // Format: fewer than 300 bytes, printable, without an end of line; parse_position() accepts one at the end. Numbers are
 // decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything before it, so any

@@ -2,8 +2,10 @@
 //
 //   struct example { mr::picture pixels; mr::ragged<std::uint32_t> words; std::int32_t label; };
 //   example prepare(const mr::record& r) {
-//     return {mr::jpeg(r["jpg"]).resize(224, 224), mr::ragged(tokenize(r["txt"].text()), {.max_length = 64}), ...};
+//     return {mr::jpeg(r["jpg"]).resize(224, 224), mr::ragged(tokenize(r["txt"].text()), {.max_length = 64}),
+//             mr::integer<std::int32_t>(r["cls"])};
 //   }
+//
 //   auto [words, lengths] = b.get<&example::words>();     // [B, longest of the batch] u32 and [B] i32
 //
 // It is made from a std::vector<T>, or from a tensor<T, N> whose first dimension varies: boxes [n, 4] become [B,

@@ -1,7 +1,7 @@
 // record: one sample of a shard, with its key, its shard and its named fields of bytes.
 //
 //   mr::bytes picture = r["jpg;png"];              // the first that the record has; data_error if it has none
-//   if (r.has("json")) ...
+//   std::string caption = r.has("txt") ? mr::text(r["txt"]) : "";
 //   auto label = mr::integer<std::int32_t>(r["cls"]);
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
 //

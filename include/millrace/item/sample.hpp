@@ -1,6 +1,6 @@
 // sample: an item on its way through a running flow, with its identity and its origin.
 //
-//   sample<record> s{.item = r, .epoch = 2, .id = mr::detail::sample_id(shard_ordinal, index)};
+//   mr::detail::sample<mr::record> s{.item = r, .epoch = 2, .pass = 2, .id = mr::detail::sample_id(shard, index)};
 //
 // Randomness depends on the id, which names the sample in the data set and not its position in the epoch. It also
 // depends on the pass: a sample that an epoch meets in two passes gets different random numbers.

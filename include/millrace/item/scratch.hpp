@@ -2,7 +2,7 @@
 //
 //   void render(std::span<std::uint8_t> row, mr::scratch& s) const {
 //     auto& decoder = s.get<my_decoder>();          // made on first use, kept from sample to sample
-//     decoder.decode_into(row);
+//     decoder.decode(frame, row);
 //     if (decoder.repaired()) s.count("repaired frames");   // shown by run.stats().counts
 //   }
 //

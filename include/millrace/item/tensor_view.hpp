@@ -1,15 +1,15 @@
 // tensor_view: a typed view with a shape of a column of a batch, on the host or on a device.
 //
 //   mr::tensor_view<const std::uint8_t, 4> x = b.get<&example::pixels>();   // [B, H, W, C] u8
-//   x.shape[1];                       // H
-//   launch(x.data, x.size(), stream); // any device
+//   x.shape[1];                                // H
+//   launch(x.data, x.size(), b.stream());      // any device
 //
 //   mr::tensor_view<std::int32_t, 1> labels = b.get<&example::label>();     // on the host:
-//   labels[3] = 7;                    // one dimension: an element, read or written
-//   x[3];                             // more dimensions: row 3, a view of [H, W, C]
-//   x(3, 0, 0, 2);                    // any number of dimensions: the element
-//   for (auto label : labels) ...     // elements; with more dimensions, rows
-//   std::span all = x.span();         // all elements; std::span(labels) as well
+//   labels[3] = 7;                             // one dimension: an element, read or written
+//   x[3];                                      // more dimensions: row 3, a view of [H, W, C]
+//   x(3, 0, 0, 2);                             // any number of dimensions: the element
+//   for (auto label : labels) count(label);    // elements; with more dimensions, rows
+//   std::span all = x.span();                  // all elements; std::span(labels) as well
 //
 // On GPU memory, x[3] and a loop over rows return views of GPU memory, but the host cannot access elements. span()
 // throws in all builds. Other element accesses throw in debug builds (without NDEBUG), which also check indices.

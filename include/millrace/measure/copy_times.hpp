@@ -1,7 +1,11 @@
 // Measures how the copies to a device spend their time: copying, without a batch, or without a free device slot.
 //
-//   { const copy_times::idle idle(times, /*for_room=*/true);  ... the stager sleeps ... }
-//   times.copied({queued, steady_now_ns(), batch}, bytes);   // after the copy has arrived
+//   times.start();
+//   {
+//     const mr::detail::copy_times::idle idle(times, /*for_room=*/true);
+//     wait_for_room();                                                       // the stager sleeps
+//   }
+//   times.copied({queued_ns, mr::detail::steady_now_ns(), batch}, bytes);    // after the copy has arrived
 //
 // Times are by the host's clock. A copy begins when it is queued, or when the copy before it has arrived, if that is
 // later. It ends when it has arrived. If the trainer runs ahead of the GPU, this includes the step that still uses

@@ -1,6 +1,8 @@
 // A distribution of values by size: a snapshot of a histogram, for quantiles, windows and replay.
 //
-//   mr::detail::distribution before = reads.snapshot();  ...  auto window = reads.snapshot() - before;
+//   const mr::detail::distribution before = reads.snapshot();
+//   run_epoch();
+//   mr::detail::distribution window = reads.snapshot() - before;
 //   window.count();   window.mean();                 // exact
 //   window.quantile(0.99);                           // within 1/32 (3.2 %) of the exact value
 //   window += other;                                 // as if all values had been recorded in one histogram

@@ -1,7 +1,7 @@
 // Event counts: counts, by name, of events that are worth knowing but are no error (skipped members, accepted damage).
 //
-//   void render(std::span<std::uint8_t> row, mr::scratch& s) const { ... s.count("progressive JPEGs"); }
-//   for (const mr::event_count& c : run.stats().counts) std::printf("%s: %llu\n", c.what, (unsigned long long)c.times);
+//   s.count("progressive JPEGs");                    // in render(row, s) of a column; `s` is a mr::scratch
+//   for (const auto& c : run.stats().counts) std::cout << c.what << ": " << c.times << '\n';
 //
 // A name is a string literal, because only its address is kept; equal texts share one count. At most 48 names; the
 // events of further names are counted as "other". A line of text may be left to be shown to the user; only the first

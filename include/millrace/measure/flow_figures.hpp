@@ -1,7 +1,7 @@
 // The measurements of a run in one window: everything that the verdict, the predictions and the reports need.
 //
-//   mr::detail::flow_figures window = now - before;                     // of one run, taken at two times
-//   mr::verdict v = mr::judge(window);                          // report/verdict.hpp
+//   const mr::detail::flow_figures window = now - before;      // of one run, taken at two times
+//   const mr::verdict v = mr::judge(window);                   // report/verdict.hpp
 //   const mr::detail::stage_figures* copy = window.find(mr::detail::stage_kind::copy);
 //
 // Stages are in the order of the flow. Times are sums over the threads of a stage, in nanoseconds. So

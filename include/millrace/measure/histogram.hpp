@@ -2,7 +2,7 @@
 //
 //   mr::detail::histogram reads;
 //   reads.record(spent_ns);              // any number of threads
-//   mr::detail::own_histogram work;              // one for each worker:
+//   mr::detail::own_histogram work;      // one for each worker:
 //   work.record(spent_ns);               //   only its owner records, any thread takes snapshots
 //   double p99 = reads.snapshot().quantile(0.99);
 //

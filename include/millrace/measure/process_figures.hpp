@@ -1,6 +1,7 @@
 // Measures how the system treats this process: processor time, throttling by quota, run delay, bytes from storage.
 //
-//   const mr::detail::process_figures before = mr::detail::process_figures::now();  ...
+//   const auto before = mr::detail::process_figures::now();
+//   run_epoch();
 //   const mr::detail::process_figures spent = mr::detail::process_figures::now() - before;
 //
 // Costs some microseconds for each thread of the process. On Linux it reads the cgroup's cpu.stat,

@@ -1,9 +1,9 @@
 // Shows how storage responds to more reads at a time, from counts at each number of outstanding reads.
 //
-//   levels.add(3, {.ns = spent});                             // exactly 3 reads were outstanding for this time
-//   levels.add(2, {.reads = 1, .read_ns = took, .bytes = n}); // a read ended; on average 2 were outstanding during it
-//   levels.busy_ns();                                         // time with at least one outstanding read
-//   std::optional<double> share = levels.contention();        // 0: each read adds speed (latency); 1: none (one pipe)
+//   levels.add(3, {.ns = spent_ns});                                 // exactly 3 reads were outstanding for this time
+//   levels.add(2, {.reads = 1, .read_ns = took_ns, .bytes = size});  // a read ended; on average 2 were outstanding
+//   levels.busy_ns();                                                // time with at least one outstanding read
+//   std::optional<double> share = levels.contention();   // 0: each read adds speed (latency); 1: none (one pipe)
 //
 // With k reads outstanding, storage gives k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of one read,
 // and q is the share of a read that only one read at a time can use. So the time of a read is a line over k. The line

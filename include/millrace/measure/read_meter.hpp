@@ -1,9 +1,12 @@
 // Measures reads while they run: how long each takes, how many are outstanding, how many bytes they bring.
 //
 //   mr::detail::read_meter meter;
-//   { mr::detail::read_meter::running r(meter);  r.brought(file.read(...)); }      // on any thread that reads
-//   mr::detail::read_meter::figures now = meter.snapshot();
-//   now.levels.busy_ns();  now.levels.mean_outstanding();  now.service_ns.quantile(0.99);
+//   {
+//     mr::detail::read_meter::running read(meter, file.name());      // on any thread that reads
+//     read.brought(file.read_at(0, room));
+//   }
+//   const mr::detail::read_meter::figures now = meter.snapshot();
+//   now.levels.busy_ns();   now.levels.mean_outstanding();   now.service_ns.quantile(0.99);
 //
 // Costs two clock readings and two short locks per read, about 0.15 us. Errors: none. Threads: any number may read and
 // take snapshots at once. Lifetime: a `running` belongs to its thread, and must end before the meter does.

@@ -1,6 +1,6 @@
 // Counters of a session.
 //
-//   mr::detail::run_stats s = run.stats();       // any thread, any time
+//   const auto s = run.stats();                  // any thread, any time
 //   std::printf("%.1f %% of the time waited for data\n", 100 * s.data_wait_share());
 //
 // Times are in nanoseconds. Errors: none. Threads: a value.

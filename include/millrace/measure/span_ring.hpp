@@ -1,7 +1,7 @@
 // Keeps the last work spans of one thread for a trace: always on, never waits.
 //
-//   ring.record({.start_ns = t0, .end_ns = t1, .number = batch});     // the owner thread
-//   for (const mr::detail::span_ring::span& s : ring.snapshot()) ...          // any thread; in order
+//   ring.record({.start_ns = t0, .end_ns = t1, .number = batch});             // the owner thread
+//   for (const mr::detail::span_ring::span& s : ring.snapshot()) draw(s);     // any thread; in order
 //
 // 512 spans, 12 KiB. Errors: none. Threads: one thread records at a time; any thread takes snapshots. A snapshot leaves
 // out the spans that were overwritten while it was taken.

@@ -1,9 +1,11 @@
 // Ranges and thread names for NVIDIA's profilers (NVTX), in the domain "millrace". Does nothing without MILLRACE_NVTX.
 //
-//   const mr::detail::trace_range work("decode");                      // until the end of the scope, on this thread
-//   const mr::detail::trace_range copy("h2d", batch);                          // "h2d#412"
-//   const mr::detail::trace_range read([&] { return "read/" + name; });        // called only if a tool listens
-//   step_.start("batch", batch);  ...  step_.end();                    // mr::detail::trace_span: may end elsewhere
+//   const mr::detail::trace_range work("decode");                         // until the end of the scope, on this thread
+//   const mr::detail::trace_range copy("h2d", batch);                     // "h2d#412"
+//   const mr::detail::trace_range read([&] { return "read/" + name; });   // called only if a tool listens
+//   mr::detail::trace_span step;
+//   step.start("batch", batch);                                           // "batch#412", until end(), in any scope
+//   step.end();
 //
 // The build's dependency defines MILLRACE_NVTX if the CUDA toolkit provides nvtx3.
 // Names:

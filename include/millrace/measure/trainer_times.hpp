@@ -1,7 +1,9 @@
 // Measures the trainer's side of a run: its time in next(), its time in the step, and the fill levels that it finds.
 //
-//   times.call(now, arrived);   ... waits ...   times.answer(now, trainer_times::kind::batch, {.ready_slots = 3});
-//   times.add_to(figures, times.clock(now));
+//   times.start(started_ns);
+//   times.call(called_ns, arrived_ns);      // next() begins; the copy of the batch before arrived at arrived_ns
+//   times.answer(answered_ns, mr::detail::trainer_times::kind::batch, {.ready_slots = 3});   // next() returns a batch
+//   times.add_to(figures, times.clock(now_ns));
 //
 // A step lasts from a batch to the next call of next(). A trainer that reads the result of its step also waits there
 // for a copy that is still under way; until that copy has arrived, the step counts as starved. After the end of an

@@ -1,9 +1,9 @@
 // Measures the time of one worker: working, waiting for input, waiting for space. Nothing counts while it is closed.
 //
-//   times.begin(now);                                   // the worker begins a stay
-//   times.worked(now, 32, batch);                       // 32 items since begin() or the previous call
-//   times.leave(now, worker_times::waits_for::input);     // the stay ends; waits until the next begin()
-//   times.add_to(stage, now);                           // any thread, any time
+//   times.begin(now);                                               // the worker begins a stay
+//   times.worked(now, 32, batch);                                   // 32 items since begin() or the previous call
+//   times.leave(now, mr::detail::worker_times::waits_for::input);   // the stay ends; waits until the next begin()
+//   times.add_to(stage, now);                                       // any thread, any time
 //
 // Reading the processor's clock costs ten times as much as reading the wall clock. So only every eighth stay is
 // measured, and its share of processor time stands for the others. Reading the run delay (the wait for a core) costs

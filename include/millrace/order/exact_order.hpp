@@ -1,9 +1,9 @@
 // Maps each position of an epoch to a sample, where the number of samples in each shard is known.
 //
-//   exact_order order({.seed = 7, .counts = counts, .window = 8192, .global_batch = 1024});
+//   mr::detail::exact_order order({.seed = 7, .counts = counts, .window = 8192, .global_batch = 1024});
 //   order.batches();                                   // batches of an epoch, the same number for every rank
 //   order.sample_at(3, 70'000);                        // epoch 3, position 70,000: its shard, its index in the shard
-//   lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // order/lane_cursor.hpp: one by one
+//   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // from there, one by one
 //
 // Order: (seed, pass) permutes the shards. The permuted shards, laid end to end, are the sequence of the pass. The
 // sequence is cut into lanes whose lengths differ by at most one. A sliding jitter (order/lane_jitter.hpp) shuffles

@@ -1,8 +1,9 @@
 // Defines the order inside one lane: a sliding jitter that can be entered at any ordinal.
 //
-//   lane_jitter order({.seed = 7, .pass = 2, .lane = 5, .length = 26'669, .window = lane_jitter::places(170)});
-//   order.at(1'000);                    // index in the lane of the sample with ordinal 1,000
-//   lane_walk walk(order, 1'000);       // from there on, one by one
+//   const std::uint64_t window = mr::detail::lane_jitter::places(170);
+//   mr::detail::lane_jitter order({.seed = 7, .pass = 2, .lane = 5, .length = 26'669, .window = window});
+//   order.at(1'000);                                // index in the lane of the sample with ordinal 1,000
+//   mr::detail::lane_walk walk(order, 1'000);       // from there on, one by one
 //   walk.next();
 //
 // Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window. Samples come in the order of

@@ -1,6 +1,6 @@
 // Walks the positions of one rank in a mix in order, starting at any position.
 //
-//   mix_cursor mine(plan, {.world = {.rank = 1, .size = 4}, .epoch = 3, .position = resumed_at});
+//   mr::detail::mix_cursor mine(plan, {.world = {.rank = 1, .size = 4}, .epoch = 3, .position = resumed_at});
 //   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
 //   mine.move_to(4, 0);                                                      // continues with the next epoch
 //

@@ -1,10 +1,10 @@
 // Assigns each position to one of several sources, so that every interval of positions holds their shares.
 //
-//   mix_pattern pattern({7, 3});                       // of ten positions, seven are source 0's and three source 1's
+//   mr::detail::mix_pattern pattern({7, 3});           // of ten positions, seven are source 0's and three source 1's
 //   pattern.source_at(1'000'003);                      // a pure function of the position
 //   pattern.counts_before(1'000'003);                  // positions of each source before this one
 //   pattern.position_of(1, 300'000);                   // position of sample 300,000 of source 1, counted from 0
-//   mix_pattern::shares_of({0.7, 0.3});                // {7, 3}
+//   mr::detail::mix_pattern::shares_of({0.7, 0.3});    // {7, 3}
 //
 // Shares are whole numbers. So the pattern repeats exactly after their sum, on every machine. The first n positions
 // hold each source n * share / sum times, with an error below 1. With k sources the error is at most 1 - 1 / (2 k - 2).

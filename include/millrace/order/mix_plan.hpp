@@ -1,6 +1,7 @@
 // Maps each position of a mix to a sample, for several sources with known sample counts.
 //
-//   mix_plan plan({.sources = {{.weight = 0.7, .counts = a}, {.weight = 0.3, .counts = b}}, .global_batch = 1024});
+//   mr::detail::mix_plan plan({.sources = {{.weight = 0.7, .counts = a}, {.weight = 0.3, .counts = b}},
+//                              .global_batch = 1024});
 //   plan.spot_of(3, 70'000);                  // epoch 3, position 70,000: the source, and the ordinal in the source
 //   plan.sample_at(3, 70'000);                // the same as shard and index; shards are numbered across all sources
 //   plan.counts_before(3, 70'000);            // samples of each source since the start of the run

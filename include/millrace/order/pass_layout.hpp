@@ -1,6 +1,6 @@
 // Describes one pass through the data set before any shuffle: the shards in their order, laid end to end.
 //
-//   pass_layout layout({.counts = counts, .shards = {2, 0, 1}, .dropped = 5, .dropped_at = 40});
+//   mr::detail::pass_layout layout({.counts = counts, .shards = {2, 0, 1}, .dropped = 5, .dropped_at = 40});
 //   layout.length();                    // delivered samples: all but the dropped ones
 //   layout.find(17);                    // {shard, index} of delivered sample 17
 //   layout.dropped();                   // shard and index of the other samples

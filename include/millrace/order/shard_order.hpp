@@ -1,8 +1,8 @@
 // Computes the order of the shards in an epoch, and the jitter of the samples. Pure arithmetic: no threads, no I/O.
 //
-//   shard_order order({.seed = 7, .shards = 147, .shuffled = true, .window = 8192});
-//   order.shards_of(epoch)[k];                 // the k-th shard to read in that epoch
-//   jitter_order<record> window(order);        // takes samples in the order of the shards, returns them shuffled
+//   mr::detail::shard_order order({.seed = 7, .shards = 147, .shuffled = true, .window = 8192});
+//   order.shards_of(epoch)[k];                              // the k-th shard to read in that epoch
+//   mr::detail::jitter_order<mr::record> window(order);     // takes samples in that order, returns them shuffled
 //
 // (seed, epoch) permutes the shards (Fisher-Yates on counter-based random numbers). Sample i of the epoch's sequence
 // gets the key i + U(seed, epoch, i) * window. Samples come in the order of their keys: a sliding jitter. A sample

@@ -1,6 +1,6 @@
 // Forecasts the shuffle quality of an order before anything is read: the largest share of one shard in a batch.
 //
-//   shuffle_forecast forecast(order);
+//   mr::detail::shuffle_forecast forecast(order);
 //   forecast.share();               // 0.031: on average 8 of 256 rows come from one shard
 //   forecast.ideal_share();         // 0.014: the same for a complete shuffle of the data set
 //   forecast.window_within(0.10);   // the window that brings the share within 10 % of the ideal

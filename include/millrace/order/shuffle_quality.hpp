@@ -1,10 +1,11 @@
 // Measures the shuffle quality of the samples that a rank gets: live figures to compare with the forecast.
 //
-//   shuffle_quality live(order, mine);
-//   live.add(planned);                                // each sample of this rank, in the order of positions
-//   shuffle_quality_figures f = live.figures();       // session::shuffle_quality() also fills in the expected figures
-//   f.share, f.expected_share, f.ideal_share               // the largest share of one shard in a batch, mean
-//   f.neighbour_distance, f.ideal_neighbour_distance       // positions between two samples that are shard neighbors
+//   mr::detail::shuffle_quality live(order, mine);
+//   live.add(planned);                 // each sample of this rank, in the order of positions
+//   auto f = live.figures();           // session::shuffle_quality() also fills in expected_share and ideal_share
+//   f.share;                           // the largest share of one shard in a batch, mean
+//   f.neighbour_distance;              // positions between two samples that are shard neighbors, mean
+//   f.ideal_neighbour_distance;        // the same for a complete shuffle
 //
 // order/shuffle_forecast.hpp explains shares, and says how another window changes them. Neighbors in a shard are often
 // alike, such as the frames of a video or one photographer's pictures. So the distance between them matters: about a

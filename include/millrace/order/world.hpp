@@ -1,7 +1,7 @@
 // Says which process of how many this is, in data-parallel training.
 //
-//   mr::world mine{.rank = 1, .size = 4};                // by hand: from MPI_Comm_rank() and the like
-//   auto mine = mr::world_from_launcher();               // or from the environment: mpirun, srun, torchrun
+//   mr::world by_hand{.rank = 1, .size = 4};             // from MPI_Comm_rank() and the like
+//   mr::world mine = mr::world_from_launcher();          // or from the environment: mpirun, srun, torchrun
 //   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1)"
 //
 // Only world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. With several launchers

@@ -1,7 +1,7 @@
 // Describes the data of a source without an index for a resume point: the fingerprint and the file times.
 //
-//   std::uint64_t data = fingerprint_of(source);     // names and sizes; a resume with another one is refused
-//   std::uint32_t times = times_of(source);          // modification times; a resume with other ones gets a notice
+//   std::uint64_t data = mr::detail::fingerprint_of(source);   // names and sizes; a resume with another one is refused
+//   std::uint32_t times = mr::detail::times_of(source);        // file times; a resume with other ones gets a notice
 //
 // Threads: pure functions.
 #pragma once

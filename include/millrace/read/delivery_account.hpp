@@ -1,7 +1,7 @@
 // Accounts for the batches of one rank: their digest, and whether each epoch delivered what was planned.
 //
-//   delivery_account account({.epoch = 3, .batch = 100, .batches = 5'004, .rows = 1'281'024, .dropped = 143,
-//                             .delivered = 25'600, .digest = from_the_resume_point});
+//   mr::detail::delivery_account account({.epoch = 3, .batch = 100, .batches = 5'004, .rows = 1'281'024,
+//                                         .dropped = 143, .delivered = 25'600, .digest = from_the_resume_point});
 //   account.deliver(batch);             // each batch in order; throws at the epoch's end if anything is missing
 //   account.finish();                   // no more batches come
 //   account.digest();                   // this rank's share of the run's digest so far

@@ -1,6 +1,7 @@
 // A run over an indexed data set: its order, the source for the read stage, and the resume point behind each batch.
 //
-//   indexed_run run(data, {.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
+//   mr::detail::indexed_run<mr::detail::shard_data> run(
+//       data, {.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
 //   run.source();  run.shards();            // what the read stage reads, and in which order
 //   run.deliver(batch);                     // accounts for the batch; returns the resume point behind it
 //   run.locate(epoch, position);            // shard, key and offset of the sample at that position

@@ -1,8 +1,12 @@
 // A source that gives the samples of an indexed data set in the order of an exact_order or a mix_plan.
 //
-//   indexed_source in(data, plan, {.world = mine, .first_epoch = 3, .first_position = 640'000});
+//   mr::detail::indexed_source in(data, plan, {.world = mine, .first_epoch = 3, .first_position = 640'000});
 //   auto reader = in.open(shard, epoch);
-//   while (auto record = reader.next()) { s.item = std::move(record);  reader.stamp(s); }        // and its identity
+//   while (auto record = reader.next()) {
+//     mr::detail::sample<mr::record> s{.item = std::move(record), .epoch = epoch};
+//     reader.stamp(s);                      // its identity
+//     use(std::move(s));
+//   }
 //
 // The read stage reads this source in place of the shards themselves. Each of its shards is a block of consecutive
 // positions. Blocks may be read in any order, and the samples of a block are read together.

@@ -1,8 +1,9 @@
 // The read stage of a source without an index, for epochs of a fixed number of batches: reads and merges the lanes.
 //
-//   interleaved_read_stage<shards_source> in(source, {.lanes = starts, .turn = 3, .first_place = 6'400},
-//                                            segment.entrance());
-//   in.start();  ...  in.stop();  in.join();
+//   mr::detail::interleaved_read_stage<mr::detail::shards_source> in(
+//       source, {.lanes = at.lanes, .turn = at.turn, .first_place = 6'400}, segment.entrance());
+//   in.start();
+//   in.stop();  in.join();      // when the session ends
 //
 // Rule: no lane begins pass k + 1 before all lanes of this rank have ended pass k. So the rank completes its share of
 // each pass before it begins the next. On one rank every pass holds every sample once.

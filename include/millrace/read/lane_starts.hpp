@@ -1,7 +1,8 @@
 // Finds where to enter the lanes of a source without an index: at which shard, and how many samples precede it.
 //
-//   auto at = find_lane_starts(source, {.order = order.settings(), .lanes = 48, .world = mine, .place = 64'000});
-//   at.lanes, at.turn;      // this rank's lanes, for interleaved_read_stage
+//   auto at = mr::detail::find_lane_starts(
+//       source, {.order = order.settings(), .lanes = 48, .world = mine, .place = 64'000});
+//   at.lanes;  at.turn;     // this rank's lanes, for interleaved_read_stage
 //   at.counted;             // number of shards that were read through to count their samples
 //
 // `place` says how many samples this rank has behind it. Only counting tells the rest: how many of them each lane has

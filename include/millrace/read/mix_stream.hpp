@@ -1,6 +1,6 @@
 // One source of a mix without an index: gives the samples of its passes in its own order, and looks one sample ahead.
 //
-//   mix_stream<shards_source> one(source, {.seed = 7, .window = 8192});
+//   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);
 //   while (!one.dry(counts)) use(one.take());
 //

@@ -1,6 +1,6 @@
 // Several sources without an index as one source: reads each sample from the source whose turn it is.
 //
-//   mix_streams<shards_source, range_source> in(rule, 7, shards, range);     // 7: the seed
+//   mr::detail::mix_streams in(rule, 7, shards, lines);                      // 7: the seed
 //   auto reader = in.open(0, epoch);
 //   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
 //

@@ -1,6 +1,7 @@
 // Several indexed data sets as one, with the rule that mixes them: an indexed_run over a mix reads this.
 //
-//   mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}}, .on_exhausted = mr::exhausted::repeat});
+//   mr::detail::mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}},
+//                                        .on_exhausted = mr::exhausted::repeat});
 //   data.read(wanted, records, failure);      // as shard_data; shard numbers continue from source to source
 //   records[0].source;                        // number of the source that the record came from
 //   data.fingerprint();                       // upper half: of the data sets; lower half: of the rule

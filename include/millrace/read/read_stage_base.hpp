@@ -1,8 +1,11 @@
 // The base of the read stages: reads a source in chunks, and counts what was read.
 //
-//   class my_read_stage : public read_stage_base<shards_source> { ... };
-//   chunk read;
-//   this->read_chunk(shard, read, 64);     // opens the shard if necessary; gives samples, bytes, an error, the end
+//   class my_read_stage : public mr::detail::read_stage_base<mr::detail::shards_source> {
+//     void read(shard& from) {
+//       chunk read;
+//       this->read_chunk(from, read, 64);     // opens the shard if necessary; gives samples, bytes, an error, the end
+//     }
+//   };
 //
 // Errors: an error ends the chunk, completed with the shard's name.
 // Threads: read_chunk() of different shards at the same time, and it may block; the counters from any thread.

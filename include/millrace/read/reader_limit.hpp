@@ -1,6 +1,6 @@
 // Limits how many I/O threads of a read stage may read at a time, and lets the other threads sleep.
 //
-//   reader_limit limit(16);
+//   mr::detail::reader_limit limit(16);
 //   limit.open(4);                          // threads 0 .. 3 may read; those of them that sleep are woken
 //   while (limit.closed(index) && !stopped) limit.rest(index, stopped);      // each thread, between two reads
 //   limit.open_ns(now);                     // time that threads were allowed to read, summed over the threads

@@ -1,6 +1,6 @@
 // Puts the samples of a run's shards in order, whichever shard was read first.
 //
-//   reorder_buffer<shards_source> buffer(order, {.epochs = 3}, first_segment.entrance());
+//   mr::detail::reorder_buffer<mr::detail::shards_source> buffer(order, {.epochs = 3}, first_segment.entrance());
 //   auto* shard = buffer.open_next();                  // null: there is none, or not yet
 //   buffer.append(*shard, samples);                    // samples read from it; at its end: buffer.end(*shard, error)
 //   bool moved = buffer.pass_on();                     // passes on as many samples as the next segment has space for

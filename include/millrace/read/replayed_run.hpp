@@ -1,7 +1,8 @@
 // A run over a source without an index: the resume point behind each batch, and how a session goes on from one.
 //
-//   replayed_run run({.order = {.seed = 7, .shards = source.shards()}, .data_set = fingerprint_of(source), .rows = 256,
-//                     .resume = text, .epochs = 90});
+//   mr::detail::replayed_run run({.order = {.seed = 7, .shards = source.shards()},
+//                                 .data_set = mr::detail::fingerprint_of(source), .rows = 256, .resume = text,
+//                                 .epochs = 90});
 //   auto stage = run.read(source, options, sink);      // the read stage, set to its start; run.borders() for the sink
 //   run.after(batch);                                  // the resume point behind a batch, once for each, in order
 //

@@ -1,7 +1,8 @@
 // The read stage: I/O threads read several shards of the source at once, and pass on their samples in order.
 //
-//   shard_read_stage<shards_source> in(source, order, options, first_segment.entrance());
-//   in.start();  ...  in.stop();  in.join();
+//   mr::detail::shard_read_stage<mr::detail::shards_source> in(source, order, options, first_segment.entrance());
+//   in.start();
+//   in.stop();  in.join();      // when the session ends
 //
 // Any free I/O thread may read a shard; reorder_buffer.hpp puts the samples in order.
 // A thread reads only while the bytes that are read ahead are below their bound. Only the shard whose turn it is may

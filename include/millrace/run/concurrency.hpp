@@ -1,10 +1,10 @@
 // The number of workers and I/O threads of a session: how many exist, how many are open, and when tuning changes that.
 //
-//   concurrency threads(options, workers);
+//   mr::detail::concurrency threads(options, workers);
 //   threads.most_workers();  threads.most_reads();       // the most that the session allocates for
 //   threads.open(nodes);                                 // before the nodes start: opens what the options ask for
 //   threads.start(reads_that_memory_allows);             // once that number is known: starts the tuner
-//   if (threads.due(batches) && threads.tune(figures, nodes)) ...       // true: the open numbers have changed
+//   if (threads.due(batches) && threads.tune(figures, nodes)) warm_up();   // true: the open numbers have changed
 //
 // Without a tuning_rule all that the options ask for are open, always.
 // Errors: those of the rule. Threads: used by the trainer only.

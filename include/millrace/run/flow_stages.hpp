@@ -1,7 +1,7 @@
 // Reads the type of a flow for its session: the columns of a batch, and the options of a stage.
 //
-//   using layout = columns_of<typename Flow::item>::type;              // columns<&item::picture, &item::label>
-//   auto copying = find_stage<to_device_stage>(flow.stages);           // the last one, if there is one
+//   using layout = mr::detail::columns_of<flow_type::item>::type;      // columns<&example::pixels, &example::label>
+//   auto copying = mr::detail::find_stage<mr::detail::to_device_stage>(flow.stages);     // the last one, or nullopt
 //
 // Errors: none. Threads: pure functions.
 #pragma once

@@ -1,8 +1,9 @@
 // The most memory that a session will hold, and whether it fits the budget. All is known before the first batch.
 //
-//   memory_budget m{.budget_bytes = std::size_t{8} << 30, .slot_bytes = 38'500'000, .host_slots = 5};
+//   mr::detail::memory_budget m{.budget_bytes = std::size_t{8} << 30, .slot_bytes = 40'000'000, .host_slots = 5};
+//   m.read_ahead_bytes = 64'000'000;
 //   m.check();            // setup_error with the formula, if it does not fit
-//   m.describe();         // "5 host slots x 38 MB + ... = 193 MB of 8.6 GB"
+//   m.describe();         // "5 host slots x 40 MB + read ahead 64 MB = 264 MB of 8.6 GB"
 //
 // Errors: setup_error from check(). Threads: a value.
 #pragma once

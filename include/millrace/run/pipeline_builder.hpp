@@ -1,8 +1,8 @@
 // Turns the stages of a flow into the segments that run them, from the last to the first.
 //
-//   pipeline_builder<columns<...>> builder(options, batches);      // batches: the batch_ring that is filled
-//   sample_sink<record>& first = builder.build<record>(stages);    // takes the samples of the read stage
-//   builder.nodes();                                               // the pipeline nodes to start and stop
+//   mr::detail::pipeline_builder<layout> builder(options, batches);     // batches: the batch_ring that is filled
+//   auto& first = builder.build<mr::record>(flow.stages);               // a sample_sink<record> for the read stage
+//   builder.nodes();                                                    // the pipeline nodes to start and stop
 //
 // Consecutive maps become fused maps. A segment ends at an expanding stage, at a stage that runs serially, and at
 // batch. Fused maps with a blocking map run on threads of their own instead of the workers.

@@ -1,10 +1,10 @@
 // A running flow: constructing it starts the run, a loop over it gets the batches, destroying it stops the run.
 //
-//   auto run = mr::session{std::move(flow), {.epochs = 90}};
+//   mr::session run{std::move(flow), {.epochs = 90}};
 //   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
 //
 //   for (std::uint64_t e = 0; e < 90; ++e) {             // or epoch by epoch; workers and buffers stay alive
-//     for (auto& b : run.epoch(e)) train_step(...);
+//     for (auto& b : run.epoch(e)) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
 //     validate();
 //   }
 //

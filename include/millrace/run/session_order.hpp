@@ -1,7 +1,7 @@
 // Chooses the order of a session's run: the order of the samples if the source has an index, else that of the shards.
 //
-//   shard_order order = detail::order_for(source, flow);
-//   auto run = detail::indexed_run_for(source, flow, {.session = options, .budget_bytes = budget});
+//   mr::detail::shard_order order = mr::detail::order_for(source, flow);
+//   auto run = mr::detail::indexed_run_for(source, flow, {.session = options, .budget_bytes = budget});
 //   // *run: Source::planned (an indexed run) for sources with an index, else replayed_run
 //
 // Errors: setup_error for stages, ranks and resume points that the source cannot serve. Threads: pure functions.

@@ -1,7 +1,7 @@
 // The errors of a session that is asked for more than it has: no call after the end returns silently.
 //
-//   throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; endless: for a loop over the rest of the run
-//   throw_after_error(first_error);        // repeats the message of the first error
+//   mr::detail::throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; endless: over the rest of the run
+//   mr::detail::throw_after_error(first_error);        // repeats the message of the first error
 //
 // Errors: always setup_error. Threads: pure functions; run_end belongs to the trainer.
 #pragma once

@@ -1,6 +1,6 @@
 // Watches whether batches still come, and reports what each stage waits for when none does. It never ends anything.
 //
-//   stall_watcher watcher({.after_ns = 30'000'000'000}, times, [&] { return who_waits(); });
+//   mr::detail::stall_watcher watcher({.after_ns = 30'000'000'000}, times, [&] { return who_waits(); });
 //
 // Each stall is reported once; the next batch rearms the watcher. The time between the epochs of a loop and after the
 // run's end does not count as a stall.

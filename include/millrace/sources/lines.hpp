@@ -1,8 +1,9 @@
 // lines: the lines of text files as the source of a flow: plain text, JSON Lines, one document per line.
 //
-//   mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 1})     // braces, "a.txt::b.txt", globs, folders
-//   mr::lines(std::vector<std::string>{"odd{name}.txt"})       // a list is taken literally
-//   std::vector<std::uint32_t> tokenize(std::string_view);     // then: | mr::map(tokenize)
+//   std::vector<std::uint32_t> tokenize(std::string_view);
+//   auto all = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 1})     // braces, "a.txt::b.txt", globs, folders
+//            | mr::map(tokenize);
+//   auto odd = mr::lines(std::vector<std::string>{"odd{name}.txt"});      // a list is taken literally
 //
 // Makes lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Files have
 // the role of shards: a shuffle permutes them, lanes share them, and a resume counts them or reads them again.

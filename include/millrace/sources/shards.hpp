@@ -1,8 +1,8 @@
 // shards: WebDataset tar shards as the source of a flow.
 //
-//   mr::shards("train-{000..146}.tar", {.seed = 7})                 // braces, "a.tar::b.tar", globs, folders
-//   mr::shards("val/", {.fields = {"jpg;png", "cls"}})              // other fields are not read into memory
-//   mr::shards(std::vector<std::string>{"odd{name}.tar"})           // a list is taken literally
+//   auto train = mr::shards("train-{000..146}.tar", {.seed = 7});          // braces, "a.tar::b.tar", globs, folders
+//   auto val = mr::shards("val/", {.fields = {"jpg;png", "cls"}});         // other fields are not read into memory
+//   auto odd = mr::shards(std::vector<std::string>{"odd{name}.tar"});      // a list is taken literally
 //
 // Makes records (item/record.hpp), one per sample: consecutive members with the same key. Reads plain tar and gz, zst,
 // bz2, xz and lz4, recognized by content. The call checks at once that all shards exist.

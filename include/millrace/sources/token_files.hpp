@@ -1,8 +1,8 @@
 // token_files: files that hold nothing but tokens as the source of a flow, cut into windows.
 //
-//   mr::token_files("train-{000..015}.u16", {.length = 2049, .stride = 2048, .seed = 1})     // mr::packed, ids only
-//     | mr::shuffle({.window = 65536})
-//     | mr::batch<&mr::packed::ids>({.size = 32})
+//   auto flow = mr::token_files("train-{000..015}.u16", {.length = 2049, .stride = 2048, .seed = 1})
+//             | mr::shuffle({.window = 65536})                    // of items mr::packed, which have only ids
+//             | mr::batch<&mr::packed::ids>({.size = 32});
 //
 // A file is an array of little-endian u16 or u32 without a header. Names that end in .u32 hold u32, others u16, unless
 // token_bytes is set. Window i of a file begins at token i * stride. The tokens after the last whole window of a file

@@ -1,8 +1,9 @@
 // batch: makes items the rows of a batch; member pointers name its columns.
 //
-//   flow | mr::batch<&example::pixels, &example::label>({.size = 256})
-//        | mr::prefetch({.batches = 4})
-//        | mr::to_device({.device = mr::best_device()})
+//   auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare)
+//             | mr::batch<&example::pixels, &example::label>({.size = 256})
+//             | mr::prefetch({.batches = 4})
+//             | mr::to_device({.device = mr::best_device()});
 //
 // item/columns.hpp lists what may be a column. The worker that made an item writes its row straight into the slot. The
 // run's first sample fixes the shapes.

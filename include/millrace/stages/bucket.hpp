@@ -1,8 +1,8 @@
 // bucket: puts samples of similar length into one batch, with as many rows as a budget of tokens allows.
 //
-//   flow | mr::map(prepare)                                                       // example: a ragged column `words`
-//        | mr::bucket<&example::words>({.boundaries = {16, 64, 256}, .tokens = 4096})
-//        | mr::batch<&example::words, &example::label>({.size = 256})             // 256, 64 or 16 rows
+//   auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare)              // example: a ragged column `words`
+//             | mr::bucket<&example::words>({.boundaries = {16, 64, 256}, .tokens = 4096})
+//             | mr::batch<&example::words, &example::label>({.size = 256});        // 256, 64 or 16 rows
 //
 // The column is ragged, or an integer that is the length. A sample goes into the first bucket whose boundary is not
 // below its length. A batch from the bucket of boundary n has tokens / n rows, at most batch's `size`. So rows x

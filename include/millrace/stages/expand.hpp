@@ -1,8 +1,9 @@
 // expand: makes any number of items from one item; 0 drops it. flow/stage.hpp shows how to write such a stage.
 //
-//   flow | mr::expand(windows_of{.frames = 8})
-//        | mr::filter([](const example& e) { return e.label != 7; })
-//   flow | mr::expand(sentences_of{}, {.max_outputs = 1'000})      // for a stage that cannot know its bound
+//   auto windows = mr::from(clips) | mr::expand(windows_of{.frames = 8})
+//                | mr::filter([](const window& w) { return w.label != 7; });
+//   auto sentences = mr::lines("books-{00..31}.txt.gz")
+//                  | mr::expand(sentences_of{}, {.max_outputs = 1'000});      // for a stage that cannot know its bound
 //
 // Outputs always keep the order of their inputs. The number of items in an epoch is not known in advance.
 // Threads: a stage with a const push() and no finish() runs on all workers. Any other one runs on a thread of its own,

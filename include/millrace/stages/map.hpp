@@ -1,8 +1,9 @@
 // map: makes one item from one item, on many threads at once.
 //
-//   flow | mr::map(prepare)                                   // example prepare(const mr::record&, mr::rng&)
-//        | mr::map([](example e) { ...; return e; })
-//        | mr::map(ask_a_server, {.blocking = true, .threads = 16})
+//   auto flow = mr::shards("train-{000..146}.tar")
+//             | mr::map(prepare)                                   // example prepare(const mr::record&, mr::rng&)
+//             | mr::map([](example e) { e.label -= 1;  return e; })
+//             | mr::map(ask_a_server, {.blocking = true, .threads = 16});
 //
 // The callable gets the item. It may also ask for the sample's random stream (mr::rng&) and the worker's scratch memory
 // (mr::scratch&), in this order.

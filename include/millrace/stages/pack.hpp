@@ -1,10 +1,10 @@
 // pack: makes rows of a fixed number of tokens from documents of any length; every token comes exactly once.
 //
-//   flow | mr::map(tokenize)                                          // std::vector<std::uint32_t>, any length
-//        | mr::pack({.length = 2049, .separator = 50256})             // mr::packed
-//        | mr::batch<&mr::packed::ids>({.size = 32})                  // [32, 2049] u32
-//   flow | mr::map(tokenize)
-//        | mr::pack_best_fit({.length = 2049, .segments = true})      // cuts no document that fits into a row
+//   auto documents = mr::shards("books-{00..31}.tar") | mr::map(tokenize);    // std::vector<std::uint32_t>, any length
+//   auto rows = documents | mr::pack({.length = 2049, .separator = 50256})    // mr::packed
+//             | mr::batch<&mr::packed::ids>({.size = 32});                    // [32, 2049] u32
+//   auto whole = documents | mr::pack_best_fit({.length = 2049, .segments = true})   // cuts no document that fits
+//              | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32});
 //
 // pack() puts documents one after the other, each followed by the separator if there is one. It cuts wherever a row is
 // full.

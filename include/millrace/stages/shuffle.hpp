@@ -1,6 +1,6 @@
 // shuffle: gives a random order that depends only on seed and epoch, not on the number of threads.
 //
-//   mr::shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192}) | ...
+//   auto flow = mr::shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192});
 //
 // Right after a source it changes the order of reading. It permutes the shards by (seed, epoch). Then sample i of that
 // sequence gets the key i + U(seed, epoch, i) * window, and samples come in key order ("sliding jitter"). So a sample

@@ -1,8 +1,8 @@
 // take: keeps the first `count` items of each pass through the source.
 //
-//   mr::lines("huge.txt.gz") | mr::take(1'000) | ...                              // reads no further than necessary
-//   mr::shards("train-{000..146}.tar") | mr::shuffle() | mr::take(10'000) | ...   // different samples in each epoch
-//   ... | mr::filter(is_long) | mr::take(500) | ...                               // the first 500 long ones
+//   auto head = mr::lines("huge.txt.gz") | mr::take(1'000);                             // reads no further
+//   auto some = mr::shards("train-{00..99}.tar") | mr::shuffle() | mr::take(10'000);    // other samples in each epoch
+//   auto long_ones = mr::lines("huge.txt.gz") | mr::filter(is_long) | mr::take(500);    // the first 500 long ones
 //
 // Right after a source, or after its shuffle, it ends the pass there: damage further on does not matter. Anywhere else
 // the rest of the pass is read and dropped, and a resumed run reads the pass again from its beginning.

@@ -1,8 +1,8 @@
 // to_device: sets the device on which batches are delivered, and the number of device slots.
 //
-//   flow | mr::to_device()                                              // the best device of this machine
-//        | mr::to_device({.device = mr::host_device()})
-//        | mr::to_device({.device = gpu, .stream = my_stream, .slots = 3})
+//   auto fastest = batches | mr::to_device();                                // the best device of this machine
+//   auto on_host = batches | mr::to_device({.device = mr::host_device()});
+//   auto on_gpu = batches | mr::to_device({.device = gpu, .stream = my_stream, .slots = 3});
 //
 // `stream` is the stream that the training step uses. A batch becomes ready in that stream and is released in it,
 // without a waiting thread.

@@ -2,13 +2,13 @@
 //
 //   FREE -> FILLING(batch, rows to come) -> READY -> IN_USE (leased, or its copy is under way) -> FREE
 //
-//   batch_ring ring;
+//   mr::detail::batch_ring ring;
 //   ring.start({.rows = 256, .memory = pieces});
 //   ring.open_free();                   // gives FREE slots to the next batches; returns how many batches are open
 //   ring.data(batch);                   // workers write rows here ...
 //   ring.rows_done(batch, 2);           // ... and report them; the last row makes the batch READY
-//   auto s = ring.take(batch);          // trainer or stager: in order of batches; bell() rings when to try again
-//   ring.free(s.batch.slot);            // any thread, in any order
+//   const auto got = ring.take(batch);  // trainer or stager: in order of batches; bell() rings when to try again
+//   if (got.what == mr::detail::batch_ring::outcome::ready) ring.free(got.batch.slot);   // any thread, in any order
 //
 // Memory is allocated once. A batch gets its slot when it opens, so slots may be freed in any order. With `fixed`,
 // batch n always lies in slot n % count and waits for that slot.

@@ -1,7 +1,8 @@
 // Lets a thread sleep until there is news, at no cost for the threads that bring news while no thread sleeps.
 //
-//   // sleeper:                                  // all other threads, after changing what the condition reads:
-//   bell.wait([&] { return work_to_do(); });     bell.ring();
+//   bell.wait([&] { return work_to_do.load() > 0; });   // sleeper
+//   ++work_to_do;                                       // all other threads: change what the condition reads, ...
+//   bell.ring();                                        // ... then ring
 //
 // The sleeper checks its condition again after every ring, and no ring is missed. For that, the condition has to read
 // what other threads change through seq_cst atomics or under a lock. It must neither ring nor throw. There is no

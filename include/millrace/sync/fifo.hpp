@@ -1,8 +1,8 @@
 // A queue that grows to the largest size it needs and then allocates no more.
 //
-//   fifo<sample<record>> q;
-//   q.push(std::move(s));
-//   if (!q.empty()) auto first = q.pop();
+//   mr::detail::fifo<std::string> shards;
+//   shards.push("train-000012.tar");
+//   while (!shards.empty()) read(shards.pop());
 //
 // Errors: none of its own. Threads: one at a time; the caller locks it if several threads use it.
 #pragma once

@@ -1,8 +1,8 @@
 // A bounded ring of entries addressed by ticket: one producer puts items in order, any thread takes them by ticket.
 //
-//   item_ring<sample<record>> ring(512);
+//   mr::detail::item_ring<mr::detail::sample<mr::record>> ring(512);
 //   if (ring.has_room(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
-//   auto s = ring.take(ticket);                                  // any thread, each ticket once
+//   auto taken = ring.take(ticket);                              // any thread, each ticket once
 //
 // A put happens before the take of the same ticket only if something else orders them; the dispatcher's counters do. A
 // take happens before the put that reuses its entry. Neither waits, and neither allocates. The capacity is a power of

@@ -1,7 +1,7 @@
 // A moment on two clocks: steady for intervals, wall for what is written down.
 //
 //   mr::instant start = mr::detail::system_instant();
-//   ... 1e-9 * (mr::detail::system_instant().steady_ns - start.steady_ns);   // seconds, even if the clock is set
+//   auto elapsed_ns = mr::detail::system_instant().steady_ns - start.steady_ns;     // even if the wall clock is set
 //
 // Classes that need the time take a time_source in their options, so that tests and replays can supply their own.
 // Errors: none. Threads: a time_source may be called from several threads at once.

@@ -1,7 +1,8 @@
 // The handles that a step adds to: a mean, and a share of right classes. mr::metrics makes them (train/metrics.hpp).
 //
 //   auto loss = m.mean("loss");
-//   loss.add(0.7, batch_size);                                      // a value on the host
+//   auto top = m.accuracy("top");
+//   loss.add(0.7, b.size());                                        // a value on the host
 //   loss.add(losses, {.weight = 1, .stream = b.stream()});          // a view of host or GPU memory
 //   top.add(logits, labels, {.stream = b.stream()});                // [B, C] f32, f16 or bf16; [B] i32 or i64
 //

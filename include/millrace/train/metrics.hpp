@@ -4,8 +4,9 @@
 //   auto loss = m.mean("loss");
 //   auto top = m.accuracy("top", {.top_k = 5});            // the row holds "top1" and "top5"
 //   for (auto& b : run) {
-//     loss.add(step_loss, batch_size);  top.add(logits, labels);  m.count("samples", batch_size);
-//     m.maybe_log(step, out);                               // a row at each 50th call; it also has "samples_per_s"
+//     auto [step_loss, logits] = train_step(b);             // a number and a view [B, C]
+//     loss.add(step_loss, b.size());  top.add(logits, b.get<&example::label>());  m.count("samples", b.size());
+//     m.maybe_log(b.step(), out);                           // a row at each 50th call; it also has "samples_per_s"
 //   }
 //   m.finish(out);                                          // the rest
 //

@@ -1,8 +1,7 @@
 // Returns the rank of the right class in a row of logits; top-1 and top-k accuracy are made of it.
 //
 //   auto rank = mr::detail::target_rank(logits_of_one_sample, label);
-//   rank == 0;    // top-1 is right
-//   rank < 5;     // top-5 is right
+//   bool top_1_is_right = rank == 0, top_5_is_right = rank < 5;
 //
 // Ties: of equal logits the lower class comes first, as in argmax. A row that holds a NaN has no order: `unranked`.
 // One pass, no sorting, no branch on the data. rank_part holds the rule; kernels use it too.

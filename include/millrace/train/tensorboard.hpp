@@ -3,7 +3,7 @@
 //   mr::log out(mr::tensorboard("runs/first/train"));
 //   out.push({.step = 1200, .values = {{"loss", 0.41}}});
 //   out.push({.step = 1200, .images = {{.name = "augmented", .file = jpeg_bytes, .width = 224, .height = 224}}});
-//   $ tensorboard --logdir runs
+//   // then in a shell: tensorboard --logdir runs
 //
 // Each sink starts a new file in `folder`; TensorBoard joins them. So a file that a crash cut short is never written to
 // again. Give training and validation separate folders, as TensorBoard's users expect. Messages are skipped.

@@ -2,7 +2,7 @@
 //
 //   #include <millrace/tuning.hpp>
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
-//   mr::tuning({.tell = [&](const mr::tuning_decision& d) { log.message(d.text()); }})      // else to stderr
+//   auto told = mr::tuning({.tell = [&](const mr::tuning_decision& d) { out.message(d.text()); }});   // else to stderr
 //
 // Tuning begins with session_options::threads and io_threads. It looks at windows of at least `window_batches` batches
 // and 0.2 s. It makes at most `moves` changes and then settles.

@@ -1,9 +1,10 @@
 // The last segment: runs the remaining maps and renders each sample directly into its row of a slot.
 //
-//   batch_segment<fused_maps<record, ...>, columns<&example::pixels, &example::label>> last(maps, options);
+//   using columns = mr::detail::columns<&example::pixels, &example::label>;
+//   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.rows = 256, .workers = &pool, .batches = &ring});
 //   last.tickets().wait_for_available();
 //   last.probe();             // runs position 0 once and fixes all shapes; its item is kept and rendered later
-//   batches.start(...);       // the batch_ring of the options, now that the size of a batch is known
+//   ring.start({.rows = 256, .memory = slots_of(last.layout().batch_bytes())});   // the size of a batch is known now
 //   last.open_slots();
 //
 // Errors: an error of a sample is kept with its batch. It names shard, key, stage and position. The other samples

@@ -1,6 +1,7 @@
 // Hands claims of tickets to workers, which run a segment on them. There is no queue of items, and nothing here waits.
 //
-//   auto d = std::make_shared<dispatcher>(segment, dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
+//   auto d = std::make_shared<mr::detail::dispatcher>(
+//       segment, mr::detail::dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
 //   d->attach(&executor);
 //   d->set_available(n);      // tickets below n have their input           (called by the source or segment before)
 //   d->set_limit(m);          // tickets below m have space for the result  (called for slots, or by the segment after)

@@ -1,6 +1,6 @@
 // Runs dispatcher tasks: on oneTBB's workers, or on separate threads for stages that wait. No other header uses TBB.
 //
-//   arena_executor workers(8);                    // up to eight TBB threads; the process shares TBB's threads
+//   mr::detail::arena_executor workers(8);        // up to eight TBB threads; the process shares TBB's threads
 //   workers.submit(std::move(task), worker);      // returns at once; task is a std::shared_ptr<worker_task>
 //
 // Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join in. Our

@@ -1,6 +1,8 @@
 // Fuses consecutive map stages into one function, fully inlined: the work between two thread borders.
 //
-//   fused_maps<record, map_stage<F>, map_stage<G>> prepare({.seed = 7, .first_map = 0, .first_draw = 0}, maps);
+//   auto first = mr::map(decode);
+//   auto second = mr::map(crop);
+//   mr::detail::fused_maps<mr::record, decltype(first), decltype(second)> prepare({.seed = 7}, {first, second});
 //   example e = prepare(std::move(r), {.epoch = 3, .sample = id}, memory, map_at_work);   // map_at_work: for errors
 //
 // Each map that draws random numbers gets the rng of (seed, epoch, sample, ordinal). The ordinal counts the drawing

@@ -1,6 +1,9 @@
 // A segment in the middle of a flow: runs maps, and optionally an expanding stage, on many samples at once.
 //
-//   parallel_segment<fused_maps<clip>, expand_stage<windows_of>> middle(maps, stage, options, next.entrance());
+//   mr::detail::fused_maps<clip> maps;                   // no maps before the stage
+//   auto stage = mr::expand(windows_of{.frames = 8});
+//   mr::detail::parallel_segment<decltype(maps), decltype(stage)> middle(
+//       maps, stage, {.max_workers = 8, .workers = &pool, .capacity = 64}, next.entrance());
 //
 // Results are passed on in order. Each ticket has a buffer for its results, so the space exists before a stage runs.
 // Nothing waits on a worker. At most `capacity` tickets are between claim and commit. The worker that completes the

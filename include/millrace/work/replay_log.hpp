@@ -1,9 +1,9 @@
 // Records the resume points of a run without an index: for each batch on its way, where reading would restart.
 //
-//   replay_log log(order, replay_start::sample, false);
-//   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});            // read stage, in order; if from `sample`
-//   log.batch_ends({.pass = 3, .place = 21'000, .rows_of_place = 1, ...});  // last segment, in order
-//   replay_point p = log.take();                                            // trainer, once for each batch
+//   mr::detail::replay_log log(order, mr::detail::replay_start::sample, false);
+//   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});        // read stage, in order; if from `sample`
+//   log.batch_ends({.pass = 3, .place = 21'000, .rows_of_place = 1});   // last segment, in order
+//   mr::detail::replay_point p = log.take();                            // trainer, once for each batch
 //
 // The restart point depends on the flow. If the stages hold nothing back, it is the sample of the last row. If the
 // stages are empty at the start of a pass, it is that start. Otherwise it is the start of the run. An earlier restart

@@ -1,6 +1,7 @@
 // A segment that runs on one thread of its own, strictly in order: for stages that hold something back.
 //
-//   serial_segment<clip, shuffling<clip>> middle(stage, {.capacity = 64}, next.entrance());
+//   mr::detail::shuffling<clip> stage(order, most_bytes);
+//   mr::detail::serial_segment<clip, decltype(stage)> middle(std::move(stage), {.capacity = 64}, next.entrance());
 //
 // The stage is stateful_expanding or shuffling (work/serial_stages.hpp). It has push(sample, out) and end_epoch(out).
 // `out` takes samples that wait here until the next segment has space. Errors and ends travel in order.

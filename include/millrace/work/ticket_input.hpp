@@ -1,9 +1,9 @@
 // The entrance of a segment: turns samples from one producer, in order, into tickets that workers claim.
 //
-//   ticket_input<record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &ring});
-//   in.connect(*dispatcher);                                        // or any ticket_gate
-//   if (in.has_room()) in.put(std::move(s));   in.publish();        // producer
-//   auto s = in.take(ticket, bytes);           in.freed(1, bytes);  // segment, after a claim
+//   mr::detail::ticket_input<mr::record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &ring});
+//   in.connect(*dispatcher);                                            // or any ticket_gate
+//   if (in.has_room()) in.put(std::move(s));   in.publish();            // producer
+//   auto taken = in.take(ticket, bytes);       in.freed(1, bytes);      // segment, after a claim
 //
 // With a group (the batch size) tickets are rows. The last batch of an epoch is filled with void rows, or dropped
 // before any worker can claim it. So a sample that is not delivered is never decoded. Without a group, the end of an

@@ -1,8 +1,8 @@
 // Builds the loops of block_stream.hpp for several processors, and picks those for the one that runs the program.
 //
-//   const auto loops = detail::block_loops::best();
+//   const auto loops = mr::detail::block_loops::best();
 //   loops.run(stream);                           // until its segment ends
-//   loops.run(stream, other);                    // until the segment of one of them ends
+//   loops.run(stream, other);                    // or: until the segment of one of them ends
 //
 // Each pair of modes (store or skip) has a loop of its own. Each member function names its target. So a build for any
 // x86-64 contains all of them.

@@ -1,11 +1,11 @@
 // Decodes the blocks of one JPEG, or of two at once: the loops in which a picture spends most of its time.
 //
-//   detail::block_stream s;
+//   mr::detail::block_stream s;
 //   s.bit = first_bit;
 //   s.begin_segment(slots, count, stored, stop);   // slots[count] exists, too
-//   loops.run(s);  or  loops.run(s, other);        // block_loops.hpp; until one of them reaches its segment's end
+//   loops.run(s, other);                           // block_loops.hpp; until one of them reaches its segment's end
 //   if (s.at_end()) s.end_segment();               // s.bit is the next segment's first bit
-//   if (s.odd) ...                                 // a code was impossible
+//   if (s.odd) return damaged;                     // a code was impossible
 //
 // A step is one look-up. No branch depends on its result: whether a block ends is data. So a single stream waits for
 // its own look-ups, and two streams fill each other's waits.

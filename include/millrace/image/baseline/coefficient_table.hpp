@@ -1,10 +1,11 @@
 // Tables that turn the next 11 bits of a JPEG's stream into up to two coefficients at once, without a branch.
 //
-//   detail::second_symbols second(ac);                                 // symbols that may follow a known symbol
-//   detail::build_ac_table(table, ac, second);  detail::build_dc_table(table, dc, second);
-//   const detail::coefficient_entry& e = table[window >> 53];          // the stream's next bits, from the topmost down
-//   block[order[k + e.run]] = e.value;                                 // a first coefficient that lies in the index
-//   block[order[k + e.advance - 1]] = bits(window, e.shift, e.magnitude) + e.bias;   // the last one
+//   mr::detail::second_symbols second(ac);                           // symbols that may follow a known symbol
+//   mr::detail::build_ac_table(table, ac, second);                   // or build_dc_table(table, dc, second)
+//   const mr::detail::coefficient_entry& e = table[window >> 53];    // the stream's next bits, from the topmost down
+//   block[order[k + e.run]] = e.value;                               // a first coefficient that lies in the index
+//   const auto bits = static_cast<int>(window >> e.shift) & ((1 << e.magnitude) - 1);
+//   block[order[k + e.advance - 1]] = static_cast<std::int16_t>(bits + e.bias);    // the last one
 //
 // Both stores always happen. One that is not needed goes to spare space behind the block.
 // An entry is one word, and all of its fields can be added. The entry of two symbols is the first one's entry plus the

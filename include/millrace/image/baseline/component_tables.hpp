@@ -1,8 +1,9 @@
 // Holds all tables for decoding a component's blocks with its two Huffman codes, and a store of tables for reuse.
 //
-//   detail::component_table_store store;                          // in a worker's scratch
-//   auto tables = store.get(component.dc, component.ac);          // null: an impossible code
-//   tables->ac[window >> 53]
+//   mr::detail::component_table_store store;                               // in a worker's scratch
+//   auto tables = store.get(component.dc, component.ac);
+//   if (!tables) return mr::detail::jpeg_refusal::tables;                  // an impossible code
+//   const mr::detail::coefficient_entry& e = tables->ac[window >> 53];     // see coefficient_table.hpp
 //
 // Most files share the codes of T.81 annex K. The store finds known codes by comparing their bytes. It builds others in
 // some microseconds.

@@ -1,9 +1,10 @@
 // Sums of products of input pairs for an inverse DCT: with AVX2, or with AVX-512's VNNI in the same 256-bit registers.
 //
-//   using sum = detail::avx2_sums;                                          // or detail::vnni_sums
-//   quads even = sum::onto<dct_pair::sum_04>(rounding, x04);                // rounding + x0 * factor + x4 * factor
-//   sum::less<p, minus_p>(even, x26)                                        // even - x2 * factor - x6 * factor
-//   words w = sum::joined<11>(of_even_columns, of_odd_columns);             // without the bits of fraction
+//   using sum = mr::detail::avx2_sums;                           // or mr::detail::vnni_sums
+//   using p = mr::detail::dct_pair;
+//   quads even = sum::onto<p::sum_04>(rounding, x04);            // rounding + x0 * factor + x4 * factor
+//   quads last = sum::less<p::even_0_of_26, p::minus_even_0_of_26>(even, x26);   // even - x2 * factor - x6 * factor
+//   words w = sum::joined<11>(even, last);                       // words of both by turns, less 11 bits of fraction
 //
 // The VNNI instructions are inline assembly. A compiler accepts a builtin only in a function whose target has it. But
 // all functions except the outermost one are the same for both variants. Threads: pure.

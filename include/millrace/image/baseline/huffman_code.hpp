@@ -1,9 +1,9 @@
 // A canonical Huffman code of a JPEG, and the plain way to decode one symbol of it.
 //
-//   detail::huffman_code code;
-//   if (!code.assign(bytes_of_dht)) ...                    // impossible: more words than fit
-//   auto [length, symbol] = code.find(window);             // the 16 topmost bits of window; length 0: no code
-//   code.for_each([](unsigned length, unsigned symbol) { ... });   // in ascending order of codes
+//   mr::detail::huffman_code code;
+//   if (!code.assign(component.dc)) return mr::detail::jpeg_refusal::tables;   // more words than fit
+//   auto [length, symbol] = code.find(window);                // the 16 topmost bits of window; length 0: no code
+//   code.for_each([](unsigned bits, unsigned byte) { /* ... */ });             // in ascending order of codes
 //
 // Threads: const members may run in several threads at once. Source: ITU-T T.81 annex C and F.2.2.3.
 #pragma once

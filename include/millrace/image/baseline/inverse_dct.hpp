@@ -1,7 +1,7 @@
 // Computes the inverse DCT of two neighboring blocks in plain integers, with the same results as libjpeg's "islow".
 //
-//   const detail::dequantiser q(quantiser_in_zigzag_order);
-//   bool tame = detail::inverse_dct_pair(pair, q, {samples, stride_bytes});     // writes 16 columns of 8 rows
+//   const mr::detail::dequantiser q(component.quantiser);                              // in zigzag order
+//   bool tame = mr::detail::inverse_dct_pair(pair, q, {samples, stride_bytes});        // writes 16 columns of 8 rows
 //
 // `pair` is laid out as block_stream.hpp says. The function leaves zeros there for the next blocks, while the pair is
 // in the L1 cache.

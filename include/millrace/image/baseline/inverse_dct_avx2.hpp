@@ -1,6 +1,7 @@
 // The inverse DCT of inverse_dct.hpp with AVX2: two blocks side by side, one in each half of a register.
 //
-//   if (detail::avx2_inverse_dct::usable()) tame = detail::avx2_inverse_dct::pair(coefficients, q, {samples, stride});
+//   if (mr::detail::avx2_inverse_dct::usable())
+//     tame = mr::detail::avx2_inverse_dct::pair(coefficients, q, {samples, stride_bytes});
 //
 // The results are the same, and so is the answer to whether values are wild. But a wild pair has samples written.
 // A multiply instruction adds two products. So rows are interleaved and multiplied with pairs of factors.

@@ -1,9 +1,9 @@
 // Holds the samples of a JPEG's components as they are stored, before chroma upsampling and color conversion.
 //
-//   mr::detail::jpeg_planes p = ...;                                     // of a region, see jpeg_plane_decoder.hpp
-//   const mr::detail::plane_view& y = p.component[0];
-//   y.data[row * y.stride_bytes + column];                       // luma of pixel (p.left + column, p.top + row)
-//   p.component[1].data[...];                                    // chroma begins at p.left / p.horizontal_sampling
+//   const mr::detail::jpeg_planes& p = result.planes;      // of a region, see jpeg_planes_request.hpp
+//   const mr::detail::plane_view &y = p.component[0], &cb = p.component[1];
+//   auto luma = y.data[row * y.stride_bytes + column];     // of pixel (p.left + column, p.top + row)
+//   auto blue = cb.data[0];                                // chroma begins at p.left / p.horizontal_sampling
 //
 // Shapes: samples are u8. Width and height count only samples that belong to the picture. So the last samples are the
 // picture's border where the region reaches it.

@@ -1,8 +1,8 @@
 // Defines a request to the built-in JPEG decoder, and its result.
 //
 //   mr::detail::jpeg_planes_request ask{.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200};
-//   mr::detail::jpeg_planes_result got = ...;                                     // see jpeg_plane_decoder.hpp
-//   if (got.refusal != mr::jpeg_refusal::none) ...                        // libjpeg decodes this one
+//   mr::detail::jpeg_planes_result got = decoder.decode(ask);             // see jpeg_plane_decoder.hpp
+//   if (!got) by_libjpeg(ask, got.refusal);                               // a refusal says why
 //
 // Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the picture. A caller that
 // upsamples chroma ("fancy" upsampling), or filters with neighbors, asks for a larger rectangle.

@@ -1,9 +1,11 @@
 // Decodes one JPEG to planes, segment by segment, so that two JPEGs can share a core.
 //
-//   detail::plane_job job;
+//   mr::detail::plane_tools tools;
+//   tools.take_best();                                   // for this processor
+//   mr::detail::plane_job job;
 //   job.begin(request, store, tools);
 //   while (!job.finished()) { tools.loops.run(job.stream()); job.attend(tools); }
-//   job.result()
+//   const mr::detail::jpeg_planes_result& got = job.result();
 //
 // The job goes through all rows of MCUs from the picture's first row to the last one wanted. MCUs within the region are
 // stored, the others are skipped.

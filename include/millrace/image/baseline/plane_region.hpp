@@ -1,8 +1,8 @@
 // Computes which MCUs of a JPEG a rectangle of pixels touches, and lays out the planes for their samples.
 //
-//   const detail::mcu_region r(header, request);
-//   r.first_column, r.end_column, r.first_row, r.end_row;        // of MCUs
-//   const mr::detail::jpeg_planes planes = detail::lay_out_planes(header, r, eighths, memory);
+//   const mr::detail::mcu_region r(header, request);
+//   const int mcus = r.width() * r.height();      // in [r.first_column, r.end_column) x [r.first_row, r.end_row)
+//   const mr::detail::jpeg_planes planes = mr::detail::lay_out_planes(header, r, request.eighths, memory);
 //
 // Planes lie one behind the other in the memory. Rows begin at multiples of 32 bytes. The 64 bytes behind each plane
 // may be read. A row has space for one block more than its MCUs have, because blocks are decoded in pairs.

@@ -1,9 +1,9 @@
 // Computes the inverse DCT of two neighboring blocks to 4 x 4, 2 x 2 or 1 x 1 samples each, with libjpeg's results.
 //
-//   const detail::dequantiser q(quantiser_in_zigzag_order);
-//   bool tame = detail::reduced_dct::four(pair, q, {samples, stride_bytes});    // writes 8 columns of 4 rows
-//   detail::reduced_dct::two(pair, q, to);                                      // 4 columns of 2 rows
-//   detail::reduced_dct::one(pair, q, to);                                      // 2 columns: the DC terms alone
+//   const mr::detail::dequantiser q(component.quantiser);           // in zigzag order
+//   bool tame = mr::detail::reduced_dct::four(pair, q, to);         // writes 8 columns of 4 rows
+//   // or reduced_dct::two(pair, q, to): 4 columns of 2 rows
+//   // or reduced_dct::one(pair, q, to): 2 columns of 1 row, of the DC terms alone
 //
 // A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it stands for. It is taken before those
 // would be rounded and clamped.

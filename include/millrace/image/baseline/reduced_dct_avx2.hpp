@@ -1,6 +1,7 @@
 // The inverse DCTs of reduced_dct.hpp with AVX2: two blocks side by side, one in each half of a register.
 //
-//   if (detail::avx2_inverse_dct::usable()) tame = detail::avx2_reduced_dct::four(coefficients, q, {samples, stride});
+//   if (mr::detail::avx2_inverse_dct::usable())                     // inverse_dct_avx2.hpp
+//     tame = mr::detail::avx2_reduced_dct::four(coefficients, q, {samples, stride_bytes});
 //
 // The results are the same, and so is the answer to whether values are wild. But a wild pair has samples written.
 // inverse_dct_avx2.hpp describes how sums are made and packed. Between the passes columns lie as (0, 4), (1, 5),

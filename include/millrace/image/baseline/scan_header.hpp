@@ -1,8 +1,9 @@
 // Reads a baseline JPEG's header up to its one scan, or says why the file is left to libjpeg.
 //
-//   detail::scan_header h;
-//   if (const auto why = detail::read_scan_header(bytes, h); why != mr::jpeg_refusal::none) ...   // libjpeg's turn
-//   h.width, h.component[0].quantiser, h.data_offset_bytes
+//   mr::detail::scan_header h;
+//   const mr::detail::jpeg_refusal why = mr::detail::read_scan_header(bytes, h);
+//   if (why != mr::detail::jpeg_refusal::none) return why;             // libjpeg's turn
+//   auto coded = bytes.subspan(h.data_offset_bytes);                   // of h.width x h.height pixels
 //
 // Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan of all components in their
 // order. Accepts gray, and YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Files that libjpeg would warn of, or read

@@ -1,9 +1,10 @@
 // Lists the blocks of a segment (some MCUs of one row) in stream order, and says where their coefficients lie.
 //
-//   detail::segment_slots slots;
+//   mr::detail::segment_slots slots;
 //   if (!slots.are_of(header, tables)) slots.lay_out(header, tables);
-//   stream.begin_segment(slots.stored(), blocks, ...);   // or slots.skipped()
-//   slots.for_each_row(mcus, [](const detail::row_of_pairs& r) { ... });   // pairs of blocks, for the inverse DCT
+//   stream.begin_segment(slots.stored(), mcus * slots.blocks_of_mcu(), true, stop);   // or slots.skipped(), ..., false
+//   // ... decode the segment
+//   slots.for_each_row(mcus, [](const mr::detail::row_of_pairs& r) { /* ... */ });    // for the inverse DCT
 //
 // A segment has up to 24 blocks that are stored, or up to 96 that are skipped. An MCU has 1, 3, 4 or 6 blocks.
 // Coefficients are zeros after lay_out(). They are zeros before each segment if the caller leaves zeros in each row

@@ -1,9 +1,10 @@
 // Tables that skip all symbols of a JPEG's stream that the next 12 bits hold, for blocks whose samples are not wanted.
 //
-//   detail::skippable_symbols ac_words(ac);                         // for windows of every length
-//   detail::build_ac_skip_table(table, ac_words);  detail::build_dc_skip_table(table, dc, ac_words);
-//   const detail::skip_entry e = table[window >> 52];
-//   bits += e.bits;  k += e.advance;                                // + ends_block at the block's end
+//   mr::detail::skippable_symbols ac_words(ac);                     // for windows of every length
+//   mr::detail::build_ac_skip_table(table, ac_words);               // or build_dc_skip_table(table, dc, ac_words)
+//   const mr::detail::skip_entry e = table[window >> 52];
+//   bits += e.bits;
+//   k += e.advance;                                                 // + ends_block at the block's end
 //
 // Only the last symbol's code has to lie in the index, not its magnitude bits. So an entry takes 22 bits at most.
 // Without the block's end an entry advances by 64 or less. So bit 6 of the sum shows every step beyond the end.

@@ -1,10 +1,10 @@
 // Copies a JPEG's entropy-coded bytes without the zeros stuffed behind each 0xff, as far as the caller asks.
 //
-//   detail::unstuffer u;
+//   mr::detail::unstuffer u;
 //   u.begin(file, scan_begin, memory);           // memory: a byte_memory that it may enlarge
 //   u.reach(from, bytes);                        // copies on until `bytes` lie behind `from`, or the interval ends
-//   u.end(), u.ended(), u.at_marker();           // where the copied bytes end; whether that is all of the interval
-//   u.next_interval(number);                     // over the marker RSTn; false: it is not there
+//   const std::uint8_t* end = u.end();           // of the copied bytes; u.ended(): that is all of the interval
+//   bool begun = u.next_interval(number);        // over the marker RSTn; false: it is not there
 //
 // `slack_bytes` behind the copied bytes may be read. They have no meaning. A decoder that decodes them finds out from
 // its position.

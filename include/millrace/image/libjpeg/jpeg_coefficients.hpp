@@ -1,8 +1,8 @@
 // Reads what a JPEG file stores before pixels are made: its quantized coefficients, tables and markers.
 //
-//   detail::jpeg_coefficients before(file, {.max_scans = 100}), after(rewritten, {});
-//   after.same_as(before);               // compares every coefficient, table, sampling factor and marker
-//   before.sequential_in_one_scan();     // rewriting would not change the coding process
+//   mr::detail::jpeg_coefficients before(file, {.max_scans = 100}), after(rewritten, {});
+//   bool same = after.same_as(before);                // every coefficient, table, sampling factor and marker
+//   bool kept = before.sequential_in_one_scan();      // rewriting would not change the coding process
 //
 // Each component has as many blocks of 8 x 8 coefficients as its size needs. The blocks that only fill up the last MCUs
 // are not compared.

@@ -1,9 +1,9 @@
 // Decodes a region of a JPEG with libjpeg, row by row, into a sink; one decoder is reused from picture to picture.
 //
-//   mr::detail::jpeg_decoder d;                                  // kept in a worker's scratch
+//   mr::detail::jpeg_decoder d;                          // kept in a worker's scratch
 //   d.open(bytes, {.max_scans = 100});                   // parses the header
 //   d.decode({.left = 60, .top = 40, .right = 300, .bottom = 200}, sink);
-//   d.counts().damaged;                                  // pictures accepted in spite of damage
+//   auto damaged = d.counts().damaged;                   // pictures accepted in spite of damage
 //
 // A sink has set_source(left, width), next_row(), commit_row() and wants_rows(), as in resize/plane_resizer.hpp. It
 // gets RGBX rows from `top` on.

@@ -1,12 +1,12 @@
 // Wraps one libjpeg decompressor: limits, the choice of warnings that mean damage, and errors without visible longjmp.
 //
-//   class reader : detail::jpeg_input {
-//     reader() : jpeg_input(leave_it_out) {}
+//   struct reader : private mr::detail::jpeg_input {
+//     reader() : mr::detail::jpeg_input(leave_it_out) {}
 //     void read(std::span<const std::byte> file) {
 //       open(file, {.max_scans = 100});                   // the header; `file` stays valid until the picture is done
 //       if (!decode()) fail();                            // throws libjpeg's error
 //     }
-//     bool decode() noexcept { if (setjmp(escape_) != 0) return false; ... }
+//     bool decode() noexcept { if (setjmp(escape_) != 0) return false; /* libjpeg's calls */ return true; }
 //   };
 //
 // libjpeg leaves by longjmp, which must not cross an object with a destructor. So every function that calls libjpeg is

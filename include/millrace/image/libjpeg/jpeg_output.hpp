@@ -1,8 +1,11 @@
 // Wraps one use of a libjpeg compressor that writes to memory; jpeg_input.hpp is the counterpart for the decompressor.
 //
-//   class writer : detail::jpeg_output {
-//     std::vector<std::byte> write() { if (!compress()) throw setup_error(text(), ...); return take(); }
-//     bool compress() noexcept { if (setjmp(escape_) != 0) return false; ...; jpeg_finish_compress(&info_); ... }
+//   struct writer : private mr::detail::jpeg_output {
+//     std::vector<std::byte> write() {
+//       if (!compress()) throw mr::setup_error("the picture cannot be encoded: " + text(), "Change the options");
+//       return take();
+//     }
+//     bool compress() noexcept { if (setjmp(escape_) != 0) return false; /* libjpeg's calls */ return true; }
 //   };
 //
 // libjpeg's own memory destination leaks its buffer if a file fails after outgrowing it. So this class has its own

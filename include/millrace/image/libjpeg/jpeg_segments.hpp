@@ -1,7 +1,7 @@
 // Calls a function for each segment of a JPEG file: all that lies between its markers except coded data.
 //
-//   detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
-//     if (detail::describes_the_picture(marker)) kept.insert(kept.end(), segment.begin(), segment.end());
+//   mr::detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
+//     if (mr::detail::describes_the_picture(marker)) kept.insert(kept.end(), segment.begin(), segment.end());
 //   });
 //
 // A segment is complete: the two bytes of the marker, two bytes of length, the payload. Fill bytes, restart markers and

@@ -1,8 +1,9 @@
 // libjpeg's "fancy" upsampling of chroma and its conversion of YCbCr to RGB, bit for bit, in small row kernels.
 //
-//   portable_upsampling::sum_rows(nearer, farther, count, sums);                        // 3 * nearer + farther
-//   portable_upsampling::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});          // the same four times
-//   portable_upsampling::color_half({.luma = y, .blue = sums_b, .red = sums_r, .count = 64, .rgb = {r, g, b}});
+//   using kernels = mr::detail::portable_upsampling;
+//   kernels::sum_rows(nearer, farther, count, sums);                   // 3 * nearer + farther
+//   kernels::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});     // the same four times; ba: b is the nearer
+//   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
 // A chroma sample lies between two pixels. So on each subsampled axis a pixel takes 3/4 of the nearer sample and 1/4 of
 // the farther one. `sums` are i16, weighted by 4. A row that is not subsampled vertically gives 4 * sample.

@@ -1,6 +1,7 @@
 // The kernels of fancy_upsampling.hpp with AVX2: the same bits, 16 to 32 samples at a time.
 //
-//   if (cpu_has_avx2()) avx2_upsampling::color_full({.luma = y, .blue = u, .red = v, .count = 64, .rgb = {r, g, b}});
+//   if (mr::detail::cpu_has_avx2())
+//     mr::detail::avx2_upsampling::color_full({.luma = y, .blue = u, .red = v, .count = 64, .rgb = {r, g, b}});
 //
 // 16-bit multiplies reproduce libjpeg's 16-bit fixed point. R = y + v + round(v * 13173 / 2^15), and B likewise with
 // 25297. G takes one multiply-add of pairs with 15 bits. Tests show that the results are equal for all inputs; this

@@ -2,7 +2,8 @@
 //
 //   mr::detail::pixel_target t{.data = row};                                        // u8
 //   mr::detail::pixel_target n{.data = numbers, .type = mr::detail::pixel_type::f32,
-//                              .scale = {1 / 58.4F, ...}, .bias = {-2.1F, ...}, .cold = true};
+//                              .scale = {1 / 58.4F, 1 / 57.1F, 1 / 57.4F}, .bias = {-2.1F, -2.0F, -1.8F},
+//                              .cold = true};
 //   mr::detail::portable_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
 //
 // A number is fma(x, scale, bias), where x is the byte that the u8 picture has there. It is rounded to f32, then to the

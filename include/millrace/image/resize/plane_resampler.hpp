@@ -1,9 +1,11 @@
 // Resizes planes of the same size: source rows of u8 in, weighted rows for the last step (row_kernels.hpp) out.
 //
-//   basic_plane_resampler<kernels> r;                  // kept from picture to picture
+//   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r;       // kept from picture to picture
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
-//   while (!r.ready(output)) { r.push(four_rows); }    // rows r.next_row() .. r.next_row() + 3 of each plane
-//   r.taps(output, t);                                 // outputs in source order, each at once
+//   for (std::size_t output = 0; output < rows.outputs(); ++output) {     // in source order
+//     while (!r.ready(output)) r.push(four_rows(r.next_row()));           // rows next_row() .. + 3 of each plane
+//     r.taps(output, t);                                                  // valid until the next push
+//   }
 //
 // Up to ten source rows per output: each source row is resized to the output's columns as it comes, into a ring.
 // More than ten: source rows are added up first, four at a time, for the few outputs that use them. The finished row is

@@ -1,9 +1,9 @@
 // Computes rows of RGB pixels from a JPEG's planes, equal to libjpeg's, for the requested columns only.
 //
 //   mr::detail::basic_rgb_rows<mr::detail::portable_upsampling> rows;     // kept from picture to picture
-//   rows.start(planes, 100, 380);                    // columns [100, 380) of the picture
+//   rows.start(planes, 101, 380);                    // columns [101, 380) of the picture
 //   rows.make(60);                                   // rows 60 .. 63; 60 is a multiple of vertical_sampling
-//   rows.row(1, 2)[0];                               // green of row 62, column rows.left() (100 or one less)
+//   std::uint8_t green = rows.row(1, 2)[0];          // of row 62, column rows.left() (101 or one less)
 //
 // The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must hold one
 // pixel around the requested columns and rows, except at the picture's edge. There libjpeg repeats the last sample.

@@ -1,8 +1,9 @@
 // The vertical half of a resize: weighted sums of Q7 rows, rounded to bytes, and converted to RGB if needed.
 //
-//   row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2, .plane_stride = 224};   // R, G, B side by side
-//   portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
-//   portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
+//   mr::detail::row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2,
+//                          .plane_stride = 224};                     // R, G, B side by side
+//   mr::detail::portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
+//   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
 // Rows come from the column kernels of the same build. Weights have 14 bits, and their sum stands for 1. Each product
 // is rounded to the rows' own precision (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough.

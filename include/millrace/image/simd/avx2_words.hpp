@@ -1,7 +1,9 @@
 // Holds sixteen 16-bit or eight 32-bit numbers in an AVX2 register, with the operations that an inverse DCT needs.
 //
-//   using namespace detail::avx2;
-//   [[gnu::target("avx2")]] void f(...) { words w = load(memory); quads sum = multiply_pairs(w, pair_of(3, -5)); }
+//   using namespace mr::detail::avx2;
+//   [[gnu::target("avx2")]] quads eight_sums(const std::int16_t* pairs) {   // aligned to 32 bytes
+//     return multiply_pairs(load(pairs), pair_of(3, -5));                   // 3 a - 5 b for each pair (a, b)
+//   }
 //
 // These are vector types instead of <immintrin.h>, which would add an eighth to the library's compile time. All
 // functions are inlined, and only into functions with the same target. Below, a half is 128 bits of a register.

@@ -1,7 +1,7 @@
 // Tells whether this CPU can run the AVX2 kernels and those with AVX-512's three-way logic.
 //
-//   if (mr::detail::cpu_has_avx2()) ...               // AVX2, FMA and F16C; false on aarch64 and older x86-64
-//   if (mr::detail::cpu_has_three_way_logic()) ...    // AVX-512's vpternlog in registers of 256 bits
+//   bool avx2 = mr::detail::cpu_has_avx2();                // AVX2, FMA and F16C; false on aarch64 and older x86-64
+//   bool logic = mr::detail::cpu_has_three_way_logic();    // AVX-512's vpternlog in registers of 256 bits
 //
 // Errors: none. Threads: any.
 #pragma once

@@ -1,6 +1,7 @@
 // Removes the files that an atomic_file left half written because its process was killed.
 //
-//   detail::remove_abandoned_files("out/", files, [](std::string_view name) { return name.ends_with(".tar"); });
+//   const auto is_shard = [](std::string_view final_name) { return final_name.ends_with(".tar"); };
+//   mr::detail::remove_abandoned_files("out/", mr::detail::posix_files(), is_shard);
 //
 // A live writer holds a lock on its file. The system frees the lock when the process ends, for whatever reason.
 // Whether other machines see the lock depends on the file system. The file's name therefore contains the id of the

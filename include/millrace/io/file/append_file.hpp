@@ -1,6 +1,6 @@
 // A log file that only ever holds whole records.
 //
-//   detail::append_file file({.path = "run.jsonl"});
+//   mr::detail::append_file file({.path = "run.jsonl"});
 //   file.append(record);        // one write(); a record that does not fit is cut off again
 //   file.sync();                // the appended records now survive a crash of the machine
 //

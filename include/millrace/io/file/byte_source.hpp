@@ -1,8 +1,12 @@
 // Sources of a shard's bytes: a file, or any class that the user writes.
 //
-//   class my_source : public mr::byte_source { ... };                  // implements two functions
 //   auto source = std::make_unique<mr::file_source>("train-000.tar");  // throws io_error if it cannot be opened
 //   std::size_t got = source->read_at(offset_bytes, buffer);           // 0 only at the end
+//
+//   class my_source : public mr::byte_source {                         // a source of your own: two functions
+//     std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override;
+//     std::string_view name() const noexcept override;                 // for messages
+//   };
 //
 // Errors: io_error with the shard, the offset and the system's reason. An interrupted call is repeated. EAGAIN is
 // retried with growing pauses, about 0.25 s in all. ESTALE means that the server of a network file system forgot the

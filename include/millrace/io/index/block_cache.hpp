@@ -1,6 +1,7 @@
 // Caches small samples: reads a block of neighbors at once and gives its records out one by one, in any order.
 //
-//   detail::block_cache cache({.limit_bytes = std::size_t{64} << 20});
+//   mr::detail::block_cache cache({.limit_bytes = std::size_t{64} << 20});
+//   const auto read = [&](std::vector<mr::record>& block) { block = records_of(3, 7); };
 //   cache.take({.shard = 3, .number = 7}, offsets, places, read);   // *places[i] becomes record offsets[i] of block 7
 //   cache.held_bytes();
 //

@@ -1,9 +1,14 @@
 // An index on disk, beside its shard or in one folder for all shards.
 //
-//   const std::string path = mr::detail::index_path("train-000.tar");           // "train-000.tar.millrace-index"
-//   auto file = mr::detail::load_index(path, mr::detail::identify_shard("train-000.tar"));
-//   if (file.state != mr::detail::index_file_state::good) ...                   // scan the shard; file.reason says why
-//   mr::detail::keep_index(path, index);                                        // again after checksums were learned
+//   const std::string path = mr::detail::index_path("train-000.tar");   // "train-000.tar.millrace-index"
+//   const auto identity = mr::detail::identify_shard("train-000.tar");
+//   auto file = mr::detail::load_index(path, identity);
+//   if (file.state != mr::detail::index_file_state::good) {             // file.reason says why
+//     auto old = std::exchange(file.index, mr::detail::scan_shard(source, pool));   // tar_index_scan.hpp
+//     file.index.identify(identity);                                    // without it, the file is never valid
+//     file.index.take_checksums_of(old);                                // only a touched index has any
+//   }
+//   mr::detail::keep_index(path, file.index);                           // again after checksums were learned
 //
 // An index is valid only for a shard with the size and the time (in ns) for which it was made. If only the time
 // differs, just its checksums are used, for the index that replaces it. A damaged index is never used: every cut and

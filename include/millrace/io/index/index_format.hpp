@@ -1,8 +1,8 @@
 // Converts an index to the bytes of its file, and checks whether such bytes can be trusted.
 //
-//   std::vector<std::byte> file = detail::index_bytes(index);
-//   std::string wrong = detail::unsound(head, file_bytes);      // for a detail::index_head; empty if nothing is wrong
-//   wrong = detail::unsound(head, columns);                     // empty: every offset lies within the shard
+//   std::vector<std::byte> file = mr::detail::index_bytes(index);
+//   std::string wrong = mr::detail::unsound(head, file.size());   // empty if nothing is wrong with the index_head
+//   wrong = mr::detail::unsound(head, columns);                   // empty: every offset lies within the shard
 //
 // Format: a head of fixed size, then the columns of shard_index.hpp as they lie in memory. Both have a CRC-32C. Numbers
 // have the byte order of the machine that wrote them, and the head states it. A machine with another order makes its

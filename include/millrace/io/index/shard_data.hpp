@@ -2,7 +2,7 @@
 //
 //   mr::detail::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
 //   data.counts();                                              // number of samples of each shard
-//   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i]; stops at the first bad one
+//   std::size_t good = data.read(wanted, records, failure);     // records[i] is wanted[i] for i < good
 //   data.fingerprint();                                         // digest of names, sizes and members: for resuming
 //
 // Missing indexes are made and kept (index_build.hpp). The constructor reads only the heads of indexes. The rest is

@@ -1,8 +1,8 @@
 // Builds the index of a shard from its members, in order, by the rules of shard_reader.
 //
-//   detail::shard_index_builder build;
+//   mr::detail::shard_index_builder build;
 //   build.take({.name = "a.jpg", .size_bytes = 700, .offset_bytes = 0, .payload_offset_bytes = 512, .regular = true});
-//   shard_index index = build.finish();                       // or .finish_damaged(error)
+//   mr::detail::shard_index index = build.finish();           // or .finish_damaged(error)
 //
 // Errors: setup_error for a shard beyond the limits of an index. Threads: one. A builder makes one index.
 #pragma once

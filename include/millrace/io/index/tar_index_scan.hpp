@@ -2,7 +2,7 @@
 //
 //   mr::file_source source("train-000.tar");
 //   mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
-//   if (index.state() == mr::detail::shard_index::shard_state::damaged) warn(index.damage());
+//   if (index.state() == mr::detail::shard_index::shard_state::damaged) std::cerr << index.damage();
 //
 // Samples, keys, fields and skipped members are those of shard_reader. plain_tar reads ordinary archives. At the first
 // unusual header, tar_reader reads the shard again from its start.

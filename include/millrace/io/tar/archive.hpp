@@ -1,8 +1,8 @@
 // Wraps the handle and the error text of libarchive, which reads shards.
 //
-//   detail::archive_reader handle = detail::open_archive_reader();
-//   archive_read_support_format_tar(handle.get());
-//   detail::archive_text(handle.get());            // empty if libarchive gives no reason
+//   mr::detail::archive_reader handle = mr::detail::open_archive_reader();
+//   if (archive_read_support_format_tar(handle.get()) != ARCHIVE_OK)
+//     throw std::runtime_error(mr::detail::archive_text(handle.get()));   // empty if libarchive gives no reason
 //
 // Only this file includes libarchive's headers, and no public signature contains its types. Millrace never sets a
 // locale, and never enables a filter that runs an external program.

@@ -1,6 +1,7 @@
 // The number of samples that a file beside a shard states: a Millrace index, a DALI index or "sizes.json".
 //
-//   if (auto told = detail::counted_beside("train-000.tar"); told.samples > found) fewer_than(told.file);
+//   if (auto told = mr::detail::counted_beside("train-000.tar"); told.samples > found)
+//     throw mr::detail::fewer_than_counted(told, found, {.stage = "tar", .shard = "train-000.tar"});
 //
 // A shard without an end marker may be cut, and nothing inside it can tell. These files can. Only the numbers are read,
 // without any checks: sidecar_counts.hpp and index_file.hpp read the same files with care. The largest number wins.

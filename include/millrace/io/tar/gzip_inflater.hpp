@@ -1,9 +1,9 @@
 // Decompresses gzip streams (RFC 1952), member by member, and checks their checksums.
 //
-//   detail::gzip_inflater gzip;
+//   mr::detail::gzip_inflater gzip;
 //   auto step = gzip.inflate(input, buffer);   // removes what it read from `input`; buffer has step.made bytes
-//   if (step.what == detail::gzip_step::damaged) tell(gzip.reason());
-//   if (step.what == detail::gzip_step::member_end) gzip.begin_member();      // if another member follows
+//   if (step.what == mr::detail::gzip_step::damaged) throw std::runtime_error(gzip.reason());
+//   if (step.what == mr::detail::gzip_step::member_end) gzip.begin_member();  // if another member follows
 //
 // zlib reads the headers, with the CRC-16 that a header may have, and inflates. This file checks the CRC-32 and the
 // length of the data at the end of each member. It does so because zlib's own CRC-32 takes a seventh of the total time.

@@ -1,6 +1,6 @@
 // Reads the headers of a shard one after the other, with few and small reads.
 //
-//   detail::header_window window(source, pool);
+//   mr::detail::header_window window(source, pool);
 //   auto header = window.at(offset_bytes, 512);     // shorter only at the end of the shard; valid until the next call
 //   window.payload_follows(size_bytes);             // tells how far away the next header is
 //

@@ -1,7 +1,7 @@
 // Reads the headers of an ordinary tar archive, without its payloads.
 //
-//   detail::plain_tar tar(source, pool);
-//   while (tar.next() == detail::plain_tar::found::member) use(tar.member());
+//   mr::detail::plain_tar tar(source, pool);
+//   while (tar.next() == mr::detail::plain_tar::found::member) use(tar.member());
 //
 // Reads ustar and GNU headers, with the long names and sizes of both and of pax. It reports anything damaged, rare or
 // in doubt as `odd`. Examples are sparse members, pax names beyond ASCII, headers without the ustar mark. tar_reader

@@ -1,5 +1,6 @@
 // Reads the samples of one shard in order, grouped as WebDataset groups them.
 //
+//   mr::block_pool pool;
 //   mr::shard_reader shard(std::make_unique<mr::file_source>("train-000.tar"), pool, {.fields = {"jpg;png", "cls"}});
 //   while (auto record = shard.next()) use(*record);
 //   shard.counters().samples;

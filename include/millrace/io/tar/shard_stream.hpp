@@ -1,7 +1,7 @@
 // The bytes of a shard or a text file in chunks: straight from the source, or decompressed.
 //
-//   detail::shard_stream stream(source, pool);
-//   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) ...
+//   mr::detail::shard_stream stream(source, pool);
+//   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) use(chunk);
 //   stream.end_bytes();              // the number of bytes there were
 //
 // The first bytes determine the compression, never the name. zlib reads gzip; libarchive reads bzip2, xz, zstd and lz4.

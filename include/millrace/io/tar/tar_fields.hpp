@@ -1,9 +1,10 @@
 // Parses the header blocks of a tar archive: numbers, texts, the checksum, pax records.
 //
-//   std::optional<std::uint64_t> size = detail::tar_size(block.substr(124, 12));     // octal or base-256
+//   std::optional<std::uint64_t> size = mr::detail::tar_size(block.substr(124, 12));     // octal or base-256
+//   std::string_view key, value;
 //   while (!records.empty())
-//     if (!detail::next_pax_record(records, key, value)) malformed();
-//   detail::tar_header_chain headers(bytes);       // all headers of one member, extended headers first
+//     if (!mr::detail::next_pax_record(records, key, value)) return;   // malformed
+//   mr::detail::tar_header_chain headers(bytes);   // all headers of one member, extended headers first
 //   headers.main();   headers.damage();   headers.certain_name();
 //
 // Errors: none thrown. Threads: any; the functions are pure. Lifetime: views point into the bytes that were passed.

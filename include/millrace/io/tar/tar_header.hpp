@@ -1,7 +1,7 @@
 // Writes the headers of one tar member: ustar, with a pax header before it only where ustar has no space.
 //
 //   std::string out;
-//   detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or 512 + padded pax records + 512
+//   mr::detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or 512 + padded pax records + 512
 //
 // The bytes depend only on name and size: mode 0644, no owner, time 0, no locale, no library version. Names are written
 // as they are. ustar holds a name of up to 100 bytes, or a prefix of 155 and a name of 100. Other names go into a pax

@@ -1,0 +1,13 @@
+struct row {
+  mr::tensor<std::uint8_t, 3> pixels;
+  std::int32_t label;
+};
+namespace at {
+struct Tensor {};
+Tensor fromDLPack(DLManagedTensor* tensor);
+DLManagedTensor* toDLPack(const Tensor& tensor);
+}  // namespace at
+
+void example(mr::detail::batch_of<&row::pixels, &row::label> b, mr::stream_view s) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(std::string_view name, double value) {
+EXAMPLE
+}

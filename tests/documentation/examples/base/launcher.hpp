@@ -1,0 +1,4 @@
+#include <cstdio>
+void example(int gpus) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(double loss, float logit, int nonfinite, int nans) {
+EXAMPLE
+}

@@ -1,0 +1,4 @@
+#include <millrace/base/crc32c.hpp>
+void example(std::string_view text) {
+EXAMPLE
+}

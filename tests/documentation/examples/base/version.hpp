@@ -1,0 +1,2 @@
+#include <millrace/base/error.hpp>
+EXAMPLE

@@ -1,0 +1,4 @@
+#include <millrace/flow/flow.hpp>
+
+EXAMPLE
+flow<int> without_stages;

@@ -1,0 +1,3 @@
+void example(const mr::image& pixels, const mr::image& gray_pixels) {
+EXAMPLE
+}

@@ -1,0 +1,4 @@
+#include <millrace/image/picture.hpp>
+void example(const mr::record& r) {
+EXAMPLE
+}

@@ -1,0 +1,4 @@
+#include <millrace/image/libjpeg/jpeg_segments.hpp>
+void example() {
+EXAMPLE
+}

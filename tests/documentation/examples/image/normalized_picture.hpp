@@ -1,0 +1,2 @@
+#include <millrace/item/scalar.hpp>
+EXAMPLE

@@ -1,0 +1,3 @@
+void example(const mr::record& r, mr::rng& rng) {
+EXAMPLE
+}

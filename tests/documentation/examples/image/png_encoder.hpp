@@ -1,0 +1,3 @@
+void example(const mr::image& pixels) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(const mr::detail::plane_resize& job) {
+EXAMPLE
+}

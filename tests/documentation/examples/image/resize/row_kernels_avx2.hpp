@@ -1,0 +1,5 @@
+#ifdef __x86_64__
+void example(const mr::detail::row_taps& taps, std::uint8_t* row) {
+EXAMPLE
+}
+#endif

@@ -1,0 +1,4 @@
+#include <millrace/io/file/byte_source.hpp>
+void example() {
+EXAMPLE
+}

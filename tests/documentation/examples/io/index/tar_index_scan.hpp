@@ -1,0 +1,4 @@
+#include <iostream>
+void example(mr::block_pool& pool) {
+EXAMPLE
+}

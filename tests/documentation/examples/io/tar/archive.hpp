@@ -1,0 +1,4 @@
+#include <stdexcept>
+void example() {
+EXAMPLE
+}

@@ -1,0 +1,4 @@
+void use(const mr::record& sample);
+void example() {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(const std::vector<std::byte>& picture) {
+EXAMPLE
+}

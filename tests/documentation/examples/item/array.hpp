@@ -1,0 +1,3 @@
+void show(const mr::record& r) {
+EXAMPLE
+}

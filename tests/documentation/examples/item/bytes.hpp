@@ -1,0 +1,5 @@
+#include <millrace/item/record.hpp>
+
+void show(const mr::record& record) {
+EXAMPLE
+}

@@ -1,0 +1,5 @@
+#include <millrace/text.hpp>
+
+void show(const mr::line& one) {
+EXAMPLE
+}

@@ -1,0 +1,4 @@
+#include <millrace/item/scratch.hpp>
+void example(mr::scratch& s) {
+EXAMPLE
+}

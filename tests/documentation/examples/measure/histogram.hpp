@@ -1,0 +1,3 @@
+void example(std::uint64_t spent_ns) {
+EXAMPLE
+}

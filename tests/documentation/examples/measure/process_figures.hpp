@@ -1,0 +1,4 @@
+void run_epoch();
+void example() {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(std::uint64_t batch, const std::string& name) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void show(const std::vector<std::uint64_t>& counts) {
+EXAMPLE
+}

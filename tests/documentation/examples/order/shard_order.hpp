@@ -1,0 +1,3 @@
+void show(std::uint64_t epoch, std::size_t k) {
+EXAMPLE
+}

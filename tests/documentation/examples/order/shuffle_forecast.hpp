@@ -1,0 +1,3 @@
+void show(const mr::detail::exact_order& order) {
+EXAMPLE
+}

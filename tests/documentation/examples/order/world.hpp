@@ -1,0 +1,5 @@
+#include <millrace/run/session_options.hpp>
+
+void show() {
+EXAMPLE
+}

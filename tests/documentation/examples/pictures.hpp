@@ -1,0 +1,3 @@
+void example(const mr::record& record, mr::rng& rng) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+#include <millrace/sources/shards.hpp>
+
+EXAMPLE

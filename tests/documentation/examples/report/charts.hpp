@@ -1,0 +1,3 @@
+void example(std::string& page, const mr::run_report& r) {
+EXAMPLE
+}

@@ -1,0 +1,5 @@
+#include <cstdio>
+
+void example(const mr::detail::flow_figures& figures) {
+EXAMPLE
+}

@@ -1,0 +1,5 @@
+#include <millrace/report/simulation.hpp>
+
+void example(const mr::detail::flow_figures& window) {
+EXAMPLE
+}

@@ -1,0 +1,11 @@
+#include <millrace/millrace.hpp>
+#include <millrace/report/text_report.hpp>
+
+struct row {
+  std::int32_t label;
+};
+using flow = decltype(mr::from(std::vector<row>()) | mr::batch<&row::label>({.size = 16}));
+
+void example(const mr::session<flow>& run) {
+EXAMPLE
+}

@@ -1,0 +1,5 @@
+#include <millrace/report/verdict.hpp>
+
+void example() {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(std::string& page, const mr::detail::svg_points& points) {
+EXAMPLE
+}

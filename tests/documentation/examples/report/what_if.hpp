@@ -1,0 +1,3 @@
+void example(const mr::detail::flow_figures& window) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void engine(std::exception_ptr first_error) {
+EXAMPLE
+}

@@ -1,0 +1,4 @@
+#include <millrace/stages/map.hpp>
+void flows() {
+EXAMPLE
+}

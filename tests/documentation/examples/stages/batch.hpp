@@ -1,0 +1,11 @@
+#include <millrace/millrace.hpp>
+
+struct example {
+  mr::picture pixels;
+  std::int32_t label;
+};
+example prepare(const mr::record&, mr::rng&);
+
+void show() {
+EXAMPLE
+}

@@ -1,0 +1,11 @@
+#include <millrace/text.hpp>
+
+struct example {
+  mr::ragged<std::uint32_t> words;
+  std::int32_t label;
+};
+example prepare(const mr::record&);
+
+void show() {
+EXAMPLE
+}

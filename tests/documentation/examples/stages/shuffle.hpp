@@ -1,0 +1,5 @@
+#include <millrace/shards.hpp>
+
+void show() {
+EXAMPLE
+}

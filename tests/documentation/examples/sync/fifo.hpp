@@ -1,0 +1,5 @@
+#include <string>
+void read(const std::string& shard);
+void example() {
+EXAMPLE
+}

@@ -1,0 +1,2 @@
+#include <millrace/train/metrics.hpp>
+EXAMPLE

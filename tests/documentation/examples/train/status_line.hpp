@@ -1,0 +1,4 @@
+#include <millrace/train/log.hpp>
+void logging() {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void count(std::span<const float> logits_of_one_sample, std::size_t label) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void show(const mr::detail::shard_order& order) {
+EXAMPLE
+}

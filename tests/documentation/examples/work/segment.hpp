@@ -1,0 +1,1 @@
+// block 1 is a picture of the connections

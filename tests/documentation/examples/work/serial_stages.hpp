@@ -1,0 +1,1 @@
+// block 1 is a table of the stages
