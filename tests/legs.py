@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from checks import COMPILERS, ROOT, WARNINGS, StepFailed, launcher, library_flags
-from install.consumers import install
+from contract.install.consumers import install
 from leg import BUILD, INTERRUPTED, Leg
 
 LEGS_AT_ONCE = 2
@@ -43,33 +43,33 @@ def line_tables():
 
 def lint(leg):
     """the rules of the tree, and that each rule finds what is planted for it"""
-    leg.run_check("lint/lint_test.py")
-    leg.run_check("lint/lint.py")
-    leg.run_check("lint/border_test.py")
-    leg.run_check("lint/border.py")
-    leg.run_check("lint/prose_test.py")
-    leg.run_check("lint/prose.py")
+    leg.run_check("contract/lint/lint_test.py")
+    leg.run_check("contract/lint/lint.py")
+    leg.run_check("contract/lint/border_test.py")
+    leg.run_check("contract/lint/border.py")
+    leg.run_check("contract/lint/prose_test.py")
+    leg.run_check("contract/lint/prose.py")
 
 
 def errors(leg):
     """the compiler's message for every mistake that has a sentence of ours (g++, clang++)"""
-    leg.run_check("errors/runner_test.py")
-    leg.run_check("errors/run_error_tests.py")
+    leg.run_check("contract/errors/runner_test.py")
+    leg.run_check("contract/errors/run_error_tests.py")
 
 
 def headers(leg):
     """each header alone, twice, among leaked macros (g++, clang++); linking; what including costs"""
-    leg.run_checks("headers/headers.py", "headers/costs.py")
+    leg.run_checks("contract/headers/headers.py", "contract/headers/costs.py")
 
 
 def documentation(leg):
-    """the reference that Doxygen makes of the headers: no warning, no public type without a word; their examples compile"""
-    leg.run_checks("documentation/documentation.py", "documentation/examples.py")
+    """Doxygen's reference: no warning, no public type or function without a word; every header's example compiles"""
+    leg.run_checks("contract/documentation/documentation.py", "contract/documentation/examples.py")
 
 
 def readme(leg):
     """the README's programs compile as they stand (g++, clang++) and run, the recipes too; what they name exists"""
-    leg.run_check("readme/readme.py")
+    leg.run_check("contract/readme/readme.py")
 
 
 def bench(leg):
@@ -106,9 +106,9 @@ def bare(leg):
 
 def digest(leg):
     """the same digest from g++ and clang++, at -O0 and at -O3 -march=native"""
-    source = ROOT / "tests" / "run" / "digest.cpp"
+    source = ROOT / "tests" / "unit" / "run" / "digest.cpp"
     if not source.exists():
-        leg.skip("digest", "tests/run/digest.cpp is not there")
+        leg.skip("digest", "tests/unit/run/digest.cpp is not there")
         return
     folder = BUILD / "digest"
     folder.mkdir(parents=True, exist_ok=True)
@@ -132,25 +132,26 @@ def digest(leg):
 
 def aarch64(leg):
     """the own JPEG decoder and the resizer on an emulated aarch64: the planes and pixels of this machine"""
-    leg.count("aarch64", leg.run("aarch64.sh", ["sh", ROOT / "tests" / "aarch64" / "aarch64.sh"], may_fail=True))
+    script = ROOT / "tests" / "system" / "aarch64" / "aarch64.sh"
+    leg.count("aarch64", leg.run("aarch64.sh", ["sh", script], may_fail=True))
 
 
 def fuzz(leg):
     """for a minute, libFuzzer's JPEGs by the built-in decoder and by libjpeg; beside it, 200,000 undamaged crops"""
-    leg.run_checks("image/fuzz/fuzz.py", "image/corpus.py")
+    leg.run_checks("system/fuzz/fuzz.py", "unit/image/corpus.py")
 
 
 def exact(leg):
     """the same samples and bytes over ranks by MPI, kill -9 and resume, and by Python's readers"""
-    leg.run_checks("exact/mpi.py", "exact/kill.py", "exact/reader.py")
+    leg.run_checks("system/exact/mpi.py", "system/exact/kill.py", "system/exact/reader.py")
 
 
 def planted(leg):
     """bugs of the CUDA path that are planted one by one: each turns its test program red"""
     # Every fifth; all of them where MILLRACE_PLANTED=all.
     brief = {} if os.environ.get("MILLRACE_PLANTED") == "all" else {"MILLRACE_BRIEF": "1"}
-    leg.run_check("planted/planted_test.py")
-    leg.run_check("planted/planted.py", **brief)
+    leg.run_check("cuda/planted/planted_test.py")
+    leg.run_check("cuda/planted/planted.py", **brief)
 
 
 def clang(leg):
@@ -173,7 +174,8 @@ def clang(leg):
 
 def tsan(leg):
     """clang++ with ThreadSanitizer, against a oneTBB that is built with it too; nothing is suppressed"""
-    prefix = leg.run("oneTBB with ThreadSanitizer", ["sh", ROOT / "tests" / "tsan" / "one_tbb.sh"]).split("\n")[-2]
+    parts = ROOT / "tests" / "system" / "tsan"
+    prefix = leg.run("oneTBB with ThreadSanitizer", ["sh", parts / "one_tbb.sh"]).split("\n")[-2]
     environment = {"PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig", "LD_LIBRARY_PATH": f"{prefix}/lib",
                    "MILLRACE_BRIEF": "1", "MILLRACE_DIGEST_SEEDS": "1",   # unit looks at all of them
                    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
@@ -186,7 +188,7 @@ def tsan(leg):
     for name, define in (("a correct program is not reported", []), ("a planted race is", ["-DPLANTED_RACE"])):
         program = folder / f"probe{len(define)}"
         leg.run(f"probe: {name}", ["clang++", *WARNINGS, "-O1", "-gline-tables-only", "-fsanitize=thread", *define,
-                                   f"-I{prefix}/include", ROOT / "tests" / "tsan" / "probe.cpp", "-o", program,
+                                   f"-I{prefix}/include", parts / "probe.cpp", "-o", program,
                                    f"-L{prefix}/lib", "-ltbb"])
         output = leg.run("run it", [*wrapper, program], may_fail=True, **environment)
         reported = "WARNING: ThreadSanitizer: data race" in output

@@ -1,0 +1,118 @@
+# Compiles the example that each header begins with: a reader who copies it gets what it says.
+#
+#   python3 tests/contract/documentation/examples.py                     # all of them, one program for each room
+#   python3 tests/contract/documentation/examples.py order/world.hpp     # one header's, to work on it
+#
+# The examples stand in the headers, as blocks of comment lines indented by three blanks. What they take for granted
+# (types, functions, arguments) stands in tests/contract/documentation/examples/ROOM/NAME.hpp, where a line `EXAMPLE` stands for
+# all blocks, and `EXAMPLE 2` for the second. Every block is used, or the file says why not: `// block 2 is a table`.
+# Without such a file an example has to be a function's body as it is. Programs are compiled, not run.
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import ROOT, RememberedPasses, Report, in_parallel, library_flags
+
+INCLUDE = ROOT / "include"
+CONTEXTS = pathlib.Path(__file__).resolve().parent / "examples"
+# Their libraries are not everywhere, or they need nvcc, or they are a part of another header.
+LEFT_OUT = re.compile(r"adapt/(torch|opencv|sentencepiece|json)\.hpp|.*\.cuh|run/engine\.hpp|device/(cuda|stream_name)"
+                      r".*\.hpp")
+ALONE = "void example() {\nEXAMPLE\n}\n"
+
+
+def blocks_of(header):
+    """The indented blocks of the comment that a header begins with: [(number of the first line, lines)]."""
+    found, before = [], 0
+    for number, line in enumerate((INCLUDE / "millrace" / header).read_text().splitlines(), 1):
+        if not line.startswith("//"):
+            break
+        if re.match(r"//   +\S", line):
+            if before != number - 1:
+                found.append((number, []))
+            found[-1][1].append(line[2:])
+            before = number
+    return found
+
+
+def fragment_of(header):
+    """(the includes, the rest) of the header's part of a program. Raises ValueError for a block that is not used."""
+    blocks, used = blocks_of(header), set()
+    context = CONTEXTS / header
+    text = context.read_text() if context.exists() else ALONE
+    includes, lines = [f"#include <millrace/{header}>"], []
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := re.match(r"\s*EXAMPLE(?: (\d+))?$", line):
+            for block in [int(found[1])] if found[1] else range(1, len(blocks) + 1):
+                if block > len(blocks):
+                    raise ValueError(f"{context}:{number}: the header has no block {block}")
+                used.add(block)
+                first, code = blocks[block - 1]
+                lines.append(f'#line {first} "include/millrace/{header}"')
+                for at, one in enumerate(code):
+                    if one.lstrip().startswith("#include"):
+                        includes.append(one.strip())
+                        lines.append("")
+                    else:
+                        lines.append(one)
+            lines.append(f'#line {number + 1} "{context}"')
+        elif found := re.match(r"// block (\d+) is \S", line):
+            used.add(int(found[1]))
+        elif line.startswith("#include"):
+            includes.append(line)
+        else:
+            lines.append(line)
+    if unused := set(range(1, len(blocks) + 1)) - used:
+        raise ValueError(f"{context}: block {min(unused)} of the header's examples is not used")
+    return includes, lines
+
+
+def program_of(headers):
+    includes, bodies = [], []
+    for number, header in enumerate(headers):
+        found, lines = fragment_of(header)
+        includes += found
+        bodies += [f"namespace example_of_header_{number} {{", *lines, f"}}  // of {header}"]
+    return "\n".join([*dict.fromkeys(includes), "namespace mr = millrace;", *bodies]) + "\n"
+
+
+def problem_of(headers, remembered):
+    command = ["clang++", "-std=c++20", "-fsyntax-only", "-w", "-ferror-limit=0", f"-I{INCLUDE}",
+               *library_flags("--cflags"), "-x", "c++", "-"]
+    try:
+        program = program_of(headers)
+    except ValueError as problem:
+        return str(problem)
+    key = remembered.key(command, program, INCLUDE)
+    if remembered.remark(key) is not None:
+        return None
+    done = subprocess.run(command, input=program, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        return "\n".join(line for line in done.stdout.splitlines() if "error:" in line)[:6000] or done.stdout[:3000]
+    remembered.remember(key)
+    return None
+
+
+def main(wanted):
+    report = Report()
+    if not shutil.which("clang++"):
+        report.skip("examples of the headers", "there is no clang++")
+        return report.close()
+    rooms = {}
+    for path in sorted(INCLUDE.rglob("*.hpp")):
+        header = str(path.relative_to(INCLUDE / "millrace"))
+        if not LEFT_OUT.fullmatch(header) and blocks_of(header):
+            rooms.setdefault(header.rpartition("/")[0], []).append(header)
+    programs = [[header] for header in wanted] or list(rooms.values())
+    remembered = RememberedPasses()
+    for headers, problem in in_parallel(lambda some: problem_of(some, remembered), programs):
+        report.add(f"examples of {wanted and headers[0] or headers[0].rpartition('/')[0] or 'the umbrellas'}: "
+                   f"{len(headers)}", problem)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+# What a mistake looks like to the compiler's user: one error, at his own line, with our sentence, in few lines.
+#
+#   python3 tests/contract/errors/run_error_tests.py [FOLDER]
+#
+# Each FOLDER/*.cpp (this folder unless given) opens with
+#
+#   // error: REGEX            what the first error line must say
+#   // lines: 12               optional: at most so many lines, quotations not counted; 20 unless said
+#   // errors: 5               optional: at most so many errors; 1 unless said
+#
+# and holds the mistake under `#if MISTAKE`, and at the end of the line that the error has to name `// wrong here`. With
+# MISTAKE=0 it compiles with g++, all of them joined into one file, and each alone only where that fails; with MISTAKE=1
+# it fails, with g++ and with clang++, with exactly one `error:` line, which stands at that line of this file and which
+# the REGEX matches. (A compiler that says the same error of the same place twice has said one.)
+#
+# TYPICAL are the mistakes that people made who had never seen the library: none of them may leave the list. Two more of
+# theirs compile by now and are run: a callable that holds a unique_ptr, and rows of a std::vector that vary
+# (tests/unit/run/movable_test.cpp, tests/unit/run/session_test.cpp).
+import pathlib
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import join
+from checks import COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
+
+INCLUDE = ROOT / "include"
+FOLDER = ROOT / "build" / "errors"
+MAX_LINES = 20
+QUOTED = re.compile(r"\s*\d*\s+\|")   # of the source: newer compilers quote it for each template on the way
+TYPICAL = """
+    column_of_another_type map_returns_void session_without_batch batch_before_map map_takes_another_type
+    map_arguments_swapped column_is_a_string column_is_an_array_of_pictures column_of_vectors
+    map_makes_an_immovable_item loop_by_value batch_of_a_member_without_ampersand batch_called_batch_size
+    session_called_num_workers batch_of_a_number shuffle_after_batch session_by_equals_sign
+    from_a_generator_of_values""".split()
+
+
+def command_for(compiler, source, mistake):
+    return [compiler, *WARNINGS, "-fsyntax-only", "-fdiagnostics-color=never", f"-DMISTAKE={mistake}", f"-I{INCLUDE}",
+            *library_flags("--cflags"), str(source)]
+
+
+def diagnostics_of(command):
+    """(whether it compiled, the lines of its diagnostics without the compilers' closing count of errors)."""
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = [line for line in result.stdout.splitlines() if not re.match(r"\d+ (error|warning)s? generated\.$", line)]
+    return result.returncode == 0, lines
+
+
+def right_versions_compile(sources):
+    """Whether all do without their mistakes, as one file."""
+    if not sources:
+        return True
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    together = FOLDER / "right_versions.cpp"
+    together.write_text(join.joined(sources, sources[0].parent, FOLDER))
+    return diagnostics_of(command_for(COMPILERS[0], together, 0))[0]
+
+
+def stated(head, name, otherwise):
+    """The number that the head of a file gives for it."""
+    found = re.search(rf"^// {name}: (\d+)$", head, re.MULTILINE)
+    return int(found[1]) if found else otherwise
+
+
+def check(source, compiler, is_right=False):
+    """(problem or None, a remark for the name). Of a file that `is_right` it is known that its right version compiles.
+    """
+    text = source.read_text().splitlines()
+    head = "\n".join(text[:3])
+    wanted = re.match(r"// error: (.+)", head)
+    if not wanted:
+        return "its first line is not `// error: REGEX`", ""
+    wrong_lines = [number for number, line in enumerate(text, 1) if line.endswith("// wrong here")]
+    if len(wrong_lines) != 1:
+        return f"{len(wrong_lines)} of its lines end in `// wrong here`; exactly one is expected", ""
+    limit = stated(head, "lines", MAX_LINES)
+    most_errors = stated(head, "errors", 1)
+
+    if compiler == COMPILERS[0] and not is_right:
+        compiled, lines = diagnostics_of(command_for(compiler, source, 0))
+        if not compiled:
+            return "without the mistake it must compile:\n" + "\n".join(lines[:MAX_LINES]), ""
+    compiled, lines = diagnostics_of(command_for(compiler, source, 1))
+    if compiled:
+        return "with the mistake it must not compile, but it does", ""
+    said = "\n".join(lines[:2 * MAX_LINES])
+    errors = [found.groups() for line in lines if (found := re.match(r"(.*?):(\d+):(\d+): error: (.*)", line))]
+    if not errors:
+        return f"no error names a place:\n{said}", ""
+    file, number, _, text_of_error = errors[0]
+    if (pathlib.Path(file), int(number)) != (source, wrong_lines[0]):
+        return f"the error names {file}:{number}; {source.name}:{wrong_lines[0]} is wrong:\n{said}", ""
+    # The same sentence: clang names what it says it of in two ways.
+    different = {(*place, sentence.split(" is unavailable: ")[-1]) for *place, sentence in errors}
+    if len(different) > most_errors:
+        return f"{len(different)} errors; {most_errors} at most are expected:\n{said}", ""
+    if not any(re.search(wanted[1], sentence) for *place, sentence in errors if place == list(errors[0][:3])):
+        return f"the error does not match {wanted[1]!r}:\n{said}", ""
+    told = sum(not QUOTED.match(line) for line in lines)
+    if told > limit:
+        return f"{told} lines of diagnostics without quotations; {limit} are allowed:\n{said}", ""
+    return None, f" ({told} lines)"
+
+
+def main(folder):
+    report = Report()
+    sources = sorted(folder.glob("*.cpp"))
+    if not sources:
+        report.add("errors", f"there is no .cpp file in {folder}")
+    if folder == HERE:
+        report.add("typical mistakes", ", ".join(f"{name} is gone" for name in TYPICAL
+                                                 if not (HERE / f"{name}.cpp").exists()))
+    passes = RememberedPasses()
+
+    # g++ comes last: meanwhile it is found out whether all right versions compile.
+    jobs = [(source, compiler) for compiler in reversed(COMPILERS) for source in sources]
+    keys = {(source, compiler): passes.key([__file__, pathlib.Path(__file__).read_text(),
+                                            *command_for(compiler, source, 0)], source.read_text(), INCLUDE)
+            for source, compiler in jobs}
+    remarks = {job: remark for job in jobs if (remark := passes.remark(keys[job])) is not None}
+    unknown = [source for source in sources if (source, COMPILERS[0]) not in remarks]
+    with ThreadPoolExecutor(1) as pool:
+        are_right = pool.submit(right_versions_compile, unknown)
+
+        def remembered_check(job):
+            if job in remarks:
+                return None, remarks[job]
+            source, compiler = job
+            problem, remark = check(source, compiler, compiler != COMPILERS[0] or are_right.result())
+            if not problem:
+                passes.remember(keys[job], remark)
+            return problem, remark
+
+        for (source, compiler), (problem, remark) in in_parallel(remembered_check, jobs):
+            report.add(f"{source.stem} {compiler}{remark}", problem)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE))

@@ -1,0 +1,74 @@
+# What including a header costs, and what nvcc makes of the headers (nvcc.py).
+#
+#   python3 tests/contract/headers/costs.py
+#
+# Costs are processor seconds over an empty file, as on a machine on which <string> costs 0.20 s and the yardstick of
+# checks.py 1.2 s: what a header costs for each yardstick measured right beside it, the median of six rounds, or of up
+# to eighteen where that is too much. (The least of each would not do: the yardstick is the shorter one, and finds a
+# quiet moment of a busy machine sooner.)
+import pathlib
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import nvcc
+from checks import YARDSTICK, YARDSTICK_COST_SECONDS, RememberedPasses, Report, processor_seconds_of_children
+from headers import INCLUDE, UMBRELLA, syntax_check
+
+COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/device/view.hpp": 0.3}
+ROUNDS = 6
+MOST_TIMES = 3
+
+
+def processor_seconds(text):
+    """Of the compiler; none if it does not compile."""
+    before = processor_seconds_of_children()
+    compiled = syntax_check("g++", text).returncode == 0
+    return processor_seconds_of_children() - before if compiled else None
+
+
+def add_round(costs):
+    """To costs[header], in yardsticks; none where it does not compile."""
+    empty = processor_seconds("")
+    yardstick = processor_seconds(YARDSTICK) - empty
+    for header, of_header in costs.items():
+        seconds = processor_seconds(f"#include <{header}>\n")
+        of_header.append(None if seconds is None else (seconds - empty) / yardstick)
+
+
+def check_costs(report):
+    costs = {header: [] for header in COST_LIMITS_SECONDS if (INCLUDE / header).exists()}
+
+    def cost_of(header):
+        return statistics.median(costs[header]) * YARDSTICK_COST_SECONDS
+
+    def problem_of(header):
+        if None in costs[header]:
+            return "it does not compile"
+        cost, limit = cost_of(header), COST_LIMITS_SECONDS[header]
+        return f"it costs {cost:.2f} s over an empty file; {limit:.2f} s are allowed" if cost > limit else None
+
+    for _ in range(MOST_TIMES):
+        for _ in range(ROUNDS):
+            add_round(costs)
+        if not any(map(problem_of, costs)):
+            break
+    for header in COST_LIMITS_SECONDS:
+        name = f"cost of {header}"
+        if header not in costs:
+            report.skip(name, "the header is not there")
+        elif problem := problem_of(header):
+            report.add(name, problem)
+        else:
+            report.add(f"{name}: {cost_of(header):.2f} s where the yardstick costs {YARDSTICK_COST_SECONDS} s", None)
+
+
+def main():
+    report = Report()
+    nvcc.check(report, RememberedPasses())
+    check_costs(report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

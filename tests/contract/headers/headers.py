@@ -1,0 +1,193 @@
+# Every header under include/millrace: with g++ it compiles as the first thing of a file, twice included, without a
+# warning, and among macros that other headers are known to leak. What a header includes before all else is the first
+# thing of that file as well, and not compiled again. The same with clang++, all of them in one file, the last one
+# first: what a header lacks one compiler tells as well as two, and what two headers both name both see. Then two files
+# that include the umbrella link into one program. costs.py tells what including costs.
+#
+#   python3 tests/contract/headers/headers.py
+import functools
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import (COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, launcher, library_flags,
+                    reached_text)
+
+INCLUDE = ROOT / "include"
+UMBRELLA = "millrace/millrace.hpp"
+# What needs the CUDA runtime is compiled against the declarations of the tests' own one: no toolkit has to be there.
+FAKE_CUDA = ROOT / "tests" / "cuda" / "fake" / "include"
+CUDA_FLAGS = ("-DMILLRACE_CUDA=1", f"-isystem{FAKE_CUDA}")
+# Where Debian puts headers that no pkg-config file of the packages in question tells of.
+OWN_FOLDERS = ["-isystem" + folder for folder in ("/usr/include/opencv4",) if pathlib.Path(folder).is_dir()]
+
+# From <complex.h>, <termios.h>, <math.h>, <sys/sysmacros.h>, X11 and Windows' headers. Names that the standard library
+# or a dependency uses itself (min and max among them) would break those, not us.
+LEAKED_MACROS = """
+I B0 B50 DOMAIN OVERFLOW UNDERFLOW SING PLOSS TLOSS major(x) minor(x) makedev(x,y)
+None Bool Status Success Always Never Above Below Unsorted Complex KeyPress CursorShape ControlMask ShiftMask
+small near far interface ERROR IN OUT OPTIONAL DELETE CONST VOID THIS PURE uuid cdecl pascal hyper
+unix linux
+""".split()
+FIRST_INCLUDE = re.compile(r"(?:\s*//.*\n|\s*\n|\s*#\s*pragma once\s*\n)*\s*#\s*include\s*<(millrace/[^>]+)>")
+OTHER_INCLUDE = re.compile(r"^#include <((?!millrace/)[\w/]+\.h(?:pp)?)>", re.MULTILINE)
+TBB_INCLUDE = re.compile(r"^\s*#\s*include\s*(<(?:tbb|oneapi)/[^>]+>)", re.MULTILINE)
+HOSTILE = "".join(f"#undef {name.partition('(')[0]}\n#define {name} leaked macro\n" for name in LEAKED_MACROS)
+
+
+def compile_command(compiler, *more):
+    return [compiler, *WARNINGS, f"-I{INCLUDE}", *library_flags("--cflags"), *OWN_FOLDERS, *more]
+
+
+def syntax_check(compiler, text, *more):
+    command = compile_command(compiler, *more, "-fsyntax-only", "-x", "c++", "-")
+    return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def adapted_headers(header):
+    """What an opt-in header includes of the library that it adapts to."""
+    return OTHER_INCLUDE.findall((INCLUDE / header).read_text()) if header.startswith("millrace/adapt/") else []
+
+
+def compiles(text):
+    return syntax_check("g++", text).returncode == 0
+
+
+def chains_of(headers, kind):
+    """The headers in lists: each has been included first of all by the one before it, which is of the same kind."""
+    first = {header: found[1] for header in headers
+             if (found := FIRST_INCLUDE.match((INCLUDE / header).read_text())) and kind(found[1]) == kind(header)}
+    chains, left, covered = [], set(headers), set(first.values())
+    for header in [header for header in headers if header not in covered]:
+        chain = []
+        while header in left:
+            chain.append(header)
+            left.remove(header)
+            header = first.get(header)
+        chains.append(chain)
+    return chains
+
+
+def check_each(report, headers, passes):
+    in_umbrella = reached_text(f"#include <{UMBRELLA}>\n", INCLUDE)
+
+    def check(job):
+        group, compiler, flags = job
+        plain = "".join(f"#include <{header}>\n" for header in group) * 2
+        # Another library's own headers need not bear those macros.
+        adapted = [name for header in group for name in adapted_headers(header)]
+        text, texts = "".join(f"#include <{name}>\n" for name in adapted) + HOSTILE + plain, []
+        tbb = sorted(set(TBB_INCLUDE.findall("\n".join(reached_text(plain, INCLUDE).values()))))
+        if tbb:
+            # oneTBB itself breaks on the `I` of <complex.h>. With that macro too it has to come first, so that the
+            # header is not compiled alone: done for the umbrella and what is not in it, by one compiler.
+            text = text.replace("#undef I\n#define I leaked macro\n", "")
+            if compiler == "g++" and (group[0] == UMBRELLA or group[0] not in in_umbrella):
+                texts.append("".join(f"#include {name}\n" for name in tbb) + HOSTILE + plain)
+        texts.append(text)
+        key = passes.key(compile_command(compiler, *flags), repr(texts) + plain + declarations(flags), INCLUDE)
+        if passes.remark(key) is not None:
+            return None
+        for text in texts:
+            result = syntax_check(compiler, text, *flags)
+            if result.returncode != 0:
+                cause, alone = "a leaked macro breaks it", syntax_check(compiler, plain, *flags)
+                if alone.returncode != 0:
+                    cause, result = f"it does not compile {'alone' if len(group) == 1 else 'with the others'}", alone
+                return cause + ":\n" + "\n".join(result.stdout.splitlines()[:12])
+        passes.remember(key)
+        return None
+
+    def declarations(flags):
+        return (FAKE_CUDA / "cuda_runtime_api.h").read_text() if flags else ""
+
+    needs_cuda = {header for header in headers if header.startswith("millrace/device/cuda")}
+    # Those for other libraries are for themselves.
+    adapting = {header: [header] for header in headers if header.startswith("millrace/adapt/")}
+    together = {"all headers together": [header for header in reversed(headers) if header not in adapting]}
+
+    @functools.lru_cache
+    def kind(header):
+        """What check() compiles in its own way is not taken for another one's."""
+        if header in needs_cuda or header in adapting or header == UMBRELLA:
+            return header
+        return bool(TBB_INCLUDE.search("\n".join(reached_text(f"#include <{header}>\n", INCLUDE).values())))
+
+    chains = {chain[0]: chain for chain in chains_of(headers, kind)}
+    jobs = {}
+    for compiler, groups in (("g++", chains), ("clang++", together | adapting)):
+        for name, group in groups.items():
+            plain = tuple(header for header in group if header not in needs_cuda)
+            cuda = tuple(header for header in group if header in needs_cuda | {UMBRELLA})
+            if plain:
+                jobs[plain, compiler, ()] = f"{name} {compiler}"
+            if cuda:
+                jobs[cuda, compiler, CUDA_FLAGS] = f"{name} {compiler} with CUDA"
+    for (group, compiler, flags), problem in in_parallel(check, list(jobs)):
+        name = jobs[group, compiler, flags]
+        report.add(name, problem)
+        if compiler == "g++":
+            for header in group[1:]:
+                report.add(f"{header} {compiler}", problem and check(((header,), compiler, flags)))
+
+
+def check_linking(report):
+    folder = ROOT / "build" / "headers"
+    folder.mkdir(parents=True, exist_ok=True)
+    objects = []
+    for name, body in (("one", "void other(); int main() { other(); }"), ("two", "void other(); void other() {}")):
+        source = folder / f"{name}.cpp"
+        source.write_text(f"#include <{UMBRELLA}>\n{body}\n")
+        objects.append(str(source.with_suffix(".o")))
+        command = [*launcher(), *compile_command("g++", "-O0", "-c", str(source), "-o", objects[-1])]
+        compiled = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if compiled.returncode != 0:
+            report.add("two files that include the umbrella link", compiled.stdout[:2000])
+            return
+    program = str(folder / "program")
+    linked = subprocess.run(["g++", *objects, "-o", program, *library_flags("--libs")],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    problem = linked.stdout[:2000] if linked.returncode else None
+    if not problem and subprocess.run([program]).returncode != 0:
+        problem = "the program that they make does not run"
+    report.add("two files that include the umbrella link", problem)
+
+
+def check_later_immintrin(report, passes):
+    # It is kept from oneTBB; whoever includes it afterwards has to get all of it.
+    text = f"#include <{UMBRELLA}>\n#include <immintrin.h>\nstatic_assert(sizeof(__m256i) == 32);\n"
+    for compiler in COMPILERS if platform.machine() == "x86_64" else ():
+        key = passes.key(compile_command(compiler), text, INCLUDE)
+        problem = None
+        if passes.remark(key) is None:
+            result = syntax_check(compiler, text)
+            problem = result.stdout[:2000] if result.returncode else None
+            if not problem:
+                passes.remember(key)
+        report.add(f"<immintrin.h> after the umbrella {compiler}", problem)
+
+
+def main():
+    report = Report()
+    headers = sorted(str(path.relative_to(INCLUDE)) for path in (INCLUDE / "millrace").rglob("*.hpp"))
+    for header in [header for header in headers if header.startswith("millrace/adapt/")]:
+        if lacking := [name for name in adapted_headers(header) if not compiles(f"#include <{name}>\n")]:
+            report.skip(header, f"there is no <{lacking[0]}>")
+            headers.remove(header)
+    if not headers:
+        report.add("headers", "there is no header under include/millrace")
+    passes = RememberedPasses()
+    check_each(report, headers, passes)
+    if (INCLUDE / UMBRELLA).exists():
+        check_linking(report)
+    else:
+        report.skip("two files that include the umbrella link", f"{UMBRELLA} is not there")
+    check_later_immintrin(report, passes)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+# The leg "install" of tests/run.sh: what is installed, and projects of others that use it.
+import pathlib
+import re
+import shutil
+import subprocess
+
+from checks import ROOT, WARNINGS, YARDSTICK, StepFailed, allowed_here
+
+BUILD_SECONDS = 15   # of processor time, that a consumer may take at most where the yardstick takes what it costs
+ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "sentencepiece": "SentencePiece",
+            "torch": "LibTorch"}
+
+
+def install(leg):
+    """what is installed is complete, and consumers build through pkg-config, CMake, as a subproject and by a copy"""
+    folder = ROOT / "build" / "install"
+    prefix, consumer = folder / "prefix", folder / "consumer"
+    for old in (prefix, consumer):
+        shutil.rmtree(old, ignore_errors=True)
+    leg.build([f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled", "-Dbench=disabled"])
+    leg.run("install", ["meson", "install", "-C", folder])
+
+    ours = {str(path.relative_to(ROOT / "include")) for path in (ROOT / "include" / "millrace").rglob("*.*")
+            if path.is_file()}
+    theirs = {str(path.relative_to(prefix / "include")) for path in (prefix / "include").rglob("*.*") if path.is_file()}
+    leg.expect("every header is installed", "\n".join(sorted(ours ^ theirs)))
+
+    shutil.copytree(ROOT / "tests" / "contract" / "install", consumer)
+    pkg_config_path = str(prefix / "share" / "pkgconfig")
+    consume = {"pkg-config": [], "a Meson subproject": ["--force-fallback-for=millrace"]}
+    for how, options in consume.items():
+        build = consumer / how.replace(" ", "_")
+        if options:
+            # Only what a clone would hold: no build folder of ours.
+            shutil.copytree(ROOT, consumer / "subprojects" / "millrace",
+                            ignore=shutil.ignore_patterns("build*", ".git", ".cache", "__pycache__"))
+        try:
+            leg.run(f"configure a consumer through {how}", ["meson", "setup", *options, build, consumer],
+                    PKG_CONFIG_PATH="" if options else pkg_config_path)
+            run_in_time(leg, "build it", ["ninja", "-C", build])
+            leg.run("run it", [build / "consumer"])
+            leg.expect(f"a consumer through {how}", None)
+        except StepFailed as problem:
+            leg.expect(f"a consumer through {how}", str(problem))
+    told = leg.run("configure a Meson subproject of text alone", [
+        "meson", "setup", "--force-fallback-for=millrace", "-Dtext_only=true", "-Dmillrace:pictures=disabled",
+        consumer / "text_subproject", consumer], may_fail=True, PKG_CONFIG_PATH="")
+    leg.expect("text alone, as a subproject, asks for no libjpeg",
+               told if leg.returncode != 0 or "jpeg" in told else None)
+    through_cmake(leg, prefix, consumer)
+    leg.run_check("install/plug_ins.py")
+    try:
+        run_in_time(leg, "build a consumer with copied headers", [
+            "g++", *WARNINGS, f"-I{prefix / 'include'}", consumer / "consumer.cpp", "-ltbb", "-ljpeg", "-larchive",
+            "-o", consumer / "copied"])
+        leg.run("run it", [consumer / "copied"])
+        leg.expect("a consumer with a copy of the headers", None)
+    except StepFailed as problem:
+        leg.expect("a consumer with a copy of the headers", str(problem))
+    flags = leg.run("ask for the flags of text alone", ["pkg-config", "--cflags", "--libs", "millrace-text"],
+                    PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
+    no_jpeg = without(folder / "no_jpeg", "jpeglib.h", "jerror.h", "turbojpeg.h")
+    try:
+        run_in_time(leg, "build a consumer of text alone", ["g++", *WARNINGS, *no_jpeg, consumer / "text_consumer.cpp",
+                                                            *flags, "-o", consumer / "text"])
+        leg.run("run it", [consumer / "text"])
+        linked = leg.run("what it is linked to", ["ldd", consumer / "text"])
+        leg.expect("a consumer of text alone, without libjpeg", linked if "jpeg" in linked else None)
+    except StepFailed as problem:
+        leg.expect("a consumer of text alone, without libjpeg", str(problem))
+    says_what_is_missing(leg, folder, prefix)
+    as_the_readme_says(leg, folder / "readme", prefix)
+    without_doctest(leg, folder / "no_doctest")
+    if not (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
+        return leg.skip("a consumer through pkg-config, with CUDA", "the CUDA toolkit is not there")
+    flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
+                    PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
+    program = consumer / "with_cuda"
+    run_in_time(leg, "build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o",
+                                                    program])
+    libraries = ":".join(flag[2:] for flag in flags if flag.startswith("-L"))
+    leg.run("run it", [program], LD_LIBRARY_PATH=libraries)
+    leg.expect("a consumer through pkg-config, with CUDA", None)
+
+
+def run_in_time(leg, what, command):
+    """As leg.run(), in the time that a consumer's build may take. A slower machine, or one that is busy, gets as much
+    more as the yardstick takes longer there, before or after."""
+    before = yardstick_seconds(leg)
+    seconds = processor_seconds(leg, what, command)
+    yardstick = max(before, yardstick_seconds(leg))
+    allowed = allowed_here(BUILD_SECONDS, yardstick)
+    leg.write(f"{what}: {seconds:.1f} s of processor time, of {allowed:.1f}; the yardstick: {yardstick:.2f} s")
+    if seconds > allowed:
+        raise StepFailed(f"{what}: {seconds:.1f} s of processor time, more than the {allowed:.1f} allowed here")
+
+
+def yardstick_seconds(leg):
+    file = ROOT / "build" / "install" / "yardstick.cpp"
+    file.write_text(YARDSTICK)
+    return processor_seconds(leg, "time the yardstick", ["g++", "-std=c++20", "-fsyntax-only", file])
+
+
+def processor_seconds(leg, what, command):
+    """Of a command that is run; other legs' processes are not counted."""
+    timed = ["bash", "-c", 'TIMEFORMAT="%U %S"; time "$@"', "bash", *command]
+    return sum(map(float, leg.run(what, timed).splitlines()[-1].split()))
+
+
+def without(folder, *hidden):
+    """Flags with which g++ finds what it always finds, but for these headers or folders of them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    told = subprocess.run(["g++", "-E", "-v", "-x", "c++", "/dev/null"], capture_output=True, text=True).stderr
+    flags = ["-nostdinc", "-nostdinc++"]
+    for place in re.search(r"<\.\.\.> search starts here:\n(.*?)End of search", told, re.DOTALL)[1].split():
+        links = folder / str(len(flags))
+        links.mkdir(parents=True)
+        for entry in pathlib.Path(place).iterdir():
+            if entry.name not in hidden:
+                (links / entry.name).symlink_to(entry)
+        flags += ["-isystem", links]
+    return flags
+
+
+def says_what_is_missing(leg, folder, prefix):
+    """Who compiles without a library is told which, and what package has it, before the compiler misses a header."""
+    nothing = without(folder / "nothing", "ATen", "archive.h", "dlpack", "jpeglib.h", "oneapi", "opencv2",
+                      "sentencepiece_processor.h", "simdjson.h", "zlib.h")
+    wanted = {"io/tar/archive.hpp": "libarchive", "io/tar/gzip_inflater.hpp": "zlib", "work/executor.hpp": "oneTBB",
+              "image/libjpeg/libjpeg.hpp": "libjpeg"}
+    wanted |= {f"adapt/{name}.hpp": library for name, library in ADAPTERS.items()}
+    for header, library in wanted.items():
+        includer = folder / "includer.cpp"
+        includer.write_text(f"#include <millrace/{header}>\n")
+        told = leg.run(f"include {header} without {library}", [
+            "g++", "-std=c++20", "-E", *nothing, f"-I{prefix / 'include'}", includer, "-o", "/dev/null"], may_fail=True)
+        errors = [line for line in told.splitlines() if "error: " in line]
+        leg.expect(f"{header} says that {library} is missing", None if len(errors) in (1, 2) and re.search(
+            rf'#error "millrace: {library} is not installed.*apt-get install (lib|zlib)', errors[0]) else told)
+
+
+def as_the_readme_says(leg, folder, prefix):
+    """The README's lines for CMake and pkg-config, as they stand."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "trainer.cpp").write_text("#include <millrace/millrace.hpp>\nint main() { return 0; }\n")
+    blocks = re.findall(r"^```(sh|cmake)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    by_cmake = "".join(text for language, text in blocks if language == "cmake")
+    by_pkg_config = "".join(text for language, text in blocks if "pkg-config" in text)
+    (folder / "CMakeLists.txt").write_text(by_cmake)
+    ways = {"CMake": f"cmake -B by_cmake -DCMAKE_PREFIX_PATH={prefix} && cmake --build by_cmake && by_cmake/trainer",
+            "pkg-config": f"{by_pkg_config}\n./trainer"}
+    for how, commands in ways.items():
+        told = leg.run(f"what the README says of {how}", ["sh", "-euc", f"cd '{folder}'\n{commands}"], may_fail=True,
+                       PKG_CONFIG_PATH=str(prefix / "share" / "pkgconfig"))
+        leg.expect(f"what the README says of {how}", told if leg.returncode != 0 else None)
+
+
+def without_doctest(leg, folder):
+    """Where doctest is not installed and no host can be reached, it is configured all the same, and has nothing to
+    compile before it is installed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "pkgconfig").mkdir(parents=True)
+    places = leg.run("where pkg-config looks", ["pkg-config", "--variable=pc_path", "pkg-config"]).split("\n")[-2]
+    for place in reversed(places.split(":")):
+        for file in pathlib.Path(place).glob("*.pc"):
+            if file.name != "doctest.pc":
+                (folder / "pkgconfig" / file.name).unlink(missing_ok=True)
+                (folder / "pkgconfig" / file.name).symlink_to(file)
+    (folder / "no_cmake.ini").write_text("[binaries]\ncmake = '/bin/false'\n")   # which would find doctest
+    nowhere = "http://127.0.0.1:9"
+    setup = ["meson", "setup", "--native-file", folder / "no_cmake.ini", f"--prefix={folder / 'prefix'}"]
+    hidden = {"PKG_CONFIG_LIBDIR": str(folder / "pkgconfig"), "http_proxy": nowhere, "https_proxy": nowhere}
+    told = leg.run("configure without doctest", [*setup, folder / "auto"], may_fail=True, **hidden)
+    leg.expect("tests at auto turn themselves off where doctest is not installed", None if leg.returncode == 0 and
+               "the tests are left out: doctest is not installed" in told and "ownload" not in told else told)
+    told = leg.run("what there is to compile", ["ninja", "-C", folder / "auto", "-n"], may_fail=True)
+    leg.expect("installing compiles nothing", None if "no work to do" in told else told)
+    told = leg.run("configure tests that are wanted", [*setup, "--wrap-mode=nodownload", "-Dtests=enabled",
+                                                        folder / "wanted"], may_fail=True, **hidden)
+    leg.expect("tests that are wanted use the wrap", None if leg.returncode != 0 and "ownload" in told else told)
+
+
+def through_cmake(leg, prefix, consumer):
+    """A project of CMake, and what it is told where a library is missing or a component is none."""
+    build = consumer / "cmake"
+    configure = ["cmake", "-S", consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Debug"]
+    try:
+        leg.run("configure a consumer through CMake", configure)
+        run_in_time(leg, "build it", ["cmake", "--build", build])
+        leg.run("run it", [build / "consumer"])
+        leg.expect("a consumer through CMake", None)
+    except StepFailed as problem:
+        leg.expect("a consumer through CMake", str(problem))
+    lacks = ["-DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON", "-B", consumer / "cmake_without_jpeg"]
+    told = leg.run("configure it without libjpeg", [*configure, *lacks], may_fail=True)
+    leg.expect("CMake says what is missing", None if leg.returncode != 0 and
+               "needs JPEG, which is not installed: apt-get install libjpeg-dev" in " ".join(told.split()) else told)
+    told = leg.run("configure text alone without libjpeg", [*configure, *lacks, "-DCOMPONENT=text"], may_fail=True)
+    leg.expect("text alone needs no libjpeg of CMake", told if leg.returncode != 0 else None)
+    if (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
+        told = leg.run("configure it with CUDA", [*configure, "-B", consumer / "cmake_cuda", "-DCOMPONENT=cuda"],
+                       may_fail=True)
+        leg.expect("CMake's component cuda", told if leg.returncode != 0 else None)

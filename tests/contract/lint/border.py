@@ -1,0 +1,274 @@
+# The border of the library: the names that a user writes are in millrace::, everything else is in millrace::detail,
+# which may change without notice.
+#
+#   python3 tests/contract/lint/border.py [ROOT]
+#
+# PUBLIC lists every public name by the header that declares it; `NAME_options` comes with NAME. It also reads the
+# examples and the README: a program that a user copies names nothing of millrace::detail.
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import ROOT, Report
+from lint import Tree, folder_of
+
+# Rooms that users never include by name: all that they declare is in millrace::detail.
+PRIVATE = ("measure", "sync", "order", "work", "read", "deliver", "image/simd", "image/baseline", "image/libjpeg",
+           "image/resize")
+# The words of a program that includes millrace.hpp.
+UMBRELLA = {
+    "base/error.hpp": "error data_error io_error setup_error printable",
+    "base/random.hpp": "rng",
+    "device/device.hpp": "device",
+    "device/host.hpp": "host_device",
+    "device/stream.hpp": "stream_view",
+    "image/jpeg_options.hpp": "picture_quality",
+    "image/picture.hpp": "picture jpeg",
+    "io/tar/shard_writer.hpp": "shard_writer",
+    "item/array.hpp": "array",
+    "item/bytes.hpp": "bytes",
+    "item/position.hpp": "position parse_position to_text",
+    "item/record.hpp": "record",
+    "item/scalar.hpp": "integer real text",
+    "item/scratch.hpp": "scratch",
+    "item/tensor.hpp": "tensor image",
+    "item/tensor_view.hpp": "tensor_view",
+    "run/session.hpp": "session feed",
+    "run/session_options.hpp": "session_options automatic endless world world_from_launcher",
+    "sources/from.hpp": "from",
+    "sources/shards.hpp": "shards",
+    "stages/batch.hpp": "batch prefetch",
+    "stages/expand.hpp": "expand filter",
+    "stages/map.hpp": "map",
+    "stages/shuffle.hpp": "shuffle",
+    "stages/to_device.hpp": "to_device",
+    "train/json_lines.hpp": "json_lines",
+    "train/log.hpp": "log",
+    "train/metrics.hpp": "metrics",
+    "train/status_line.hpp": "status_line",
+    "train/tensorboard.hpp": "tensorboard",
+}
+MOST_UMBRELLA_NAMES = 47   # a further one needs a better reason than that it is useful
+# What those words take, return and throw; and the words of the other umbrellas and of headers that a user includes.
+OPT_IN = {
+    "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array",
+    "adapt/json.hpp": "json_field json_tensor_options json_ragged_options",
+    "adapt/kept_batch.hpp": "consumer_options",
+    "adapt/opencv.hpp": "to_mat mat_pixels",
+    "adapt/sentencepiece.hpp": "sentencepiece",
+    "adapt/torch.hpp": "to_torch",
+    "base/crc32c.hpp": "crc32c",
+    "base/error.hpp": "late_data_error stage_error conservation_error error_location located_exception",
+    "base/half.hpp": "f16 bf16",
+    "base/launcher.hpp": "local_rank",
+    "base/machine.hpp": "usable_cores",
+    "device/best_device.hpp": "best_device",
+    "device/copying.hpp": "copying_device",
+    "device/cuda.hpp": "cuda_device cuda_device_count",
+    "device/device.hpp": "device_backend device_event",   # for a device of the user's
+    "device/host.hpp": "host_backend",                    # the same, where its memory is the host's
+    "device/normalize.cuh": "normalize",
+    "device/normalize.hpp": "normalize",
+    "device/normalize_options.hpp": "normalize_options image_layout",
+    "image/crop_draw.hpp": "crop_box random_crop_options picture_size",
+    "image/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",
+    "image/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",
+    "image/jpeg_options.hpp": "jpeg_options picture_decoder",
+    "image/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options",
+    "image/normalized_picture.hpp": "normalized_picture pixel_normalization",
+    "image/png_encoder.hpp": "encode_png",
+    "io/file/atomic_file.hpp": "atomic_file",
+    "io/file/byte_source.hpp": "byte_source file_source",
+    "io/tar/shard_reader.hpp": "shard_reader event_counts",
+    "io/tar/shard_writer.hpp": "named_bytes",
+    "item/bytes.hpp": "block_pool",
+    "item/line.hpp": "line",
+    "item/packed.hpp": "packed",
+    "item/ragged.hpp": "ragged",
+    "item/record_builder.hpp": "record_builder",
+    "item/tensor.hpp": "to_string",
+    "item/tensor_view.hpp": "padded_view memory_kind",
+    "report/chrome_trace.hpp": "chrome_trace",
+    "report/html_report.hpp": "html_report",
+    "report/json_report.hpp": "json_report",
+    "report/knobs.hpp": "gains_of knob knob_gain",
+    "report/run_report.hpp": "run_report report_of",
+    "report/saved_predictions.hpp": "compare_with",
+    "report/session_report.hpp": "report_of",
+    "report/text_report.hpp": "text_report",
+    "report/verdict.hpp": "judge verdict bound_by bound_cause",
+    "report/what_if.hpp": "what_if prediction simulated_gains",
+    "report/what_if_change.hpp": "what_if_change",
+    "report/write_reports.hpp": "write_reports",
+    "run/session.hpp": "batch_of",
+    "sources/from.hpp": "source_options",
+    "sources/indexed_shards.hpp": "indexed_shards",
+    "sources/line_reader.hpp": "line_reader",
+    "sources/lines.hpp": "lines list_texts",
+    "sources/mix.hpp": "mix weighted exhausted",
+    "sources/shard_list.hpp": "list_shards",
+    "sources/sidecar_counts.hpp": "sidecar_counts",
+    "sources/token_files.hpp": "token_files",
+    "stages/bucket.hpp": "bucket",
+    "stages/pack.hpp": "pack pack_best_fit",
+    "stages/take.hpp": "take",
+    "train/device_sums.hpp": "device_sums device_rows device_values number_kind",   # for sums of the user's
+    "train/instant.hpp": "instant time_source",
+    "train/metric_handles.hpp": "mean_metric accuracy_metric add_options",
+    "train/metrics.cuh": "cuda_metric_sums",
+    "train/metrics.hpp": "accuracy_options log_point",
+    "train/picture_grid.hpp": "save_grid encode_grid make_grid grid_options",
+    "train/row.hpp": "row quantity quantity_unit encoded_image",
+    "train/sink.hpp": "sink",
+    "tune/tuning.hpp": "tuning",
+    "tune/tuning_search.hpp": "tuning_decision",
+}
+
+
+def balanced_end(text, start):
+    """The index behind the brace that closes the one at `start`."""
+    depth = 0
+    for at in range(start, len(text)):
+        depth += (text[at] == "{") - (text[at] == "}")
+        if depth == 0:
+            return at + 1
+    return len(text)
+
+
+def without_template_heads(head):
+    """'template <class T> requires x struct a' -> 'struct a'."""
+    lines = [line for line in head.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    kept, in_requires = [], False
+    for line in lines:
+        in_requires = in_requires or re.match(r"\s*requires\b", line) is not None
+        if not in_requires:
+            kept.append(line)
+        in_requires = in_requires and line.rstrip().endswith(("&&", "||"))
+    head = " ".join(" ".join(kept).split())
+    while head.startswith("template"):
+        depth, at = 0, head.index("<")
+        while True:
+            depth += (head[at] == "<") - (head[at] == ">" and head[at - 1] not in "-=")
+            at += 1
+            if depth == 0:
+                break
+        head = head[at:].strip()
+    return re.sub(r"\[\[.*?\]\]\s*|__attribute__\(\(.*?\)\)\s*|alignas\(\w+\)\s*", "", head)
+
+
+def name_of(head):
+    """The name that a declaration brings into its namespace; None for what brings none (a deduction guide, an operator,
+    a member defined outside of its class, a forward declaration)."""
+    head = without_template_heads(head)
+    if not head or "operator" in head or re.match(r"(using namespace|static_assert|explicit)\b", head):
+        return None
+    if found := re.match(r"(?:class|struct|union|enum class|enum|concept|namespace)\s+(\w+)(.*)", head):
+        return None if found[2] == ";" or found[2].startswith("<") else found[1]
+    if found := re.match(r"using\s+(?:[\w:]+::)?(\w+)", head):
+        return found[1]
+    before = re.sub(r"\b(?:sizeof|decltype|noexcept)\(.*?\)", "", head)
+    if found := re.search(r"([\w:]*?)(\w+)\s*\(", before):
+        return None if "::" in found[1][-2:] or ") ->" in before and before.startswith(found[2]) else found[2]
+    found = re.search(r"(\w+)(?:\[\d*\])*\s*(?:=.*|;|$)", before)
+    return found and found[1]
+
+
+def public_names(bare):
+    """The names that a header without comments and strings declares in millrace::, and not in a namespace of it."""
+    names = set()
+    bare = re.sub(r"^\s*#.*(?:\\\n.*)*$", "", bare, flags=re.MULTILINE)
+    for region in re.finditer(r"namespace millrace \{ inline namespace MILLRACE_ABI \{(?! namespace)", bare):
+        start, at, depth, end = region.end(), region.end(), 0, balanced_end(bare, region.end() - 1) - 1
+        while at < end:
+            c = bare[at]
+            depth += (c == "(") - (c == ")")
+            if c == "{" and depth == 0:
+                head, at = bare[start:at], balanced_end(bare, at)
+                if not re.search(r"\bnamespace \w+\s*$", head):
+                    names.add(name_of(head))
+                after = re.match(r"\s*;", bare[at:])
+                start = at = at + (after.end() if after else 0)
+                continue
+            at += 1
+            if c == ";" and depth == 0:
+                names.add(name_of(bare[start:at]))
+                start = at
+    return names - {None}
+
+
+class Border:
+    """The public names of a tree, held against a list."""
+
+    def __init__(self, root, umbrella=None, opt_in=None):
+        self.tree = Tree(root)
+        self.umbrella, self.opt_in = umbrella or UMBRELLA, opt_in or OPT_IN
+
+    def listed(self, header):
+        return {name for table in (self.umbrella, self.opt_in) for name in table.get(header, "").split()}
+
+    def unlisted(self):
+        """A name in millrace:: that the list has not: it belongs into millrace::detail."""
+        for header, bare in self.tree.bare_headers.items():
+            listed = self.listed(header)
+            for name in sorted(public_names(bare)):
+                word = re.sub(r"^basic_|_options$", "", name)
+                if name not in listed and word not in listed:
+                    yield f"include/millrace/{header}: {name} is public, and not listed; put it into millrace::detail"
+
+    def missing(self):
+        """A name of the list that its header does not declare."""
+        for table in (self.umbrella, self.opt_in):
+            for header, names in table.items():
+                declared = public_names(self.tree.bare_headers.get(header, ""))
+                for name in names.split():
+                    if name not in declared:
+                        yield f"include/millrace/{header}: {name} is listed, and not declared in millrace::"
+
+    def private_rooms(self):
+        """A listed header of a private room."""
+        for table in (self.umbrella, self.opt_in):
+            for header in table:
+                if folder_of(header) in PRIVATE:
+                    yield f"include/millrace/{header}: its room is private"
+
+    def unreached(self):
+        """A header of UMBRELLA that millrace.hpp does not include."""
+        reached, todo = set(), ["millrace.hpp"]
+        includes = {}
+        for path, _, _, name in self.tree.includes:
+            includes.setdefault(path, []).append(name.removeprefix("millrace/"))
+        while todo:
+            header = todo.pop()
+            if header not in reached:
+                reached.add(header)
+                todo += includes.get(header, [])
+        return [f"include/millrace/{header}: millrace.hpp does not include it"
+                for header in self.umbrella if header not in reached]
+
+    def examples(self):
+        """A program that users copy and that names something of millrace::detail."""
+        for path, text in self.tree.sources.items():
+            if path == "README.md" or path.startswith("examples/"):
+                for number, line in enumerate(text.splitlines(), 1):
+                    if re.search(r"\b(mr|millrace)::detail\b", line):
+                        yield f"{path}:{number}: an example names millrace::detail"
+
+    def too_many(self):
+        """More names at the umbrella than a reader can know."""
+        names = sum(len(names.split()) for names in self.umbrella.values())
+        return [f"{names} names at the umbrella; {MOST_UMBRELLA_NAMES} are allowed"] * (names > MOST_UMBRELLA_NAMES)
+
+
+RULES = ("unlisted", "missing", "private_rooms", "unreached", "examples", "too_many")
+
+
+def main(root):
+    report, border = Report(), Border(root)
+    for rule in RULES:
+        report.add(f"border {rule}", "\n".join(getattr(border, rule)()))
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else ROOT))

@@ -1,0 +1,86 @@
+# Each rule of border.py finds what is planted for it, and finds nothing in a tree that keeps it.
+#
+#   python3 tests/contract/lint/border_test.py
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from border import MOST_UMBRELLA_NAMES, RULES, Border
+from checks import Report
+
+HEADER = """namespace millrace { inline namespace MILLRACE_ABI {
+
+struct later;
+
+namespace detail {
+struct hidden {
+  int number = 0;
+};
+}  // namespace detail
+
+/// Options of word().
+struct word_options {
+  int size = 1;
+};
+
+template <class T>
+  requires(sizeof(T) <= 8)
+[[nodiscard]] inline T word(T of, const word_options& o = {}) {
+  return of;
+}
+template <class T>
+class shape {
+  T value{};
+};
+template <class T>
+shape(T) -> shape<T>;
+template <class T>
+bool operator==(const shape<T>&, const shape<T>&) { return true; }
+inline constexpr std::size_t most = 7;
+using number = int;
+MORE
+}}  // namespace millrace
+"""
+CLEAN = {
+    "include/millrace/base/word.hpp": HEADER,
+    "include/millrace/millrace.hpp": "#include <millrace/base/word.hpp>\n",
+    "examples/one.cpp": "// One.\nint main() { return millrace::word(0); }\n",
+}
+UMBRELLA, OPT_IN = {"base/word.hpp": "word shape most"}, {"base/word.hpp": "number"}
+PLANTS = {   # rule: what makes it speak, as (files, umbrella, opt_in)
+    "unlisted": [({"include/millrace/base/word.hpp": HEADER.replace("MORE", more)}, UMBRELLA, OPT_IN) for more in (
+        "struct other {};", "inline int other() { return 1; }", "template <class T>\nconcept other = true;",
+        "enum class other { a, b };", "using detail::hidden;", "inline constexpr int other[] = {1, 2};")],
+    "missing": [({}, {"base/word.hpp": "word shape most later"}, OPT_IN),
+                ({}, UMBRELLA, {"base/word.hpp": "number hidden"})],
+    "private_rooms": [({"include/millrace/work/word.hpp": HEADER}, UMBRELLA,
+                       OPT_IN | {"work/word.hpp": "word shape most number"})],
+    "unreached": [({"include/millrace/millrace.hpp": "#pragma once\n"}, UMBRELLA, OPT_IN)],
+    "examples": [({"examples/one.cpp": "// One.\nmr::detail::hidden h;\n"}, UMBRELLA, OPT_IN)],
+    "too_many": [({}, {"base/word.hpp": "word shape most " + "word " * MOST_UMBRELLA_NAMES}, OPT_IN)],
+}
+
+
+def findings(files, umbrella, opt_in):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in (CLEAN | files).items():
+            path = pathlib.Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace("MORE\n", ""))
+        border = Border(folder, umbrella, opt_in)
+        return {rule: list(getattr(border, rule)()) for rule in RULES}
+
+
+def main():
+    report = Report()
+    clean = findings({}, UMBRELLA, OPT_IN)
+    for rule in RULES:
+        problems = [f"found in a tree that keeps it: {clean[rule]}"] if clean[rule] else []
+        problems += [f"not found: {plant}" for plant in PLANTS[rule] if not findings(*plant)[rule]]
+        report.add(f"border {rule} finds what is planted", "\n".join(problems))
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+# Each rule of lint.py finds what is planted for it, and finds nothing in the same tree without the plant.
+#
+#   python3 tests/contract/lint/lint_test.py
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import Report
+from lint import RULES, Tree
+
+HEADER = "// A header.\n#pragma once\n\n"
+VERSION = HEADER + ("#define MILLRACE_VERSION_MAJOR 1\n#define MILLRACE_VERSION_MINOR 2\n"
+                    "#define MILLRACE_VERSION_PATCH 3\n#define MILLRACE_ABI v1_2\n")
+
+# A small tree that keeps every rule, near-misses among it.
+CLEAN = {
+    "meson.build": "project('millrace', 'cpp',\n  version: '1.2.3')\n",
+    "CHANGELOG.md": "# Changes\n\n## 1.2.3 (unreleased)\n",
+    "include/millrace/millrace.hpp": HEADER + "#include <millrace/work/dispatcher.hpp>\n",
+    "include/millrace/base/version.hpp": VERSION,
+    "include/millrace/base/error.hpp": HEADER + "#include <millrace/base/version.hpp>\n#include <string>\n"
+    "namespace millrace { inline namespace MILLRACE_ABI {\nstruct place {\n  static constexpr int unknown = 1;\n"
+    "  static place make(int n) { return place{}; }\n  int n = 0;\n};\ninline constexpr int limit = 3;\n"
+    "inline const char* const name = \"static int x = 0;\";  // thread_local int y;\n"
+    "inline point origin() {\n  point at = {.row = 1};\n  at = point{.row = 2};\n  return {.row = 1};\n}\n"
+    "inline int twice(int n) { static const int two = 2; return two * n; }\nstruct later;\n}}\n",
+    "include/millrace/sync/stats.hpp": HEADER + "#include <chrono>\n#include <sys/stat.h>\n",
+    "include/millrace/measure/trace_range.hpp": HEADER + "#include <nvtx3/nvToolsExt.h>\n",
+    "include/millrace/stages/map.hpp": HEADER + "#include <millrace/base/error.hpp>\n",
+    "include/millrace/device/view.hpp": HEADER + "#include <cuda_runtime_api.h>\n#define LENT 1\n#undef LENT\n",
+    "include/millrace/io/tar/tar.hpp": HEADER + "#include <archive.h>\n#include <millrace/base/error.hpp>\n",
+    "include/millrace/image/libjpeg/jpeg.hpp": HEADER + "#include <jpeglib.h>\n",
+    "include/millrace/work/dispatcher.hpp":
+        HEADER + "#include <tbb/task_arena.h>\n#include <millrace/io/tar/tar.hpp>\n",
+    "include/millrace/io/index/names.hpp": HEADER + "#include <millrace/io/tar/tar.hpp>\n",
+    "include/millrace/train/log.hpp": HEADER + "struct log;\n",
+    "tests/run.sh": "#!/bin/sh\n# Runs.\n",
+    "tests/unit/base/error_test.cpp": "#include <millrace/base/error.hpp>\n",
+    "examples/one.cpp": "// One.\n",
+}
+
+
+def under(path, line, header=HEADER):
+    return {"include/millrace/" + path: header + line + "\n"}
+
+
+PLANTS = {
+    "floors": [under("base/up.hpp", "#include <millrace/work/dispatcher.hpp>"),
+               under("io/tar/side.hpp", "#include <millrace/image/libjpeg/jpeg.hpp>"),
+               under("run/side.hpp", "#include <millrace/train/log.hpp>"),
+               under("device/side.hpp", "#include <millrace/io/tar/tar.hpp>"),
+               under("run/up.hpp", "#include <millrace/millrace.hpp>"),
+               under("io/file/up.hpp", "#include <millrace/io/tar/tar.hpp>"),
+               under("io/tar/up.hpp", "#include <millrace/image/libjpeg/jpeg.hpp>"),
+               under("order/side.hpp", "#include <millrace/sync/stats.hpp>"),
+               under("base/near.hpp", '#include "error.hpp"'),
+               under("base/gone.hpp", "#include <millrace/base/gone_too.hpp>"),
+               under("attic/old.hpp", "")],
+    "dependencies": [under("run/a.hpp", "#include <archive.h>"), under("io/tar/j.hpp", "#include <jpeglib.h>"),
+                     under("stages/t.hpp", "#include <tbb/task_arena.h>"),
+                     under("sync/c.hpp", "#include <cuda_runtime_api.h>"),
+                     under("sync/other.hpp", "#include <nvtx3/nvToolsExt.h>"),
+                     under("device/other.hpp", "#include <nvtx3/nvToolsExt.h>"),
+                     under("measure/trace_range.hpp", "#include <nvtx3/nvToolsExtCudaRt.h>"),
+                     under("run/n.hpp", "#include <nlohmann/json.hpp>")],
+    "banned_headers": [under("run/i.hpp", "#include <iostream>"), under("item/f.hpp", "#include <functional>"),
+                       under("flow/c.hpp", "#include <chrono>")],
+    "umbrellas": [under("text.hpp", "struct text;"), under("text.hpp", "#include <millrace/adapt/torch.hpp>")],
+    "pragma_once": [under("base/bare.hpp", "", "// A header.\n"),
+                    under("base/bare.hpp", "", "// #pragma once\n")],
+    "opening_comment": [under("base/mute.hpp", "", "#pragma once\n"), {"examples/mute.cpp": "int main() {}\n"},
+                        {"bench/mute.sh": "#!/bin/sh\nexit\n"}],
+    "length": [under("base/long.hpp", "\n".join(["struct x;"] * 400)),
+               {"tests/unit/base/long_test.cpp": "int x();\n" * 401}],
+    "macros": [under("base/m.hpp", "#define MILLRACE_CHECK(x) x"), under("base/m.hpp", "#  define LOCAL 1"),
+               under("base/m.hpp", "#undef LATE\n#define LATE"),
+               under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif"),
+               under("base/m.hpp", "#if !__has_include(<cuda.h>)\nstruct other;\n#endif")],
+    "namespaces": [under("base/n.hpp", "namespace millrace::inline MILLRACE_ABI {"),
+                   under("base/n.hpp", "namespace millrace {"), under("base/n.hpp", "namespace millrace::detail {")],
+    "assigned_braces": [under("run/b.hpp", line) for line in (
+        "    at = {.row = 1};", "  if (first) at[i] = {.row = 1};", "  else p->at = {.row = 1};")],
+    "mutable_state": [under("base/s.hpp", line) for line in (
+        "inline int counter = 0;", "static std::atomic<int> counter{0};", "int counter = 0;", "std::string name;",
+        "thread_local int depth = 0;", "  static int calls = 0;", "  static std::vector<int> seen;",
+        "inline const char* name = nullptr;", "extern int shared;", "static int table[4] = {};",
+        "inline std::map<int, int> known;")],
+    "unfinished": [under("base/u.hpp", "// TO" + "DO: later"), {"tests/u.sh": "# FIX" + "ME\n"}],
+    "blanks": [under("base/t.hpp", "\tint x();"), under("base/t.hpp", "int x(); "), {"tests/run.sh": "# Runs.\n\n"},
+               {"tests/run.sh": "# Runs."}],
+    "columns": [under("base/w.hpp", "// " + "w" * 118)],
+    "version": [{"meson.build": "project('millrace', 'cpp',\n  version: '1.2.4')\n"},
+                {"CHANGELOG.md": "# Changes\n\n## 1.3.0\n"},
+                {"include/millrace/base/version.hpp": VERSION.replace("v1_2", "v1_1")}],
+}
+
+
+def findings(files):
+    """What each rule finds in a tree of these files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in files.items():
+            target = pathlib.Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+        tree = Tree(folder)
+        return {name: [str(found) for found in rule(tree)] for name, rule in RULES.items()}
+
+
+def main():
+    report = Report()
+    clean = findings(CLEAN)
+    for name in RULES:
+        problems = clean[name] and [f"found in a tree that keeps it: {clean[name]}"]
+        for plant in PLANTS.get(name, ()):
+            if not findings(CLEAN | plant)[name]:
+                problems.append(f"not found: {plant}")
+        if name not in PLANTS:
+            problems.append("nothing is planted for it")
+        report.add(f"rule {name} finds what is planted", "\n".join(problems))
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+# Plain words: what comments and documents may not say, counted. Each rule has an allowance, which only falls.
+#
+#   python3 tests/contract/lint/prose.py             # the counts; fails where one is above its allowance, or below it
+#   python3 tests/contract/lint/prose.py openings    # where a rule is broken
+#
+# Sentences are those of comments in include/millrace and of README.md files. Retired words are looked for in all code,
+# comments and messages but CHANGELOG.md, tests/system/frozen, bench/README.md's history and names inside formats.
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import ROOT, Report
+from lint import COMMENT_OR_STRING, Tree
+
+# The retired words that are left are names inside formats: counts, JSON members, and the tests that read them.
+ALLOWED = {"openings": 0, "whoever": 0, "long_sentences": 0, "retired_words": 11, "is_no": 2, "british": 0}
+MAX_WORDS = 25
+OPENING = re.compile(r"^(Of|What|Who|Whom|Whose|That|Whoever|So many)\b")
+RETIRED = re.compile(r"\b(intakes?|pumps?|tally|seats?|stretch(es)?|renormalis\w*|foreign_counts|kept_predictions|"
+                     r"lane_plan|planned_run|planned_source|part_order|source_reading|stretch_cache|copying_delivery|"
+                     r"seat_\w+|when_dry|released_elsewhere|ranks_from_launcher|mixing_\w+|own decoder|runs? dry)\b",
+                     re.I)
+BRITISH = re.compile(r"\b\w*(colour|neighbour|behaviour|favour|normalis|tokenis|initialis|optimis|recognis|serialis|"
+                     r"quantis|synchronis|grey\b|centre\b|catalogue\b)\w*", re.I)
+
+
+def comments(text):
+    """(line, text) of each comment: consecutive lines that begin with // are one, without their indented examples."""
+    block, first = [], 0
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        found = re.match(r"\s*///?<?(.*)$", line)
+        trailing = None if found else re.search(r"(?<!:)//[/<]*(.*)$", COMMENT_OR_STRING.sub(
+            lambda m: m[0] if m[0].startswith("//") else '""', line))
+        if found and not found[1].startswith("   "):
+            if not found[1].strip() and block:
+                yield first, " ".join(block)
+                block = []
+            elif found[1].strip():
+                first = first if block else number
+                block.append(found[1].strip())
+        else:
+            if block:
+                yield first, " ".join(block)
+                block = []
+            if trailing and trailing[1].strip():
+                yield number, trailing[1].strip()
+
+
+def paragraphs(text):
+    """(line, text) of each paragraph and list entry of a document, without tables and code."""
+    block, first, in_code = [], 0, False
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        starts = re.match(r"\s*([-*]|\d+\.) ", line)
+        if line.startswith("```"):
+            in_code = not in_code
+        if not line.strip() or starts or in_code or line.startswith(("```", "|", "#", ">")):
+            if block:
+                yield first, " ".join(block)
+            block = []
+        if line.strip() and not in_code and not line.startswith(("```", "|", "#")):
+            first = first if block else number
+            block.append(re.sub(r"^\s*([-*>]|\d+\.)? *", "", line))
+
+
+def sentences(text):
+    text = re.sub(r"`[^`]*`|\b[\w:]+\([^)]*\)", "x", text)
+    return [s.strip() for s in re.split(r"(?<=[.!?])[*)]*\s+|(?<=\w[:;])\s|\s- ", text) if s.strip()]
+
+
+class Prose:
+    def __init__(self, root):
+        self.tree = Tree(root)
+
+    def texts(self):
+        for path, text in self.tree.headers.items():
+            for line, comment in comments(text):
+                yield f"include/millrace/{path}", line, comment
+        for path in ("README.md", "examples/README.md", "tests/README.md", "include/millrace/README.md"):
+            for line, paragraph in paragraphs(self.tree.sources.get(path, "")):
+                yield path, line, paragraph
+
+    def openings(self):
+        return [(path, line, s) for path, line, text in self.texts() for s in sentences(text) if OPENING.match(s)]
+
+    def whoever(self):
+        return [(path, line, text) for path, line, text in self.texts() if re.search(r"\bwhoever\b", text, re.I)]
+
+    def long_sentences(self):
+        return [(path, line, s) for path, line, text in self.texts() for s in sentences(text)
+                if len(s.split()) > MAX_WORDS]
+
+    def retired_words(self):
+        found = []
+        for path, text in self.tree.sources.items():
+            if path in ("CHANGELOG.md", "bench/README.md") or path.startswith("tests/contract/lint/"):
+                continue
+            for line, content in enumerate(text.splitlines(), 1):
+                found += [(path, line, word[0]) for word in RETIRED.finditer(content)]
+        return found
+
+    def is_no(self):
+        """Messages say what is wrong, what was got and what was expected."""
+        return [(f"include/millrace/{path}", line, content.strip())
+                for path, text in self.tree.headers.items() for line, content in enumerate(text.splitlines(), 1)
+                if re.search(r'"[^"]*\b(is|are) no (?!longer)\w', re.sub(r"//.*", "", content))]
+
+    def british(self):
+        return [(path, line, word[0]) for path, line, text in self.texts() for word in BRITISH.finditer(text)]
+
+
+def main(root, rules):
+    prose = Prose(root)
+    if rules:
+        for rule in rules:
+            for path, line, what in getattr(prose, rule)():
+                print(f"{path}:{line}: {what[:140]}")
+        return 0
+    report = Report()
+    for rule, allowed in ALLOWED.items():
+        found = len(getattr(prose, rule)())
+        report.add(f"prose {rule}: {found}", None if found == allowed else
+                   f"{allowed} are allowed" + ("" if found > allowed else ": lower the allowance") +
+                   f"; python3 tests/contract/lint/prose.py {rule} says where")
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(ROOT, sys.argv[1:]))

@@ -1,0 +1,95 @@
+# The README's C++ compiles as it stands, with g++ and clang++, and runs; the files and folders that it names exist.
+#
+#   python3 tests/contract/readme/readme.py
+#
+# Each block of C++ in the README, and those of examples/README.md behind its recipes, becomes snippet.hpp for one
+# program beside this file, in this order. The recipes are compiled by recipes.cpp and not run. The README has at most
+# 200 lines, and the headers that include/millrace/README.md names exist.
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
+
+PROGRAMS = ("first_program", "predictions", "own_stage", "mix", "text", "metrics")
+MAX_LINES = 200
+NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
+                        r"`((?:examples|tests|bench|millrace|subprojects)/[^` ]*)`)")
+
+
+def problem_with(job):
+    program, snippet, compiler, passes = job
+    source = pathlib.Path(__file__).parent / f"{program}.cpp"
+    flags = [compiler, *WARNINGS, "-O0", f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    key = passes.key(flags, source.read_text() + snippet, ROOT / "include")
+    if passes.remark(key) is not None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "snippet.hpp").write_text("#pragma once\n" + snippet)
+        built = subprocess.run([*flags, f"-I{folder}", source, "-o", f"{folder}/program", *library_flags("--libs")],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if built.returncode != 0:
+            return built.stdout[-3000:]
+        ran = subprocess.run([f"{folder}/program"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             cwd=folder, timeout=120, stdin=subprocess.DEVNULL)
+        if ran.returncode != 0:
+            return f"exit status {ran.returncode}\n{ran.stdout[-3000:]}"
+    passes.remember(key)
+    return None
+
+
+def blocks_of(text):
+    return re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def problem_with_recipes(passes, text):
+    recipes = blocks_of(text)
+    source = pathlib.Path(__file__).parent / "recipes.cpp"
+    flags = ["g++", *WARNINGS, "-O0", f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    key = passes.key(flags, source.read_text() + text, ROOT / "include")
+    if source.read_text().count('#include "recipe_') != len(recipes):
+        return f"there are {len(recipes)} recipes; recipes.cpp includes another number of them"
+    if passes.remark(key) is not None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        for number, recipe in enumerate(recipes, 1):
+            (pathlib.Path(folder) / f"recipe_{number}.hpp").write_text(recipe)
+        built = subprocess.run([*flags, f"-I{folder}", "-fsyntax-only", source], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    if built.returncode != 0:
+        return built.stdout[-3000:]
+    passes.remember(key)
+    return None
+
+
+def main():
+    report = Report()
+    text = (ROOT / "README.md").read_text()
+    lines = text.count("\n")
+    report.add(f"the README has at most {MAX_LINES} lines", None if lines <= MAX_LINES else f"{lines} lines")
+    recipes, _, others = (ROOT / "examples" / "README.md").read_text().partition("\n## If you come from elsewhere\n")
+    snippets = blocks_of(text) + blocks_of(others)
+    report.add("each block of C++ has its program",
+               None if len(snippets) == len(PROGRAMS) else f"{len(snippets)} blocks, {len(PROGRAMS)} programs")
+    passes = RememberedPasses()
+    jobs = [(program, snippet, compiler, passes) for program, snippet in zip(PROGRAMS, snippets)
+            for compiler in COMPILERS]
+    for (program, _, compiler, _), problem in in_parallel(problem_with, jobs):
+        report.add(f"{program} {compiler}", problem)
+    report.add("the recipes of examples/README.md g++", problem_with_recipes(passes, recipes))
+
+    text += recipes + others
+    named = {(a or b).rstrip(".,;:)`") for a, b in NAMED_FILE.findall(text)}
+    lost = [name for name in sorted(named) if not (ROOT / name).exists() and not (ROOT / "include" / name).exists()]
+    report.add(f"all {len(named)} files that it names exist", ", ".join(lost))
+    stations = re.findall(r"`([\w/]+\.hpp)`", (ROOT / "include" / "millrace" / "README.md").read_text())
+    lost = [name for name in stations if not (ROOT / "include" / "millrace" / name).exists()]
+    report.add(f"all {len(stations)} headers on the way of the data exist", ", ".join(lost))
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

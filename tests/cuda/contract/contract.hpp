@@ -1,0 +1,148 @@
+// What the contract suite needs to say the same sentences to the fake CUDA runtime and to the real one.
+//
+//   contract::start();                                  // the fake: a new world; the real one: skips without a GPU
+//   contract::stream s(cudaStreamNonBlocking);
+//   contract::held until(s);                            // nothing that comes later in `s` runs ...
+//   until.let_go();                                     // ... before this
+//   contract::read_back(device_memory, 16);             // bytes, as they are once `s` ... is through
+#pragma once
+
+#include <cuda_runtime_api.h>
+#ifdef MILLRACE_FAKE_CUDA
+#include "../fake/fake_cuda.hpp"
+#endif
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace contract {
+
+inline void ok(cudaError_t result) { REQUIRE(std::string(cudaGetErrorName(result)) == "cudaSuccess"); }
+
+/// With threads that do the work of the device: a test may hold a stream back and look what goes on without it.
+inline void start([[maybe_unused]] std::uint64_t seed = 1, [[maybe_unused]] int devices = 1) {
+#ifdef MILLRACE_FAKE_CUDA
+  fake_cuda::reset({.seed = seed, .devices = devices, .background_threads = 4});
+#else
+  ok(cudaSetDevice(0));
+  cudaGetLastError();   // what the test before has left, cudaErrorNotReady among it
+#endif
+}
+
+/// Whether there is a second device; if not, the case says so and ends.
+inline bool second_device() {
+  int count = 0;
+  ok(cudaGetDeviceCount(&count));
+  if (count < 2) MESSAGE("one device here: seen with the fake runtime alone");
+  return count >= 2;
+}
+
+class stream {
+ public:
+  explicit stream(unsigned flags = cudaStreamNonBlocking) { ok(cudaStreamCreateWithFlags(&handle_, flags)); }
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  ~stream() {
+    cudaStreamSynchronize(handle_);
+    cudaStreamDestroy(handle_);
+  }
+  operator cudaStream_t() const noexcept { return handle_; }
+  void synchronize() const { ok(cudaStreamSynchronize(handle_)); }
+
+ private:
+  cudaStream_t handle_ = nullptr;
+};
+
+class event {
+ public:
+  event() { ok(cudaEventCreateWithFlags(&handle_, cudaEventDisableTiming)); }
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+  ~event() { cudaEventDestroy(handle_); }
+  operator cudaEvent_t() const noexcept { return handle_; }
+  bool reached() const {
+    const cudaError_t result = cudaEventQuery(handle_);
+    if (result != cudaErrorNotReady) ok(result);
+    return result == cudaSuccess;
+  }
+
+ private:
+  cudaEvent_t handle_ = nullptr;
+};
+
+/// Work that does not end before let_go(): what comes later in its stream waits.
+class held {
+ public:
+  explicit held(cudaStream_t stream) : state_(new state) {
+    ok(cudaLaunchHostFunc(
+        stream,
+        [](void* data) {
+          auto* const s = static_cast<state*>(data);
+          s->running = true;
+          while (!s->open) std::this_thread::sleep_for(std::chrono::microseconds(200));
+          s->over = true;
+        },
+        state_.get()));
+  }
+  ~held() {
+    let_go();
+    while (!state_->over) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  void let_go() { state_->open = true; }
+  bool over() const { return state_->over; }
+
+ private:
+  struct state {
+    std::atomic<bool> running{false}, open{false}, over{false};
+  };
+  std::unique_ptr<state> state_;
+};
+
+inline void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+
+struct pinned_free {
+  void operator()(void* memory) const { cudaFreeHost(memory); }
+};
+struct device_free {
+  void operator()(void* memory) const { cudaFree(memory); }
+};
+using pinned_memory = std::unique_ptr<unsigned char[], pinned_free>;
+using device_memory = std::unique_ptr<unsigned char[], device_free>;
+
+inline pinned_memory make_pinned(std::size_t bytes, int value = 0) {
+  void* memory = nullptr;
+  ok(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
+  std::memset(memory, value, bytes);
+  return pinned_memory(static_cast<unsigned char*>(memory));
+}
+inline device_memory make_device(std::size_t bytes) {
+  void* memory = nullptr;
+  ok(cudaMalloc(&memory, bytes));
+  return device_memory(static_cast<unsigned char*>(memory));
+}
+
+/// What lies in device memory now, whatever is queued in other streams. No pinned memory: freeing it waits for them.
+inline std::vector<unsigned char> read_back(const void* device, std::size_t bytes) {
+  const stream copies;
+  std::vector<unsigned char> to(bytes);
+  ok(cudaMemcpyAsync(to.data(), device, bytes, cudaMemcpyDeviceToHost, copies));
+  copies.synchronize();
+  return to;
+}
+
+inline bool all_are(const unsigned char* memory, std::size_t bytes, int value) {
+  for (std::size_t i = 0; i < bytes; ++i)
+    if (memory[i] != value) return false;
+  return true;
+}
+inline bool all_are(const std::vector<unsigned char>& memory, int value) {
+  return all_are(memory.data(), memory.size(), value);
+}
+
+}  // namespace contract

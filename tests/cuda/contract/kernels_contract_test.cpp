@@ -1,0 +1,222 @@
+// What the kernels and the metrics on a device promise. Compiled for the host and the fake runtime, and by nvcc
+// (kernels_contract_test.cu) for a GPU.
+#ifndef __CUDACC__
+#include "../../kernels_on_host.hpp"
+#endif
+#include "contract.hpp"
+#include "wrapped_calls.hpp"
+
+#include <millrace/base/random.hpp>
+#include <millrace/device/normalize.cuh>
+#include <millrace/device/normalize.hpp>
+#include <millrace/train/metrics.cuh>
+#include <millrace/train/metrics.hpp>
+
+namespace mr = millrace;
+using contract::ok;
+
+namespace {
+
+mr::stream_view stream_of(const contract::stream& s) { return static_cast<cudaStream_t>(s); }
+
+/// Numbers in device memory, `shift` elements past an aligned address, with 64 bytes of 0x5a before and behind.
+template <class T>
+class guarded {
+ public:
+  guarded(const std::vector<T>& values, std::size_t shift)
+      : bytes_(guard + (shift + values.size()) * sizeof(T) + guard, 0x5a), begin_(guard + shift * sizeof(T)) {
+    if (!values.empty()) std::memcpy(bytes_.data() + begin_, values.data(), values.size() * sizeof(T));
+    memory_ = contract::make_device(bytes_.size());
+    ok(cudaMemcpy(memory_.get(), bytes_.data(), bytes_.size(), cudaMemcpyHostToDevice));
+    ok(cudaDeviceSynchronize());   // a copy from pageable memory may return before it lands
+  }
+  T* data() const { return reinterpret_cast<T*>(memory_.get() + begin_); }
+  /// Whether the device holds these values there, and what it held around them.
+  bool holds(const std::vector<T>& values) const {
+    auto expected = bytes_;
+    if (!values.empty()) std::memcpy(expected.data() + begin_, values.data(), values.size() * sizeof(T));
+    return contract::read_back(memory_.get(), expected.size()) == expected;
+  }
+
+ private:
+  static constexpr std::size_t guard = 64;
+  std::vector<unsigned char> bytes_;
+  std::size_t begin_;
+  contract::device_memory memory_;
+};
+
+template <class T>
+void normalises(std::array<std::size_t, 4> shape, bool planar, std::size_t shift, mr::rng& d) {
+  const std::size_t count = shape[0] * shape[1] * shape[2] * shape[3];
+  std::vector<std::uint8_t> in(count);
+  for (auto& v : in) v = static_cast<std::uint8_t>(d.below(256));
+  mr::normalize_options o{.layout = planar ? mr::image_layout::nchw : mr::image_layout::nhwc};
+  for (std::size_t c = 0; c < 4; ++c) {
+    o.mean[c] = d.uniform(0.3, 0.6);
+    o.std[c] = d.uniform(0.1, 0.4);
+  }
+  std::vector<T> expected(count);
+  mr::tensor_view<const std::uint8_t, 4> pixels{.data = in.data(), .shape = shape};
+  mr::tensor_view<T, 4> numbers{.data = expected.data(),
+                                .shape = planar ? std::array{shape[0], shape[3], shape[1], shape[2]} : shape};
+  mr::normalize(pixels, numbers, o);
+  const guarded<std::uint8_t> from(in, shift);
+  const guarded<T> to(std::vector<T>(count), shift);
+  pixels.data = from.data();
+  numbers.data = to.data();
+  pixels.memory = numbers.memory = mr::memory_kind::device;
+  const contract::stream s;
+  mr::normalize(pixels, numbers, o, stream_of(s));
+  s.synchronize();
+  REQUIRE(to.holds(expected));
+}
+
+/// The mean of 1, 2, 4, ... tells which of them it holds.
+mr::tensor_view<const float, 1> one_of(const guarded<float>& values, std::size_t i) {
+  return {.data = values.data() + i, .shape = {1}, .memory = mr::memory_kind::device};
+}
+std::vector<float> powers(std::size_t count) {
+  std::vector<float> all(count);
+  for (std::size_t i = 0; i < count; ++i) all[i] = static_cast<float>(1 << i);
+  return all;
+}
+
+class kept_rows final : public mr::sink {
+ public:
+  explicit kept_rows(std::vector<mr::row>& rows) : rows_(&rows) {}
+  const char* name() const noexcept override { return "kept"; }
+  void write(const mr::row& r) override { rows_->push_back(r); }
+
+ private:
+  std::vector<mr::row>* rows_;
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("kernels: normalize gives the bits of the host's loop and touches nothing else", T, float, mr::f16,
+                   mr::bf16) {
+  contract::start();
+  mr::rng d({.seed = 1});
+  for (const bool planar : {false, true}) {
+    for (std::size_t channels = 1; channels <= 4; ++channels)
+      for (const std::size_t width : {1, 7, 16, 31, 40})
+        for (const std::size_t shift : {0, 1, 8}) normalises<T>({2, 3, width, channels}, planar, shift, d);
+    normalises<T>({9, 65, 64, 3}, planar, 0, d);
+    normalises<T>({9, 65, 63, 3}, planar, 0, d);
+  }
+}
+
+TEST_CASE_TEMPLATE("kernels: ranks and means are those of the host", T, float, mr::f16, mr::bf16) {
+  contract::start();
+  mr::rng d({.seed = 2});
+  const contract::stream s;
+  for (const std::size_t classes : {2, 10, 333, 1'000})
+    for (const std::size_t shift : {0, 3}) {
+      const std::size_t rows = 3'000 / classes + 1;
+      std::vector<T> logits(rows * classes);
+      for (auto& l : logits) l = mr::detail::to_element<T>(static_cast<float>(d.between(-40, 40)));
+      if constexpr (!std::is_same_v<T, float>) logits.back().bits = 0x7fff;   // NaN
+      std::vector<std::int64_t> labels(rows);
+      for (auto& l : labels) l = static_cast<std::int64_t>(d.below(classes));
+      const auto add_to = [&](mr::metrics& m, const T* values, const std::int64_t* classes_of, mr::memory_kind where) {
+        m.accuracy("top", {.top_k = 5})
+            .add(mr::tensor_view<const T, 2>{.data = values, .shape = {rows, classes}, .memory = where},
+                 mr::tensor_view<const std::int64_t, 1>{.data = classes_of, .shape = {rows}, .memory = where},
+                 {.stream = stream_of(s)});
+        m.mean("mean").add(mr::tensor_view<const T, 1>{.data = values, .shape = {logits.size()}, .memory = where},
+                           {.weight = 3, .stream = stream_of(s)});
+      };
+      const guarded<T> logits_there(logits, shift);
+      const guarded<std::int64_t> labels_there(labels, shift);
+      mr::metrics here, there({.device = mr::cuda_metric_sums()});
+      add_to(here, logits.data(), labels.data(), mr::memory_kind::host);
+      add_to(there, logits_there.data(), labels_there.data(), mr::memory_kind::device);
+      const mr::row expected = here.read_now(), got = there.read_now();
+      CHECK(got.find("top1") == expected.find("top1"));
+      CHECK(got.find("top5") == expected.find("top5"));
+      CHECK(got.find("mean").value_or(-1) == doctest::Approx(*expected.find("mean")).epsilon(1e-12));
+      CHECK(got.nonfinite == expected.nonfinite);
+    }
+}
+
+TEST_CASE("metrics: while the step's stream is held, no call waits, and each row holds its own steps") {
+  contract::start();
+  std::vector<mr::row> rows;
+  {
+    const contract::stream s;
+    const guarded<float> values(powers(12), 0);
+    mr::log out(mr::log_options{.hold_ns = 0}, kept_rows(rows));
+    mr::metrics m({.every = 3, .device = mr::cuda_metric_sums({.slots = 2})});
+    auto loss = m.mean("loss");
+    {
+      const contract::held until(s);
+      const wrapped_calls before;
+      for (std::uint64_t step = 0; step < 12; ++step) {
+        loss.add(one_of(values, step), {.stream = stream_of(s)});
+        m.maybe_log(step, out);
+      }
+      const wrapped_calls seen = wrapped_calls() - before;
+      CHECK_FALSE(until.over());
+      CHECK(seen.waits == 0);
+      CHECK(seen.made == 0);
+      CHECK(m.log_skipped() == 2);
+    }
+    m.finish(out);
+    out.close();
+  }
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].step == 2);
+  CHECK(rows[0].find("loss").value_or(-1) == 7 / 3.0);
+  CHECK(rows[1].step == 5);
+  CHECK(rows[1].find("loss").value_or(-1) == 56 / 3.0);
+  CHECK(rows[2].step == 11);
+  CHECK(rows[2].find("loss").value_or(-1) == (4'095 - 63) / 6.0);
+}
+
+TEST_CASE("metrics: an add in another stream comes after those before it") {
+  contract::start();
+  const contract::stream first, second;
+  const guarded<float> values(powers(2), 0);
+  mr::metrics m({.device = mr::cuda_metric_sums()});
+  auto loss = m.mean("loss");
+  contract::held until(first);
+  loss.add(one_of(values, 0), {.stream = stream_of(first)});
+  loss.add(one_of(values, 1), {.stream = stream_of(second)});
+  const contract::event passed;
+  ok(cudaEventRecord(passed, second));
+  contract::pause();
+  CHECK_FALSE(passed.reached());
+  until.let_go();
+  CHECK(m.read_now().find("loss").value_or(-1) == 1.5);
+}
+
+TEST_CASE("metrics: a captured add counts at each replay, and a capture outlives maybe_log()") {
+  contract::start();
+  std::vector<mr::row> rows;
+  {
+    const contract::stream s;
+    const guarded<float> values(powers(3), 0);
+    mr::log out(kept_rows{rows});
+    mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    loss.add(one_of(values, 0), {.stream = stream_of(s)});
+    m.maybe_log(1, out);
+    ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    loss.add(one_of(values, 2), {.stream = stream_of(s)});
+    CHECK_FALSE(m.maybe_log(2, out));
+    cudaGraph_t graph = nullptr;
+    ok(cudaStreamEndCapture(s, &graph));
+    cudaGraphExec_t executable = nullptr;
+    ok(cudaGraphInstantiate(&executable, graph, 0));
+    for (int i = 0; i < 3; ++i) ok(cudaGraphLaunch(executable, s));
+    loss.add(0);
+    m.maybe_log(3, out);
+    m.finish(out);
+    ok(cudaGraphExecDestroy(executable));
+    ok(cudaGraphDestroy(graph));
+    out.close();
+  }
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].find("loss").value_or(-1) == 1);
+  CHECK(rows[1].find("loss").value_or(-1) == 3);
+}

@@ -1,0 +1,61 @@
+# The planter accepts a bug that turns its test red as foretold, and refuses each row that proves nothing.
+#
+#   python3 tests/cuda/planted/planted_test.py
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from bugs import bug, Edit
+from checks import ROOT, Report, in_parallel
+from planted import TESTS, common_objects, judge, judge_unplanted
+
+HEADER, OLD = "base/random.hpp", "#pragma once\n"
+TEST = """#include <millrace/base/random.hpp>
+#include <doctest/doctest.h>
+#include <csignal>
+#ifndef PLANTED
+#define PLANTED true
+#endif
+TEST_CASE("toy") { CHECK(PLANTED); }
+"""
+
+
+def toy(new, old=OLD, red=("check",)):
+    return bug("toy " + new, "", Edit(HEADER, old, new), red=red)
+
+
+# What the row is like -> (the row, what the planter says about it).
+CASES = {
+    "a failed check, as expected": (toy(OLD + "#define PLANTED false\n"), None),
+    "a fault, as expected": (toy(OLD + "#define PLANTED std::raise(SIGSEGV)\n", red=("check", "fault")), None),
+    "a fault that was not expected": (toy(OLD + "#define PLANTED std::raise(SIGSEGV) + 1\n"), "not a fault: SIGSEGV"),
+    "a bug that nobody notices": (toy(OLD + "#define PLANTED !false\n"), "nobody notices"),
+    "a bug that does not compile": (toy(OLD + "#define PLANTED no such name\n"), "does not compile"),
+    "a text that is not there": (toy("", old="#pragma twice\n"), "no longer there"),
+    "a text that is there more than once": (toy("", old="\n"), "not once"),
+}
+
+
+def main():
+    report = Report()
+    (ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
+        objects = common_objects([TESTS / "main.cpp"])
+        test = pathlib.Path(folder, "toy_test.cpp")
+        test.write_text(TEST)
+        report.add("planter: a program that is green", judge_unplanted(str(test), objects))
+        red = pathlib.Path(folder, "red_test.cpp")
+        red.write_text(TEST.replace("CHECK(", "CHECK(!"))
+        problem = judge_unplanted(str(red), objects) or ""
+        report.add("planter: a program that is red before", None if "has to be green" in problem else problem or "ok?")
+
+        jobs = [(row._replace(program=str(test)), objects) for row, _ in CASES.values()]
+        for (name, (_, expected)), (_, (problem, _)) in zip(CASES.items(), in_parallel(lambda job: judge(*job), jobs)):
+            right = problem is None if expected is None else expected in (problem or "")
+            report.add(f"planter: {name}", None if right else f"expected {expected!r}, the planter says {problem!r}")
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,205 @@
+#include "../../../examples/repack_picture.hpp"
+#include "../../../examples/repack_progress.hpp"
+
+#include "../../unit/image/jpeg_recipes.hpp"
+#include "../../temporary_folder.hpp"
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+
+namespace {
+
+repack_detail::picture_sides sides(std::size_t width, std::size_t height, const repack_options& options) {
+  return repack_detail::sides_for({.width = width, .height = height}, options);
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("sides are those of the tighter limit, and never grow") {
+  using repack_detail::picture_sides;
+  CHECK(sides(500, 375, {}) == picture_sides{500, 375});
+  CHECK(sides(500, 375, {.short_side = 256}) == picture_sides{341, 256});   // as torchvision rounds
+  CHECK(sides(375, 500, {.short_side = 256}) == picture_sides{256, 341});
+  CHECK(sides(500, 375, {.short_side = 375}) == picture_sides{500, 375});
+  CHECK(sides(500, 375, {.short_side = 376}) == picture_sides{500, 375});
+  CHECK(sides(500, 375, {.max_side = 250}) == picture_sides{250, 187});
+  CHECK(sides(500, 375, {.max_side = 300, .short_side = 256}) == picture_sides{300, 225});
+  CHECK(sides(500, 375, {.max_side = 499, .short_side = 256}) == picture_sides{341, 256});
+  CHECK(sides(2000, 10, {.max_side = 100, .short_side = 256}) == picture_sides{100, 1});
+  CHECK(sides(1, 65'500, {.max_side = 10}) == picture_sides{1, 10});
+}
+
+TEST_CASE("a picture made smaller has the pixels of the library's own resize, and its markers") {
+  const std::vector<slow::marker> markers{{JPEG_APP0 + 1, std::string("Exif\0\0MM", 8)}, {JPEG_APP0 + 2, "ICC_PROFILE"},
+                                          {JPEG_COM, "a comment"}};
+  for (const auto stored : {JCS_GRAYSCALE, JCS_YCbCr, JCS_RGB, JCS_CMYK, JCS_YCCK}) {
+    mr::image large({120, 160, slow::channels_of(stored)});   // smooth: 4:2:0 takes little away
+    for (std::size_t i = 0; i < large.size(); ++i)
+      large.data()[i] = static_cast<std::uint8_t>(40 + i / large.shape()[2] % 160 + 20 * (i % large.shape()[2]) / 3);
+    const auto file = slow::make_jpeg(large, {.stored = stored, .progressive = true, .markers = markers});
+    const auto made = repack_picture(slow::view(file), {.short_side = 60, .quality = 98});
+    CHECK(made.shrunk);
+    CHECK(made.before.progressive);
+    const auto header = mr::read_jpeg_header(made.file);
+    CHECK(header.width == 80);
+    CHECK(header.height == 60);
+    CHECK(header.components == (stored == JCS_GRAYSCALE ? 1 : 3));
+    CHECK_FALSE(header.progressive);
+    const auto expected = mr::jpeg(slow::view(file)).resize(60, 80).pixels();
+    CHECK(slow::compare(mr::jpeg(slow::view(made.file)).pixels(), slow::real(expected)).mean < 1);
+    const std::string kept = slow::leading_markers(made.file);
+    const bool cmyk = slow::channels_of(stored) == 4;
+    CHECK(kept.size() == 20 + 12 + (cmyk ? 0 : 15) + 13);
+    CHECK(has(kept, "JFIF"));
+    CHECK(has(kept, "Exif"));
+    CHECK(has(kept, "ICC_PROFILE") != cmyk);
+    CHECK(has(kept, "a comment"));
+    CHECK_FALSE(has(kept, "Adobe"));
+  }
+}
+
+TEST_CASE("a picture that is small enough keeps its coefficients") {
+  const auto file = slow::make_jpeg(slow::photo(60, 80, 3, 2), {.progressive = true});
+  const auto made = repack_picture(slow::view(file), {.max_side = 80, .short_side = 60, .quality = 1});
+  CHECK_FALSE(made.shrunk);
+  CHECK(slow::coefficients(made.file) == slow::coefficients(file));
+  const auto with = repack_picture(slow::view(file), {.short_side = 30, .restarts_per_row = 100});
+  CHECK(slow::restart_markers(with.file) + 1 == 3 * 2);   // 40 x 30 pixels in MCUs of 16 x 16
+}
+
+TEST_CASE("damage is an error, whatever is asked for") {
+  const auto file = slow::make_jpeg(slow::photo(60, 80, 3, 3), {});
+  const auto cut = mr::bytes::borrowed(std::span<const std::byte>(file).first(file.size() * 2 / 3));
+  CHECK_THROWS_AS((void)repack_picture(cut, {}), mr::data_error);
+  CHECK_THROWS_AS((void)repack_picture(cut, {.short_side = 30}), mr::data_error);
+  CHECK_THROWS_AS((void)repack_picture(mr::bytes::borrowed("\x89PNG"), {}), mr::data_error);
+}
+
+TEST_CASE("markers are found among fill bytes, up to where the image ends or a file is cut") {
+  const auto kept = [](std::string_view text) {
+    const auto found = mr::jpeg_metadata(std::as_bytes(std::span(text)));
+    return std::string(reinterpret_cast<const char*>(found.data()), found.size());
+  };
+  using namespace std::string_literals;
+  const std::string comment = "\xff\xfe\0\4hi"s, soi = "\xff\xd8"s;
+  const std::string other = "\xff\xe5\0\3x"s, end = "\xff\xd9"s;
+  CHECK(kept(soi + "\xff\xe0\0\2"s + "\xff\xff\xff"s + comment + "\xff\xee\0\2"s + other + "\xff\xda\0\2code"s +
+             "\xff\0\xff\xd0\xff\xff"s + comment + "code"s + end + comment + comment) == comment + other + comment);
+  CHECK(kept(soi + comment + "\xff\xe1\0\x09short"s) == comment);
+  CHECK(kept(soi + "\xff\xd0"s + comment) == comment);
+  CHECK(kept(soi).empty());
+  CHECK(kept("").empty());
+}
+
+namespace {
+
+/// A folder with inputs 0.tar, 1.tar, ... and what repack_progress says of it.
+struct repacking {
+  temporary_folder folder{};
+  repack_task task{.list = folder / "out/%d.tar.repack", .options = "quality 90"};
+
+  explicit repacking(int inputs) {
+    for (int i = 0; i < inputs; ++i) add_input();
+  }
+  void add_input() {
+    const std::string name = std::to_string(task.inputs.size()) + ".tar";
+    task.inputs.push_back(folder / name);
+    task.outputs.push_back(folder / ("out/" + name));
+    std::ofstream(task.inputs.back()) << "input";
+  }
+  void make_output(std::size_t i) { std::ofstream(task.outputs[i]) << "output"; }
+  std::string problem() const {
+    try {
+      repack_progress{task};
+      return "";
+    } catch (const mr::setup_error& e) {
+      return e.what();
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what is finished is known by its file and by the list") {
+  repacking r(3);
+  CHECK(repack_progress(r.task).count() == 0);
+  r.make_output(0);
+  r.make_output(2);
+  const repack_progress now(r.task);
+  CHECK(now.finished(0));
+  CHECK_FALSE(now.finished(1));
+  CHECK(now.finished(2));
+  CHECK(now.count() == 2);
+  r.add_input();
+  CHECK(repack_progress(r.task).count() == 2);
+  r.make_output(3);
+  CHECK(repack_progress(r.task).count() == 3);
+}
+
+TEST_CASE("other options, other inputs and files of somebody else are refused by name") {
+  {
+    repacking r(2);
+    CHECK(r.problem() == "");
+    r.task.options = "quality 80";
+    CHECK(has(r.problem(), "it has 'repack 1: quality 90', and now it would be 'repack 1: quality 80'"));
+  }
+  {
+    repacking r(2);
+    CHECK(r.problem() == "");
+    std::ofstream(r.task.inputs[1]) << "longer than it was";
+    CHECK(has(r.problem(), "it has '1.tar: 5 bytes"));
+  }
+  {
+    repacking r(2);
+    CHECK(r.problem() == "");
+    std::filesystem::last_write_time(r.task.inputs[0], std::filesystem::file_time_type::clock::now() +
+                                                           std::chrono::seconds(5));
+    CHECK(has(r.problem(), "it has '0.tar: 5 bytes"));
+  }
+  {
+    repacking r(2);
+    CHECK(r.problem() == "");
+    r.task.inputs.pop_back();
+    r.task.outputs.pop_back();
+    CHECK(has(r.problem(), "and now it would be ''"));
+  }
+  {
+    repacking r(2);
+    std::filesystem::create_directories(r.folder / "out");
+    r.make_output(1);
+    CHECK(has(r.problem(), "1.tar' is there already"));
+    CHECK_FALSE(std::filesystem::exists(r.task.list));
+  }
+}
+
+TEST_CASE("a list that was cut short names what it names") {
+  repacking r(3);
+  CHECK(r.problem() == "");
+  const auto whole = std::filesystem::file_size(r.task.list);
+  for (std::uintmax_t size = 0; size < whole; size += 7) {
+    std::filesystem::resize_file(r.task.list, size);
+    CHECK(r.problem() == "");
+    CHECK(std::filesystem::file_size(r.task.list) == whole);
+  }
+  r.make_output(2);
+  std::filesystem::resize_file(r.task.list, whole - 1);
+  CHECK(has(r.problem(), "2.tar' is there already"));
+}
+
+TEST_CASE("what an interrupted run left half written is removed, and nothing else") {
+  repacking r(2);
+  CHECK(r.problem() == "");
+  for (const char* name : {".0.tar.4711-0.partial", ".1.tar.1-12.partial", ".2.tar.4711-0.partial", ".0.tar", "0.tar.x",
+                           ".x0.tar.1-0.partial", "0.tar.1-0.partial", ".partial"})
+    std::ofstream(r.folder / (std::string("out/") + name)) << "x";
+  CHECK(r.problem() == "");
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(r.folder / "out"))
+    left.push_back(entry.path().filename().string());
+  std::sort(left.begin(), left.end());
+  CHECK(left == std::vector<std::string>{"%d.tar.repack", ".0.tar", ".2.tar.4711-0.partial", ".partial",
+                                         ".x0.tar.1-0.partial", "0.tar.1-0.partial", "0.tar.x"});
+}

@@ -1,0 +1,75 @@
+#include "../../../examples/shapes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+namespace mr = millrace;
+
+TEST_CASE("ten samples in a row hold each class once, in an order that changes") {
+  std::set<std::string> orders;
+  for (std::uint64_t ten = 0; ten < 20; ++ten) {
+    std::set<std::int32_t> labels;
+    std::string order;
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      const std::int32_t label = shape_label({.seed = 3, .index = ten * 10 + i});
+      labels.insert(label);
+      order += std::to_string(label);
+    }
+    CHECK(labels.size() == 10);
+    CHECK(*labels.begin() == 0);
+    CHECK(*labels.rbegin() == 9);
+    orders.insert(order);
+  }
+  CHECK(orders.size() > 15);
+}
+
+TEST_CASE("a sample depends on its seed and index alone") {
+  const auto a = make_shape({.seed = 1, .index = 7}), b = make_shape({.seed = 1, .index = 7});
+  CHECK(a.jpeg == b.jpeg);
+  CHECK(a.label == b.label);
+  CHECK(a.jpeg != make_shape({.seed = 1, .index = 8}).jpeg);
+  CHECK(a.jpeg != make_shape({.seed = 2, .index = 7}).jpeg);
+}
+
+TEST_CASE("pictures come in many sizes, landscape and portrait, and are JPEGs of that size") {
+  std::size_t landscape = 0, portrait = 0;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    mr::rng random({.seed = i});
+    const auto pixels = draw_shape(static_cast<std::int32_t>(i % 10), random);
+    for (const std::size_t d : {0U, 1U}) {
+      CHECK(pixels.shape()[d] >= 80);
+      CHECK(pixels.shape()[d] <= 200);
+    }
+    landscape += pixels.shape()[1] > pixels.shape()[0];
+    portrait += pixels.shape()[1] < pixels.shape()[0];
+  }
+  CHECK(landscape > 15);
+  CHECK(portrait > 15);
+  const auto s = make_shape({.seed = 1, .index = 1});
+  CHECK(s.jpeg.size() > 500);
+  CHECK(s.jpeg[0] == std::byte{0xff});
+  CHECK(s.jpeg[1] == std::byte{0xd8});
+}
+
+TEST_CASE("no two shapes look alike, and all stay within their reach") {
+  constexpr int half = 60;
+  for (std::int32_t a = 0; a < 10; ++a)
+    for (std::int32_t b = 0; b < 10; ++b) {
+      int both = 0, either = 0, outside = 0;
+      for (int y = -half; y <= half; ++y)
+        for (int x = -half; x <= half; ++x) {
+          const double u = 1.25 * x / half, v = 1.25 * y / half;
+          const bool in_a = inside_shape(a, u, v), in_b = inside_shape(b, u, v);
+          both += in_a && in_b;
+          either += in_a || in_b;
+          outside += in_a && std::hypot(u, v) > 1.2;
+        }
+      INFO(shape_names[static_cast<std::size_t>(a)], " and ", shape_names[static_cast<std::size_t>(b)]);
+      CHECK(outside == 0);
+      if (a == b) CHECK(both > 1'500);
+      else CHECK(both < 0.85 * either);
+    }
+}

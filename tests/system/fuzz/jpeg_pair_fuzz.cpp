@@ -1,0 +1,305 @@
+// A libFuzzer target: two files beside each other. Whatever the bytes, each has the planes and pixels that libjpeg
+// gives it, or libjpeg's error, and nothing of its partner. fuzz.py builds and runs it.
+//
+//   jpeg_pair_fuzz --seeds=FOLDER FOLDER             # writes whole files to FOLDER first
+//   jpeg_pair_fuzz --all crash-...                   # one input again, with every check
+//
+// Each file lies in a heap block of exactly its size. At the end it says how many files went which way.
+#include <millrace/image/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/picture.hpp>
+
+#include "../../unit/image/planned_pictures.hpp"
+#include "../../unit/image/slow_planes.hpp"
+#include "fuzz_input.hpp"
+#include "jpeg_mutator.hpp"
+#include "plain_libjpeg.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+namespace mr = millrace;
+using slow::fuzz_input;
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "FOUND: %s\n", what.c_str());
+  std::abort();
+}
+
+struct statistics {
+  std::uint64_t files = 0, taken = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
+
+  void print() const {
+    std::printf("%llu files: the built-in decoder took %llu, and left %llu to libjpeg that libjpeg does not warn of; "
+                "%llu pictures, %llu errors, %llu accepted though damaged\n",
+                static_cast<unsigned long long>(files), static_cast<unsigned long long>(taken),
+                static_cast<unsigned long long>(refused_unwarned), static_cast<unsigned long long>(pictures),
+                static_cast<unsigned long long>(errors), static_cast<unsigned long long>(accepted));
+  }
+};
+
+statistics& seen() {
+  static statistics s;
+  return s;
+}
+
+/// Which checks an input gets: drawn from its bytes, so that libFuzzer's taste for what reaches more code does not
+/// choose. All of them with --all, to make an input smaller that fails.
+class check_choice {
+ public:
+  explicit check_choice(std::span<const std::uint8_t> data)
+      : draw_({.seed = std::hash<std::string_view>()({reinterpret_cast<const char*>(data.data()), data.size()})}) {}
+
+  bool one_in(std::uint64_t count) { return draw_.below(count) == 0 || all(); }
+
+  static bool& all() {
+    static bool always = false;
+    return always;
+  }
+
+ private:
+  mr::rng draw_;
+};
+
+/// What is kept from one input to the next, as a worker keeps it.
+struct workbench {
+  mr::detail::jpeg_plane_decoder best{}, portable{mr::detail::jpeg_plane_decoder::code::portable};
+  mr::scratch own{}, turbo{};
+};
+
+class pair_check {
+ public:
+  static constexpr std::uint64_t most_pixels = 65'536;
+
+  pair_check(const fuzz_input& in, check_choice choice, workbench& bench)
+      : mode_(in.knob[fuzz_input::mode]), choice_(choice), bench_(bench) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto& file = in.file[i];
+      memory_[i].reset(new std::byte[file.size()]);
+      if (!file.empty()) std::memcpy(memory_[i].get(), file.data(), file.size());
+      bytes_[i] = {memory_[i].get(), file.size()};
+      ask_[i] = in.crop(i);
+      ask_[i].bytes = bytes_[i];
+      plan_[i] = in.plan(i);
+    }
+  }
+
+  void run() {
+    planes();
+    if (choice_.one_in(8)) pictures();
+    if (choice_.one_in(16))
+      for (const auto& file : bytes_) whole_picture(file);
+  }
+
+ private:
+  void planes() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto got = bench_.best.decode(ask_[i]);
+      refusal_[i] = got.refusal;
+      ++seen().files;
+      // More than the reference decodes. Without planes libjpeg is asked only for the statistics.
+      const auto scale = static_cast<std::uint64_t>(8 / ask_[i].eighths);
+      known_[i] = scale * scale * std::uint64_t(got.planes.image_width) * std::uint64_t(got.planes.image_height) <=
+                  4'000'000;
+      if (!known_[i] || (!got && !choice_.one_in(16))) continue;
+      const auto bottom = got ? std::min(ask_[i].bottom, static_cast<std::size_t>(got.planes.image_height))
+                              : ask_[i].bottom;
+      raw_[i] = slow::raw_reader().read(bytes_[i], bottom, ask_[i].eighths);
+      seen().taken += got ? 1 : 0;
+      seen().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
+      if (got && raw_[i].error) fail("libjpeg gives an error for what the built-in decoder takes");
+      if (got && raw_[i].warnings != 0) fail("libjpeg warns of what the built-in decoder takes");
+      expect_planes("alone", i, got);
+    }
+    pair("both", bench_.best, choice_.one_in(2) ? 0 : 1);
+    if (choice_.one_in(16)) {
+      for (std::size_t i = 0; i < 2; ++i) expect_planes("portable, alone", i, bench_.portable.decode(ask_[i]));
+      pair("portable, both", bench_.portable, 0);
+    }
+    if (!choice_.one_in(16)) return;
+    const mr::detail::jpeg_planes_request list[] = {ask_[0], ask_[1], ask_[1], ask_[0], ask_[0]};
+    bench_.best.decode_each(list, [&](std::size_t n, const mr::detail::jpeg_planes_result& got) {
+      expect_planes("in a list", n == 1 || n == 2 ? 1 : 0, got);
+    });
+  }
+
+  void pair(const char* how, mr::detail::jpeg_plane_decoder& decoder, std::size_t first) {
+    const auto both = decoder.decode(ask_[first], ask_[1 - first]);
+    expect_planes(how, first, both[0]);
+    expect_planes(how, 1 - first, both[1]);
+  }
+
+  void expect_planes(const char* how, std::size_t i, const mr::detail::jpeg_planes_result& got) {
+    const std::string where = std::string(how) + ", file " + std::to_string(i) + ": ";
+    if (got.refusal != refusal_[i])
+      fail(where + refusal_name(got.refusal) + ", but alone: " + refusal_name(refusal_[i]));
+    if (!got || !known_[i]) return;
+    if (!slow::covers(got.planes, ask_[i])) fail(where + "not all that was asked for");
+    if (const auto gap = slow::difference_of(got.planes, raw_[i]); !gap.empty()) fail(where + gap);
+  }
+
+  void pictures() {
+    const bool exact = (mode_ & 32) != 0;
+    const mr::jpeg_options either{.quality = exact ? mr::picture_quality::exact : mr::picture_quality::fast,
+                                  .apply_orientation = (mode_ & 64) != 0, .accept_damaged = (mode_ & 128) != 0,
+                                  .max_scans = 10, .max_pixels = most_pixels, .max_memory_bytes = 8 << 20};
+    how_ = (mode_ & 16) != 0 ? slow::planned : slow::planner_for(either);
+    const bool same_bits = how_ == slow::planner_for(either);
+    mr::jpeg_options turbo = either;
+    turbo.decoder = mr::picture_decoder::libjpeg;
+    std::array<slow::outcome, 2> alone;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const mr::rng plan({.seed = plan_[i]});
+      const auto expected = slow::outcome_of(bytes_[i], turbo, plan, bench_.turbo, how_);
+      alone[i] = slow::outcome_of(bytes_[i], either, plan, bench_.own, how_);
+      const std::string where = "picture " + std::to_string(i) + ": ";
+      if (alone[i].error != expected.error)
+        fail(where + "\"" + alone[i].error + "\", but by libjpeg: \"" + expected.error + "\"");
+      if (alone[i].warnings != expected.warnings) fail(where + "another number of warnings");
+      if (alone[i].damaged != expected.damaged) fail(where + "damage is not counted alike");
+      if (alone[i].pixels.shape() != expected.pixels.shape()) fail(where + "another shape");
+      if (same_bits && !slow::same(alone[i].pixels, expected.pixels)) fail(where + "other pixels than by libjpeg");
+      ++(expected.error.empty() ? seen().pictures : seen().errors);
+      seen().accepted += expected.damaged;
+    }
+    together(either, alone);
+  }
+
+  /// One error at most; without one, each has the pixels that it has alone.
+  void together(const mr::jpeg_options& options, const std::array<slow::outcome, 2>& alone) {
+    std::vector<mr::picture> planned;
+    std::vector<std::size_t> index;
+    for (std::size_t i = 0; i < 2; ++i) {
+      try {
+        planned.push_back(how_(mr::jpeg(mr::bytes::borrowed(bytes_[i]), options), mr::rng({.seed = plan_[i]})));
+        index.push_back(i);
+      } catch (const mr::data_error&) {
+      }
+    }
+    std::vector<mr::image> made;
+    for (const auto& p : planned) made.emplace_back(p.shape());
+    std::vector<const mr::picture*> items;
+    std::vector<std::span<std::uint8_t>> rows;
+    for (std::size_t k = 0; k < planned.size(); ++k) {
+      items.push_back(&planned[k]);
+      rows.push_back(made[k].span());
+    }
+    std::string expected, error;
+    for (const std::size_t i : index)
+      if (expected.empty()) expected = alone[i].error;
+    try {
+      mr::picture::render_together(items, rows, bench_.own);
+    } catch (const mr::data_error& e) {
+      error = e.what();
+    }
+    if (error != expected) fail("together: \"" + error + "\", but alone: \"" + expected + "\"");
+    for (std::size_t k = 0; k < planned.size(); ++k) {
+      if (!alone[index[k]].error.empty()) continue;
+      if (!error.empty()) made[k] = planned[k].pixels(bench_.own);   // after the partner's error
+      if (!slow::same(made[k], alone[index[k]].pixels))
+        fail("together: the pixels of file " + std::to_string(index[k]) + " are not those that it has alone");
+    }
+  }
+
+  /// Without a plan nothing lies between the pixels and libjpeg itself.
+  void whole_picture(std::span<const std::byte> file) {
+    const slow::plain_libjpeg plain(file, most_pixels);
+    if (plain.too_large || plain.components == 4) return;
+    const bool accepts = (mode_ & 128) != 0;
+    mr::image made;
+    std::string error;
+    try {
+      made = mr::jpeg(mr::bytes::borrowed(file), {.accept_damaged = accepts, .max_scans = 10,
+                                                  .max_pixels = most_pixels, .max_memory_bytes = 8 << 20})
+                 .pixels(bench_.own);
+    } catch (const mr::data_error& e) {
+      error = e.message();
+    }
+    if (error.empty()) {
+      if (plain.error) fail("pixels where libjpeg gives an error");
+      if (!slow::same(made, plain.pixels)) fail("the whole picture has other pixels than libjpeg gives");
+    } else if (!plain.error && plain.warnings == 0 && error.starts_with("the JPEG cannot be decoded")) {
+      fail("libjpeg decodes it without a warning, but: " + error);
+    }
+  }
+
+  unsigned mode_;
+  slow::planner how_ = slow::planned;
+  check_choice choice_;
+  workbench& bench_;
+  std::array<std::unique_ptr<std::byte[]>, 2> memory_;
+  std::array<std::span<const std::byte>, 2> bytes_;
+  std::array<mr::detail::jpeg_planes_request, 2> ask_;
+  std::array<std::uint64_t, 2> plan_{};
+  std::array<mr::detail::jpeg_refusal, 2> refusal_{};
+  std::array<bool, 2> known_{};
+  std::array<slow::raw_planes, 2> raw_;
+};
+
+void write_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  mr::rng d({.seed = 1});
+  slow::jpeg_mutator mutator(d, LLVMFuzzerMutate);
+  for (int i = 0; i < 500; ++i) {
+    std::vector<std::uint8_t> bytes(1 << 16);
+    for (auto& knob : std::span(bytes).first(fuzz_input::first_size)) knob = static_cast<std::uint8_t>(d.below(256));
+    fuzz_input in(std::span(bytes).first(fuzz_input::knobs));
+    for (auto& file : in.file) file = mutator.whole_file();
+    bytes.resize(in.write(bytes));
+    std::ofstream(folder / std::to_string(i), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
+  const std::string_view option = "--seeds=";
+  for (int i = 1; i < *count; ++i) {
+    const std::string_view a = (*arguments)[i];
+    if (a.starts_with(option)) write_seeds(a.substr(option.size()));
+    if (a == "--all") check_choice::all() = true;
+  }
+  std::atexit([] { seen().print(); });
+  return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  fuzz_input in({data, size});
+  mr::rng d({.seed = seed});
+  slow::jpeg_mutator(d, LLVMFuzzerMutate).change(in);
+  return in.write({data, max_size});
+}
+
+/// A file of each.
+extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b,
+                                                 std::size_t b_size, std::uint8_t* to, std::size_t max_size,
+                                                 unsigned seed) {
+  fuzz_input in({a, a_size});
+  const fuzz_input other({b, b_size});
+  mr::rng d({.seed = seed});
+  in.file[d.below(2)] = other.file[d.below(2)];
+  return in.write({to, max_size});
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const fuzz_input in({data, size});
+  static workbench kept;
+  // Memory that was taken for this file alone ends with it, so that AddressSanitizer sees what reads too far.
+  check_choice choice({data, size});
+  const auto anew = choice.one_in(64) ? std::make_unique<workbench>() : nullptr;
+  pair_check(in, choice, anew ? *anew : kept).run();
+  return 0;
+}

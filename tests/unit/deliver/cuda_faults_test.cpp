@@ -1,0 +1,278 @@
+// Sessions on the fake CUDA runtime: no wait, no late allocation, nothing leaked, in many orders of the device's work;
+// and refusals at any call. What can be said of a real GPU too stands in tests/cuda.
+#include "../../cuda/fake/fake_cuda.hpp"
+#include "../../said_on_stderr.hpp"
+#include "../run/quiet_sessions.hpp"
+
+#include <millrace/device/best_device.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
+
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <thread>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t rows = 4, width = 3'000;   // three pages a batch, the last one not whole
+
+struct example {
+  std::array<std::uint8_t, width> pixels;
+};
+
+example made(int n) {
+  example e{};
+  e.pixels.fill(static_cast<std::uint8_t>(n % 251));
+  return e;
+}
+
+auto flow(int samples, mr::to_device_options where) {
+  return mr::from(numbers(samples)) | mr::map(made) | mr::batch<&example::pixels>({.size = rows}) |
+         mr::prefetch({.batches = 2}) | mr::to_device(std::move(where));
+}
+
+/// What a training step does to a batch: reads it all, later, in the user's stream.
+struct reading {
+  const std::uint8_t* pixels;
+  std::uint64_t batch;
+  std::atomic<int>* wrong;
+};
+
+void launch_step(cudaStream_t stream, const mr::tensor_view<std::uint8_t, 2>& pixels, std::uint64_t batch,
+                 std::atomic<int>& wrong) {
+  const cudaError_t launched = cudaLaunchHostFunc(
+      stream,
+      [](void* data) {
+        const std::unique_ptr<reading> r(static_cast<reading*>(data));
+        for (std::size_t i = 0; i < rows * width; ++i) {
+          const auto expected = static_cast<std::uint8_t>((r->batch * rows + i / width) % 251);
+          if (r->pixels[i] != expected) {
+            ++*r->wrong;
+            return;
+          }
+        }
+      },
+      new reading{pixels.data, batch, &wrong});
+  REQUIRE(launched == cudaSuccess);
+}
+
+/// Seeds to try: as many as MILLRACE_SEEDS says, from MILLRACE_FIRST_SEED on.
+std::vector<std::uint64_t> seeds() {
+  const auto number = [](const char* name, std::uint64_t otherwise) {
+    const char* const text = std::getenv(name);
+    return text ? std::strtoull(text, nullptr, 10) : otherwise;
+  };
+  std::vector<std::uint64_t> all(number("MILLRACE_SEEDS", 100));
+  std::iota(all.begin(), all.end(), number("MILLRACE_FIRST_SEED", 1));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("whatever the order of the device's work, every step reads its own batch; nothing waits, leaks or is late") {
+  for (const std::uint64_t seed : seeds()) {
+    CAPTURE(seed);
+    using fake_cuda::order;
+    mr::rng random({.seed = seed});
+    const order when = std::array{order::late, order::early, order::shuffled, order::shuffled}[random.below(4)];
+    fake_cuda::reset({.seed = seed, .when = when, .background_threads = static_cast<int>(random.below(3))});
+    const int threads = static_cast<int>(random.below(4));
+    const std::size_t slots = 1 + random.below(4);
+    const int batches = 12 + static_cast<int>(random.below(12));
+    const bool fixed = random.chance(0.3);
+    // Where the loop is left, with copies under way, or the end.
+    const int last = random.chance(0.3) ? static_cast<int>(random.below(static_cast<std::uint64_t>(batches))) : batches;
+    std::atomic<int> wrong{0};
+    cudaStream_t step = nullptr;
+    const bool own_stream = random.chance(0.7);
+    if (own_stream)
+      REQUIRE(cudaStreamCreateWithFlags(&step, random.chance(0.5) ? cudaStreamNonBlocking : cudaStreamDefault) ==
+              cudaSuccess);
+    {
+      mr::session run{flow(batches * static_cast<int>(rows),
+                           {.device = mr::cuda_device(0), .stream = step, .slots = slots, .fixed_slots = fixed}),
+                      quiet(threads)};
+      std::vector<mr::batch_of<&example::pixels>> kept;
+      const std::uint64_t allocations = fake_cuda::calls("cudaMalloc") + fake_cuda::calls("cudaHostAlloc") +
+                                        fake_cuda::calls("cudaEventCreateWithFlags") +
+                                        fake_cuda::calls("cudaStreamCreateWithFlags");
+      int delivered = 0;
+      while (delivered < last) {
+        // Without workers the copies, and the waiting for them, are the trainer's own.
+        std::optional<fake_cuda::no_waiting_here> guard;
+        if (threads > 0) guard.emplace();
+        auto b = run.next();
+        if (!b) break;
+        REQUIRE(b.step() == static_cast<std::uint64_t>(delivered++));
+        launch_step(step, b.get<&example::pixels>(), b.step(), wrong);
+        if (!fixed && random.chance(0.3)) kept.push_back(std::move(b));
+        else b.release();
+        if (kept.size() >= slots) kept.clear();
+      }
+      REQUIRE(delivered == last);
+      CHECK(fake_cuda::calls("cudaMalloc") + fake_cuda::calls("cudaHostAlloc") +
+                fake_cuda::calls("cudaEventCreateWithFlags") + fake_cuda::calls("cudaStreamCreateWithFlags") ==
+            allocations);
+    }
+    REQUIRE(cudaStreamSynchronize(step) == cudaSuccess);
+    if (own_stream) REQUIRE(cudaStreamDestroy(step) == cudaSuccess);
+    REQUIRE(wrong == 0);
+    REQUIRE(fake_cuda::violations() == std::vector<std::string>{});
+    REQUIRE(fake_cuda::live() == fake_cuda::handles{});
+  }
+}
+
+TEST_CASE("in a program whose empty stream is the thread's own, a batch may still be released on another thread") {
+  using fake_cuda::order;
+  for (const order when : {order::late, order::early, order::shuffled}) {
+    fake_cuda::reset({.when = when, .null_per_thread = true});
+    std::atomic<int> wrong{0};
+    {
+      mr::session run{flow(80, {.device = mr::cuda_device(0), .slots = 2}), quiet(2)};
+      while (auto b = run.next()) {
+        launch_step(nullptr, b.get<&example::pixels>(), b.step(), wrong);
+        std::thread([&] { b.release(); }).join();
+      }
+    }
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("pinned memory that cannot be had is pageable instead, one warning says so, and the device's name") {
+  fake_cuda::reset({.pinned_bytes = 20'000});
+  std::atomic<int> wrong{0};
+  mr::session run{flow(80, {.device = mr::cuda_device(0)}), quiet(2)};
+  CHECK(run.description().find("with pageable host slots") != std::string::npos);
+  int delivered = 0;
+  for (auto& b : run) {
+    launch_step(nullptr, b.get<&example::pixels>(), b.step(), wrong);
+    ++delivered;
+  }
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(delivered == 20);
+  CHECK(wrong == 0);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("device memory that cannot be had is an error at the start, and nothing is left behind") {
+  fake_cuda::reset({.device_bytes = 20'000});
+  const auto start = [] { mr::session run{flow(80, {.device = mr::cuda_device(0), .slots = 3}), quiet(2)}; };
+  CHECK_THROWS_WITH_AS(start(), doctest::Contains("cudaMalloc failed: cudaErrorMemoryAllocation"), mr::io_error);
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("each call that is refused, from first to last, gives an error that names it; nothing leaks or hangs") {
+  const std::vector<std::string> functions = {
+      "cudaGetDeviceCount", "cudaGetDevice", "cudaGetDeviceProperties",
+      "cudaStreamCreateWithFlags", "cudaStreamWaitEvent", "cudaStreamIsCapturing", "cudaEventCreateWithFlags",
+      "cudaEventRecord", "cudaEventSynchronize", "cudaHostAlloc", "cudaMalloc", "cudaMemcpyAsync"};
+  for (const std::string& function : functions)
+    for (const int threads : {0, 2}) {
+      CAPTURE(function);
+      CAPTURE(threads);
+      int failed = 0;
+      for (std::uint64_t nth = 1; nth < 500; ++nth) {
+        fake_cuda::reset({.seed = nth});
+        fake_cuda::fail(function, nth, cudaErrorIllegalState);
+        std::string message;
+        std::uint64_t calls_before_last = 0;   // as the last batch was handed out
+        try {
+          mr::session run{flow(40, {.device = mr::cuda_device(0), .slots = 2}), quiet(threads)};
+          for (auto& b : run) {
+            REQUIRE(b.size() == rows);
+            calls_before_last = fake_cuda::calls(function);
+          }
+        } catch (const mr::error& e) {
+          message = e.what();
+        }
+        REQUIRE(fake_cuda::live() == fake_cuda::handles{});
+        REQUIRE(cudaGetLastError() == cudaSuccess);
+        if (message.empty()) {
+          // Not reached, or only when there was nothing left to hand out: nobody is there to be told.
+          if (nth > fake_cuda::calls(function)) break;
+          if (threads == 0) REQUIRE(calls_before_last < nth);   // a stager may be told while the last one is taken
+          continue;
+        }
+        ++failed;
+        CAPTURE(message);
+        const bool named = message.find(function + " failed: cudaErrorIllegalState") != std::string::npos;
+        REQUIRE((named || message.find("this process sees 0 GPUs") != std::string::npos));
+      }
+      CHECK(failed > 0);
+    }
+}
+
+TEST_CASE("a device that breaks down in the middle is the error of a batch, and the session can be taken down") {
+  for (const int batch : {0, 3, 9}) {
+    fake_cuda::reset({.background_threads = 1});
+    std::uint64_t delivered = 0;
+    {
+      mr::session run{flow(4'000, {.device = mr::cuda_device(0)}), quiet(2)};
+      CHECK_THROWS_WITH_AS(
+          for (;;) {
+            auto b = run.next();
+            ++delivered;
+            if (b.step() == static_cast<std::uint64_t>(batch)) fake_cuda::break_device(cudaErrorIllegalAddress);
+          },
+          doctest::Contains("cudaErrorIllegalAddress"), mr::io_error);
+      CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("cudaErrorIllegalAddress"), mr::setup_error);
+    }
+    CHECK(delivered < 1'000);
+    CHECK(fake_cuda::live() == fake_cuda::handles{});
+  }
+}
+
+TEST_CASE("a session that outlives the runtime is taken down in silence") {
+  fake_cuda::reset();
+  std::optional<mr::session<decltype(flow(0, {.device = mr::host_device()}))>> run;
+  run.emplace(flow(400, {.device = mr::cuda_device(0)}), quiet(2));
+  auto b = run->next();
+  fake_cuda::unload();
+  run.reset();
+  b.release();
+}
+
+TEST_CASE("without a GPU, with an old driver or with none the best device is the host") {
+  using world = fake_cuda::options;
+  for (const world& w : {world{.devices = 0}, world{.driver_version = 11'000}, world{.driver_version = 0}}) {
+    fake_cuda::reset(w);
+    CHECK(mr::best_device().name() == "host");
+    CHECK_THROWS_WITH_AS(mr::cuda_device(0), doctest::Contains("this process sees 0 GPUs"), mr::setup_error);
+    int sum = 0;
+    mr::session run{flow(40, {}), quiet(1)};
+    for (auto& b : run) sum += b.get<&example::pixels>().host()[0];
+    CHECK(sum > 0);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+  }
+}
+
+TEST_CASE("a GPU that cannot be used is not passed over in silence; where there is no driver nothing is said") {
+  for (const cudaError_t why : {cudaErrorInitializationError, cudaErrorUnknown, cudaErrorInsufficientDriver}) {
+    fake_cuda::reset();
+    fake_cuda::fail("cudaGetDeviceCount", 1, why);
+    const std::string text = said_on_stderr([] { CHECK(mr::best_device().name() == "host"); });
+    CHECK(text.find("no GPU is used: " + std::string(cudaGetErrorName(why))) != std::string::npos);
+  }
+  for (const fake_cuda::options& w : {fake_cuda::options{.devices = 0}, fake_cuda::options{.driver_version = 0}}) {
+    fake_cuda::reset(w);
+    CHECK(said_on_stderr([] { CHECK(mr::best_device().name() == "host"); }) == "");
+  }
+}
+
+TEST_CASE("a flow without to_device stays on the host, GPU or not, and makes no CUDA call") {
+  fake_cuda::reset();
+  mr::session run{mr::from(numbers(40)) | mr::map(made) | mr::batch<&example::pixels>({.size = rows}), quiet(1)};
+  CHECK(run.next().get<&example::pixels>().host()[0] == 0);
+  CHECK(fake_cuda::calls("cudaGetDeviceCount") == 0);
+}

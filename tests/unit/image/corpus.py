@@ -1,0 +1,82 @@
+# The built-in decoder's planes against jpeg_read_raw_data on a generated corpus: every sampling, sizes of 1 to 64,
+# qualities of 1 to 100, restart intervals, optimised and standard tables; random crops, each alone and beside a random
+# partner.
+#
+#   python3 tests/unit/image/corpus.py   # 200,000 pictures with a crop; a minute on one core
+#   python3 tests/unit/image/corpus.py --crops 2000000 --compiler clang++ --seed 7
+#   python3 tests/unit/image/corpus.py --photos build/bench/data        # all photographs there, those in shards too
+#
+# Of photographs the pictures' pixels are compared as well. Ends with `N passed, N failed, N skipped`.
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import ROOT, WARNINGS, Report, launcher, library_flags
+
+FOLDER = ROOT / "build" / "corpus"
+PLANES, PICTURES = "jpeg_plane_decoder_test", "picture_decoders_test"
+
+
+def compiled(name, compiler):
+    program = FOLDER / f"{name} {compiler}"
+    objects = []
+    for source in (ROOT / "tests" / "main.cpp", ROOT / "tests" / "unit" / "image" / f"{name}.cpp"):
+        objects.append(FOLDER / f"{source.stem} {compiler}.o")
+        subprocess.run([*launcher(), compiler, *WARNINGS, "-O2", f"-I{ROOT / 'include'}", *library_flags("--cflags"),
+                        "-c", source, "-o", objects[-1]], check=True)
+    subprocess.run([compiler, *objects, *library_flags("--libs"), "-o", program], check=True)
+    return program
+
+
+def check(report, program, case, **environment):
+    done = subprocess.run([program, f"--test-case={case}", "--duration"], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.STDOUT, env=os.environ | environment)
+    ran = "1 passed | 0 failed" in done.stdout
+    if ran:
+        print(done.stdout.strip())
+    report.add(f"{program.name}, {case}", None if done.returncode == 0 and ran else done.stdout)
+
+
+def unpacked(folder, to):
+    """The folder's own JPEG files are linked, those in its shards are written."""
+    for path in sorted(folder.rglob("*")):
+        name = "-".join(path.relative_to(folder).parts)
+        if path.suffix in (".jpg", ".jpeg"):
+            (to / name).symlink_to(path.resolve())
+        if path.suffix != ".tar":
+            continue
+        with tarfile.open(path) as shard:
+            for member in shard:
+                if member.name.endswith((".jpg", ".jpeg")):
+                    (to / f"{name}-{member.name.replace('/', '-')}").write_bytes(shard.extractfile(member).read())
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--crops", type=int, default=200_000)
+    parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--photos", type=pathlib.Path)
+    asked = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    report = Report()
+    planes = compiled(PLANES, asked.compiler)
+    if not asked.photos:
+        check(report, planes, "planes are those of libjpeg*", MILLRACE_TEST_PICTURES=str(asked.crops),
+              MILLRACE_TEST_SEED=asked.seed)
+        return report.close()
+    pictures = compiled(PICTURES, asked.compiler)
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        unpacked(asked.photos, pathlib.Path(folder))
+        for program, case in (planes, "planes of photographs*"), (pictures, "both decoders*photographs"):
+            check(report, program, case, MILLRACE_TEST_PHOTOS=folder, MILLRACE_TEST_SEED=asked.seed)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

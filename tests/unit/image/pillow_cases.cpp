@@ -1,0 +1,29 @@
+// Renders random cases of resize_cases.hpp for pillow.py: FOLDER/N.jpg, FOLDER/N.rgb, and a line of numbers for each.
+#include <millrace/image/resize/plane_resizer.hpp>
+
+#include "resize/resize_cases.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const std::string folder = argv[1];
+  const std::uint64_t count = std::strtoull(argv[2], nullptr, 10);
+  mr::detail::plane_resizer r;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto c = slow::random_case(i);
+    slow::stored_planes planes(c.file);
+    const auto made = slow::render(r, c, planes, false);
+    const std::string name = folder + "/" + std::to_string(i);
+    std::ofstream(name + ".jpg", std::ios::binary)
+        .write(reinterpret_cast<const char*>(c.file.data()), static_cast<std::streamsize>(c.file.size()));
+    std::ofstream(name + ".rgb", std::ios::binary)
+        .write(reinterpret_cast<const char*>(made.data()), static_cast<std::streamsize>(made.size()));
+    std::printf("%zu %zu %zu %zu %zu %zu %d\n", c.box.left, c.box.top, c.box.width, c.box.height, c.columns, c.rows,
+                c.flipped ? 1 : 0);
+  }
+  return 0;
+}

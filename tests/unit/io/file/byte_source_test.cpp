@@ -1,0 +1,211 @@
+#include <millrace/io/file/byte_source.hpp>
+
+#include "../tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mr = millrace;
+using namespace tar_test;
+
+namespace {
+
+/// System calls that follow a script: each read fails with the next number, or moves at most that many bytes.
+struct script {
+  std::deque<long> reads;              // negative: fail with that errno; positive: at most so many bytes
+  std::deque<int> opens;               // errno of the next opens; 0: fine
+  std::vector<std::int64_t> pauses_ns;
+  std::vector<std::size_t> asked;
+  int open_files = 0;
+  int opened = 0;
+  off_t size_on_reopen = -1;
+};
+
+struct scripted_files : mr::detail::posix_files {
+  script* plan;
+  explicit scripted_files(script& p) : plan(&p) {}
+
+  int open(const char* path, int flags) const {
+    ++plan->opened;
+    if (!plan->opens.empty()) {
+      const int reason = plan->opens.front();
+      plan->opens.pop_front();
+      if (reason != 0) {
+        errno = reason;
+        return -1;
+      }
+    }
+    ++plan->open_files;
+    return posix_files::open(path, flags);
+  }
+  int close(int file) const {
+    --plan->open_files;
+    return posix_files::close(file);
+  }
+  int stat_open(int file, struct ::stat& status) const {
+    const int result = posix_files::stat_open(file, status);
+    if (plan->opened > 1 && plan->size_on_reopen >= 0) status.st_size = plan->size_on_reopen;
+    return result;
+  }
+  ssize_t read_at(int file, void* room, std::size_t bytes, off_t offset) const {
+    plan->asked.push_back(bytes);
+    if (!plan->reads.empty()) {
+      const long next = plan->reads.front();
+      plan->reads.pop_front();
+      if (next < 0) {
+        errno = static_cast<int>(-next);
+        return -1;
+      }
+      bytes = std::min(bytes, static_cast<std::size_t>(next));
+    }
+    return posix_files::read_at(file, room, bytes, offset);
+  }
+  void sleep_ns(std::int64_t duration_ns) const { plan->pauses_ns.push_back(duration_ns); }
+};
+
+using scripted_source = mr::basic_file_source<scripted_files>;
+
+std::string read_all(mr::byte_source& source, std::size_t room_bytes = 100) {
+  std::string all;
+  std::vector<std::byte> room(room_bytes);
+  for (;;) {
+    const std::size_t got = mr::detail::read_fully(source, all.size(), room);
+    all.append(reinterpret_cast<const char*>(room.data()), got);
+    if (got < room.size()) return all;
+  }
+}
+
+std::string some_bytes() {
+  std::string all;
+  for (int i = 0; i < 1000; ++i) all += static_cast<char>(i * 7 % 251);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a file is read from any offset, and gives 0 at its end") {
+  const temporary_folder f;
+  save(f / "x", some_bytes());
+  mr::file_source source(f / "x");
+  CHECK(source.name() == f / "x");
+  CHECK(read_all(source) == some_bytes());
+  std::vector<std::byte> room(10);
+  CHECK(source.read_at(995, room) == 5);
+  CHECK(static_cast<char>(room[0]) == some_bytes()[995]);
+  CHECK(source.read_at(1000, room) == 0);
+  CHECK(source.read_at(1'000'000, room) == 0);
+}
+
+TEST_CASE("short reads and interruptions do not show") {
+  const temporary_folder f;
+  save(f / "x", some_bytes());
+  script plan;
+  for (int i = 0; i < 50; ++i) plan.reads.insert(plan.reads.end(), {1, -EINTR, 7, -EINTR, -EINTR, 3});
+  {
+    scripted_source source(f / "x", scripted_files(plan));
+    CHECK(read_all(source) == some_bytes());
+    CHECK(plan.reads.empty());
+  }
+  CHECK(plan.open_files == 0);
+}
+
+TEST_CASE("no single call asks for more than one GiB") {
+  const temporary_folder f;
+  save(f / "x", "abc");
+  script plan;
+  scripted_source source(f / "x", scripted_files(plan));
+  // A span that claims 3 GiB; the file has three bytes, so that nothing beyond them is touched.
+  std::vector<std::byte> room(3);
+  CHECK(source.read_at(0, std::span<std::byte>(room.data(), std::size_t{3} << 30)) == 3);
+  CHECK(plan.asked == std::vector<std::size_t>{std::size_t{1} << 30});
+}
+
+TEST_CASE("EAGAIN is retried with growing pauses, and not for ever") {
+  const temporary_folder f;
+  save(f / "x", some_bytes());
+  script plan;
+  plan.reads = {-EAGAIN, -EAGAIN, -EAGAIN};
+  scripted_source source(f / "x", scripted_files(plan));
+  CHECK(read_all(source) == some_bytes());
+  CHECK(plan.pauses_ns == std::vector<std::int64_t>{1'000'000, 2'000'000, 4'000'000});
+  plan.pauses_ns.clear();
+  plan.reads.assign(100, -EAGAIN);
+  CHECK_THROWS_AS((void)read_all(source), mr::io_error);
+  CHECK(plan.pauses_ns.size() == 8);
+  CHECK(plan.pauses_ns.back() == 128'000'000);
+}
+
+TEST_CASE("a stale handle is opened again once, at the same offset") {
+  const temporary_folder f;
+  save(f / "x", some_bytes());
+  script plan;
+  plan.reads = {10, -ESTALE, 20, -EINTR, -ESTALE};
+  {
+    scripted_source source(f / "x", scripted_files(plan));
+    CHECK(read_all(source) == some_bytes());
+    CHECK(plan.opened == 3);
+    CHECK(plan.open_files == 1);
+    plan.reads = {-ESTALE, -ESTALE};
+    CHECK_THROWS_AS((void)read_all(source), mr::io_error);
+    plan.reads = {-ESTALE};
+    plan.opens = {ENOENT};
+    CHECK_THROWS_AS((void)read_all(source), mr::io_error);
+  }
+  CHECK(plan.open_files == 0);
+}
+
+TEST_CASE("a file that was replaced while its handle was stale is an error, not a mixture") {
+  const temporary_folder f;
+  save(f / "x", some_bytes());
+  script plan;
+  plan.reads = {10, -ESTALE};
+  plan.size_on_reopen = 999;
+  scripted_source source(f / "x", scripted_files(plan));
+  try {
+    (void)read_all(source);
+    FAIL("no error");
+  } catch (const mr::io_error& e) {
+    CHECK(e.message() == "the file was replaced while it was being read: it had 1000 bytes and now has 999");
+    CHECK(e.where().offset_bytes == 10);
+  }
+}
+
+TEST_CASE("any other failure names shard, offset and the system's reason, and is not retried") {
+  const temporary_folder f;
+  save(f / "x", some_bytes());
+  script plan;
+  plan.reads = {300, -EIO};
+  scripted_source source(f / "x", scripted_files(plan));
+  try {
+    (void)read_all(source, 1000);
+    FAIL("no error");
+  } catch (const mr::io_error& e) {
+    CHECK(e.message() == "cannot read the file: Input/output error");
+    CHECK(e.where().shard == f / "x");
+    CHECK(e.where().offset_bytes == 300);
+  }
+  CHECK(plan.asked.size() == 2);
+  CHECK(plan.pauses_ns.empty());
+}
+
+TEST_CASE("a file that cannot be opened is an error at once") {
+  const temporary_folder f;
+  CHECK_THROWS_AS(mr::file_source(f / "none"), mr::io_error);
+  script plan;
+  plan.opens = {EMFILE};
+  save(f / "x", "abc");
+  try {
+    const scripted_source source(f / "x", scripted_files(plan));
+    FAIL("no error");
+  } catch (const mr::io_error& e) {
+    CHECK(e.message() == "cannot open the file: Too many open files");
+    CHECK(e.hint().find("ulimit -n") != std::string::npos);
+  }
+  plan.opens = {EINTR};
+  const scripted_source source(f / "x", scripted_files(plan));
+  CHECK(plan.open_files == 1);
+}

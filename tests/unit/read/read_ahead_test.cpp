@@ -1,0 +1,122 @@
+// Readers that stand still because enough is read ahead: whoever takes something must wake them, whatever the timing.
+#include "../run/quiet_sessions.hpp"
+#include "../tune/restless_concurrency.hpp"
+#include "../run/stall_watchdog.hpp"
+
+#include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t item_bytes = std::size_t{300} << 10;   // more than a chunk: each is read by itself
+
+/// Large for the budget, and small in truth.
+struct heavy {
+  std::int64_t number = 0;
+  std::size_t held_bytes() const noexcept { return item_bytes; }
+};
+
+/// As long as work that takes next to no time; different for each, so that threads meet in every way.
+void dawdle(std::int64_t number) {
+  for (std::int64_t i = 0; i < number * 7919 % 128; ++i) asm volatile("" : : : "memory");
+}
+
+struct heavy_shards {
+  using item = heavy;
+  std::int64_t each = 0;
+
+  struct reader {
+    std::int64_t at, end;
+    std::optional<heavy> next() {
+      dawdle(at);
+      return at < end ? std::optional(heavy{at++}) : std::nullopt;
+    }
+  };
+  std::size_t shards() const { return 4; }
+  reader open(std::size_t shard, std::uint64_t) const {
+    const auto first = static_cast<std::int64_t>(shard) * each;
+    return {first, first + each};
+  }
+};
+
+struct row {
+  std::int64_t number = 0;
+};
+row as_row(const heavy& item) {
+  dawdle(item.number / 3);
+  return {item.number};
+}
+
+template <class Flow>
+std::uint64_t rows_of(Flow flow, const mr::session_options& options) {
+  mr::session run{std::move(flow), options};
+  std::uint64_t rows = 0;
+  for (auto& b : run) rows += b.size();
+  return rows;
+}
+/// The numbers in the order that they came in.
+template <class Flow>
+std::vector<std::int64_t> numbers_of(Flow flow, const mr::session_options& options) {
+  mr::session run{std::move(flow), options};
+  std::vector<std::int64_t> all;
+  for (auto& b : run)
+    for (const std::int64_t n : b.template get<&row::number>().host()) all.push_back(n);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a run whose readers wait for bytes goes on to its end") {
+  const stall_watchdog watchdog;
+  const auto each = static_cast<std::int64_t>(300 / stride(3));
+  for (const std::size_t items_ahead : {1U, 3U, 8U})
+    for (const unsigned io_threads : {1U, 1U, 4U})
+      for (const int threads : {1, 2}) {
+        mr::session_options options = quiet(threads, 3);
+        options.io_threads = io_threads;
+        options.read_ahead_bytes = items_ahead * item_bytes;
+        CAPTURE(items_ahead);
+        CAPTURE(io_threads);
+        CAPTURE(threads);
+        CHECK(rows_of(mr::from(heavy_shards{each}) | mr::map(as_row) | mr::batch<&row::number>({.size = 2}), options) ==
+              3 * 4 * each);
+        // Lanes have an read stage of their own.
+        mr::session_options in_lanes = options;
+        in_lanes.epoch_batches = each / 5;
+        CHECK(rows_of(mr::from(heavy_shards{each}) | mr::shuffle({.window = 8}) | mr::map(as_row) |
+                          mr::batch<&row::number>({.size = 5}),
+                      in_lanes) == 3 * each);
+      }
+}
+
+TEST_CASE("readers and workers that are closed leave what they had to others, whatever the timing") {
+  const stall_watchdog watchdog;
+  constexpr std::int64_t each = 150;
+  const auto plain = [] {
+    return mr::from(heavy_shards{each}) | mr::map(as_row) | mr::batch<&row::number>({.size = 2});
+  };
+  const auto in_lanes = [] {
+    return mr::from(heavy_shards{each}) | mr::shuffle({.window = 8}) | mr::map(as_row) |
+           mr::batch<&row::number>({.size = 5});
+  };
+  mr::session_options options = quiet(1, 2), lanes = options;
+  lanes.epoch_batches = each / 5;
+  const auto expected = numbers_of(plain(), options), expected_in_lanes = numbers_of(in_lanes(), lanes);
+  CHECK(expected.size() == 2 * 4 * each);
+  for (const std::size_t items_ahead : {1U, 6U, 40U})
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      CAPTURE(items_ahead);
+      CAPTURE(seed);
+      for (mr::session_options* o : {&options, &lanes}) {
+        o->io_threads = static_cast<unsigned>(seed);
+        o->read_ahead_bytes = items_ahead * item_bytes;
+        o->tuning = std::make_shared<restless_concurrency>(seed);
+      }
+      CHECK(numbers_of(plain(), options) == expected);
+      CHECK(numbers_of(in_lanes(), lanes) == expected_in_lanes);
+    }
+}

@@ -1,0 +1,128 @@
+// What earlier versions of the library wrote goes on bit for bit, or is refused by name where CHANGELOG says so.
+#include "../../temporary_folder.hpp"
+#include "frozen_runs.hpp"
+
+#include <doctest/doctest.h>
+
+#include <iterator>
+#include <sstream>
+
+namespace mr = millrace;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kept = MILLRACE_FROZEN;
+
+/// A line of points.txt.
+struct point {
+  std::string flow;
+  std::uint64_t before = 0, batches = 0, rows = 0, digest = 0;
+  std::string text;
+};
+
+std::vector<point> points_of(const fs::path& folder) {
+  std::ifstream file(folder / "points.txt");
+  std::vector<point> all;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    point p;
+    words >> p.flow >> p.before >> p.batches >> p.rows >> std::hex >> p.digest;
+    words.get();
+    std::getline(words, p.text);
+    all.push_back(p);
+  }
+  return all;
+}
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The data, with the pictures beside them.
+struct data_folder {
+  temporary_folder folder{};
+  frozen_data data{folder.path(), with_pictures(folder)};
+
+  static std::string with_pictures(const temporary_folder& folder) {
+    const std::string shard = folder / "pictures-0.tar";
+    fs::copy_file(kept / "pictures-0.tar", shard);
+    frozen::set_time(shard);
+    return shard;
+  }
+};
+
+/// Goes on from each point of a version. Flows whose order was another one are refused by the name of the version.
+void check_version(const std::string& version, const std::string& of_another_order = {}) {
+  const data_folder d;
+  const auto flows = frozen_flows(d.data);
+  const auto points = points_of(kept / version);
+  REQUIRE(points.size() > 50);
+  for (const point& p : points) {
+    INFO(version, ", ", p.flow, " behind batch ", p.before, ": ", p.text);
+    const auto flow = std::find_if(flows.begin(), flows.end(), [&](const auto& f) { return f.name == p.flow; });
+    REQUIRE(flow != flows.end());
+    if (p.flow == of_another_order) {
+      if (!p.text.empty())
+        CHECK_THROWS_WITH_AS(flow->run(p.text), doctest::Contains("this resume point is of version 2"),
+                             mr::setup_error);
+      continue;
+    }
+    const frozen_run rest = flow->run(p.text);
+    CHECK(rest.batches == p.batches);
+    CHECK(rest.rows == p.rows);
+    CHECK(rest.digest == p.digest);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("frozen: runs and resume points of today's version") { check_version("0.1.0"); }
+
+TEST_CASE("frozen: those of the time when lanes did not wait for each other; of several lanes they are refused") {
+  check_version("0.1.0-lanes-apart", "lanes");
+}
+
+TEST_CASE("frozen: a resume point is written as it was") {
+  const data_folder d;
+  const auto points = points_of(kept / "0.1.0");
+  for (const frozen_flow& flow : frozen_flows(d.data)) {
+    CAPTURE(flow.name);
+    const frozen_run whole = flow.run("");
+    std::size_t compared = 0;
+    for (const point& p : points)
+      if (p.flow == flow.name && p.before > 0) {
+        CHECK(whole.points[p.before - 1] == p.text);
+        ++compared;
+      }
+    CHECK(compared > 1);
+  }
+}
+
+TEST_CASE("frozen: indexes are used as they are, and written as they were") {
+  const data_folder d;
+  std::vector<std::string> shards;
+  for (const auto& entry : fs::directory_iterator(kept / "0.1.0")) {
+    const fs::path name = entry.path().filename();
+    if (name.extension() != ".millrace-index") continue;
+    fs::copy_file(entry.path(), d.folder / name.string());
+    shards.push_back(d.folder / name.stem().string());
+  }
+  REQUIRE(shards.size() == 8);
+  const auto found = mr::detail::build_indexes(shards);
+  CHECK(found.counts.loaded == shards.size());
+  CHECK(found.counts.built + found.counts.rebuilt_stale + found.counts.rebuilt_damaged == 0);
+  for (const frozen_flow& flow : frozen_flows(d.data)) flow.run("");   // learns the same checksums again
+  for (const std::string& shard : shards) {
+    const fs::path index = shard + ".millrace-index";
+    CHECK(bytes_of(index) == bytes_of(kept / "0.1.0" / index.filename()));
+    fs::remove(index);
+  }
+  for (const frozen_flow& flow : frozen_flows(d.data)) flow.run("");
+  for (const std::string& shard : shards) {
+    const fs::path index = shard + ".millrace-index";
+    CAPTURE(index.string());
+    CHECK(bytes_of(index) == bytes_of(kept / "0.1.0" / index.filename()));
+  }
+}

@@ -1,0 +1,400 @@
+// Several indexed data sets by weight: each in its own order, in exact shares, and gone on with from any batch.
+#include "../../temporary_folder.hpp"
+#include "../run/quiet_sessions.hpp"
+
+#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/sources/mix.hpp>
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t global_batch = 24;
+
+struct example {
+  std::int32_t label;
+  double drawn;
+};
+using rows = std::vector<std::pair<std::int32_t, double>>;
+
+example prepare(const mr::record& r, mr::rng& random) {
+  return {mr::integer<std::int32_t>(r["cls"]), random.uniform()};
+}
+
+/// Labels from 1,000 times the set's number on.
+std::string write_shards(const temporary_folder& folder, int set, std::vector<int> counts) {
+  int label = 1'000 * set;
+  for (const int count : counts) {
+    mr::shard_writer shard({.pattern = folder / ("s" + std::to_string(label) + "-%d.tar")});
+    for (int i = 0; i < count; ++i, ++label)
+      shard.write("k" + std::to_string(label),
+                  {{"cls", std::to_string(label)}, {"txt", std::string(static_cast<std::size_t>(i % 7 * 100), 'x')}});
+    shard.close();
+  }
+  return folder.path();
+}
+
+/// Three data sets: 130, 61 and 20 samples.
+struct data_sets {
+  temporary_folder folders[3];
+  std::string paths[3] = {write_shards(folders[0], 0, {40, 90}), write_shards(folders[1], 1, {50, 1, 10}),
+                          write_shards(folders[2], 2, {20})};
+};
+
+struct run_options {
+  std::uint64_t seed = 7, epochs = 3;
+  mr::exhausted on_exhausted = mr::exhausted::repeat;
+  mr::world world{};
+  int threads = 2;
+  std::string resume{};
+  double weight = 0.3;   // of the second
+  std::size_t window = 60;
+  std::uint64_t own_seed = 0;
+  std::uint64_t most_batches = ~std::uint64_t{0};
+  std::uint64_t epoch_batches = 0;
+};
+
+struct delivered {
+  std::vector<rows> batches;
+  std::vector<std::string> positions;
+  std::vector<std::uint64_t> steps, epochs;
+  mr::detail::run_stats stats{};
+  mr::detail::flow_figures figures{};
+  std::string description;
+};
+
+auto flow(const data_sets& sets, const run_options& o) {
+  const auto source = [&](int set) {
+    return mr::indexed_shards(sets.paths[set], {.seed = o.own_seed, .fields = {"cls"}});
+  };
+  return mr::mix({.seed = o.seed, .on_exhausted = o.on_exhausted},
+                 mr::weighted{source(0) | mr::shuffle({.window = o.window}), 0.6, "many"},
+                 mr::weighted{source(1) | mr::shuffle({.window = 25}), o.weight},
+                 mr::weighted{source(2) | mr::shuffle({.window = 9}), 0.1}) |
+         mr::map(prepare) |
+         mr::batch<&example::label, &example::drawn>({.size = global_batch / o.world.size});
+}
+
+delivered run(const data_sets& sets, const run_options& o) {
+  auto options = quiet(o.threads, o.epochs);
+  options.world = o.world;
+  options.resume = o.resume;
+  options.epoch_batches = o.epoch_batches;
+  mr::session session{flow(sets, o), options};
+  delivered d;
+  for (auto& b : session) {
+    auto [labels, drawn] = b.columns();
+    auto& some = d.batches.emplace_back();
+    for (std::size_t i = 0; i < b.size(); ++i) some.emplace_back(labels.host()[i], drawn.host()[i]);
+    d.positions.push_back(mr::to_text(b.position()));
+    d.steps.push_back(b.step());
+    d.epochs.push_back(b.epoch());
+    if (d.batches.size() == o.most_batches) break;
+  }
+  d.stats = session.stats();
+  d.figures = session.figures();
+  d.description = session.description();
+  return d;
+}
+
+/// The batches of all ranks together, in the order of positions.
+std::vector<rows> run_all_ranks(const data_sets& sets, run_options o, std::size_t world_size) {
+  std::vector<rows> all;
+  for (std::size_t r = 0; r < world_size; ++r) {
+    o.world = {.rank = r, .size = world_size};
+    const delivered d = run(sets, o);
+    all.resize(d.batches.size(), rows(global_batch));
+    for (std::size_t b = 0; b < d.batches.size(); ++b)
+      for (std::size_t i = 0; i < d.batches[b].size(); ++i) all[b][i * world_size + r] = d.batches[b][i];
+  }
+  return all;
+}
+
+std::size_t set_of(std::int32_t label) { return static_cast<std::size_t>(label / 1'000); }
+
+constexpr mr::exhausted all_rules[] = {mr::exhausted::stop, mr::exhausted::repeat, mr::exhausted::reweight};
+
+}  // namespace
+
+TEST_CASE("every batch holds the sources in their shares, and each source gives each sample once a pass") {
+  const data_sets sets;
+  const delivered d = run(sets, {});
+  REQUIRE(d.batches.size() == 3 * 9);   // 130 at 0.6 are through at 216
+  std::array<std::map<std::int32_t, int>, 3> seen;
+  std::array<std::size_t, 3> counts{};
+  const double shares[] = {0.6, 0.3, 0.1};
+  for (const rows& batch : d.batches) {
+    std::array<std::size_t, 3> here{};
+    for (const auto& [label, drawn] : batch) {
+      ++here[set_of(label)];
+      ++seen[set_of(label)][label];
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      counts[i] += here[i];
+      CHECK(std::fabs(static_cast<double>(here[i]) - shares[i] * 24) <= 1.5);
+    }
+  }
+  const std::size_t samples[] = {130, 61, 20};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const int passes = static_cast<int>(counts[i] / samples[i]);
+    CHECK(seen[i].size() == samples[i]);
+    for (const auto& [label, times] : seen[i]) CHECK((times == passes || times == passes + 1));
+    CHECK(d.stats.sources[i].samples == counts[i]);
+  }
+  CHECK(d.figures.find(mr::detail::stage_kind::read)->bytes > 3 * 211 * 1'024);   // a header and a payload of each
+  CHECK(d.figures.find(mr::detail::stage_kind::unpack));   // what goes on beside reads is not taken for waiting
+  CHECK(d.stats.sources[0].name == "many");
+  CHECK(d.stats.sources[2].name == "source 2");
+}
+
+TEST_CASE("a mix is the same for every number of workers and of ranks, whatever happens when a source runs out") {
+  const data_sets sets;
+  for (const mr::exhausted rule : all_rules) {
+    const auto expected = run(sets, {.on_exhausted = rule, .threads = 0}).batches;
+    for (const int n : {1, 2, 4}) CHECK(run(sets, {.on_exhausted = rule, .threads = n}).batches == expected);
+    for (const std::size_t n : {2, 3, 8, 24}) CHECK(run_all_ranks(sets, {.on_exhausted = rule}, n) == expected);
+    CHECK(run(sets, {.seed = 8, .on_exhausted = rule}).batches != expected);
+    CHECK(run(sets, {.on_exhausted = rule, .own_seed = 1}).batches != expected);
+  }
+}
+
+TEST_CASE("resumed behind any batch of three epochs, the rest of a mix is what it would have been") {
+  const data_sets sets;
+  for (const mr::exhausted rule : all_rules) {
+    const delivered whole = run(sets, {.on_exhausted = rule});
+    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += stride(5)) {
+      CAPTURE(cut);
+      const delivered rest = run(sets, {.on_exhausted = rule, .resume = whole.positions[cut]});
+      REQUIRE(rest.batches.size() == whole.batches.size() - cut - 1);
+      REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), whole.batches.begin() + static_cast<long>(cut) + 1));
+      REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(),
+                         whole.positions.begin() + static_cast<long>(cut) + 1));
+      REQUIRE(rest.steps.front() == cut + 1);
+    }
+  }
+}
+
+TEST_CASE("a mix resumed again and again, with other ranks and workers each time") {
+  const data_sets sets;
+  for (const mr::exhausted rule : all_rules) {
+    const auto whole = run(sets, {.on_exhausted = rule}).batches;
+    std::vector<rows> pieced;
+    std::string position;
+    const std::size_t worlds[] = {4, 1, 12, 3, 2, 8};
+    for (std::size_t turn = 0; pieced.size() < whole.size(); ++turn) {
+      const std::size_t ranks = worlds[turn % 6];
+      const run_options o{.on_exhausted = rule,
+                          .threads = static_cast<int>(turn % 4),
+                          .resume = position,
+                          .most_batches = 1 + turn % 5};
+      const auto some = run_all_ranks(sets, o, ranks);
+      pieced.insert(pieced.end(), some.begin(), some.end());
+      run_options last = o;
+      last.world = {.rank = ranks - 1, .size = ranks};
+      position = run(sets, last).positions.back();
+    }
+    CHECK(pieced == whole);
+  }
+}
+
+TEST_CASE("a resume point of another mix is refused by name") {
+  const data_sets sets;
+  const std::string position = run(sets, {.most_batches = 3}).positions.back();
+  CHECK(position.size() < 300);
+  const auto resumed = [&](run_options o) {
+    o.resume = position;
+    return [&sets, o] { run(sets, o); };
+  };
+  const auto rule = doctest::Contains("the mix was another: its weights");
+  CHECK_THROWS_WITH_AS(resumed({.weight = 0.4})(), rule, mr::setup_error);
+  CHECK_THROWS_WITH_AS(resumed({.on_exhausted = mr::exhausted::stop})(), rule, mr::setup_error);
+  CHECK_THROWS_WITH_AS(resumed({.own_seed = 1})(), rule, mr::setup_error);
+  CHECK_THROWS_WITH_AS(resumed({.window = 61})(), rule, mr::setup_error);
+  CHECK_THROWS_WITH_AS(resumed({.seed = 8})(), doctest::Contains("the seed was 7 and is 8"), mr::setup_error);
+  mr::shard_writer more({.pattern = sets.folders[1] / "z-%d.tar"});
+  more.write("another", {{"cls", "1"}});
+  more.close();
+  CHECK_THROWS_WITH_AS(resumed({})(), doctest::Contains("the mix was of other sources"), mr::setup_error);
+}
+
+TEST_CASE("what a rank was given of each source is counted, after a resume too") {
+  const data_sets sets;
+  for (const mr::exhausted rule : all_rules) {
+    const run_options o{.on_exhausted = rule, .world = {.rank = 1, .size = 3}};
+    const std::string middle = run(sets, {.on_exhausted = rule, .most_batches = 4}).positions.back();
+    for (const std::string& resume : {std::string(), middle}) {
+      run_options now = o;
+      now.resume = resume;
+      const delivered d = run(sets, now);
+      std::array<std::uint64_t, 3> counts{};
+      for (const rows& batch : d.batches)
+        for (const auto& [label, drawn] : batch) ++counts[set_of(label)];
+      REQUIRE(d.stats.sources.size() == 3);
+      for (std::size_t i = 0; i < 3; ++i) CHECK(d.stats.sources[i].samples == counts[i]);
+    }
+  }
+}
+
+TEST_CASE("epochs of a mix that cycles may be of any length, and a sample draws other numbers in each pass") {
+  const data_sets sets;
+  const delivered short_ones = run(sets, {.epochs = 9, .epoch_batches = 3}), long_ones = run(sets, {.epochs = 3});
+  CHECK(short_ones.batches == long_ones.batches);
+  CHECK(short_ones.epochs.back() == 8);
+  const delivered one = run(sets, {.epochs = 1, .epoch_batches = 27});
+  CHECK(one.batches == long_ones.batches);
+  const delivered rest = run(sets, {.epochs = 9, .resume = short_ones.positions[10], .epoch_batches = 3});
+  CHECK(std::equal(rest.batches.begin(), rest.batches.end(), short_ones.batches.begin() + 11,
+                  short_ones.batches.end()));
+  std::map<std::int32_t, std::set<double>> draws;
+  std::map<std::int32_t, std::size_t> times;
+  for (const rows& batch : one.batches)
+    for (const auto& [label, drawn] : batch) {
+      draws[label].insert(drawn);
+      ++times[label];
+    }
+  for (const auto& [label, seen] : draws) CHECK(seen.size() == times[label]);
+  CHECK_THROWS_WITH_AS(run(sets, {.on_exhausted = mr::exhausted::stop, .epoch_batches = 3}),
+                       doctest::Contains("exhausted::repeat"), mr::setup_error);
+}
+
+TEST_CASE("the digests of a mix's ranks add up, over a resume too") {
+  const data_sets sets;
+  for (const mr::exhausted rule : all_rules) {
+    const delivered whole = run(sets, {.on_exhausted = rule});
+    std::uint64_t sum = 0;
+    for (std::size_t r = 0; r < 4; ++r) {
+      const run_options mine{.on_exhausted = rule, .world = {.rank = r, .size = 4}, .resume = whole.positions[5]};
+      sum += run(sets, mine).stats.digest;
+    }
+    CHECK(sum == whole.stats.digest);
+    CHECK(whole.stats.digest != 0);
+  }
+}
+
+TEST_CASE("a mix says what ends an epoch") {
+  const data_sets sets;
+  CHECK(run(sets, {.on_exhausted = mr::exhausted::stop}).description.find(
+            "mix 6 : 3 : 1 of 3 sources: source 2 runs out first and ends the epoch (8 batches)") != std::string::npos);
+  CHECK(run(sets, {}).description.find("an epoch is a pass of many (9 batches)") != std::string::npos);
+  const std::string all = run(sets, {.on_exhausted = mr::exhausted::reweight}).description;
+  CHECK(all.find("the others go on when one runs out, many last (8 batches)") != std::string::npos);
+}
+
+TEST_CASE("explain names the source of a position in a mix") {
+  const data_sets sets;
+  const auto all = run(sets, {}).batches;
+  mr::session session{flow(sets, {}), quiet(1, 3)};
+  std::set<std::string> sources;
+  for (const std::uint64_t epoch : {0, 2})
+    for (std::uint64_t position = 0; position < 216; position += 7) {
+      const mr::error_location found = session.locate(epoch, position);
+      const std::int32_t label = all[9 * epoch + position / global_batch][position % global_batch].first;
+      CHECK(found.key == "k" + std::to_string(label));
+      CHECK(found.shard.starts_with(sets.paths[set_of(label)]));
+      CHECK(found.position == position);
+      CHECK(found.stage == (set_of(label) == 0 ? "many" : "source " + std::to_string(set_of(label))) + " of the mix");
+      sources.insert(found.stage);
+    }
+  CHECK(sources.size() == 3);
+  CHECK_THROWS_WITH_AS(session.locate(0, 216), doctest::Contains("has 216 positions, and 216"), mr::setup_error);
+}
+
+TEST_CASE("sources with maps of their own end in one item, and each gets its own maps") {
+  const data_sets sets;
+  struct raw {
+    std::int32_t label;
+  };
+  auto mixed =
+      mr::mix({.seed = 7},
+              mr::weighted{mr::indexed_shards(sets.paths[0]) |
+                           mr::map([](const mr::record& r) { return raw{mr::integer<std::int32_t>(r["cls"])}; }) |
+                           mr::map([](raw r, mr::rng& random) { return example{r.label, 2 + random.uniform()}; })},
+              mr::weighted{mr::indexed_shards(sets.paths[1]) | mr::shuffle({.window = 10}) |
+                           mr::map([](const mr::record& r) { return example{mr::integer<std::int32_t>(r["cls"]), -1}; },
+                                   {.blocking = true, .threads = 2})}) |
+      mr::map([](example e) { return e; }) | mr::batch<&example::label, &example::drawn>({.size = 10});
+  const auto once = [&](int threads) {
+    mr::session session{mixed, quiet(threads)};
+    rows all;
+    for (auto& b : session) {
+      auto [labels, drawn] = b.columns();
+      for (std::size_t i = 0; i < b.size(); ++i) all.emplace_back(labels.host()[i], drawn.host()[i]);
+    }
+    return all;
+  };
+  const rows all = once(2);
+  REQUIRE(all.size() == 120);   // 61 of each, by tens
+  std::set<double> draws;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(set_of(all[i].first) == i % 2);
+    if (i % 2 == 0) CHECK(all[i].first == static_cast<int>(i / 2));   // not shuffled: as listed
+    CHECK((i % 2 == 0 ? all[i].second >= 2 : all[i].second == -1));
+    if (i % 2 == 0) draws.insert(all[i].second);
+  }
+  CHECK(draws.size() == 60);
+  CHECK(once(0) == all);
+}
+
+TEST_CASE("a source that was not given a map is a record that knows its source") {
+  const data_sets sets;
+  auto mixed = mr::mix({}, mr::weighted{mr::indexed_shards(sets.paths[0]), 2},
+                       mr::weighted{mr::indexed_shards(sets.paths[1]), 1}) |
+               mr::map([](const mr::detail::mixed_record& r) {
+                 return example{mr::integer<std::int32_t>(r["cls"]), static_cast<double>(r.source)};
+               }) |
+               mr::batch<&example::label, &example::drawn>({.size = 9});
+  mr::session session{std::move(mixed), quiet(1)};
+  for (auto& b : session)
+    for (std::size_t i = 0; i < b.size(); ++i)
+      CHECK(set_of(b.get<&example::label>().host()[i]) == static_cast<std::size_t>(b.get<&example::drawn>().host()[i]));
+}
+
+TEST_CASE("a bad sample of a mix is the error of its batch, with shard and key") {
+  const data_sets sets;
+  const auto expected = run(sets, {.threads = 0}).batches;
+  const std::int32_t bad = expected[5][7].first;
+  for (const int threads : {0, 2}) {
+    auto mixed = mr::mix({.seed = 7, .on_exhausted = mr::exhausted::repeat},
+                         mr::weighted{mr::indexed_shards(sets.paths[0]) | mr::shuffle({.window = 60}), 0.6},
+                         mr::weighted{mr::indexed_shards(sets.paths[1]) | mr::shuffle({.window = 25}), 0.3},
+                         mr::weighted{mr::indexed_shards(sets.paths[2]) | mr::shuffle({.window = 9}), 0.1}) |
+                 mr::map([bad](const mr::record& r) {
+                   const auto label = mr::integer<std::int32_t>(r["cls"]);
+                   if (label == bad) throw mr::data_error("bad", "Mend it");
+                   return example{label, 0};
+                 }) |
+                 mr::batch<&example::label>({.size = global_batch});
+    std::size_t batches = 0;
+    mr::session session{std::move(mixed), quiet(threads)};
+    try {
+      for (auto& b : session) batches += b.size() == global_batch;
+      FAIL("no error");
+    } catch (const mr::data_error& e) {
+      CHECK(e.where().key == "k" + std::to_string(bad));
+      CHECK(e.where().shard.starts_with(sets.paths[set_of(bad)]));
+    }
+    CHECK(batches <= 5);
+  }
+}
+
+TEST_CASE("a mix that cannot be is refused at the start") {
+  const data_sets sets;
+  const auto start = [](auto mixed) {
+    mr::session session{std::move(mixed) | mr::map(prepare) | mr::batch<&example::label>({.size = 10}), quiet(1)};
+  };
+  const auto source = [&](int set) { return mr::indexed_shards(sets.paths[set]); };
+  CHECK_THROWS_WITH_AS(mr::mix({}, mr::weighted{source(0)}, mr::weighted{source(1), 0}),
+                       doctest::Contains("the weight 0.0"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(start(mr::mix({}, mr::weighted{source(0)}) | mr::shuffle({.window = 5})),
+                       doctest::Contains("a shuffle behind mix()"), mr::setup_error);
+  std::ofstream(sets.folders[2] / "cut.tar", std::ios::binary) << std::string(300, 'x');
+  CHECK_THROWS_WITH_AS(source(2), doctest::Contains("cut.tar"), mr::data_error);
+}

@@ -1,0 +1,56 @@
+#include <millrace/sources/token_files.hpp>
+
+#include "../io/tar_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+
+namespace {
+
+using windows = std::vector<std::vector<std::uint32_t>>;
+
+windows read_all(const std::string& path, const mr::token_files_options& options,
+                 mr::detail::event_counts* counts = nullptr) {
+  mr::detail::token_reader reader(path, options);
+  windows all;
+  while (auto one = reader.next()) all.push_back(one->ids);
+  CHECK(!reader.next());
+  if (counts) reader.report(*counts);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("windows of tokens of two bytes and of four") {
+  const temporary_folder folder;
+  const std::uint16_t narrow[] = {1, 2, 65'535, 4, 5, 6, 7};
+  const std::uint32_t wide[] = {1, 2, 70'000};
+  tar_test::save(folder / "a.u16", {reinterpret_cast<const char*>(narrow), sizeof narrow});
+  tar_test::save(folder / "b.u32", {reinterpret_cast<const char*>(wide), sizeof wide});
+  tar_test::save(folder / "c.bin", {reinterpret_cast<const char*>(wide), sizeof wide});
+  tar_test::save(folder / "none.u16", "");
+  tar_test::save(folder / "odd.u16", "123");
+
+  mr::detail::event_counts counts;
+  CHECK(read_all(folder / "a.u16", {.length = 3}, &counts) == windows{{1, 2, 65'535}, {4, 5, 6}});
+  REQUIRE(counts.counts().size() == 1);
+  CHECK(counts.counts()[0].times == 1);
+  CHECK(read_all(folder / "a.u16", {.length = 3, .keep_short = true}) == windows{{1, 2, 65'535}, {4, 5, 6}, {7}});
+  const windows overlapping{{1, 2, 65'535}, {65'535, 4, 5}, {5, 6, 7}};
+  CHECK(read_all(folder / "a.u16", {.length = 3, .stride = 2}) == overlapping);
+  CHECK(read_all(folder / "a.u16", {.length = 3, .stride = 2, .keep_short = true}) == overlapping);
+  CHECK(read_all(folder / "a.u16", {.length = 2, .stride = 5}) == windows{{1, 2}, {6, 7}});
+  CHECK(read_all(folder / "a.u16", {.length = 8}).empty());
+  CHECK(read_all(folder / "b.u32", {.length = 3}) == windows{{1, 2, 70'000}});
+  CHECK(read_all(folder / "c.bin", {.length = 3, .token_bytes = 4}) == windows{{1, 2, 70'000}});
+  CHECK(read_all(folder / "c.bin", {.length = 6}) == windows{{1, 0, 2, 0, 4'464, 1}});
+  CHECK(read_all(folder / "none.u16", {.length = 3}).empty());
+  CHECK_THROWS_WITH_AS(read_all(folder / "odd.u16", {}),
+                       doctest::Contains("has 3 bytes (expected: a multiple of the 2"), mr::data_error);
+  CHECK_THROWS_AS(read_all(folder / "not there.u16", {}), mr::io_error);
+  CHECK_THROWS_AS(mr::token_files(folder / "a.u16", {.length = 0}), mr::setup_error);
+  CHECK_THROWS_AS(mr::token_files(folder / "a.u16", {.token_bytes = 3}), mr::setup_error);
+  CHECK(mr::token_files(folder.path()).source.shards() == 5);
+  CHECK(mr::token_files(folder / "{a,none}.u16").source.shards() == 2);
+}

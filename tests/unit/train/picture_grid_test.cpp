@@ -1,0 +1,217 @@
+#include "../../temporary_folder.hpp"
+
+#include <millrace/base/random.hpp>
+#include <millrace/device/normalize.hpp>
+#include <millrace/image/jpeg_header.hpp>
+#include <millrace/train/picture_grid.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+namespace mr = millrace;
+
+namespace {
+
+template <class T, std::size_t N>
+mr::tensor_view<const T, N> view_of(const mr::tensor<T, N>& t) {
+  return {.data = t.data(), .shape = t.shape(), .name = "example::pixels"};
+}
+
+mr::tensor<std::uint8_t, 4> noise(std::array<std::size_t, 4> shape) {
+  mr::tensor<std::uint8_t, 4> made(shape);
+  mr::rng random({.seed = 5});
+  for (auto& v : made.span()) v = static_cast<std::uint8_t>(random.below(256));
+  return made;
+}
+
+/// Where picture and pixel lie, looked up for each pixel of the grid.
+mr::image slow_grid(const mr::tensor<std::uint8_t, 4>& p, std::size_t count, std::size_t columns, std::size_t gap) {
+  const auto [rows, height, width, channels] = p.shape();
+  const std::size_t lines = (count + columns - 1) / columns;
+  mr::image grid({lines * height + (lines - 1) * gap, columns * width + (columns - 1) * gap, channels});
+  for (std::size_t y = 0; y < grid.shape()[0]; ++y)
+    for (std::size_t x = 0; x < grid.shape()[1]; ++x)
+      for (std::size_t c = 0; c < channels; ++c) {
+        const std::size_t line = y / (height + gap), column = x / (width + gap), n = line * columns + column;
+        const std::size_t inner_y = y % (height + gap), inner_x = x % (width + gap);
+        const bool on_picture = n < count && inner_y < height && inner_x < width;
+        grid(y, x, c) = on_picture ? p(n, inner_y, inner_x, c) : 48;
+      }
+  return grid;
+}
+
+bool same(const mr::image& a, const mr::image& b) {
+  return a.shape() == b.shape() && std::ranges::equal(a.span(), b.span());
+}
+
+int furthest(const mr::image& a, const mr::image& b) {
+  int most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a.span()[i] - b.span()[i]));
+  return most;
+}
+
+/// What a batch offers to who looks at it; this one says that it lies on a GPU.
+struct far_batch {
+  mr::tensor<std::uint8_t, 4> pixels;
+  mr::tensor<float, 2> boxes;
+
+  auto columns() const {
+    auto there = view_of(pixels);
+    there.memory = mr::memory_kind::device;
+    return std::tuple(view_of(boxes), there);
+  }
+  template <class T, std::size_t N>
+  auto to_host(const mr::tensor_view<const T, N>& view) const {
+    return mr::tensor<T, N>(view.shape, std::vector<T>(view.data, view.data + view.size()));
+  }
+};
+
+std::vector<unsigned> content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<unsigned> bytes;
+  for (int c = file.get(); c != EOF; c = file.get()) bytes.push_back(static_cast<unsigned>(c));
+  return bytes;
+}
+
+unsigned big_endian(const std::vector<unsigned>& bytes, std::size_t at) {
+  return bytes[at] << 24 | bytes[at + 1] << 16 | bytes[at + 2] << 8 | bytes[at + 3];
+}
+
+/// The rows of a PNG of stored blocks, with the byte before each; every length, name and checksum on the way is checked
+/// bit by bit.
+std::vector<unsigned> read_png(const std::vector<unsigned>& file, std::array<std::size_t, 3> shape) {
+  const std::vector<unsigned> signature = {0x89, 'P', 'N', 'G', 13, 10, 26, 10};
+  REQUIRE(std::equal(signature.begin(), signature.end(), file.begin()));
+  std::vector<unsigned> rows, zlib;
+  std::string names;
+  for (std::size_t at = 8; at < file.size();) {
+    const std::size_t length = big_endian(file, at);
+    std::uint32_t crc = 0xffffffff;
+    for (std::size_t i = at + 4; i < at + 8 + length; ++i) {
+      crc ^= file[i];
+      for (int bit = 0; bit < 8; ++bit) crc = (crc & 1) != 0 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
+    }
+    REQUIRE(big_endian(file, at + 8 + length) == ~crc);
+    const std::string name(file.begin() + static_cast<long>(at + 4), file.begin() + static_cast<long>(at + 8));
+    const auto data = file.begin() + static_cast<long>(at + 8);
+    names += name + " ";
+    if (name == "IHDR") {
+      REQUIRE(big_endian(file, at + 8) == shape[1]);
+      REQUIRE(big_endian(file, at + 12) == shape[0]);
+      REQUIRE(std::vector<unsigned>(data + 8, data + 13) ==
+              std::vector<unsigned>{8, shape[2] == 3 ? 2U : 0U, 0, 0, 0});
+    }
+    if (name == "IDAT") zlib.assign(data, data + static_cast<long>(length));
+    at += length + 12;
+  }
+  REQUIRE(names == "IHDR IDAT IEND ");
+  REQUIRE((zlib[0] * 256 + zlib[1]) % 31 == 0);
+  REQUIRE((zlib[0] & 15) == 8);
+  std::size_t at = 2;
+  for (bool last = false; !last;) {
+    REQUIRE(zlib[at] <= 1);
+    last = zlib[at] == 1;
+    const std::size_t length = zlib[at + 1] + 256 * zlib[at + 2];
+    REQUIRE(zlib[at + 3] + 256 * zlib[at + 4] == 65535 - length);
+    const auto block = zlib.begin() + static_cast<long>(at + 5);
+    rows.insert(rows.end(), block, block + static_cast<long>(length));
+    at += 5 + length;
+  }
+  std::uint64_t low = 1, high = 0;
+  for (const unsigned byte : rows) high += low += byte;
+  REQUIRE(big_endian(zlib, at) == (high % 65521 * 65536 + low % 65521));
+  REQUIRE(at + 4 == zlib.size());
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("a grid is the pictures side by side") {
+  for (const std::size_t channels : {1, 3}) {
+    const auto p = noise({7, 5, 4, channels});
+    CHECK(same(mr::make_grid(view_of(p)), slow_grid(p, 7, 3, 2)));
+    CHECK(same(mr::make_grid(view_of(p), {.most = 4}), slow_grid(p, 4, 2, 2)));
+    CHECK(same(mr::make_grid(view_of(p), {.columns = 7, .gap = 0}), slow_grid(p, 7, 7, 0)));
+    CHECK(same(mr::make_grid(view_of(p), {.most = 2, .columns = 5, .gap = 1}), slow_grid(p, 2, 2, 1)));
+    CHECK(same(mr::make_grid(view_of(p), {.most = 1}), slow_grid(p, 1, 1, 2)));
+  }
+}
+
+TEST_CASE_TEMPLATE("what normalize() made is turned back", T, float, mr::f16, mr::bf16) {
+  const auto p = noise({4, 9, 11, 3});
+  for (const auto layout : {mr::image_layout::nhwc, mr::image_layout::nchw}) {
+    const mr::normalize_options options{
+        .mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}, .layout = layout};
+    mr::tensor<T, 4> numbers(layout == mr::image_layout::nchw ? std::array<std::size_t, 4>{4, 3, 9, 11} : p.shape());
+    mr::normalize(view_of(p), mr::tensor_view<T, 4>{.data = numbers.data(), .shape = numbers.shape()}, options);
+    const int off = furthest(mr::make_grid(view_of(numbers), {.normalized = options}), slow_grid(p, 4, 2, 2));
+    CHECK(off <= (std::is_same_v<T, mr::bf16> ? 1 : 0));
+  }
+}
+
+TEST_CASE("numbers beyond black and white are clamped, and NaN is black") {
+  mr::tensor<float, 4> numbers({1, 1, 6, 1});
+  const float infinite = std::numeric_limits<float>::infinity();
+  std::ranges::copy(std::array{-0.1F, 1.1F, 0.5F, infinite, -infinite, std::nanf("")}, numbers.data());
+  const std::vector<std::uint8_t> expected = {0, 255, 128, 255, 0, 0};
+  CHECK(std::ranges::equal(mr::make_grid(view_of(numbers)).span(), expected));
+}
+
+TEST_CASE("a batch gives its first column of pictures, from wherever it lies") {
+  const far_batch b{.pixels = noise({3, 4, 5, 3}), .boxes = {}};
+  CHECK_THROWS_AS(mr::make_grid(std::get<1>(b.columns())), mr::setup_error);
+  CHECK(same(mr::make_grid(b), slow_grid(b.pixels, 3, 2, 2)));
+}
+
+TEST_CASE("a PNG holds the very pixels, in one block or in several") {
+  const temporary_folder folder;
+  for (const std::size_t side : {1, 9, 160})
+    for (const std::size_t channels : {1, 3}) {
+      const auto p = noise({1, side, side + 2, channels});
+      mr::save_grid(view_of(p), folder / "batch.png");
+      const auto rows = read_png(content_of(folder / "batch.png"), {side, side + 2, channels});
+      const std::size_t row = (side + 2) * channels;
+      REQUIRE(rows.size() == side * (row + 1));
+      for (std::size_t y = 0; y < side; ++y) {
+        CHECK(rows[y * (row + 1)] == 0);
+        CHECK(std::equal(p.data() + y * row, p.data() + (y + 1) * row,
+                         rows.begin() + static_cast<long>(y * (row + 1) + 1)));
+      }
+    }
+  CHECK(folder.file_count() == 1);
+  CHECK_THROWS_AS(mr::encode_png(mr::image({4, 4, 2})), mr::setup_error);
+  CHECK_THROWS_AS(mr::encode_png(mr::image({0, 4, 3})), mr::setup_error);
+}
+
+TEST_CASE("a JPEG for a file and the same for the log") {
+  const temporary_folder folder;
+  const auto p = noise({6, 8, 8, 3});
+  for (const char* name : {"batch.jpg", "batch.jpeg"}) {
+    mr::save_grid(view_of(p), folder / name, {.quality = 80});
+    const auto logged = mr::encode_grid(view_of(p), "augmented", {.quality = 80});
+    CHECK(logged.name == "augmented");
+    CHECK(logged.width == 28);
+    CHECK(logged.height == 18);
+    const auto file = content_of(folder / name);
+    CHECK(std::ranges::equal(file, logged.file, {}, {}, [](std::byte b) { return std::to_integer<unsigned>(b); }));
+    const auto header = mr::read_jpeg_header(logged.file);
+    CHECK(header.width == logged.width);
+    CHECK(header.height == logged.height);
+  }
+}
+
+TEST_CASE("what cannot be shown or written is refused by name") {
+  const auto p = noise({2, 4, 4, 3});
+  CHECK_THROWS_WITH_AS(mr::save_grid(view_of(p), "batch.gif"), doctest::Contains("'batch.gif'"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::make_grid(view_of(noise({2, 4, 4, 2}))),
+                       doctest::Contains("'example::pixels' of shape [2, 4, 4, 2], taken as [B, H, W, C]"),
+                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::make_grid(view_of(p), {.normalized = {.layout = mr::image_layout::nchw}}),
+                       doctest::Contains("taken as [B, C, H, W]"), mr::setup_error);
+  CHECK_THROWS_AS(mr::make_grid(view_of(noise({0, 4, 4, 3}))), mr::setup_error);
+  CHECK_THROWS_WITH_AS(mr::save_grid(view_of(p), "/no/such/folder/batch.png"),
+                       doctest::Contains("/no/such/folder/batch.png, stage save_grid"), mr::io_error);
+}
