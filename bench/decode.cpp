@@ -42,7 +42,7 @@ std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_t most)
       crop_task t{(*record)["jpg"], {}, {}};
       const auto header = mr::read_jpeg_header(t.file);
       mr::rng random({.seed = 3, .sample = tasks.size()});
-      const auto box = mr::detail::draw_crop({.width = header.width, .height = header.height}, random);
+      const auto box = mr::detail::random_crop_box({.width = header.width, .height = header.height}, random);
       t.box = box;
       constexpr std::size_t margin = 2;
       t.ask = {.bytes = t.file, .left = box.left - std::min(box.left, margin),
@@ -158,14 +158,14 @@ class plain_resize {
     all.resize(side);
     const float scale = static_cast<float>(length) / side, reach = std::max(scale, 1.0F);
     for (std::size_t o = 0; o < side; ++o) {
-      const float centre = (static_cast<float>(o) + 0.5F) * scale;
-      const auto first = static_cast<std::size_t>(std::max(0.0F, centre - reach));
-      const std::size_t end = std::min(length, static_cast<std::size_t>(centre + reach) + 1);
+      const float center = (static_cast<float>(o) + 0.5F) * scale;
+      const auto first = static_cast<std::size_t>(std::max(0.0F, center - reach));
+      const std::size_t end = std::min(length, static_cast<std::size_t>(center + reach) + 1);
       all[o].first = first;
       all[o].weights.clear();
       float sum = 0;
       for (std::size_t i = first; i < end; ++i) {
-        const float weight = 1 - std::abs(static_cast<float>(i) + 0.5F - centre) / reach;
+        const float weight = 1 - std::abs(static_cast<float>(i) + 0.5F - center) / reach;
         all[o].weights.push_back(std::max(weight, 0.0F));
         sum += all[o].weights.back();
       }

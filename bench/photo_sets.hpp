@@ -153,7 +153,7 @@ inline photo_set make_photo_set(const photo_set_recipe& recipe) {
     int quality = recipe.first_quality;
     double bytes = 0;
     for (std::size_t i = 0; i < windows.size(); ++i) {
-      const auto file = mr::encode_jpeg(windows[i], {.quality = quality, .optimise_tables = false});
+      const auto file = mr::encode_jpeg(windows[i], {.quality = quality, .optimize_tables = false});
       bytes += static_cast<double>(file.size());
       // Every photograph once between two steps, or the quality would follow the photographs.
       if ((i + 1) % photos.size() == 0) {

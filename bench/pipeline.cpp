@@ -290,7 +290,7 @@ int main(int argc, char** argv) {
           if (batch == 64 && (run.quick() || std::string_view(recipe.name) != "M")) continue;
           compare(run, recipe.name,
                   {.set = set, .batch = batch, .workers = workers, .warm_epochs = 2, .epochs = 2},
-                  run.quick() ? 5 : 15);   // many short ones: a neighbour on the same core comes and goes in seconds
+                  run.quick() ? 5 : 15);   // many short ones: a neighbor on the same core comes and goes in seconds
         }
     }
     if (run.wants("checksums")) {

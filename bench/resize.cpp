@@ -1,4 +1,4 @@
-// What it costs to make a row of a batch of a decoded picture: crop, resize to 224, flip, colours; CPU us per picture.
+// What it costs to make a row of a batch of a decoded picture: crop, resize to 224, flip, colors; CPU us per picture.
 //
 //   sh bench/run.sh resize [--quick] [--only M]
 //
@@ -113,7 +113,7 @@ void measure(bench::harness& run, const char* name, const std::vector<source>& s
     for (std::size_t i = 0; i < sources.size(); ++i) {
       const source& s = sources[i];
       mr::rng random({.seed = 5, .sample = i});
-      const auto box = mr::detail::draw_crop({.width = s.width, .height = s.height}, random, {});
+      const auto box = mr::detail::random_crop_box({.width = s.width, .height = s.height}, random, {});
       if (round == 0) pixels.push_back(static_cast<double>(box.width * box.height));
       const auto planes = s.stored->region({.width = s.width, .height = s.height});
       bench::resize_call call{.plane = {}, .plane_width = {}, .plane_height = {},

@@ -28,7 +28,7 @@ struct set_up {
   std::string where{};                  ///< of processor work
   const char* compressed_by = nullptr;
   double copy_bytes_per_s = 12e9;
-  bool has_neighbours = false;
+  bool has_neighbors = false;
   double quota_cores = 0;   // none
 };
 
@@ -90,8 +90,8 @@ verdicts judge(const set_up& u, const std::vector<std::string>& names, unsigned 
   bench::emulated_accelerator chip({.pinned_bytes_per_second = u.copy_bytes_per_s,
                                     .pageable_bytes_per_second = u.copy_bytes_per_s / 2});
   bench::bound_runs runs(u.settings, names, chip);
-  std::optional<bench::busy_neighbours> neighbours;
-  if (u.has_neighbours) neighbours.emplace(2 * mr::usable_cores());
+  std::optional<bench::busy_neighbours> neighbors;
+  if (u.has_neighbors) neighbors.emplace(2 * mr::usable_cores());
   std::optional<bench::cpu_quota> quota;
   if (u.quota_cores > 0) quota.emplace(u.quota_cores);
   std::map<std::string, std::vector<double>> rates;

@@ -119,7 +119,7 @@ std::vector<mr::detail::located_sample> order_of(const std::vector<mr::detail::s
 double floor_by_samples(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
   const auto files = files_of(t.set);
   const auto order = order_of(indexes);
-  std::vector<std::byte> rows(4 * batch_rows * payload_bytes), room(4 * payload_bytes);
+  std::vector<std::byte> rows(4 * batch_rows * payload_bytes), buffer(4 * payload_bytes);
   std::size_t row = 0;
   const bench::clocks before = bench::now();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
@@ -128,8 +128,8 @@ double floor_by_samples(const task& t, const std::vector<mr::detail::shard_index
       const auto sample = index.sample(static_cast<std::uint32_t>(s.index));
       const auto first = index.member(sample.first_member), last = index.member(sample.end_member - 1);
       const std::size_t size = last.offset_bytes + last.size_bytes - first.offset_bytes;
-      read_fully(*files[s.shard], first.offset_bytes, {room.data(), size});
-      std::memcpy(rows.data() + row * payload_bytes, room.data(), payload_bytes);
+      read_fully(*files[s.shard], first.offset_bytes, {buffer.data(), size});
+      std::memcpy(rows.data() + row * payload_bytes, buffer.data(), payload_bytes);
       row = (row + 1) % (4 * batch_rows);
     }
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());
@@ -137,21 +137,21 @@ double floor_by_samples(const task& t, const std::vector<mr::detail::shard_index
 
 /// In the order of the shards, 256 KiB at a time.
 double floor_by_blocks(const task& t, const std::vector<mr::detail::shard_index>& indexes) {
-  std::vector<std::byte> rows(4 * batch_rows * payload_bytes), room(std::size_t{256} << 10);
+  std::vector<std::byte> rows(4 * batch_rows * payload_bytes), buffer(std::size_t{256} << 10);
   std::size_t row = 0;
   const bench::clocks before = bench::now();
   for (std::uint64_t epoch = 0; epoch < t.epochs; ++epoch)
     for (std::size_t shard = 0; shard < indexes.size(); ++shard) {
       const mr::detail::shard_index& index = indexes[shard];
       mr::file_source file(t.set.shards[shard]);
-      std::uint64_t begin = 0, end = 0;   // of what is in the room
+      std::uint64_t begin = 0, end = 0;   // of what is in the buffer
       for (std::uint32_t i = 0; i < index.samples(); ++i) {
         const auto bin = index.member(index.sample(i).first_member);
         if (bin.offset_bytes + bin.size_bytes > end) {
           begin = bin.offset_bytes;
-          end = begin + read_fully(file, begin, room);
+          end = begin + read_fully(file, begin, buffer);
         }
-        std::memcpy(rows.data() + row * payload_bytes, room.data() + (bin.offset_bytes - begin), payload_bytes);
+        std::memcpy(rows.data() + row * payload_bytes, buffer.data() + (bin.offset_bytes - begin), payload_bytes);
         row = (row + 1) % (4 * batch_rows);
       }
     }
@@ -164,7 +164,7 @@ double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>
   constexpr std::uint32_t block_samples = 73;   // of 3,584 bytes each in the archive
   constexpr std::size_t room_bytes = std::size_t{256} << 10;
   struct block {
-    std::unique_ptr<std::byte[]> room{};
+    std::unique_ptr<std::byte[]> buffer{};
     std::uint64_t begin = 0;
     std::uint32_t left = 0;
   };
@@ -187,18 +187,18 @@ double floor_by_window(const task& t, const std::vector<mr::detail::shard_index>
       if (from.left == 0) {
         const std::uint32_t end = std::min(first + block_samples, index.samples());
         if (spare.empty()) spare.push_back(std::make_unique<std::byte[]>(room_bytes));
-        from = {.room = std::move(spare.back()), .begin = bin_of(first).offset_bytes, .left = end - first};
+        from = {.buffer = std::move(spare.back()), .begin = bin_of(first).offset_bytes, .left = end - first};
         spare.pop_back();
         const auto last = index.member(index.sample(end - 1).end_member - 1);
         const std::size_t size = last.offset_bytes + last.size_bytes - from.begin;
-        read_fully(*files[s.shard], from.begin, {from.room.get(), size});
+        read_fully(*files[s.shard], from.begin, {from.buffer.get(), size});
         for (std::uint32_t i = first; i < end; ++i)
-          checksums ^= mr::crc32c({from.room.get() + (bin_of(i).offset_bytes - from.begin), payload_bytes});
+          checksums ^= mr::crc32c({from.buffer.get() + (bin_of(i).offset_bytes - from.begin), payload_bytes});
       }
-      std::memcpy(rows.data() + row * payload_bytes, from.room.get() + (bin_of(number).offset_bytes - from.begin),
+      std::memcpy(rows.data() + row * payload_bytes, from.buffer.get() + (bin_of(number).offset_bytes - from.begin),
                   payload_bytes);
       row = (row + 1) % (4 * batch_rows);
-      if (--from.left == 0) spare.push_back(std::move(from.room));
+      if (--from.left == 0) spare.push_back(std::move(from.buffer));
     }
   if (checksums == 1) std::printf("never\n");   // they are looked at
   return 1e9 * (bench::now() - before).cpu_s / static_cast<double>(t.epochs * order.size());

@@ -65,11 +65,11 @@ inline tar_set make_tar_set(const tar_set_recipe& recipe) {
     fs::rename(unfinished, set.folder);
   }
   set.shards = millrace::list_shards(set.folder);
-  std::vector<std::byte> room(std::size_t{1} << 20);
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
   for (const auto& shard : set.shards) {
     set.bytes += fs::file_size(shard);
     millrace::file_source source(shard);
-    for (std::uint64_t at = 0; const std::size_t got = source.read_at(at, room);) at += got;
+    for (std::uint64_t at = 0; const std::size_t got = source.read_at(at, buffer);) at += got;
   }
   return set;
 }

@@ -85,11 +85,11 @@ amount read_lines(const std::string& name) {
 
 amount inflate_alone(const std::string& name) {
   amount done;
-  std::vector<char> room(std::size_t{512} << 10);
+  std::vector<char> buffer(std::size_t{512} << 10);
   const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
   gzFile file = gzopen(name.c_str(), "rb");
   gzbuffer(file, 512 << 10);
-  for (int got; (got = gzread(file, room.data(), static_cast<unsigned>(room.size()))) > 0;)
+  for (int got; (got = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0;)
     done.units += static_cast<std::uint64_t>(got);
   gzclose(file);
   done.cpu_s = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;

@@ -1,4 +1,4 @@
-// The network of network.hpp as kernels: same layers, weights and optimiser, so that losses agree but for rounding.
+// The network of network.hpp as kernels: same layers, weights and optimizer, so that losses agree but for rounding.
 //
 //   gpu_network net({.side = 32, .classes = 10, .max_rows = 96});
 //   net.set_weights(network({.side = 32, .classes = 10, .seed = 1}).weights().data());

@@ -1,6 +1,6 @@
 // What train_images trains: its network on the host, or the same one as kernels on a GPU.
 //
-//   auto net = make_learner(device, {.side = 32, .classes = 10, .seed = 1}, most_rows);
+//   auto net = make_learner(device, {.side = 32, .classes = 10, .seed = 1}, max_rows);
 //   net->backward(pixels, labels, {.loss = loss, .accuracy = accuracy, .stream = b.stream()});
 //   net->update(rate, stream);
 //   net->evaluate(pixels, labels, stream);   network_outcome seen = net->take_outcome(stream);     // that one waits

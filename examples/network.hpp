@@ -4,7 +4,7 @@
 //   auto seen = net.step(pixels, labels, 1e-3);        // [B, side, side, 3] u8 or f32 in 0..1; [B] i32
 //   seen.mean_loss();  seen.accuracy();  net.logits(); // [B, classes] f32 of the last call
 //   net.backward(...); net.backward(...); net.update(rate);   // one update for the mean over both
-//   net.save("model.bin");                             // and load(): weights and optimiser, to go on exactly
+//   net.save("model.bin");                             // and load(): weights and optimizer, to go on exactly
 //
 // Three times 3x3 convolution, ReLU and 2x2 maximum; then one dense layer, softmax and cross-entropy; Adam with
 // decoupled weight decay (Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019). A batch is cut into chunks of
@@ -97,7 +97,7 @@ class basic_network {
     return seen;
   }
 
-  /// One step of the optimiser, down the mean gradient of all samples since the last one.
+  /// One step of the optimizer, down the mean gradient of all samples since the last one.
   void update(double rate) { learned_.update({.rate = rate, .weight_decay = options_.weight_decay}); }
 
   template <class Pixel>
@@ -125,13 +125,13 @@ class basic_network {
     learned_.samples = samples;
   }
 
-  /// Weights, optimiser and number of updates; load() goes on exactly from there, changes nothing where it throws, and
+  /// Weights, optimizer and number of updates; load() goes on exactly from there, changes nothing where it throws, and
   /// gives back the note.
   void save(const std::string& path, std::string_view note = {}) const { learned_.save(path, file_head(), note); }
   std::string load(const std::string& path) { return learned_.load(path, file_head()); }
   std::uint64_t updates() const { return learned_.updates(); }
   std::vector<Real> state() const { return learned_.state(); }
-  /// Weights and the optimiser's first and second moments, one after the other, after so many updates.
+  /// Weights and the optimizer's first and second moments, one after the other, after so many updates.
   void set_state(const std::vector<Real>& state, std::uint64_t updates) { learned_.set_state(state, updates); }
 
  private:

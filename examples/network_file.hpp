@@ -72,12 +72,12 @@ inline remembered read(const std::string& path, const head& expected, std::span<
   if (!file)
     throw millrace::io_error("cannot open '" + millrace::printable(path) + "': " + std::strerror(errno),
                              "Check the path");
-  constexpr std::uint64_t most_note_bytes = 1 << 20;
+  constexpr std::uint64_t max_note_bytes = 1 << 20;
   head found;
   std::string note;
   const auto whole = [&] {
     if (std::fread(&found, sizeof found, 1, file.get()) != 1 || !found.same_size(expected) ||
-        found.note_bytes > most_note_bytes)
+        found.note_bytes > max_note_bytes)
       return false;
     note.resize(static_cast<std::size_t>(found.note_bytes));
     return std::fread(values.data(), 1, values.size(), file.get()) == values.size() &&

@@ -80,7 +80,7 @@ class pair_model {
   void update(double rate) { learned_.update({.rate = rate}); }
   std::uint64_t updates() const { return learned_.updates(); }
 
-  /// Weights and optimiser, behind an update; load() goes on exactly from there, and gives back the note.
+  /// Weights and optimizer, behind an update; load() goes on exactly from there, and gives back the note.
   void save(const std::string& path, std::string_view note) const { learned_.save(path, file_head(), note); }
   std::string load(const std::string& path) { return learned_.load(path, file_head()); }
 

@@ -3,7 +3,7 @@
 //   auto made = make_pair_shards("data");        // data/pairs-{000..003}.tar and data/pairs-val-000.tar
 //   auto ids = query_words("where is the thing");     // {18, 16, 22, 23}; 0 is no word
 //
-// Fields jpg (32 x 32), txt (2 to 14 words) and cls: four colours, four corners. Which of both is asked for only the
+// Fields jpg (32 x 32), txt (2 to 14 words) and cls: four colors, four corners. Which of both is asked for only the
 // words say, and which it is only the picture. The same bytes on any machine. Errors: data_error for a word that is not
 // in the vocabulary, io_error. Threads: pure.
 #pragma once
@@ -49,15 +49,15 @@ struct asked_picture {
 
 inline asked_picture make_pair(std::uint64_t seed, std::uint64_t index) {
   constexpr std::size_t side = 32;
-  constexpr std::uint8_t colours[4][3] = {{220, 40, 40}, {40, 200, 60}, {50, 70, 230}, {220, 210, 50}};
+  constexpr std::uint8_t colors[4][3] = {{220, 40, 40}, {40, 200, 60}, {50, 70, 230}, {220, 210, 50}};
   constexpr std::array<std::string_view, 4> openers{"", "please tell me ", "look at this picture and say ",
                                                     "can you see "};
-  constexpr std::array<std::string_view, 2> for_colour{"what colour is ", "which colour has "};
+  constexpr std::array<std::string_view, 2> for_color{"what colour is ", "which colour has "};
   constexpr std::array<std::string_view, 2> for_corner{"where is ", "in which corner is "};
   constexpr std::array<std::string_view, 4> things{"it", "the thing", "the bright thing", "the only thing there"};
 
   millrace::rng random({.seed = seed, .epoch = 0, .sample = index, .stage = 0});
-  const std::size_t colour = random.below(4), corner = random.below(4);
+  const std::size_t color = random.below(4), corner = random.below(4);
   const double y = 8 + 16 * static_cast<double>(corner / 2) + random.uniform(-2, 2);
   const double x = 8 + 16 * static_cast<double>(corner % 2) + random.uniform(-2, 2);
   const double reach = random.uniform(4, 7), ground = random.uniform(10, 60);
@@ -69,15 +69,15 @@ inline asked_picture make_pair(std::uint64_t seed, std::uint64_t index) {
       const bool inside = round ? down * down + across * across < reach * reach
                                 : std::max(down * down, across * across) < reach * reach;
       for (std::size_t channel = 0; channel < 3; ++channel) {
-        const double level = inside ? colours[colour][channel] : ground;
+        const double level = inside ? colors[color][channel] : ground;
         made.pixels(row, column, channel) = static_cast<std::uint8_t>(level + random.uniform(0, 25));
       }
     }
-  const bool asks_for_colour = random.chance(0.5);
+  const bool asks_for_color = random.chance(0.5);
   made.query = openers[random.below(4)];
-  made.query += asks_for_colour ? for_colour[random.below(2)] : for_corner[random.below(2)];
+  made.query += asks_for_color ? for_color[random.below(2)] : for_corner[random.below(2)];
   made.query += things[random.below(4)];
-  made.answer = asks_for_colour ? colour : 4 + corner;
+  made.answer = asks_for_color ? color : 4 + corner;
   return made;
 }
 

@@ -4,9 +4,9 @@
 //   made.file; made.shrunk;       // bytes; whether pixels were made anew, or only their coding
 //
 // What is not larger than the sides that are asked for keeps its coefficients. A smaller one keeps the aspect ratio,
-// sides rounded down; it is coded at `quality` with 4:2:0 chroma, gray stays gray, other colours become YCbCr, and EXIF
+// sides rounded down; it is coded at `quality` with 4:2:0 chroma, gray stays gray, other colors become YCbCr, and EXIF
 // orientation is kept as a mark, not applied. Its markers are kept, but JFIF and Adobe, which say how it is coded, and
-// the colour profile of a CMYK picture. Errors: data_error for what cannot be decoded. Threads: pure.
+// the color profile of a CMYK picture. Errors: data_error for what cannot be decoded. Threads: pure.
 #pragma once
 
 #include <millrace/image/jpeg_encoder.hpp>
@@ -66,7 +66,7 @@ inline std::vector<std::byte> shrink(const millrace::bytes& file, const picture_
   const int components = plan.header().components;
   millrace::image pixels = plan.pixels();
   if (components == 1) pixels = first_channel(pixels);
-  auto made = millrace::encode_jpeg(pixels, {.quality = quality, .optimise_tables = false});
+  auto made = millrace::encode_jpeg(pixels, {.quality = quality, .optimize_tables = false});
   const auto markers = millrace::jpeg_metadata(file, {.color_profile = components != 4});
   constexpr std::ptrdiff_t behind_jfif = 20;
   made.insert(made.begin() + behind_jfif, markers.begin(), markers.end());

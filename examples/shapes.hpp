@@ -4,9 +4,9 @@
 //   s.jpeg; s.label; shape_names[s.label];                      // bytes, 0..9, "star"
 //   mr::image pixels = draw_shape(s.label, rng);             // [height, width, 3] u8, before JPEG
 //
-// Sizes are 80 to 200 pixels, landscape and portrait; colour, size, place, rotation, ground, noise, JPEG quality and
+// Sizes are 80 to 200 pixels, landscape and portrait; color, size, place, rotation, ground, noise, JPEG quality and
 // chroma sampling are drawn. Ten samples in a row hold each class once, in a drawn order. Coordinates of a shape: its
-// centre is the origin, about 1 its reach, y points down. Threads: pure. Errors: none for labels below 10.
+// center is the origin, about 1 its reach, y points down. Threads: pure. Errors: none for labels below 10.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -63,7 +63,7 @@ inline color draw_color(millrace::rng& rng) {
 
 inline double distance(const color& a, const color& b) { return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
 
-/// The ground: a gradient from one colour to another, with waves across it.
+/// The ground: a gradient from one color to another, with waves across it.
 struct ground {
   color from, to;
   double slope_x, slope_y, wave_x, wave_y, phase, contrast;

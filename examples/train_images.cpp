@@ -9,7 +9,7 @@
 //   train_images --resume millrace-shapes/run-1                      # goes on to the same model
 //
 // Progress goes to stderr, files to WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far),
-// last.bin (model, optimiser and resume point of one moment, at each epoch's end), and report.html, .txt, .json,
+// last.bin (model, optimizer and resume point of one moment, at each epoch's end), and report.html, .txt, .json,
 // .trace.json and batch.png, with the same pictures in TensorBoard, where they are asked for. Ctrl-C, or the SIGTERM of
 // a batch system, ends the update under way, writes last.bin and what was asked for, and gives the exit status 130
 // (143); a second one ends the program at once.

@@ -6,7 +6,7 @@
 //   train_pairs --rotate-queries                 # each picture with the words of another: half of it cannot be learnt
 //
 // Gradients add up over --accumulate batches; after each epoch the model is validated and the best one kept; metrics
-// are summed in the step and logged at an interval. Files of WORK: last.bin (model, optimiser and resume point of one
+// are summed in the step and logged at an interval. Files of WORK: last.bin (model, optimizer and resume point of one
 // moment), best.bin, train.jsonl.
 #include "checkpoint_note.hpp"
 #include "command_line.hpp"

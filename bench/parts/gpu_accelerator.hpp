@@ -5,7 +5,7 @@
 //
 // Fills (cudaMemsetAsync) are kernels that the driver brings along, so no compiler for device code is needed; they load
 // the device's memory, of which a copy from the host takes a small part. How long one takes is measured when the object
-// is made. Events are made in find(), for `most_steps` steps between two calls of take_steps(), so that the loop which
+// is made. Events are made in find(), for `max_steps` steps between two calls of take_steps(), so that the loop which
 // is measured makes none. Errors: io_error with CUDA's own words. Needs MILLRACE_CUDA.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace bench {
 
 class gpu_accelerator final : public accelerator {
  public:
-  static constexpr std::size_t most_steps = 4096;
+  static constexpr std::size_t max_steps = 4096;
 
   static std::unique_ptr<accelerator> find() {
     std::string why;
@@ -50,7 +50,7 @@ class gpu_accelerator final : public accelerator {
   millrace::stream_view stream() override { return stream_; }
 
   void launch_step(double seconds) override {
-    if (steps_ == most_steps) throw millrace::setup_error("more steps than events", "Take the steps more often");
+    if (steps_ == max_steps) throw millrace::setup_error("more steps than events", "Take the steps more often");
     check_cuda(cudaEventRecord(marks_[2 * steps_], stream_), "cudaEventRecord");
     launch_fills(std::max(1L, std::lround(seconds / fill_s_)));
     check_cuda(cudaEventRecord(marks_[2 * steps_ + 1], stream_), "cudaEventRecord");
@@ -81,14 +81,14 @@ class gpu_accelerator final : public accelerator {
   gpu_accelerator() {
     check_cuda(cudaGetDevice(&ordinal_), "cudaGetDevice");
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    marks_.resize(2 * most_steps);
+    marks_.resize(2 * max_steps);
     for (cudaEvent_t& mark : marks_)
       check_cuda(cudaEventCreateWithFlags(&mark, cudaEventDefault), "cudaEventCreateWithFlags");
-    check_cuda(cudaMalloc(&filled_, most_fill_bytes), "cudaMalloc");
+    check_cuda(cudaMalloc(&filled_, max_fill_bytes), "cudaMalloc");
     // About a quarter of a millisecond each: fine enough for a step, and few enough for the queue of launches.
     const double first_s = measure_fill();
     const double wanted = std::clamp(static_cast<double>(fill_bytes_) * 0.25e-3 / first_s,
-                                     static_cast<double>(std::size_t{1} << 20), static_cast<double>(most_fill_bytes));
+                                     static_cast<double>(std::size_t{1} << 20), static_cast<double>(max_fill_bytes));
     fill_bytes_ = static_cast<std::size_t>(wanted) >> 20 << 20;
     fill_s_ = measure_fill();
   }
@@ -118,7 +118,7 @@ class gpu_accelerator final : public accelerator {
     return 1e-3 * static_cast<double>(ms);
   }
 
-  static constexpr std::size_t most_fill_bytes = std::size_t{512} << 20;
+  static constexpr std::size_t max_fill_bytes = std::size_t{512} << 20;
 
   int ordinal_ = 0;   // of the device that all this lies on
   cudaStream_t stream_ = nullptr;

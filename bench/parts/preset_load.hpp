@@ -49,7 +49,7 @@ struct preset_load {
   void one() const {
     const auto ns = static_cast<std::int64_t>(1e9 * sample_s);
     if (!computes) return std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
-    // Processor time, so that neighbours on the machine do not do the work.
+    // Processor time, so that neighbors on the machine do not do the work.
     const std::int64_t start = millrace::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     while (millrace::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns) {
     }

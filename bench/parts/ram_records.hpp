@@ -19,13 +19,13 @@ namespace bench {
 using record_list = std::shared_ptr<const std::vector<millrace::record>>;
 
 /// From the first shards, as many as fit.
-inline record_list load_records(const std::vector<std::string>& names, std::size_t most_bytes) {
+inline record_list load_records(const std::vector<std::string>& names, std::size_t max_bytes) {
   auto records = std::make_shared<std::vector<millrace::record>>();
   millrace::block_pool pool;
   std::size_t bytes = 0;
   for (const auto& name : names) {
     millrace::shard_reader shard(std::make_unique<millrace::file_source>(name), pool);
-    while (bytes < most_bytes) {
+    while (bytes < max_bytes) {
       auto next = shard.next();
       if (!next) break;
       bytes += next->held_bytes();

@@ -76,9 +76,9 @@ class throttled_file final : public mr::byte_source {
       : pipe_(&pipe), meter_(&meter), file_(path) {}
 
   std::string_view name() const noexcept override { return file_.name(); }
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
     mr::detail::read_meter::running read(*meter_);
-    const std::size_t got = file_.read_at(offset_bytes, room);
+    const std::size_t got = file_.read_at(offset_bytes, buffer);
     if (got > 0) pipe_->pass(got);
     return read.brought(got);
   }
@@ -133,13 +133,13 @@ inline double raw_read_speed(const std::vector<std::string>& names, const thrott
   std::vector<std::thread> all;
   for (unsigned i = 0; i < threads; ++i)
     all.emplace_back([&] {
-      std::vector<std::byte> room(std::size_t{512} << 10);
+      std::vector<std::byte> buffer(std::size_t{512} << 10);
       for (std::size_t n = next++; n < names.size() && passed_s() < seconds; n = next++) {
         throttled_file file(names[n], pipe, meter);
         for (std::uint64_t at = 0; passed_s() < seconds;) {
-          const std::size_t got = mr::detail::read_fully(file, at, room);
+          const std::size_t got = mr::detail::read_fully(file, at, buffer);
           at += got;
-          if (got < room.size()) break;
+          if (got < buffer.size()) break;
         }
       }
     });

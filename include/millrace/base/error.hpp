@@ -15,7 +15,7 @@
 // Threads: errors are values; they may be copied and read from any thread.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/hex.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -49,7 +49,6 @@ struct error_location {
 /// Returns a name from outside (a key, a path), safe to print: backslashes and all bytes except printable ASCII become
 /// \xNN.
 inline std::string printable(std::string_view name) {
-  constexpr char hex[] = "0123456789abcdef";
   std::string safe;
   safe.reserve(name.size());
   for (const char c : name) {
@@ -58,8 +57,7 @@ inline std::string printable(std::string_view name) {
       safe += c;
     } else {
       safe += "\\x";
-      safe += hex[byte >> 4];
-      safe += hex[byte & 15];
+      safe += detail::hex(byte, 2);
     }
   }
   return safe;

@@ -13,12 +13,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#ifdef __CUDACC__
-#define MILLRACE_BOTH_SIDES __host__ __device__
-#else
-#define MILLRACE_BOTH_SIDES
-#endif
-
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// IEEE binary16, as bits.
@@ -87,5 +81,3 @@ concept training_element = std::is_same_v<T, float> || std::is_same_v<T, f16> ||
 }  // namespace detail
 
 }}  // namespace millrace
-
-#undef MILLRACE_BOTH_SIDES

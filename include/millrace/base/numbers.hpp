@@ -10,12 +10,6 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define MILLRACE_BOTH_SIDES __host__ __device__
-#else
-#define MILLRACE_BOTH_SIDES
-#endif
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // The built-in instead of std::bit_cast: kernels cannot call the standard library's functions.
@@ -28,5 +22,3 @@ MILLRACE_BOTH_SIDES constexpr bool is_finite(double value) noexcept {
 }
 
 }}}  // namespace millrace::detail
-
-#undef MILLRACE_BOTH_SIDES

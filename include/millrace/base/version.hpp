@@ -19,3 +19,10 @@
 #else
 #define MILLRACE_ABI v0_1
 #endif
+
+// The mark of functions that run on the host and in kernels.
+#ifdef __CUDACC__
+#define MILLRACE_BOTH_SIDES __host__ __device__
+#else
+#define MILLRACE_BOTH_SIDES
+#endif

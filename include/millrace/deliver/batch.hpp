@@ -163,7 +163,7 @@ class batch_of {
   ready_batch meta_{};
   layout layout_{};
   origin origin_{};
-  std::array<stream_view, batch_output::most_streams> streams_{};
+  std::array<stream_view, batch_output::max_streams> streams_{};
   std::size_t stream_count_ = 1;
 };
 

@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class batch_output : public pipeline_node {
  public:
   /// Maximum number of streams that use one batch.
-  static constexpr std::size_t most_streams = 8;
+  static constexpr std::size_t max_streams = 8;
 
   explicit batch_output(std::shared_ptr<device_backend> backend) : backend_(std::move(backend)) {}
   batch_output(const batch_output&) = delete;
@@ -92,7 +92,7 @@ class batch_output : public pipeline_node {
   void free_host_slot(std::size_t slot) noexcept {
     host_.free(slot);
     const std::lock_guard lock(listener_mutex_);
-    if (listener_) listener_->room_freed();
+    if (listener_) listener_->space_freed();
   }
 
   batch_ring host_;

@@ -171,7 +171,7 @@ class basic_device_batch_output final : public batch_output {
   struct device_slot {
     void* data = nullptr;
     std::unique_ptr<device_event> copied;
-    std::array<std::unique_ptr<device_event>, most_streams> released;   // one for each stream of a lease
+    std::array<std::unique_ptr<device_event>, max_streams> released;   // one for each stream of a lease
     std::size_t release_events = 0;
     std::uint64_t released_as = 0;   // ordinal of the release
     state now = state::released;

@@ -28,10 +28,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class = void>
 class basic_device_gaps {
  public:
-  /// Makes `most_under_way` pairs of events. Without a device clock, nothing is measured.
-  void allocate(std::shared_ptr<device_backend> backend, std::size_t most_under_way) {
+  /// Makes `max_under_way` pairs of events. Without a device clock, nothing is measured.
+  void allocate(std::shared_ptr<device_backend> backend, std::size_t max_under_way) {
     backend_ = std::move(backend);
-    for (std::size_t i = 0; i < most_under_way; ++i) {
+    for (std::size_t i = 0; i < max_under_way; ++i) {
       pair p{backend_->make_timed_event(), backend_->make_timed_event()};
       if (!p.from || !p.to) return;
       ring_.push_back(std::move(p));

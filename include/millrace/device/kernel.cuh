@@ -31,12 +31,6 @@
 #include <type_traits>
 #include <vector>
 
-#ifdef __CUDACC__
-#define MILLRACE_BOTH_SIDES __host__ __device__
-#else
-#define MILLRACE_BOTH_SIDES
-#endif
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Values that are loaded or stored at once. Their address is a multiple of their total size.
@@ -213,5 +207,3 @@ void launch(const Body& body, const launch_options& how) {
 #endif
 
 }}}  // namespace millrace::detail
-
-#undef MILLRACE_BOTH_SIDES

@@ -21,12 +21,6 @@
 #include <string>
 #include <utility>
 
-#ifdef __CUDACC__
-#define MILLRACE_BOTH_SIDES __host__ __device__
-#else
-#define MILLRACE_BOTH_SIDES
-#endif
-
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
@@ -157,17 +151,17 @@ struct planar_normalize {
 };
 
 /// Units are counted in 32 bits, because a GPU divides 32-bit numbers faster. A batch with more units is split.
-inline constexpr std::size_t most_units = std::size_t{1} << 31;
+inline constexpr std::size_t max_units = std::size_t{1} << 31;
 
 template <class T, unsigned Channels>
 void launch_interleaved(const normalize_job<T>& job, stream_view stream) {
   constexpr std::size_t width = normalize_geometry<T>::width;
   const std::size_t count = job.images * job.pixels * job.channels;
-  for (std::size_t done = 0; done < count; done += most_units * width) {
+  for (std::size_t done = 0; done < count; done += max_units * width) {
     interleaved_normalize<T, Channels> body{};
     body.in = job.in + done;
     body.out = job.out + done;
-    body.count = std::min(count - done, most_units * width);
+    body.count = std::min(count - done, max_units * width);
     body.first_channel = static_cast<unsigned>(done % Channels);
     const std::size_t past = reinterpret_cast<std::uintptr_t>(body.out) % 16 / sizeof(T);
     body.head = static_cast<unsigned>(std::min(past == 0 ? 0 : width - past, body.count));
@@ -183,7 +177,7 @@ template <class T, unsigned Channels, unsigned Width>
 void launch_planes(const normalize_job<T>& job, stream_view stream) {
   const std::size_t units_of_image = job.pixels / Width;
   if (units_of_image == 0) return;
-  const std::size_t at_once = most_units / units_of_image;
+  const std::size_t at_once = max_units / units_of_image;
   for (std::size_t done = 0; done < job.images; done += at_once) {
     const std::size_t images = std::min(job.images - done, at_once);
     planar_normalize<T, Channels, Width> body{};
@@ -220,7 +214,7 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
     if (memory != memory_kind::device)
       throw setup_error("the column " + std::string(name) + " lies in host memory, which the kernel cannot read",
                         "Use normalize() of normalize.hpp, which takes no stream, or to_device with a GPU");
-  if (job.pixels > detail::most_units)
+  if (job.pixels > detail::max_units)
     throw setup_error("normalize was given images of " + std::to_string(job.pixels) + " pixels",
                       "A GPU normalises images of up to 2147483648 pixels");
   switch (job.channels) {
@@ -232,5 +226,3 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
 }
 
 }}  // namespace millrace
-
-#undef MILLRACE_BOTH_SIDES

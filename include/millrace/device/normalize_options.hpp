@@ -19,12 +19,6 @@
 #include <cstdint>
 #include <string>
 
-#ifdef __CUDACC__
-#define MILLRACE_BOTH_SIDES __host__ __device__
-#else
-#define MILLRACE_BOTH_SIDES
-#endif
-
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The order of the axes: nhwc is [B, H, W, C], nchw is [B, C, H, W].
@@ -84,5 +78,3 @@ normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels
 }  // namespace detail
 
 }}  // namespace millrace
-
-#undef MILLRACE_BOTH_SIDES

@@ -6,7 +6,8 @@
 // declared `unavailable` with a sentence, which compilers print at the user's call. They return a broken_flow. It
 // accepts every later stage and yields broken_batch, so no second error follows.
 // Most sentences are attached to members, because g++ reports a member function or a constructor once, any other
-// function twice. The members for operator| are in flow/refusals.hpp. Each sentence has a file in tests/errors.
+// function twice. The members for operator| are in flow/refusals.hpp. Each sentence has a program in
+// tests/contract/errors.
 #pragma once
 
 #include <millrace/flow/stage.hpp>

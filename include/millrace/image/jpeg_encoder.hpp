@@ -32,7 +32,7 @@ struct jpeg_encode_options {
   chroma_sampling sampling = chroma_sampling::yuv420;        ///< not used for gray and keep_rgb
   bool progressive = false;                                  ///< several scans instead of one
   bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
-  bool optimise_tables = true;                               ///< tables for this picture: some percent smaller, slower
+  bool optimize_tables = true;                               ///< tables for this picture: some percent smaller, slower
   unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0: no markers
   bool keep_rgb = false;                                     ///< stores R, G, B as they are: larger, no color rounding
 };
@@ -67,7 +67,7 @@ class basic_jpeg_compressor : private jpeg_output {
       info_.comp_info[0].h_samp_factor = s == chroma_sampling::yuv411 ? 4 : half ? 2 : 1;
       info_.comp_info[0].v_samp_factor = s == chroma_sampling::yuv440 || s == chroma_sampling::yuv420 ? 2 : 1;
     }
-    info_.optimize_coding = options.optimise_tables && !options.arithmetic;
+    info_.optimize_coding = options.optimize_tables && !options.arithmetic;
     info_.arith_code = options.arithmetic;
     info_.restart_in_rows = static_cast<int>(options.restart_rows);
     if (options.progressive) jpeg_simple_progression(&info_);

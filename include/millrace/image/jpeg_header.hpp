@@ -105,10 +105,9 @@ template <class = void>
 template <class = void>
 std::string first_bytes(std::span<const std::byte> data) {
   std::string start;
-  constexpr char hex[] = "0123456789abcdef";
   for (const std::byte b : data.first(data.size() < 8 ? data.size() : 8)) {
-    const auto value = std::to_integer<unsigned>(b);
-    start += {' ', hex[value >> 4], hex[value & 15]};
+    start += ' ';
+    start += hex(std::to_integer<unsigned>(b), 2);
   }
   return start;
 }

@@ -31,7 +31,7 @@ enum class picture_decoder : std::uint8_t {
   /// The built-in decoder, if it supports the file and this CPU can run its fast code; else libjpeg. A `fast` picture
   /// at full size uses the built-in decoder on every CPU, so that its bits do not depend on the CPU.
   automatic,
-  own,       ///< the built-in decoder on any little-endian CPU; an unsupported file is an error that says why
+  built_in,       ///< the built-in decoder on any little-endian CPU; an unsupported file is an error that says why
   libjpeg    ///< libjpeg for every file
 };
 

@@ -66,11 +66,11 @@ class jpeg_coefficient_writer : private jpeg_output {
   }
 
   bool fits_one_scan() const noexcept {
-    constexpr int most_blocks = 10;
+    constexpr int max_blocks = 10;
     int blocks = 0;
     for (int c = 0; c < info_.num_components; ++c)
       blocks += info_.comp_info[c].h_samp_factor * info_.comp_info[c].v_samp_factor;
-    return info_.num_components == 1 || blocks <= most_blocks;
+    return info_.num_components == 1 || blocks <= max_blocks;
   }
 
   void take_a_scan_for_each() noexcept {

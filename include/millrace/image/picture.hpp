@@ -24,7 +24,7 @@
 #pragma once
 
 #include <millrace/base/half.hpp>
-#include <millrace/image/crop_draw.hpp>
+#include <millrace/image/random_crop.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
 #include <millrace/image/picture_renderer.hpp>
@@ -123,7 +123,7 @@ class basic_picture {
                   : std::move(*this).resize(limited, limited * w / h);
   }
 
-  /// Crops a random box by the rule of torchvision's RandomResizedCrop (crop_draw.hpp) and resizes it.
+  /// Crops a random box by the rule of torchvision's RandomResizedCrop (random_crop.hpp) and resizes it.
   /// Throws setup_error if an option or the size is out of range.
   basic_picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const& {
     return basic_picture(*this).random_resized_crop(side, random, options);
@@ -135,7 +135,7 @@ class basic_picture {
     return basic_picture(*this).random_resized_crop(size, random, options);
   }
   basic_picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) && {
-    const crop_box box = detail::draw_crop({.width = width(), .height = height()}, random, options);
+    const crop_box box = detail::random_crop_box({.width = width(), .height = height()}, random, options);
     return std::move(*this).crop(box).resize(size.height, size.width);
   }
 

@@ -2,7 +2,7 @@
 //
 //   auto& renderer = scratch.get<mr::detail::picture_renderer>();
 //   const mr::detail::picture_job job{.data = &file, .options = &o, .header = &h, .plan = plan, .target = t};
-//   renderer.render({&job, 1}, scratch);                    // or up to most_together of them, which is faster
+//   renderer.render({&job, 1}, scratch);                    // or up to max_together of them, which is faster
 //
 // Each worker keeps one renderer. The built-in decoder takes the files that it supports, two at a time. Its planes are
 // resized as soon as they are complete. libjpeg decodes each refused file from the start. It alone decides between
@@ -49,10 +49,10 @@ struct picture_job {
 template <class = void>
 class basic_picture_renderer {
  public:
-  static constexpr std::size_t most_together = 8;
+  static constexpr std::size_t max_together = 8;
 
   void render(std::span<const picture_job> jobs, scratch& s) {
-    std::array<jpeg_refusal, most_together> refusal;
+    std::array<jpeg_refusal, max_together> refusal;
     const jpeg_counts before = libjpeg_.counts();
     decode_own(jobs, refusal);
     std::size_t own = 0;
@@ -122,8 +122,8 @@ class basic_picture_renderer {
   }
 
   void decode_own(std::span<const picture_job> jobs, std::span<jpeg_refusal> refusal) {
-    std::array<jpeg_planes_request, most_together> asked;
-    std::array<std::size_t, most_together> index, work;
+    std::array<jpeg_planes_request, max_together> asked;
+    std::array<std::size_t, max_together> index, work;
     std::size_t count = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       refusal[i] = unasked(jobs[i]);
@@ -153,7 +153,7 @@ class basic_picture_renderer {
 
   void decode_other(const picture_job& job, jpeg_refusal why) {
     try {
-      if (job.options->decoder == picture_decoder::own)
+      if (job.options->decoder == picture_decoder::built_in)
         throw data_error(std::string("the built-in decoder was asked for, and does not decode this JPEG: ") +
                              refusal_name(why),
                          "Leave the choice of the decoder to the library", {.stage = "jpeg"});

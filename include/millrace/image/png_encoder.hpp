@@ -30,7 +30,7 @@ class basic_png_writer {
   std::vector<std::byte> write(const image& pixels) {
     const auto [height, width, channels] = pixels.shape();
     const std::size_t row_bytes = width * channels, raw_bytes = height * (row_bytes + 1);
-    const std::size_t blocks = (raw_bytes + most_stored - 1) / most_stored;
+    const std::size_t blocks = (raw_bytes + max_stored - 1) / max_stored;
     file_.reserve(raw_bytes + 5 * blocks + 100);
     for (const char c : std::string_view("\x89PNG\r\n\x1a\n")) put(c);
 
@@ -59,7 +59,7 @@ class basic_png_writer {
   }
 
  private:
-  static constexpr std::size_t most_stored = 65'535;   // most bytes in a stored block
+  static constexpr std::size_t max_stored = 65'535;   // most bytes in a stored block
 
   void put(int byte) { file_.push_back(static_cast<std::byte>(byte)); }
   void put_u32(std::size_t value) {
@@ -80,7 +80,7 @@ class basic_png_writer {
     }
     while (!bytes.empty()) {
       if (block_left_ == 0) {
-        block_left_ = std::min(to_come_, most_stored);
+        block_left_ = std::min(to_come_, max_stored);
         put(to_come_ == block_left_);
         for (const std::size_t length : {block_left_, ~block_left_})
           for (const int shift : {0, 8}) put(static_cast<int>(length >> shift & 255));

@@ -16,9 +16,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The used bytes of a slot, and the padded lengths of its ragged columns.
 struct batch_extent {
-  static constexpr std::size_t most_ragged = 8;   ///< limit of ragged columns in a batch
+  static constexpr std::size_t max_ragged = 8;   ///< limit of ragged columns in a batch
 
-  std::array<std::uint32_t, most_ragged> padded_to{};   ///< row length of each, in the order of batch<...>
+  std::array<std::uint32_t, max_ragged> padded_to{};   ///< row length of each, in the order of batch<...>
   std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; default: all
 };
 

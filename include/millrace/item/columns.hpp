@@ -59,7 +59,7 @@ class columns {
   /// The number of ragged columns.
   static constexpr std::size_t ragged =
       (std::size_t{0} + ... + (detail::ragged_item<detail::member_type<Members>> ? 1 : 0));
-  static_assert(ragged <= batch_extent::most_ragged, "millrace: a batch has at most 8 ragged columns");
+  static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
   /// Fixes all shapes from the first item. Throws data_error if a ragged column of it has no max_length.
   void fix_shapes(const item& first, std::size_t rows) {

@@ -137,15 +137,9 @@ void for_each_field(Position& p, const Visit& visit) {
 inline constexpr position_field shares_field{.name = "shares", .most = std::numeric_limits<std::uint32_t>::max()};
 inline constexpr std::string_view position_mark = "millrace";
 
-inline std::string hexadecimal_digits(std::uint64_t value, std::size_t digits) {
-  std::string text(digits, '0');
-  for (std::size_t i = digits; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
-  return text;
-}
-
 inline std::string field_text(const position_field& field, std::uint64_t value) {
   constexpr std::uint64_t narrow = std::numeric_limits<std::uint32_t>::max();
-  return field.hexadecimal ? hexadecimal_digits(value, field.most > narrow ? 16 : 8) : std::to_string(value);
+  return field.hexadecimal ? hex(value, field.most > narrow ? 16 : 8) : std::to_string(value);
 }
 
 inline std::uint32_t checksum_of(std::string_view text) noexcept {
@@ -183,7 +177,7 @@ class position_reader {
 
   void take_checksum() {
     const std::string_view covered = text_.substr(0, text_.size() - left_.size());
-    const std::string before = " crc32c=", expected = before + hexadecimal_digits(checksum_of(covered), 8);
+    const std::string before = " crc32c=", expected = before + hex(checksum_of(covered), 8);
     if (left_ == expected) return;
     if (left_.size() < expected.size() && (left_.starts_with(before) || before.starts_with(left_)))
       fail("it is cut off in its checksum");
@@ -215,7 +209,7 @@ inline std::string to_text(const position& p) {
   };
   detail::for_each_field(p, add);
   if (p.is_share()) add(detail::shares_field, p.share.ranks);
-  return text + " crc32c=" + detail::hexadecimal_digits(detail::checksum_of(text), 8);
+  return text + " crc32c=" + detail::hex(detail::checksum_of(text), 8);
 }
 
 /// Returns the resume point in `text`. Throws data_error if the text is damaged or of an unknown version.
@@ -277,8 +271,8 @@ inline void check_same(const position& from, const position& current) {
     return (p.rank == p.ranks ? "any" : "rank " + std::to_string(p.rank)) + " of " + std::to_string(p.ranks);
   };
   compare("the order's version", order_of(from), order_of(current));
-  compare("the data set", detail::hexadecimal_digits(from.data_set, 16),
-          detail::hexadecimal_digits(current.data_set, 16));
+  compare("the data set", detail::hex(from.data_set, 16),
+          detail::hex(current.data_set, 16));
   compare("the seed", std::to_string(from.seed), std::to_string(current.seed));
   compare("the shuffle window", window_of(from), window_of(current));
   compare("the number of lanes", std::to_string(from.lanes), std::to_string(current.lanes));

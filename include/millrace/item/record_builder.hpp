@@ -2,7 +2,7 @@
 //
 //   mr::record_builder build(pool);
 //   build.begin("train-000.tar", "n01/0001", offset_bytes);
-//   std::span<std::byte> room = build.add_field("jpg", size_bytes);   // fill it before the next call
+//   std::span<std::byte> buffer = build.add_field("jpg", size_bytes);   // fill it before the next call
 //   mr::record r = build.finish();
 //
 // Threads: one. Errors: std::bad_alloc only. The builder may be used again after finish() or begin().
@@ -50,9 +50,9 @@ class basic_record_builder {
     make_room(size_bytes);
     fields_.push_back({names_.size(), name.size(), used_bytes_, size_bytes});
     names_ += name;
-    const std::span<std::byte> room(block_.get()->data() + used_bytes_, size_bytes);
+    const std::span<std::byte> buffer(block_.get()->data() + used_bytes_, size_bytes);
     used_bytes_ += size_bytes;
-    return room;
+    return buffer;
   }
 
   /// Removes the field that was added last, because its bytes could not be read.

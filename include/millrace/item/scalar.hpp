@@ -30,11 +30,11 @@ namespace detail {
 
 /// Returns the beginning of the field's content and its size, safe to print: "7.5" (3 bytes).
 inline std::string excerpt_of(const bytes& field) {
-  constexpr std::size_t most_characters = 40;
+  constexpr std::size_t max_characters = 40;
   const std::string_view all = field.text();
-  std::string shown = printable(all.substr(0, most_characters));
-  const bool cut = all.size() > most_characters || shown.size() > most_characters;
-  shown.resize(std::min(shown.size(), most_characters));
+  std::string shown = printable(all.substr(0, max_characters));
+  const bool cut = all.size() > max_characters || shown.size() > max_characters;
+  shown.resize(std::min(shown.size(), max_characters));
   return "\"" + shown + (cut ? "\"..." : "\"") + " (" + std::to_string(all.size()) + " bytes)";
 }
 

@@ -2,7 +2,7 @@
 //
 //   times.start();
 //   {
-//     const mr::detail::copy_times::idle idle(times, /*for_room=*/true);
+//     const mr::detail::copy_times::idle idle(times, /*for_space=*/true);
 //     wait_for_room();                                                       // the stager sleeps
 //   }
 //   times.copied({queued_ns, mr::detail::steady_now_ns(), batch}, bytes);    // after the copy has arrived
@@ -26,17 +26,17 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class = void>
 class basic_copy_times {
  public:
-  /// Measures one idle time of the stager; `for_room`: it waits for a device slot, else for a batch.
+  /// Measures one idle time of the stager; `for_space`: it waits for a device slot, else for a batch.
   class idle {
    public:
-    idle(basic_copy_times& of, bool for_room) noexcept : of_(&of), for_room_(for_room), since_ns_(steady_now_ns()) {}
+    idle(basic_copy_times& of, bool for_space) noexcept : of_(&of), for_space_(for_space), since_ns_(steady_now_ns()) {}
     idle(const idle&) = delete;
     idle& operator=(const idle&) = delete;
-    ~idle() { (for_room_ ? of_->for_room_ns_ : of_->for_input_ns_).fetch_add(steady_now_ns() - since_ns_ + 1); }
+    ~idle() { (for_space_ ? of_->for_space_ns_ : of_->for_input_ns_).fetch_add(steady_now_ns() - since_ns_ + 1); }
 
    private:
     basic_copy_times* of_;
-    bool for_room_;
+    bool for_space_;
     std::uint64_t since_ns_;
   };
 
@@ -72,7 +72,7 @@ class basic_copy_times {
     // the waits.
     const std::uint64_t all = now_ns - std::min(started_ns_, now_ns);
     const auto rest = static_cast<double>(all - std::min(s.busy_ns, all));
-    const auto room = static_cast<double>(for_room_ns_.load()), input = static_cast<double>(for_input_ns_.load());
+    const auto room = static_cast<double>(for_space_ns_.load()), input = static_cast<double>(for_input_ns_.load());
     s.blocked_ns = static_cast<std::uint64_t>(room > 0 ? rest * room / (room + input) : 0);
     s.starved_ns = static_cast<std::uint64_t>(rest) - std::min(s.blocked_ns, static_cast<std::uint64_t>(rest));
     f.stages.push_back(std::move(s));
@@ -85,7 +85,7 @@ class basic_copy_times {
   std::array<arrival, 32> arrivals_;   // by batch number; the trainer asks only for its latest batch
   std::uint64_t started_ns_ = 0;
   std::uint64_t last_ns_ = 0;   // used only by the thread that waits for copies
-  std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, bytes_{0}, for_room_ns_{0}, for_input_ns_{0};
+  std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, bytes_{0}, for_space_ns_{0}, for_input_ns_{0};
   own_histogram service_ns_;
   span_ring spans_;
 };

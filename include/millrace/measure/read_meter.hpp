@@ -3,7 +3,7 @@
 //   mr::detail::read_meter meter;
 //   {
 //     mr::detail::read_meter::running read(meter, file.name());      // on any thread that reads
-//     read.brought(file.read_at(0, room));
+//     read.brought(file.read_at(0, buffer));
 //   }
 //   const mr::detail::read_meter::figures now = meter.snapshot();
 //   now.levels.busy_ns();   now.levels.mean_outstanding();   now.service_ns.quantile(0.99);

@@ -26,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class = void>
 class basic_worker_times {
  public:
-  enum class waits_for : std::uint8_t { input, room, nothing };   // nothing: the worker is closed
+  enum class waits_for : std::uint8_t { input, space, nothing };   // nothing: the worker is closed
 
   explicit basic_worker_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
 
@@ -102,7 +102,7 @@ class basic_worker_times {
     std::uint64_t blocked = blocked_ns_.load(std::memory_order_acquire);
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_acquire);
     if (const waits_for what = waiting_for_; since != 0 && since < now_ns && what != waits_for::nothing)
-      (what == waits_for::room ? blocked : starved) += now_ns - since;
+      (what == waits_for::space ? blocked : starved) += now_ns - since;
     const std::uint64_t busy = busy_ns();
     const auto measured = static_cast<double>(measured_ns_.load(std::memory_order_relaxed));
     const auto cpu = static_cast<double>(measured_cpu_ns_.load(std::memory_order_relaxed));
@@ -125,7 +125,7 @@ class basic_worker_times {
   }
   void waited(std::uint64_t ns) noexcept {
     if (const waits_for what = waiting_for_; what != waits_for::nothing)
-      add(what == waits_for::room ? blocked_ns_ : starved_ns_, ns);
+      add(what == waits_for::space ? blocked_ns_ : starved_ns_, ns);
   }
 
   std::atomic<std::uint64_t> busy_ns_{0}, starved_ns_{0}, blocked_ns_{0}, items_{0};

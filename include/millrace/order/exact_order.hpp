@@ -53,12 +53,12 @@ struct exact_order_options {
 };
 
 /// A position of the run and the sample at that position.
-struct planned_sample {
+struct ordered_sample {
   std::uint64_t epoch = 0, position = 0;
   std::uint64_t pass = 0;   ///< pass through the data set, from 0
   located_sample sample{};
 
-  friend bool operator==(const planned_sample&, const planned_sample&) = default;
+  friend bool operator==(const ordered_sample&, const ordered_sample&) = default;
 };
 
 class lane_cursor;
@@ -74,8 +74,8 @@ class exact_order {
     if (options_.lanes == 0) throw setup_error("a plan of 0 lanes has no order", "Choose at least 1; 48 suit most");
     if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
     for (const std::uint64_t count : options_.counts) {
-      samples_ += std::min(count, lane_jitter::most_places);
-      if (samples_ >= lane_jitter::most_places)
+      samples_ += std::min(count, lane_jitter::max_places);
+      if (samples_ >= lane_jitter::max_places)
         throw setup_error("the shards have 2^40 samples or more together", "Check what counted them");
     }
     if (samples_ == 0) throw setup_error("no shard has a sample", "Look at what the shards hold (examples/inspect)");
@@ -85,7 +85,7 @@ class exact_order {
       throw setup_error("an epoch has only " + std::to_string(samples_) + " samples, fewer than the global batch of " +
                             std::to_string(batch) + ", and drop_last drops them",
                         "Use a smaller batch, more data, or batch({.drop_last = false})");
-    if (!exact() && options_.epoch_batches != options::endless && options_.epoch_batches > most_positions / batch)
+    if (!exact() && options_.epoch_batches != options::endless && options_.epoch_batches > max_positions / batch)
       throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
                         "Choose fewer, or an endless one");
     lane_window_ = lane_jitter::places(options_.window) / options_.lanes;
@@ -153,7 +153,7 @@ class exact_order {
                         "Positions count from 0");
     if (exact()) return {epoch, position};
     const bool one_epoch = options_.epoch_batches == options::endless;
-    if (one_epoch ? epoch > 0 : epoch > most_positions / positions())
+    if (one_epoch ? epoch > 0 : epoch > max_positions / positions())
       throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
                         "An endless epoch is the only one, epoch 0");
     const std::uint64_t since_start = one_epoch ? position : epoch * positions() + position;
@@ -184,7 +184,7 @@ class exact_order {
 
   /// Returns the sample at a position. Costs O(shards + window / lanes): meant for single questions, not for walks.
   /// Throws setup_error if the epoch or the position does not exist.
-  planned_sample sample_at(std::uint64_t epoch, std::uint64_t position) const {
+  ordered_sample sample_at(std::uint64_t epoch, std::uint64_t position) const {
     const spot s = spot_of(epoch, position);
     std::uint64_t number = s.number;
     if (options_.shuffled) {
@@ -202,7 +202,7 @@ class exact_order {
  private:
   // A separate rng stream, distinct from the streams of the stages.
   static constexpr std::uint64_t drop_stream = ~std::uint64_t{2};
-  static constexpr std::uint64_t most_positions = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t max_positions = std::uint64_t{1} << 62;
 
   options options_;
   std::uint64_t samples_ = 0, dropped_ = 0;

@@ -52,11 +52,11 @@ class lane_cursor {
   std::uint64_t position() const noexcept { return position_; }
 
   /// Returns the next sample of the rank, or nothing at the end of the epoch until move_to() is called.
-  std::optional<planned_sample> next() {
+  std::optional<ordered_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
     const exact_order::spot s = plan_->spot_of(epoch_, position_);
     if (!loaded_ || s.pass != pass_) load(s.pass);
-    const planned_sample planned{epoch_, position_, s.pass, find(s.number)};
+    const ordered_sample planned{epoch_, position_, s.pass, find(s.number)};
     position_ += world_.size;
     return planned;
   }

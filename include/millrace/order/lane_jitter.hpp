@@ -46,11 +46,11 @@ class lane_jitter {
   };
 
   /// Upper limit for lengths and windows in samples: beyond it the keys overflow.
-  static constexpr std::uint64_t most_places = std::uint64_t{1} << 40;
+  static constexpr std::uint64_t max_places = std::uint64_t{1} << 40;
   /// One sample in the unit of the keys.
   static constexpr std::uint64_t one_place = std::uint64_t{1} << 16;
   /// Returns a number of samples in the unit of the keys.
-  static constexpr std::uint64_t places(std::uint64_t count) noexcept { return std::min(count, most_places) << 16; }
+  static constexpr std::uint64_t places(std::uint64_t count) noexcept { return std::min(count, max_places) << 16; }
 
   lane_jitter() = default;
   explicit lane_jitter(const options& o) : options_(o) {}

@@ -43,10 +43,10 @@ class mix_cursor {
   std::uint64_t position() const noexcept { return position_; }
 
   /// Returns the next sample of the rank, or nothing at the end of the epoch until move_to() is called.
-  std::optional<planned_sample> next() {
+  std::optional<ordered_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
     while (walked_ < position_) static_cast<void>(walk());
-    planned_sample found = walk();
+    ordered_sample found = walk();
     found.epoch = epoch_;
     found.position = position_;
     position_ += world_.size;
@@ -60,14 +60,14 @@ class mix_cursor {
     phase_left_ = plan_->phase_end(*phase_) - place_;
   }
 
-  planned_sample walk() {
+  ordered_sample walk() {
     if (phase_left_ == 0) enter_phase();
     const std::size_t source = phase_->pattern.source_at(in_period_);
     if (++in_period_ == phase_->pattern.period()) in_period_ = 0;
     --phase_left_;
     ++walked_;
     ++place_;
-    planned_sample found = *sources_[source].next();
+    ordered_sample found = *sources_[source].next();
     found.sample.shard += plan_->first_shard(source);
     return found;
   }

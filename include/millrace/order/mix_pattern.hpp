@@ -41,16 +41,17 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The behavior of a mix when one of its sources runs out: end the epoch, repeat the source, or reweight the others.
 enum class exhausted : std::uint8_t { stop, repeat, reweight };
 
-/// One source of a mix: its weight, and the seed and window of its shuffle.
-struct mix_rule_source {
+/// One source of a mix: its weight, the seed and window of its shuffle, and what it holds.
+struct mix_source_spec {
   double weight = 1;
   std::uint64_t seed = 0;
-  std::size_t window = 0;   ///< shuffle window in samples; 0: not shuffled
-  std::string name{};       ///< name for messages and reports; empty: the number of the source
+  std::vector<std::uint64_t> counts{};   ///< samples of each shard; empty where they are not known
+  std::size_t window = 0;                ///< shuffle window in samples; 0: not shuffled
+  std::string name{};                    ///< name for messages and reports; empty: the number of the source
 };
 /// The sources of a mix, and the behavior when one runs out.
 struct mix_rule {
-  std::vector<mix_rule_source> sources{};
+  std::vector<mix_source_spec> sources{};
   exhausted on_exhausted = exhausted::stop;
 };
 

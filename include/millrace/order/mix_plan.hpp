@@ -29,17 +29,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// One source of a mix, as its plan needs it.
-struct mix_plan_source {
-  double weight = 1;
-  std::uint64_t seed = 0;
-  std::vector<std::uint64_t> counts{};   ///< samples of each shard
-  std::size_t window = 0;                ///< shuffle window in samples; 0: not shuffled
-};
-
 /// Options of a mix_plan.
 struct mix_plan_options {
-  std::vector<mix_plan_source> sources{};
+  std::vector<mix_source_spec> sources{};
   exhausted on_exhausted = exhausted::stop;
   std::size_t lanes = 48;             ///< lanes of each source
   std::size_t global_batch = 1;       ///< rows of a batch, all ranks together
@@ -60,7 +52,7 @@ class mix_plan {
     if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
     std::vector<double> weights;
     std::uint64_t shards = 0;
-    for (mix_plan_source& s : options_.sources) {
+    for (mix_source_spec& s : options_.sources) {
       const std::uint64_t samples = std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
       if (samples == 0)
         throw setup_error("source " + std::to_string(weights.size()) + " of the mix has no sample",
@@ -93,7 +85,7 @@ class mix_plan {
   /// Returns the sum of the shuffle windows of all sources, in samples; 0: no source is shuffled.
   std::uint64_t window() const noexcept {
     std::uint64_t all = 0;
-    for (const mix_plan_source& s : options_.sources) all += s.window;
+    for (const mix_source_spec& s : options_.sources) all += s.window;
     return all;
   }
   /// Returns the first shard of a source in the list of all sources' shards, one source after the other.
@@ -151,7 +143,7 @@ class mix_plan {
   std::uint64_t place_of(std::uint64_t epoch, std::uint64_t position) const {
     if (position > positions_) throw_beyond(position);
     const bool one_epoch = positions_ == exact_order_options::endless;
-    if (one_epoch ? epoch > 0 : epoch > most_positions / positions_)
+    if (one_epoch ? epoch > 0 : epoch > max_positions / positions_)
       throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
                         "An endless epoch is the only one, epoch 0");
     return cycles() && !one_epoch ? epoch * positions_ + position : position;
@@ -201,9 +193,9 @@ class mix_plan {
 
   /// Returns the sample at a position. Costs O(shards + window + period of the pattern): meant for single questions.
   /// Throws setup_error if there is no such position.
-  planned_sample sample_at(std::uint64_t epoch, std::uint64_t position) const {
+  ordered_sample sample_at(std::uint64_t epoch, std::uint64_t position) const {
     const spot s = spot_of(epoch, position);
-    planned_sample found = sources_[s.source].sample_at(0, s.number);
+    ordered_sample found = sources_[s.source].sample_at(0, s.number);
     found.epoch = epoch;
     found.position = position;
     found.sample.shard += first_shards_[s.source];
@@ -211,7 +203,7 @@ class mix_plan {
   }
 
  private:
-  static constexpr std::uint64_t most_positions = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t max_positions = std::uint64_t{1} << 62;
 
   [[noreturn]] void throw_beyond(std::uint64_t position) const {
     throw setup_error("an epoch has " + std::to_string(positions_) + " positions, and " + std::to_string(position) +
@@ -220,7 +212,7 @@ class mix_plan {
   }
 
   /// Returns the source with a share that runs out first in the phase, and the number of positions until then.
-  std::pair<std::size_t, std::uint64_t> first_dry(const phase& p) const {
+  std::pair<std::size_t, std::uint64_t> first_exhausted(const phase& p) const {
     std::pair<std::size_t, std::uint64_t> first{0, ~std::uint64_t{0}};
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       if (p.pattern.shares()[i] == 0) continue;
@@ -232,7 +224,7 @@ class mix_plan {
 
   void lay_phases(std::vector<std::uint64_t> shares) {
     phases_.push_back({0, mix_pattern(shares), std::vector<std::uint64_t>(sources_.size(), 0)});
-    std::tie(measure_, positions_) = first_dry(phases_.front());
+    std::tie(measure_, positions_) = first_exhausted(phases_.front());
     if (options_.on_exhausted != exhausted::reweight) return;
     for (std::size_t left = sources_.size(); left > 1; --left) {
       shares[measure_] = 0;
@@ -240,7 +232,7 @@ class mix_plan {
       std::vector<std::uint64_t> counts = before.pattern.counts_before(positions_ - before.begin);
       for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += before.counts_before[i];
       phases_.push_back({positions_, mix_pattern(shares), std::move(counts)});
-      const auto [next, length] = first_dry(phases_.back());
+      const auto [next, length] = first_exhausted(phases_.back());
       measure_ = next;
       positions_ += length;
     }
@@ -269,7 +261,7 @@ class mix_plan {
     if (options_.epoch_batches == exact_order_options::endless) {
       positions_ = exact_order_options::endless;
     } else if (options_.epoch_batches != exact_order_options::exact_pass) {
-      if (options_.epoch_batches > most_positions / batch)
+      if (options_.epoch_batches > max_positions / batch)
         throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
                           "Choose fewer, or an endless one");
       positions_ = options_.epoch_batches * batch;

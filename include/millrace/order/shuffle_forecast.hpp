@@ -66,7 +66,7 @@ class shuffle_forecast {
       : plan_(&plan), world_(mine) {
     plan.check(mine);
     const std::size_t shards = plan.settings().counts.size();
-    for (std::size_t pass = 0; pass < std::clamp<std::size_t>(most_places / shards, 1, 64); ++pass)
+    for (std::size_t pass = 0; pass < std::clamp<std::size_t>(max_places / shards, 1, 64); ++pass)
       layouts_.push_back(plan.layout_of(pass));
     const std::size_t full = plan.settings().global_batch / mine.size;
     rows_ = static_cast<std::size_t>(std::min<std::uint64_t>(full, plan.samples()));
@@ -127,7 +127,7 @@ class shuffle_forecast {
 
  private:
   static constexpr std::size_t draws = 100'000;         // random samples for one figure
-  static constexpr std::size_t most_places = 500'000;   // shards in all layouts together
+  static constexpr std::size_t max_places = 500'000;   // shards in all layouts together
 
   std::vector<std::size_t> as_listed() const {
     return shard_order({.shards = plan_->settings().counts.size()}).shards_of(0);

@@ -4,8 +4,8 @@
 //   live.add(planned);                 // each sample of this rank, in the order of positions
 //   auto f = live.figures();           // session::shuffle_quality() also fills in expected_share and ideal_share
 //   f.share;                           // the largest share of one shard in a batch, mean
-//   f.neighbour_distance;              // positions between two samples that are shard neighbors, mean
-//   f.ideal_neighbour_distance;        // the same for a complete shuffle
+//   f.neighbor_distance;              // positions between two samples that are shard neighbors, mean
+//   f.ideal_neighbor_distance;        // the same for a complete shuffle
 //
 // order/shuffle_forecast.hpp explains shares, and says how another window changes them. Neighbors in a shard are often
 // alike, such as the frames of a video or one photographer's pictures. So the distance between them matters: about a
@@ -27,9 +27,9 @@ struct shuffle_quality_figures {
   double share = 0;            ///< observed mean share of the largest shard in a batch
   double expected_share = 0;   ///< forecast for the order's window; shuffle_quality leaves it 0
   double ideal_share = 0;      ///< forecast for a complete shuffle; shuffle_quality leaves it 0
-  double neighbour_distance = 0;         ///< observed mean distance, in positions of all ranks together
-  double ideal_neighbour_distance = 0;   ///< the same for a complete shuffle
-  std::uint64_t batches = 0, neighbours = 0;   ///< observed batches and pairs; 0 makes the figure 0
+  double neighbor_distance = 0;         ///< observed mean distance, in positions of all ranks together
+  double ideal_neighbor_distance = 0;   ///< the same for a complete shuffle
+  std::uint64_t batches = 0, neighbors = 0;   ///< observed batches and pairs; 0 makes the figure 0
 };
 
 /// Observes the samples of one rank and measures their shuffle quality.
@@ -38,13 +38,13 @@ class shuffle_quality {
   explicit shuffle_quality(const exact_order& plan, const world& mine = {})
       : plan_(&plan), world_(mine), counter_(plan.settings().counts.size()) {
     // The mean distance of two random ordinals out of n is (n + 1) / 3.
-    figures_.ideal_neighbour_distance = static_cast<double>(plan.pass_length() + 1) / 3;
+    figures_.ideal_neighbor_distance = static_cast<double>(plan.pass_length() + 1) / 3;
     pair_mask_ = std::bit_ceil(plan.samples() / 2 / watched_pairs + 1) - 1;
     batch_mask_ = std::bit_floor(plan.pass_length() / plan.settings().global_batch / watched_batches + 1) - 1;
   }
 
   /// Observes the next sample of the rank. Call it in the order of positions.
-  void add(const planned_sample& s) {
+  void add(const ordered_sample& s) {
     if (s.position - batch_begin_ >= plan_->settings().global_batch || s.epoch != epoch_) begin_batch(s);
     if (batch_is_watched_) {
       counter_.add(s.sample.shard);
@@ -63,14 +63,14 @@ class shuffle_quality {
   shuffle_quality_figures figures() const noexcept {
     shuffle_quality_figures f = figures_;
     if (f.batches > 0) f.share = share_sum_ / static_cast<double>(f.batches);
-    if (f.neighbours > 0) f.neighbour_distance = distance_sum_ / static_cast<double>(f.neighbours);
+    if (f.neighbors > 0) f.neighbor_distance = distance_sum_ / static_cast<double>(f.neighbors);
     return f;
   }
 
  private:
   static constexpr std::uint64_t watched_pairs = 4'096, watched_batches = 1'024;
 
-  void begin_batch(const planned_sample& first) {
+  void begin_batch(const ordered_sample& first) {
     const std::uint64_t batch = first.position / plan_->settings().global_batch;
     counter_.clear();
     epoch_ = first.epoch;
@@ -79,7 +79,7 @@ class shuffle_quality {
     rows_of_batch_ = plan_->rows(batch, world_);
   }
 
-  void watch(const planned_sample& s) {
+  void watch(const ordered_sample& s) {
     if (s.pass != pass_) {
       half_seen_.clear();
       pass_ = s.pass;
@@ -88,7 +88,7 @@ class shuffle_quality {
     const auto [first, is_first] = half_seen_.try_emplace(sample_id(s.sample.shard, s.sample.index / 2), number);
     if (is_first) return;
     distance_sum_ += static_cast<double>(number - first->second);
-    ++figures_.neighbours;
+    ++figures_.neighbors;
     half_seen_.erase(first);
   }
 

@@ -70,7 +70,7 @@ class indexed_run {
     if constexpr (requires { data_->expect({}); })
       held_bytes_ = data_->expect({.window = o.window / world_.size,
                                    .lanes = std::max<std::size_t>(1, o.lanes / world_.size),
-                                   .most_held_bytes = o.most_held_bytes});
+                                   .max_held_bytes = o.max_held_bytes});
     if (o.epoch_batches == exact_order_options::endless && o.epochs > 1)
       throw setup_error("epoch_batches = endless allows one epoch, but epochs = " + std::to_string(o.epochs),
                         "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");

@@ -25,7 +25,7 @@ struct indexed_run_options {
   std::uint64_t epochs = 1;     ///< counted from the start of the run, not of the session
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one exact pass; exact_order_options::endless: no end
   std::size_t bytes_at_once = std::size_t{4} << 20;   ///< bytes that one thread reads together
-  std::size_t most_held_bytes = 0;                    ///< bound on bytes of small samples read before their turn
+  std::size_t max_held_bytes = 0;                    ///< bound on bytes of small samples read before their turn
 
   /// Returns the rows of a batch of all ranks together.
   std::size_t global_batch() const noexcept { return rows * (world.size > 0 ? world.size : 1); }

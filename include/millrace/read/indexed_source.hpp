@@ -81,11 +81,11 @@ class indexed_source {
   reader open(std::size_t shard, std::uint64_t epoch) const { return {shared_, shared_->planned(shard, epoch)}; }
 
  private:
-  using samples = std::vector<planned_sample>;
+  using samples = std::vector<ordered_sample>;
 
   struct unobserved {
     unobserved(const Plan&, const world&) {}
-    void add(const planned_sample&) {}
+    void add(const ordered_sample&) {}
   };
 
   struct shared {
@@ -127,8 +127,8 @@ class indexed_source {
 
     /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch.
     /// This position lies behind the epoch's end. It marks the sample as a void row.
-    planned_sample stand_in() const {
-      planned_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
+    ordered_sample stand_in() const {
+      ordered_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
       last.position = (plan.batches() - 1) * plan.settings().global_batch + options.world.rank;
       return last;
     }
@@ -159,7 +159,7 @@ class indexed_source {
     }
     /// Sets the identity of the sample that next() gave last; `s` already holds its item.
     void stamp(sample<item>& s) const {
-      const planned_sample& last = wanted_[at_ - 1];
+      const ordered_sample& last = wanted_[at_ - 1];
       s.pass = last.pass;
       s.id = last.sample.id();
       if (last.position >= from_->plan.positions()) {

@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // The end of a lane: a short queue of its next samples, between the lane's reorder_buffer and the merger of the lanes.
 //
 //   lane_queue<record> ready(8);
-//   reorder_buffer<shards_source> shards(order, options, ready);   // puts samples in; ready.has_room() bounds it
+//   reorder_buffer<shards_source> shards(order, options, ready);   // puts samples in; ready.can_accept() bounds it
 //   if (!ready.empty()) next.put(ready.pop());                     // the merger; ready.error() once nothing follows
 //   if (ready.at_border()) ...  ready.begin_pass();                // no sample of the next pass enters before that
 //
@@ -61,7 +61,7 @@ class lane_queue final : public sample_sink<T> {
   /// Returns the error behind the held samples; null if there is none.
   const std::exception_ptr& error() const noexcept { return error_; }
 
-  bool has_room() override { return !border_ && samples_.size() < capacity_; }
+  bool can_accept() override { return !border_ && samples_.size() < capacity_; }
   void put(sample<T>&& s) override {
     bytes_ += held_bytes_of(*s.item);
     samples_.push(std::move(s));
@@ -122,7 +122,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   using item = typename Source::item;
   using options = interleaved_read_stage_options;
   /// Number of passes without a sample after which the source counts as empty.
-  static constexpr std::uint64_t most_empty_passes = 100;
+  static constexpr std::uint64_t max_empty_passes = 100;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next)
       : read_stage_base<Source>(source, next, o.threads),
@@ -156,7 +156,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   bool advance() override {
     std::unique_lock lock(mutex_);
     if (pass_on()) return true;
-    if (finished_ || !next_->has_room()) return false;
+    if (finished_ || !next_->can_accept()) return false;
     lane& l = *lanes_[in_pass_[turn_]];
     shard* const from = idle_shard_of(l);
     if (!from) return false;
@@ -165,7 +165,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     return true;
   }
 
-  void room_freed() noexcept override {
+  void space_freed() noexcept override {
     if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
     ring_one();
   }
@@ -247,7 +247,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
 
   bool pass_on() {
     bool moved = false;
-    while (!finished_ && next_->has_room()) {
+    while (!finished_ && next_->can_accept()) {
       lane& l = *lanes_[in_pass_[turn_]];
       if (l.ready.empty()) l.shards.pass_on();
       if (!l.ready.empty()) {
@@ -299,8 +299,8 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
       in_pass_.push_back(i);
     }
     turn_ = 0;
-    if (++empty_passes_ == most_empty_passes)
-      finish(std::make_exception_ptr(detail::no_sample_error(most_empty_passes, options_.lanes.front().order)));
+    if (++empty_passes_ == max_empty_passes)
+      finish(std::make_exception_ptr(detail::no_sample_error(max_empty_passes, options_.lanes.front().order)));
   }
 
   void finish(std::exception_ptr error) {
@@ -310,8 +310,8 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
 
   shard* idle_shard_of(lane& l) {
     shard* const open = l.shards.first_idle();
-    const std::size_t most_open = 1 + 2 * threads() / lanes_.size();
-    return open || l.shards.open_shards() >= most_open ? open : l.shards.open_next();
+    const std::size_t max_open = 1 + 2 * threads() / lanes_.size();
+    return open || l.shards.open_shards() >= max_open ? open : l.shards.open_next();
   }
 
   work_piece find_work() {

@@ -215,7 +215,7 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     if (certain == ~std::uint64_t{0} && given <= left) {   // the pass is over
       left -= given;
       empty_passes = given == 0 ? empty_passes + 1 : 0;
-      if (empty_passes == interleaved_read_stage<Source>::most_empty_passes)
+      if (empty_passes == interleaved_read_stage<Source>::max_empty_passes)
         throw detail::no_sample_error(empty_passes, found.lanes.front().order);
       continue;
     }

@@ -2,7 +2,7 @@
 //
 //   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);
-//   while (!one.dry(counts)) use(one.take());
+//   while (!one.is_exhausted(counts)) use(one.take());
 //
 // The order is that of a shuffle() directly behind the source: first the shards, then the samples within the window.
 // Errors: those of the source, completed with the shard's name. Threads: belongs to one.
@@ -72,12 +72,12 @@ class mix_stream {
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
   /// Returns whether the pass has no more samples. Reads until the next sample is certain.
-  bool dry(event_counts& counts) {
+  bool is_exhausted(event_counts& counts) {
     while (!waiting_.ready() && read_one(counts)) {
     }
     return waiting_.empty();
   }
-  /// Removes the next sample and returns it. Requires that dry() returned false.
+  /// Removes the next sample and returns it. Requires that is_exhausted() returned false.
   sample<item> take() { return waiting_.pop(); }
 
  private:

@@ -100,7 +100,7 @@ class mix_streams {
   struct state {
     state(mix_rule r, std::uint64_t seed, const Sources&... sources) : rule(std::move(r)) {
       std::vector<double> weights;
-      for (mix_rule_source& s : rule.sources) {
+      for (mix_source_spec& s : rule.sources) {
         if (s.name.empty()) s.name = "source " + std::to_string(weights.size());
         name += (weights.empty() ? "mix of " : ", ") + s.name;
         weights.push_back(s.weight);
@@ -110,7 +110,7 @@ class mix_streams {
       std::size_t i = 0;
       std::uint64_t first_shard = 0, known = static_cast<std::uint64_t>(rule.on_exhausted);
       const auto options_for = [&](const auto& source) {
-        const mix_rule_source& s = rule.sources[i];
+        const mix_source_spec& s = rule.sources[i];
         const mix_stream_options o{.seed = combine_keys(combine_keys(seed, i), s.seed),
                                    .window = s.window,
                                    .first_shard = first_shard,
@@ -126,7 +126,7 @@ class mix_streams {
         return o;
       };
       streams = {std::make_unique<mix_stream<Sources>>(sources, options_for(sources))...};
-      name += ", " + detail::hexadecimal_digits(known, 16);
+      name += ", " + detail::hex(known, 16);
     }
 
     void begin(std::uint64_t epoch) {
@@ -153,7 +153,7 @@ class mix_streams {
       if constexpr (Index + 1 < sizeof...(Sources))
         if (source != Index) return take_from<Index + 1>(source, found, who);
       auto& stream = *std::get<Index>(streams);
-      if (stream.dry(*counts))
+      if (stream.is_exhausted(*counts))
         throw setup_error(rule.sources[Index].name + " of the mix has no sample",
                           "Leave it out, or look at what it reads");
       auto taken = stream.take();
@@ -162,7 +162,7 @@ class mix_streams {
       ++given;
       // An error of the sample after this one must not keep this one back.
       try {
-        if (stream.dry(*counts)) after_last(Index, [&] { stream.begin_pass(stream.pass() + 1); });
+        if (stream.is_exhausted(*counts)) after_last(Index, [&] { stream.begin_pass(stream.pass() + 1); });
         if (length > 0 && given == length) over = true;
         check_memory();
       } catch (...) {
@@ -187,7 +187,7 @@ class mix_streams {
 
     void check_memory() const {
       const std::size_t held = std::apply([](const auto&... s) { return (s->held_bytes() + ...); }, streams);
-      if (held > most_held)
+      if (held > max_held)
         throw setup_error("the shuffle windows of the mix hold " + std::to_string(held) + " bytes, more than a quarter "
                           "of the memory",
                           "Use smaller windows");
@@ -201,7 +201,7 @@ class mix_streams {
     mix_pattern pattern{{1}};
     std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
     std::optional<event_counts> counts;                // events of this epoch
-    const std::size_t most_held = usable_memory_bytes() / 4;
+    const std::size_t max_held = usable_memory_bytes() / 4;
     std::uint64_t turn = 0, given = 0;          // turn in the pattern; samples given in the epoch
     std::uint64_t length = 0;                   // samples of an epoch of `repeat`; 0: not yet known
     bool over = false;

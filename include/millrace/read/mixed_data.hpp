@@ -157,7 +157,7 @@ inline mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {
                         .drop_last = o.drop_last,
                         .epoch_batches = o.epoch_batches};
   for (std::size_t i = 0; i < data.sources(); ++i) {
-    const mix_rule_source& s = data.rule().sources[i];
+    const mix_source_spec& s = data.rule().sources[i];
     made.sources.push_back({.weight = s.weight,
                             .seed = combine_keys(combine_keys(o.seed, i), s.seed),
                             .counts = data.source(i).counts(),

@@ -148,7 +148,7 @@ class reorder_buffer {
     // Without a shuffle, samples of the shard whose turn it is need no queue.
     const bool at_once = !finished_ && !plan_->jitters() && &to == front();
     for (auto& s : samples) {
-      if (at_once && to.samples.empty() && place_ < options_.take && next_->has_room()) {
+      if (at_once && to.samples.empty() && place_ < options_.take && next_->can_accept()) {
         count_sample_of(to);
         give(std::move(s));
       } else {
@@ -169,7 +169,7 @@ class reorder_buffer {
   /// Passes on samples while the next segment has space. Returns whether any step was made.
   bool pass_on() {
     bool moved = false;
-    while ((room_ = next_->has_room()) && !finished_) {
+    while ((room_ = next_->can_accept()) && !finished_) {
       if (place_ >= options_.take && !shards_.empty() && !shards_.front()->cut) {
         cut_pass();
       } else if (jitter_.ready()) {

@@ -55,7 +55,7 @@ struct replayed_run_options {
   bool packs = false;             ///< a stage holds a state that one number describes (stages/pack.hpp)
   bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
   detail::world world{};
-  std::size_t most_lanes = 48;
+  std::size_t max_lanes = 48;
 };
 
 /// Connects a source without an index with its session. This is a template only to keep including it cheap.
@@ -172,7 +172,7 @@ class basic_replayed_run {
   /// Returns a warning for a line of its own; empty if all is well.
   std::string notice() const {
     if (times_then_ == 0 || options_.times == 0 || times_then_ == options_.times) return {};
-    const auto digits = [](std::uint32_t times) { return detail::hexadecimal_digits(times, 8); };
+    const auto digits = [](std::uint32_t times) { return detail::hex(times, 8); };
     return "the times of the source's files were changed: got " + digits(options_.times) + ", expected " +
            digits(times_then_) + " (the resume point). Check that no sample was changed, which is not seen without an "
            "index.";
@@ -194,18 +194,18 @@ class basic_replayed_run {
     const std::size_t lanes = lanes_of(o);
     if (lanes % r.size != 0)
       throw setup_error(std::to_string(r.size) + " ranks do not divide the " + std::to_string(lanes) +
-                            " lanes: session_options::lanes asks for " + std::to_string(o.most_lanes) +
+                            " lanes: session_options::lanes asks for " + std::to_string(o.max_lanes) +
                             ", and the source has " + std::to_string(o.order.shards) + " shards",
                         "Choose a number of ranks that divides the lanes, or have more shards");
     return o;
   }
 
-  /// Returns `most_lanes`. With fewer shards, returns the greatest divisor of it that leaves each lane a shard.
+  /// Returns `max_lanes`. With fewer shards, returns the greatest divisor of it that leaves each lane a shard.
   /// Returns 1 if the run needs no lanes.
   static std::size_t lanes_of(const options& o) {
     const bool shared = o.epoch_batches > 0 && (o.one_row || o.world.size > 1);
-    std::size_t lanes = shared ? std::min(o.most_lanes, o.order.shards) : 1;
-    while (lanes > 1 && o.most_lanes % lanes != 0) --lanes;
+    std::size_t lanes = shared ? std::min(o.max_lanes, o.order.shards) : 1;
+    while (lanes > 1 && o.max_lanes % lanes != 0) --lanes;
     return std::max<std::size_t>(1, lanes);
   }
 

@@ -69,7 +69,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     return true;
   }
 
-  void room_freed() noexcept override {
+  void space_freed() noexcept override {
     if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
     room_news_.store(true);
     news_.ring_one();
@@ -102,7 +102,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   using read_stage_base<Source>::read_chunk;
   using read_stage_base<Source>::limit_;
 
-  static constexpr std::size_t most_queued = 16'384;
+  static constexpr std::size_t max_queued = 16'384;
 
   // ---- without mutex_ ----
 
@@ -190,7 +190,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   }
 
   bool may_read(const shard& from, bool enough_bytes) const {
-    if (!enough_bytes && from.samples.size() < most_queued) return true;
+    if (!enough_bytes && from.samples.size() < max_queued) return true;
     return &from == order_.front() && from.samples.empty() && next_->backlog() == 0;
   }
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
@@ -217,7 +217,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
     if (tell) bytes_wanted_ = false;
     if (shard* const front = order_.front(); front && front->reader_waits) {
       const std::size_t queued = front->samples.size();
-      tell = tell || (!bytes_wanted_ && queued < most_queued / 2) || (queued == 0 && next_->backlog() == 0);
+      tell = tell || (!bytes_wanted_ && queued < max_queued / 2) || (queued == 0 && next_->backlog() == 0);
       if (tell) front->reader_waits = false;
     }
     if (order_.take_news() || tell) tell_news();

@@ -28,7 +28,7 @@ void for_each_point(std::size_t count, const Use& use) {
   for (std::size_t i = 0; i < points; ++i) use(i * count / points, (i + 1) * count / points);
 }
 
-inline constexpr std::size_t most_columns = 16, most_values = 6;
+inline constexpr std::size_t max_columns = 16, max_values = 6;
 
 inline std::string step_columns(std::span<const delivered_batch> all) {
   double most = 0;
@@ -44,7 +44,7 @@ inline std::string step_columns(std::span<const delivered_batch> all) {
     p.column({.at_x = at, .to = step}, "step", name + ": step " + three_digits(step) + " ms");
     p.column({.at_x = at, .from = step, .to = whole_step}, "wait",
              name + ": waited " + three_digits(ms(d.wait_ns)) + " ms");
-    if (all.size() <= most_values) p.value(at, whole_step, three_digits(whole_step));
+    if (all.size() <= max_values) p.value(at, whole_step, three_digits(whole_step));
   }
   return p.take();
 }
@@ -53,7 +53,7 @@ inline std::string step_chart(const run_report& r) {
   std::span<const delivered_batch> all = r.events.deliveries;
   if (!all.empty() && all.back().step_ns == 0) all = all.first(all.size() - 1);   // the last step has not ended
   if (all.empty()) return "";
-  if (all.size() <= most_columns) return step_columns(all);
+  if (all.size() <= max_columns) return step_columns(all);
   svg_points steps, whole_steps, zero;
   double most = 0;
   for_each_point(all.size(), [&](std::size_t first, std::size_t last) {
@@ -102,13 +102,13 @@ inline std::string queue_columns(const run_report& r) {
   const auto& all = r.events.deliveries;
   const auto first = static_cast<double>(all.front().number), last = static_cast<double>(all.back().number);
   svg_plot p({.title = "Queue fill", .x_label = "batch", .y_label = "% full",
-              .x_least = first - 0.5, .x_most = last + 0.5, .y_most = 115, .whole_x = true, .most_mark = 100});
+              .x_least = first - 0.5, .x_most = last + 0.5, .y_most = 115, .whole_x = true, .max_mark = 100});
   for (const auto& d : all) {
     const auto at = static_cast<double>(d.number);
     const std::string name = "batch " + std::to_string(d.number);
     const auto add = [&](double aside, double full, const char* style, const char* what) {
       p.column({.at_x = at, .to = full, .share = 0.35, .aside = aside}, style, name + what + percent(full / 100));
-      if (all.size() <= most_values / 2) p.value(at + aside, full, fixed(full, 0));
+      if (all.size() <= max_values / 2) p.value(at + aside, full, fixed(full, 0));
     };
     const auto of = [](std::size_t part, std::size_t all_there_are) {
       return 100 * static_cast<double>(part) / static_cast<double>(all_there_are);
@@ -123,7 +123,7 @@ inline std::string queue_columns(const run_report& r) {
 inline std::string queue_chart(const run_report& r) {
   const auto& all = r.events.deliveries;
   if (all.empty() || r.figures.host_slots == 0) return "";
-  if (all.size() <= most_columns) return queue_columns(r);
+  if (all.size() <= max_columns) return queue_columns(r);
   svg_points slots, ahead;
   const double start = 1e-9 * static_cast<double>(all.front().at_ns);
   for_each_point(all.size(), [&](std::size_t first, std::size_t last) {

@@ -60,7 +60,7 @@ code { font: .875rem/1.4 ui-monospace, monospace; }
 )";
 
 /// Returns the style rules that color lines, areas and keys by name.
-inline std::string colour_rules() {
+inline std::string color_rules() {
   std::string out;
   for (const std::string name : {"read", "unpack", "work", "copy", "step", "wait", "starved", "blocked", "first",
                                  "second", "third", "other"})
@@ -195,7 +195,7 @@ inline std::string html_report(const run_report& r) {
   const flow_figures& f = r.figures;
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>";
-  page += escaped(title_of(r)) + "</title>\n<style>" + std::string(page_style) + colour_rules() +
+  page += escaped(title_of(r)) + "</title>\n<style>" + std::string(page_style) + color_rules() +
           "</style></head><body>\n<h1>" + escaped(r.title) + "</h1>\n";
   const run_origin& o = r.origin;
   if (!o.date.empty()) page += "<p class=\"origin\">" + escaped(o.date) + "</p>\n";

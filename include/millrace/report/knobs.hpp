@@ -38,7 +38,7 @@ inline double processor_gain(const flow_figures& f, const stage_figures& work, s
   const auto concurrency = static_cast<double>(work.concurrency), then = static_cast<double>(workers);
   const bound_cause missing = missing_processor(f, work);
   if (missing == bound_cause::quota) return 1;
-  const bool crowded = missing == bound_cause::neighbours || missing == bound_cause::own_threads;
+  const bool crowded = missing == bound_cause::neighbors || missing == bound_cause::own_threads;
   if (!crowded || f.usable_cores == 0 || work.cpu_ns == 0) return then / concurrency;
   const double share = static_cast<double>(work.cpu_ns) / static_cast<double>(work.busy_ns);
   const double running = std::max(static_cast<double>(f.usable_cores) / share, concurrency);
@@ -64,13 +64,14 @@ inline std::vector<knob_gain> gains_of(const detail::flow_figures& f) {
 
   if (const detail::stage_figures* const work = f.find(detail::stage_kind::work); work && work->concurrency > 0) {
     const bound_cause missing = detail::missing_processor(f, *work);
-    const bool crowded = missing == bound_cause::neighbours || missing == bound_cause::own_threads;
-    const bool room = missing != bound_cause::quota && (f.usable_cores == 0 || work->concurrency < f.usable_cores);
+    const bool crowded = missing == bound_cause::neighbors || missing == bound_cause::own_threads;
+    const bool has_spare_core =
+        missing != bound_cause::quota && (f.usable_cores == 0 || work->concurrency < f.usable_cores);
     knob_gain& one = predict(knob::workers, from_to(work->concurrency, work->concurrency + 1, "workers"),
-                             {.workers = room ? detail::processor_gain(f, *work, work->concurrency + 1) : 1});
-    if (room) one.settings.workers = work->concurrency + 1;
+                             {.workers = has_spare_core ? detail::processor_gain(f, *work, work->concurrency + 1) : 1});
+    if (has_spare_core) one.settings.workers = work->concurrency + 1;
     if (missing == bound_cause::quota) one.remark = "the quota does not give them time";
-    else if (!room) one.remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
+    else if (!has_spare_core) one.remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
     else if (crowded) one.remark = "if it gets as much of the crowded cores as the others";
     else if (f.usable_cores > work->concurrency + 1)
       predict(knob::workers, from_to(work->concurrency, f.usable_cores, "workers"),

@@ -125,7 +125,7 @@ class flow_simulation {
   }
   double bytes_of_read() const noexcept { return m_.sample_bytes * static_cast<double>(m_.samples_per_read); }
   /// Returns the limit of samples that wait for workers, however small they are.
-  std::uint64_t most_ahead() const noexcept { return 16'384 + 2 * m_.host_slots * m_.batch_samples; }
+  std::uint64_t max_ahead() const noexcept { return 16'384 + 2 * m_.host_slots * m_.batch_samples; }
   std::uint64_t limit() const noexcept { return (freed_ + m_.host_slots) * m_.batch_samples; }
   std::uint64_t ready_batches() const noexcept { return ready_ - (copy_stage_ != nowhere ? copied_ : handed_out_); }
 
@@ -188,7 +188,7 @@ class flow_simulation {
       ++head_;
       held_bytes_ -= m_.sample_bytes;
     }
-    while (!idle_readers_.empty() && next_read_ * m_.samples_per_read < head_ + most_ahead() &&
+    while (!idle_readers_.empty() && next_read_ * m_.samples_per_read < head_ + max_ahead() &&
            (held_bytes_ + bytes_of_read() <= static_cast<double>(m_.read_ahead_bytes) ||
             (next_read_ * m_.samples_per_read == available_ && available_ == head_))) {
       reading_.push({progress_ + drawn(m_.read_ns, read_draws, next_read_), next_read_, idle_readers_.back(), now_,

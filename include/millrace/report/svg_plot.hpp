@@ -54,7 +54,7 @@ class svg_plot {
     double width = 320, height = 220;
     bool y_marks = true;
     bool whole_x = false;      ///< no marks between whole numbers
-    double most_mark = 1e300;  ///< greatest mark of the y axis, if the axis ends above it
+    double max_mark = 1e300;  ///< greatest mark of the y axis, if the axis ends above it
   };
 
   explicit svg_plot(options o) : o_(std::move(o)) {
@@ -140,7 +140,7 @@ class svg_plot {
 
   void axes() {
     if (o_.y_marks) {
-      const double most = std::min(o_.y_most, o_.most_mark), step = round_step(most);
+      const double most = std::min(o_.y_most, o_.max_mark), step = round_step(most);
       for (double v = 0; v <= most * 1.0001; v += step) {
         rule(o_.left, y(v), o_.width - right, y(v));
         text(o_.left - 5, y(v) + 5, mark(v, step), "end");

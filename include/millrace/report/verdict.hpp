@@ -55,7 +55,7 @@ enum class bound_cause {
   none,
   bandwidth, latency, page_cache,   ///< causes of I/O limits
   one_shard,                        ///< reading: all wait for the shard whose turn it is; one thread reads it
-  quota, neighbours, own_threads,   ///< causes of starved workers
+  quota, neighbors, own_threads,   ///< causes of starved workers
   waits                             ///< workers were busy but neither computed nor were held back: their code waits
 };
 
@@ -97,7 +97,7 @@ struct verdict {
       case bound_cause::page_cache: return "page cache";
       case bound_cause::one_shard: return "one shard at a time";
       case bound_cause::quota: return "quota";
-      case bound_cause::neighbours: return "neighbours";
+      case bound_cause::neighbors: return "neighbours";
       case bound_cause::own_threads: return "own threads";
       case bound_cause::waits: return "waits";
     }
@@ -211,7 +211,7 @@ inline bound_cause missing_processor(const flow_figures& f, const stage_figures&
   if (s.cpu_ns == 0 || missing <= 0.05 * busy) return bound_cause::none;
   if (static_cast<double>(f.throttled_ns) >= 0.1 * missing) return bound_cause::quota;
   if (static_cast<double>(s.run_delay_ns) < 0.5 * missing) return bound_cause::waits;
-  return own_threads_crowd(f) ? bound_cause::own_threads : bound_cause::neighbours;
+  return own_threads_crowd(f) ? bound_cause::own_threads : bound_cause::neighbors;
 }
 
 inline std::string waited_for_a_core(const stage_figures& s) {
@@ -232,7 +232,7 @@ inline void judge_working(const flow_figures& f, const stage_figures& s, verdict
     v.what = bound_by::cpu_starved;
     v.evidence.push_back("the quota held the process back for " + time_text(static_cast<double>(f.throttled_ns)));
     v.advice = "Give it more cores (a higher quota), or use fewer workers: more of them change nothing";
-  } else if (v.cause == bound_cause::neighbours) {
+  } else if (v.cause == bound_cause::neighbors) {
     v.what = bound_by::cpu_starved;
     v.evidence.push_back(waited_for_a_core(s) + ", which other programs had");
     v.advice = "Other programs use the cores: add or reserve some; more workers only take a larger share";

@@ -1,7 +1,7 @@
 // The number of workers and I/O threads of a session: how many exist, how many are open, and when tuning changes that.
 //
 //   mr::detail::concurrency threads(options, workers);
-//   threads.most_workers();  threads.most_reads();       // the most that the session allocates for
+//   threads.max_workers();  threads.max_reads();       // the most that the session allocates for
 //   threads.open(nodes);                                 // before the nodes start: opens what the options ask for
 //   threads.start(reads_that_memory_allows);             // once that number is known: starts the tuner
 //   if (threads.due(batches) && threads.tune(figures, nodes)) warm_up();   // true: the open numbers have changed
@@ -28,9 +28,9 @@ class basic_concurrency {
   }
 
   /// Returns the greatest number of workers that tuning may open.
-  unsigned most_workers() const noexcept { return static_cast<unsigned>(limits_.most.workers); }
+  unsigned max_workers() const noexcept { return static_cast<unsigned>(limits_.most.workers); }
   /// Returns the greatest number of I/O threads that tuning may open.
-  unsigned most_reads() const noexcept { return static_cast<unsigned>(limits_.most.reads); }
+  unsigned max_reads() const noexcept { return static_cast<unsigned>(limits_.most.reads); }
 
   /// Opens the current numbers in all pipeline nodes. Does nothing without a rule.
   void open(const std::vector<pipeline_node*>& all) const {
@@ -46,7 +46,7 @@ class basic_concurrency {
   /// Returns the limits of the tuning for the session's description; empty without a rule.
   std::string describe() const {
     if (!rule_) return {};
-    return " (tuned: up to " + std::to_string(most_workers()) + " and " + std::to_string(most_reads()) + ")";
+    return " (tuned: up to " + std::to_string(max_workers()) + " and " + std::to_string(max_reads()) + ")";
   }
   /// Returns true if the tuner wants to see figures after this number of batches.
   bool due(std::uint64_t batches) const noexcept { return tuner_ && tuner_->due(batches); }

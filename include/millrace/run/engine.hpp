@@ -44,7 +44,7 @@ class engine {
         plan_(order_for(source_, flow)),
         names_(names_for(flow.stages)),
         output_(new_batch_output(to_device_.options, workers_ > 0)),
-        builder_({.seed = seed_, .workers = concurrency_.most_workers(), .arena = make_arena(),
+        builder_({.seed = seed_, .workers = concurrency_.max_workers(), .arena = make_arena(),
                   .shuffle_bytes = budget_bytes(), .borders = borders_of<source>(*planned_), .names = names_.get()},
                output_->host_slots()) {
     batch_rows_ = std::apply([](const auto&... s) { return (batch_size_of(s) + ...); }, flow.stages);
@@ -56,7 +56,7 @@ class engine {
     read_ahead_bytes_ =
         options.read_ahead_bytes > 0 ? options.read_ahead_bytes : std::min(std::size_t{256} << 20, budget_bytes() / 4);
     read_stage_ = read_stage_of(source_, *planned_,
-                                {.threads = concurrency_.most_reads(),
+                                {.threads = concurrency_.max_reads(),
                                  .epochs = options.epochs,
                                  .read_ahead_bytes = read_ahead_bytes_,
                                  .window_bytes = budget_bytes()},
@@ -241,7 +241,7 @@ class engine {
   }
 
   executor* make_arena() {
-    if (workers_ > 0) arena_ = std::make_unique<arena_executor>(concurrency_.most_workers());
+    if (workers_ > 0) arena_ = std::make_unique<arena_executor>(concurrency_.max_workers());
     return arena_.get();
   }
 
@@ -292,7 +292,7 @@ class engine {
     const bool copies = !output_->backend().leases_host_slots();
     if (prefetch_ == 0)
       prefetch_ = std::clamp<std::size_t>((std::size_t{256} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
-                  (std::max(concurrency_.most_workers(), 1U) - 1) / batch_rows_;
+                  (std::max(concurrency_.max_workers(), 1U) - 1) / batch_rows_;
     memory_budget m{.budget_bytes = budget_bytes(),
                     .slot_bytes = slot_bytes_,
                     .host_slots = prefetch_ + (copies ? 0 : 1),   // one more: the slot that the step uses
@@ -302,11 +302,11 @@ class engine {
                     .read_ahead_bytes = read_ahead_bytes_,
                     .chunk_bytes = read_stage::chunk_bytes, .chunk_samples = read_stage::chunk_samples,
                     .window = held_window_of<source>(*planned_)};
-    if constexpr (has_index<source>) m.neighbour_bytes = planned_->held_bytes();
+    if constexpr (has_index<source>) m.neighbor_bytes = planned_->held_bytes();
     if (read_stage_->samples_read() > 0)
       m.sample_bytes = static_cast<double>(read_stage_->bytes_read()) / double(read_stage_->samples_read());
     m.check();
-    concurrency_.start(m.most_reads());
+    concurrency_.start(m.max_reads());
     output_->allocate({.host_slots = m.host_slots, .rows = batch_rows_, .batch_bytes = slot_bytes_,
                          .keys = names_ != nullptr});
     description_ = "millrace: " + output_->backend().name() + ", " + std::to_string(workers_) + " workers, " +

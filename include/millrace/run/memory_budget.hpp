@@ -44,7 +44,7 @@ struct basic_memory_budget {
   std::size_t chunk_samples = 0;   ///< samples of one read, if these are fewer bytes
   std::size_t window = 0;    ///< samples of the shuffle window
   double sample_bytes = 0;   ///< mean encoded size of the samples read so far
-  std::size_t neighbour_bytes = 0;   ///< small samples that were read together with others, ahead of their turn
+  std::size_t neighbor_bytes = 0;   ///< small samples that were read together with others, ahead of their turn
 
   /// Returns the bytes of the shuffle window. About half a window is held at a time.
   std::size_t window_bytes() const noexcept {
@@ -58,12 +58,12 @@ struct basic_memory_budget {
   /// Returns the bytes that count against the budget.
   std::size_t total_bytes() const noexcept {
     return (host_slots + (device_memory_apart ? 0 : device_slots)) * slot_bytes + encoded_bytes() + window_bytes() +
-           neighbour_bytes;
+           neighbor_bytes;
   }
 
   /// Returns the number of concurrent reads that fit beside the total. Each read holds its bytes until they count as
   /// read ahead. Reads of later shards must leave half of the read-ahead to the shards whose turn it is.
-  std::size_t most_reads() const noexcept {
+  std::size_t max_reads() const noexcept {
     const double one = std::min(static_cast<double>(chunk_bytes) + sample_bytes,
                                 static_cast<double>(chunk_samples) * std::max(1.0, sample_bytes));
     const std::size_t left = budget_bytes - std::min(budget_bytes, total_bytes());
@@ -79,8 +79,8 @@ struct basic_memory_budget {
     if (device_slots > 0 && !device_memory_apart) text += " + " + times(device_slots, "device slots", slot_bytes);
     text += " + read ahead " + readable_bytes(static_cast<double>(encoded_bytes()));
     if (window > 1) text += " + shuffle window " + std::to_string(window) + " / 2 x " + readable_bytes(sample_bytes);
-    if (neighbour_bytes > 0)
-      text += " + neighbours of samples read " + readable_bytes(static_cast<double>(neighbour_bytes));
+    if (neighbor_bytes > 0)
+      text += " + neighbours of samples read " + readable_bytes(static_cast<double>(neighbor_bytes));
     text += " = " + readable_bytes(static_cast<double>(total_bytes())) + " of " +
             readable_bytes(static_cast<double>(budget_bytes));
     if (device_memory_apart)

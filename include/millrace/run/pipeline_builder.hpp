@@ -133,7 +133,7 @@ class pipeline_builder {
     if constexpr (detail::is_map<First>) {
       using out = typename First::template out<Now>;
       ++here.first_map;
-      here.first_draw += First::template draws<Now> ? 1 : 0;
+      here.first_random_stage += First::template draws<Now> ? 1 : 0;
       return next<In, out>(std::tuple_cat(std::move(maps), std::tuple<First>(std::move(stage))), begun, here,
                            std::move(rest));
     } else if constexpr (detail::is_filter<First>) {
@@ -156,7 +156,7 @@ class pipeline_builder {
       return add_serial<In, Now>(
           std::move(maps), begun, here,
           typename First::template serial<Now>(stage.options,
-                                               {.most_rows = size, .most_bytes = options_.shuffle_bytes}),
+                                               {.max_rows = size, .max_bytes = options_.shuffle_bytes}),
           std::move(rest));
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
       const shard_order order({.seed = options_.seed, .shards = 1, .shuffled = true, .window = stage.options.window});
@@ -219,7 +219,7 @@ class pipeline_builder {
                                                             .keys = o.keys,
                                                             .max_workers = s.count,
                                                             .workers = s.workers,
-                                                            .ring_capacity = std::max(2 * o.size, most_waiting_rows()),
+                                                            .ring_capacity = std::max(2 * o.size, max_waiting_rows()),
                                                             .batches = batches_,
                                                             .borders = options_.borders}));
     layout_ = &made.layout();
@@ -229,7 +229,7 @@ class pipeline_builder {
 
   /// Returns the limit of rows that wait. It is lower behind another segment: items may be large there, and their bytes
   /// are not limited.
-  std::size_t most_waiting_rows() const noexcept { return behind_another_ ? 256 : 4096; }
+  std::size_t max_waiting_rows() const noexcept { return behind_another_ ? 256 : 4096; }
 
   struct worker_counts {
     std::size_t count;

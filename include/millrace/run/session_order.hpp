@@ -42,7 +42,7 @@ inline void tell_news(event_counts& counts, bool announce) noexcept {
 
 /// Returns the limit of lanes. Each lane has its own reader, so a source that allows one reader at a time has one lane.
 template <class Source>
-constexpr std::size_t most_lanes(std::size_t wanted) {
+constexpr std::size_t max_lanes(std::size_t wanted) {
   if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
   else return wanted;
 }
@@ -155,7 +155,7 @@ auto indexed_run_for(const Source& source, const Flow& flow, const planning_opti
                               .epochs = o.session.epochs,
                               .epoch_batches = o.session.epoch_batches,
                               .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128),
-                              .most_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
+                              .max_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
   std::apply([&](const auto&... s) { (take_batch_options(s, planned), ...); }, flow.stages);
   if constexpr (has_index<Source>) {
     check_rows(flow.stages);
@@ -176,7 +176,7 @@ auto indexed_run_for(const Source& source, const Flow& flow, const planning_opti
                                                                .packs = has_packing(flow.stages),
                                                                .buckets = has_buckets(flow.stages),
                                                                .world = o.session.world,
-                                                               .most_lanes = most_lanes<Source>(o.session.lanes)});
+                                                               .max_lanes = max_lanes<Source>(o.session.lanes)});
   }
 }
 

@@ -8,7 +8,7 @@
 // A range may run over letters, where 'a' follows 'Z'. A group with neither a comma nor a range stays as it is, and so
 // does {}. A backslash makes the next character an ordinary one.
 // Errors: setup_error for an unbalanced brace, for braces nested more than 64 deep, and for a number beyond 64
-// bits. It is also thrown for more than `most_results` results. Threads: pure.
+// bits. It is also thrown for more than `max_results` results. Threads: pure.
 // Source: the behavior of braceexpand 0.1.7 for Python; unlike there, a '}' without a '{' before it is an error here.
 #pragma once
 
@@ -27,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class brace_expander {
  public:
-  brace_expander(std::string_view pattern, std::size_t most_results) : pattern_(pattern), most_results_(most_results) {
+  brace_expander(std::string_view pattern, std::size_t max_results) : pattern_(pattern), max_results_(max_results) {
     check_balance();
   }
 
@@ -130,7 +130,7 @@ class brace_expander {
                                         Format format) const {
     const auto from = static_cast<std::uint64_t>(first), to = static_cast<std::uint64_t>(last);
     const std::uint64_t steps = (first <= last ? to - from : from - to) / stride;
-    check_count(steps < most_results_ ? steps + 1 : most_results_ + 1);
+    check_count(steps < max_results_ ? steps + 1 : max_results_ + 1);
     std::vector<std::string> values;
     values.reserve(static_cast<std::size_t>(steps + 1));
     for (std::uint64_t i = 0; i <= steps; ++i)
@@ -139,7 +139,7 @@ class brace_expander {
   }
 
   void append_choices(std::vector<std::string>& results, const std::vector<std::string>& choices) const {
-    check_count(choices.size() > most_results_ / results.size() ? most_results_ + 1 : results.size() * choices.size());
+    check_count(choices.size() > max_results_ / results.size() ? max_results_ + 1 : results.size() * choices.size());
     std::vector<std::string> product;
     product.reserve(results.size() * choices.size());
     for (const auto& result : results)
@@ -172,7 +172,7 @@ class brace_expander {
   }
 
   void check_count(std::size_t results) const {
-    if (results > most_results_) fail("braces that stand for more than " + std::to_string(most_results_) + " names");
+    if (results > max_results_) fail("braces that stand for more than " + std::to_string(max_results_) + " names");
   }
   [[noreturn]] void fail(const std::string& what) const {
     throw setup_error("the pattern '" + printable(pattern_) + "' has " + what,
@@ -181,13 +181,13 @@ class brace_expander {
   }
 
   std::string_view pattern_;
-  std::size_t most_results_;
+  std::size_t max_results_;
 };
 
 /// Returns all names that `pattern` stands for, in order; at least one. Throws setup_error if a brace is unbalanced or
-/// if there would be more than `most_results` names.
-inline std::vector<std::string> expand_braces(std::string_view pattern, std::size_t most_results = 1'000'000) {
-  return detail::brace_expander(pattern, most_results).expand(pattern);
+/// if there would be more than `max_results` names.
+inline std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max_results = 1'000'000) {
+  return detail::brace_expander(pattern, max_results).expand(pattern);
 }
 
 }}}  // namespace millrace::detail

@@ -37,7 +37,7 @@ concept generator = std::invocable<G&> && requires(G& next) {
   { next().has_value() } -> std::convertible_to<bool>;
   *next();
 };
-/// What a flow keeps of the argument of from(): a plain function as a pointer, anything else as it is.
+/// The type in which a flow keeps the argument of from(): a pointer to a plain function, anything else as it is.
 template <class Source>
 using kept_source = std::conditional_t<std::is_function_v<std::remove_reference_t<Source>>, std::decay_t<Source>,
                                        std::remove_cvref_t<Source>>;

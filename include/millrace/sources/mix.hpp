@@ -114,7 +114,7 @@ class mix_source {
   /// Returns, for each source, how many samples this rank gets in the session's first `batches` batches.
   std::vector<source_count> delivered(const planned& run, std::uint64_t batches) const {
     std::vector<source_count> all;
-    for (const mix_rule_source& s : data_->rule().sources) all.push_back({s.name, 0});
+    for (const mix_source_spec& s : data_->rule().sources) all.push_back({s.name, 0});
     if (batches == 0) return all;
     const position from = run.start(), to = run.after(batches - 1);
     for (std::uint64_t epoch = from.epoch; epoch <= to.epoch; ++epoch) {
@@ -233,7 +233,11 @@ template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
   detail::mix_rule rule{.on_exhausted = options.on_exhausted};
-  (rule.sources.push_back({of.weight, of.flow.seed, detail::window_of(of.flow.stages), std::move(of.name)}), ...);
+  (rule.sources.push_back({.weight = of.weight,
+                          .seed = of.flow.seed,
+                          .window = detail::window_of(of.flow.stages),
+                          .name = std::move(of.name)}),
+   ...);
   if constexpr (!(detail::mixable<Flows>::indexed && ...)) {
     detail::mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);
     return detail::mixed_flow(std::move(source), options.seed, of.flow...);

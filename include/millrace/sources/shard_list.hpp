@@ -135,17 +135,17 @@ inline std::string unreadable_because(const std::string& path) {
 }
 
 inline void check_readable(const std::vector<std::string>& paths) {
-  constexpr std::size_t most_named = 3;
+  constexpr std::size_t max_named = 3;
   std::string named;
   std::size_t bad = 0;
   for (const auto& path : paths) {
     const std::string reason = unreadable_because(path);
     if (reason.empty()) continue;
-    if (++bad <= most_named) named += (named.empty() ? "'" : ", '") + printable(path) + "' (" + reason + ")";
+    if (++bad <= max_named) named += (named.empty() ? "'" : ", '") + printable(path) + "' (" + reason + ")";
   }
   if (bad == 0) return;
   throw setup_error(std::to_string(bad) + " of " + std::to_string(paths.size()) + " shards cannot be read: " + named +
-                        (bad > most_named ? ", ..." : ""),
+                        (bad > max_named ? ", ..." : ""),
                     "Check the paths; relative paths begin at the working directory of the program");
 }
 

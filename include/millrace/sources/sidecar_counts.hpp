@@ -151,14 +151,14 @@ class json_objects {
 
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-/// Returns a file's content, of a long file at least its first `most_bytes`; nothing if the file does not exist.
-inline std::optional<std::string> small_file(const std::string& path, std::size_t most_bytes = std::size_t{64} << 20) {
+/// Returns a file's content, of a long file at least its first `max_bytes`; nothing if the file does not exist.
+inline std::optional<std::string> small_file(const std::string& path, std::size_t max_bytes = std::size_t{64} << 20) {
   if (!exists(path)) return std::nullopt;
   file_source source(path);
   std::string text(std::size_t{64} << 10, '\0');
   for (std::size_t filled = 0;;) {
     filled += read_fully(source, filled, std::as_writable_bytes(std::span(text).subspan(filled)));
-    if (filled < text.size() || filled >= most_bytes) {
+    if (filled < text.size() || filled >= max_bytes) {
       text.resize(filled);
       return text;
     }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
+#include <millrace/io/file/unique_fd.hpp>
 #include <millrace/item/packed.hpp>
 #include <millrace/measure/event_counts.hpp>
 #include <millrace/sources/shard_list.hpp>
@@ -40,16 +41,15 @@ namespace detail {
 class mapped_file {
  public:
   explicit mapped_file(const std::string& path) {
-    int file = -1;
-    do file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    while (file == -1 && errno == EINTR);
+    unique_fd file;
+    do file = unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    while (!file && errno == EINTR);
     struct ::stat status {};
     void* at = nullptr;
-    const bool opened = file != -1 && ::fstat(file, &status) == 0;
+    const bool opened = file && ::fstat(file.get(), &status) == 0;
     if (opened && status.st_size > 0)
-      at = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+      at = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file.get(), 0);
     const int reason = errno;
-    if (file != -1) ::close(file);
     if (!opened || at == MAP_FAILED)
       throw io_error("cannot map the file: " + reason_of(reason), "Check the file, its permissions and its storage",
                      {.stage = "tokens", .shard = path});

@@ -58,10 +58,10 @@ class bucketing {
   static constexpr bool one_for_one = true;
 
   struct limits {
-    std::size_t most_rows, most_bytes;
+    std::size_t max_rows, max_bytes;
   };
-  bucketing(const bucket_options& o, const limits& most) : flush_every_(o.flush_every), most_bytes_(most.most_bytes) {
-    for (const std::size_t b : o.boundaries) buckets_.push_back({b, std::min(most.most_rows, o.tokens / b), {}});
+  bucketing(const bucket_options& o, const limits& most) : flush_every_(o.flush_every), max_bytes_(most.max_bytes) {
+    for (const std::size_t b : o.boundaries) buckets_.push_back({b, std::min(most.max_rows, o.tokens / b), {}});
   }
 
   void push(sample<T> s, std::vector<sample<T>>& out) {
@@ -76,9 +76,9 @@ class bucketing {
     s.epoch = first_epoch_;   // lanes begin a pass one by one, so samples in one flush may differ in epoch
     bucket& into = bucket_of(length_of(*s.item));
     held_bytes_ += held_bytes_of(*s.item);
-    if (held_bytes_ > most_bytes_)
+    if (held_bytes_ > max_bytes_)
       throw setup_error("the buckets hold " + std::to_string(held_bytes_) + " bytes, more than the budget of " +
-                            std::to_string(most_bytes_) + " bytes",
+                            std::to_string(max_bytes_) + " bytes",
                         "Choose fewer boundaries, fewer tokens, or a larger session_options::memory_bytes");
     into.samples.push_back(std::move(s));
     if (into.samples.size() == into.rows) give(into.samples, into.rows, out);
@@ -126,7 +126,7 @@ class bucketing {
 
   std::vector<bucket> buckets_;
   std::uint64_t flush_every_;
-  std::size_t most_bytes_, held_bytes_ = 0;
+  std::size_t max_bytes_, held_bytes_ = 0;
   std::uint64_t since_flush_ = 0;   // samples in all buckets together
   std::uint64_t first_place_ = 0, first_epoch_ = 0, last_place_ = 0;   // of the samples since the flush
 };

@@ -85,7 +85,7 @@ struct expand_stage : stage_tag {
   static constexpr bool parallel = detail::pushes_const<C, In> && !detail::finishes<C>;
   /// Returns the most outputs that `item` may have.
   template <class In>
-  detail::output_bound most_outputs(const In& item) const {
+  detail::output_bound max_outputs(const In& item) const {
     if constexpr (Bounded) return {options.max_outputs, false};
     else return {expanding.max_outputs(item), true};
   }

@@ -61,7 +61,7 @@ class partial_row {
   }
 
   std::size_t used() const noexcept { return row_.ids.size(); }
-  std::size_t room() const noexcept { return options_->length - used(); }
+  std::size_t space() const noexcept { return options_->length - used(); }
 
   /// Adds a piece of a document, then the separator if asked for. Both must fit.
   void add(std::span<const std::uint32_t> tokens, bool with_separator) {
@@ -111,12 +111,12 @@ class packing {
     bool separator_to_come = options_->separator.has_value();
     while (!document.empty() || separator_to_come) {
       if (!row_) row_.emplace(*options_);
-      const std::size_t count = std::min(document.size(), row_->room());
-      const bool whole = count == document.size() && row_->room() > count;
+      const std::size_t count = std::min(document.size(), row_->space());
+      const bool whole = count == document.size() && row_->space() > count;
       row_->add(document.first(count), whole && separator_to_come);
       document = document.subspan(count);
       if (whole) separator_to_come = false;
-      if (row_->room() == 0) emit(take());
+      if (row_->space() == 0) emit(take());
     }
   }
   void finish(auto& emit) {
@@ -174,7 +174,7 @@ class best_fit_packing {
     if (document.empty()) return;
     const std::size_t row = row_for(document.size() + (separator ? 1 : 0), emit);
     rows_[row].add(document, separator);
-    if (rows_[row].room() == 0) close(row, emit);
+    if (rows_[row].space() == 0) close(row, emit);
   }
   void finish(auto& emit) {
     while (!rows_.empty()) close(0, emit);
@@ -184,12 +184,12 @@ class best_fit_packing {
   std::size_t row_for(std::size_t tokens, auto& emit) {
     std::size_t best = rows_.size();
     for (std::size_t i = 0; i < rows_.size(); ++i)
-      if (rows_[i].room() >= tokens && (best == rows_.size() || rows_[i].room() < rows_[best].room())) best = i;
+      if (rows_[i].space() >= tokens && (best == rows_.size() || rows_[i].space() < rows_[best].space())) best = i;
     if (best < rows_.size()) return best;
     if (rows_.size() == open_rows_) {
       std::size_t fullest = 0;
       for (std::size_t i = 1; i < rows_.size(); ++i)
-        if (rows_[i].room() < rows_[fullest].room()) fullest = i;
+        if (rows_[i].space() < rows_[fullest].space()) fullest = i;
       close(fullest, emit);
     }
     rows_.emplace_back(*options_);

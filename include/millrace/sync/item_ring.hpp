@@ -1,7 +1,7 @@
 // A bounded ring of entries addressed by ticket: one producer puts items in order, any thread takes them by ticket.
 //
 //   mr::detail::item_ring<mr::detail::sample<mr::record>> ring(512);
-//   if (ring.has_room(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
+//   if (ring.can_accept(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
 //   auto taken = ring.take(ticket);                              // any thread, each ticket once
 //
 // A put happens before the take of the same ticket only if something else orders them; the dispatcher's counters do. A
@@ -35,7 +35,7 @@ class item_ring {
   }
 
   std::size_t capacity() const noexcept { return entries_.size(); }
-  bool has_room(std::uint64_t ticket) const noexcept { return !at(ticket).full.load(std::memory_order_acquire); }
+  bool can_accept(std::uint64_t ticket) const noexcept { return !at(ticket).full.load(std::memory_order_acquire); }
 
   void put(std::uint64_t ticket, T&& value) {
     entry& e = at(ticket);

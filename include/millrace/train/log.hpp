@@ -70,11 +70,11 @@ class log_state {
     const std::size_t size = r.held_bytes();
     {
       const std::lock_guard lock(mutex_);
-      if (closing_ || size > options_.queue_bytes || (!may_drop && !has_room(size))) {
+      if (closing_ || size > options_.queue_bytes || (!may_drop && !can_accept(size))) {
         ++counts_.refused;
         return false;
       }
-      while (!has_room(size)) drop_first();
+      while (!can_accept(size)) drop_first();
       if (!r.message.empty() && r.values.empty()) r.step = std::max(r.step, last_step_);
       last_step_ = std::max(last_step_, r.step);
       const std::uint64_t step = r.step;
@@ -140,7 +140,7 @@ class log_state {
     if (r.unix_ns == 0) r.unix_ns = now.unix_ns;
     return now.steady_ns;
   }
-  bool has_room(std::size_t size) const noexcept {
+  bool can_accept(std::size_t size) const noexcept {
     return waiting_.empty() ||
            (waiting_.size() < options_.queue_rows && waiting_bytes_ + size <= options_.queue_bytes);
   }

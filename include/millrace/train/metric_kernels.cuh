@@ -17,12 +17,6 @@
 
 #include <algorithm>
 
-#ifdef __CUDACC__
-#define MILLRACE_BOTH_SIDES __host__ __device__
-#else
-#define MILLRACE_BOTH_SIDES
-#endif
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Calls f(element, index) for one thread's share of an array.
@@ -133,5 +127,3 @@ struct hand_over_totals {
 };
 
 }}}  // namespace millrace::detail
-
-#undef MILLRACE_BOTH_SIDES

@@ -12,12 +12,6 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define MILLRACE_BOTH_SIDES __host__ __device__
-#else
-#define MILLRACE_BOTH_SIDES
-#endif
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Weighted sum, counts and errors of one metric.
@@ -55,5 +49,3 @@ struct metric_totals {
 };
 
 }}}  // namespace millrace::detail
-
-#undef MILLRACE_BOTH_SIDES

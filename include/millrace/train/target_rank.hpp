@@ -15,12 +15,6 @@
 #include <cstdint>
 #include <span>
 
-#ifdef __CUDACC__
-#define MILLRACE_BOTH_SIDES __host__ __device__
-#else
-#define MILLRACE_BOTH_SIDES
-#endif
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The rank of a row that holds a NaN.
@@ -64,5 +58,3 @@ constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t labe
 }
 
 }}}  // namespace millrace::detail
-
-#undef MILLRACE_BOTH_SIDES

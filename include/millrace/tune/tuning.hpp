@@ -28,8 +28,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of tuning().
 struct tuning_options {
-  std::size_t most_workers = 0;        ///< bound on workers; 0: the usable cores
-  std::size_t most_reads = 32;         ///< bound on reads at a time; each read has an I/O thread
+  std::size_t max_workers = 0;        ///< bound on workers; 0: the usable cores
+  std::size_t max_reads = 32;         ///< bound on reads at a time; each read has an I/O thread
   double data_wait = 0.02;             ///< accepted wait for data, as a share of the trainer's time
   std::uint64_t window_batches = 20;   ///< batches of a window, at least 20
   std::size_t moves = 5;               ///< bound on the changes of one search
@@ -99,13 +99,13 @@ template <class = void>
 class basic_window_tuning final : public tuning_rule {
  public:
   explicit basic_window_tuning(tuning_options o) : options_(std::move(o)) {
-    if (options_.most_reads == 0 || options_.window_batches < 20 || options_.moves == 0 || !(options_.data_wait > 0))
+    if (options_.max_reads == 0 || options_.window_batches < 20 || options_.moves == 0 || !(options_.data_wait > 0))
       throw setup_error("tuning needs reads, moves, a share of data wait above 0, and windows of at least 20 batches",
                         "Leave out what you do not need to set");
   }
   concurrency_counts most(const concurrency_counts& asked) const override {
-    const std::size_t workers = options_.most_workers > 0 ? options_.most_workers : usable_cores();
-    return {std::max(asked.workers, workers), std::max(asked.reads, options_.most_reads)};
+    const std::size_t workers = options_.max_workers > 0 ? options_.max_workers : usable_cores();
+    return {std::max(asked.workers, workers), std::max(asked.reads, options_.max_reads)};
   }
   std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const override {
     return std::make_unique<basic_window_tuner<>>(options_, of_session);

@@ -110,7 +110,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     else options_.batches->rows_done(batch, count);
   }
 
-  void room_freed() noexcept override { open_slots(); }   // a slot was freed
+  void space_freed() noexcept override { open_slots(); }   // a slot was freed
 
   void count_into(event_counts& counts) noexcept override {
     for (auto& s : scratch_) s.count_into(counts);

@@ -60,8 +60,8 @@ class basic_dispatcher final : public worker_task,
   /// `work` must outlive the last task, see join().
   basic_dispatcher(dispatcher_work& work, options o)
       : work_(&work), options_(o), open_(o.max_workers), workers_(o.max_workers) {
-    most_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.max_workers), o.together, 32);
-    most_at_once_ -= most_at_once_ % o.together;
+    max_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.max_workers), o.together, 32);
+    max_at_once_ -= max_at_once_ % o.together;
     const std::uint64_t now = steady_now_ns();
     for (auto& s : workers_) {
       s.at_once = o.together;
@@ -152,13 +152,13 @@ class basic_dispatcher final : public worker_task,
   /// Returns the state of the workers as text:
   ///   "1 of 4 at work, the longest for 31.2 s at sample 1580 (batch 6), thread 0x7f21c8d3a6c0; 3 wait for input"
   std::string waits(std::uint64_t now_ns) const {
-    std::size_t working = 0, for_input = 0, for_room = 0;
+    std::size_t working = 0, for_input = 0, for_space = 0;
     worker_times::state oldest{};
     for (const auto& s : workers_) {
       const worker_times::state one = s.times->now();
       if (one.works && (working++ == 0 || one.since_ns < oldest.since_ns)) oldest = one;
       for_input += !one.works && one.what == worker_times::waits_for::input;
-      for_room += !one.works && one.what == worker_times::waits_for::room;
+      for_space += !one.works && one.what == worker_times::waits_for::space;
     }
     std::string text = std::to_string(working) + " of " + std::to_string(open_.load()) + " at work";
     if (working > 0) {
@@ -170,7 +170,7 @@ class basic_dispatcher final : public worker_task,
       text += std::string(", thread ") + thread;
     }
     if (for_input > 0) text += "; " + std::to_string(for_input) + " wait for input";
-    if (for_room > 0) text += "; " + std::to_string(for_room) + " wait for room";
+    if (for_space > 0) text += "; " + std::to_string(for_space) + " wait for room";
     return text;
   }
   /// Adds the latest spans of each worker to a timeline.
@@ -234,7 +234,7 @@ class basic_dispatcher final : public worker_task,
   }
   /// Returns the missing half of a ticket: space or input.
   worker_times::waits_for what_is_missing() const noexcept {
-    return limit_.load() < available_.load() ? worker_times::waits_for::room : worker_times::waits_for::input;
+    return limit_.load() < available_.load() ? worker_times::waits_for::space : worker_times::waits_for::input;
   }
 
   /// Returns the claimable tickets from `head` on. Tickets wait until the preferred claim is complete, except at the
@@ -251,7 +251,7 @@ class basic_dispatcher final : public worker_task,
   /// workers finish evenly.
   void adapt(worker& s, std::uint64_t spent_ns, std::size_t count) const noexcept {
     if (count < s.at_once) return;
-    if (spent_ns < cheap_ns && s.at_once * 2 <= most_at_once_) s.at_once *= 2;
+    if (spent_ns < cheap_ns && s.at_once * 2 <= max_at_once_) s.at_once *= 2;
     else if (spent_ns > 2 * cheap_ns && s.at_once > options_.together) s.at_once /= 2;
   }
 
@@ -304,7 +304,7 @@ class basic_dispatcher final : public worker_task,
 
   dispatcher_work* const work_;
   const options options_;
-  std::size_t most_at_once_ = 1;
+  std::size_t max_at_once_ = 1;
   executor* executor_ = nullptr;
 
   alignas(64) std::atomic<std::uint64_t> head_{0};

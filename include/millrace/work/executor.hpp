@@ -71,7 +71,7 @@ template <class = void>
 class basic_arena_executor final : public executor {
  public:
   explicit basic_arena_executor(unsigned workers)
-      : limit_(tbb::global_control::max_allowed_parallelism, most_threads(workers)),
+      : limit_(tbb::global_control::max_allowed_parallelism, max_threads(workers)),
         arena_(static_cast<int>(workers), 0) {
     arena_.initialize();
   }
@@ -89,7 +89,7 @@ class basic_arena_executor final : public executor {
 
   /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
   /// not join in.
-  static std::size_t most_threads(std::size_t workers) noexcept {
+  static std::size_t max_threads(std::size_t workers) noexcept {
     return std::max({std::size_t{32}, std::size_t{4} * std::thread::hardware_concurrency(), workers + 1});
   }
 

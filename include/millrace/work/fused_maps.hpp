@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct map_entry {
   std::uint64_t seed = 0;
   std::size_t first_map = 0;    ///< maps before these
-  std::size_t first_draw = 0;   ///< drawing stages before these
+  std::size_t first_random_stage = 0;   ///< drawing stages before these
 };
 
 /// Passes an `In` through each of `Maps`.
@@ -61,14 +61,14 @@ class fused_maps<In, First, Rest...> {
   fused_maps(map_entry at, std::tuple<First, Rest...> stages)
       : at_(at),
         first_(std::move(std::get<0>(stages))),
-        rest_({at.seed, at.first_map + 1, at.first_draw + (first_draws ? 1 : 0)},
+        rest_({at.seed, at.first_map + 1, at.first_random_stage + (first_draws ? 1 : 0)},
               std::apply([](First&, Rest&... rest) { return std::tuple<Rest...>(std::move(rest)...); }, stages)) {}
 
   /// Returns the item after all maps. Sets `map_at_work` to the number of the running map, counted from 1 over the
   /// flow.
   output operator()(In item, const rng::key& key, scratch& memory, std::size_t& map_at_work) const {
     map_at_work = at_.first_map + 1;
-    rng random({.seed = at_.seed, .epoch = key.epoch, .sample = key.sample, .stage = at_.first_draw});
+    rng random({.seed = at_.seed, .epoch = key.epoch, .sample = key.sample, .stage = at_.first_random_stage});
     return rest_(detail::call_with_context(first_.callable, std::move(item), random, memory), key, memory, map_at_work);
   }
 

@@ -124,7 +124,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
     commit();
   }
 
-  void room_freed() noexcept override { commit(); }
+  void space_freed() noexcept override { commit(); }
 
   void count_into(event_counts& counts) noexcept override {
     for (auto& s : scratch_) s.count_into(counts);
@@ -164,7 +164,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
     r.source.item.reset();
     if constexpr (expands) {
       map_at_work = expanding_at_work;
-      detail::bounded_emitter<output> emit(r.outputs, expanding_.most_outputs(std::as_const(item)));
+      detail::bounded_emitter<output> emit(r.outputs, expanding_.max_outputs(std::as_const(item)));
       expanding_.expanding.push(std::move(item), emit);
       if constexpr (detail::renames_outputs<decltype(expanding_.expanding)>)
         for (std::size_t i = 0; names_ && i < r.outputs.size(); ++i)
@@ -204,7 +204,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
   bool pass_on(result& r) noexcept {
     using kind = typename sample<input>::kind;
     for (; emitted_ < r.outputs.size(); ++emitted_) {
-      if (!next_->has_room()) return false;
+      if (!next_->can_accept()) return false;
       sample<output> s;
       s.item.emplace(std::move(r.outputs[emitted_]));
       s.epoch = r.source.epoch;
@@ -216,7 +216,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
       outputs_.store(outputs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
     if (r.source.what == kind::item) return true;
-    if (!next_->has_room()) return false;
+    if (!next_->can_accept()) return false;
     if (r.source.what == kind::epoch_end) {
       next_->end_epoch();
     } else {

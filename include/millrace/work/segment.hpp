@@ -27,7 +27,7 @@ class space_listener {
  public:
   virtual ~space_listener() = default;
   /// Any thread may call it. The implementation must not wait.
-  virtual void room_freed() noexcept = 0;
+  virtual void space_freed() noexcept = 0;
 };
 
 /// Takes samples in order, from one producer at a time.
@@ -37,8 +37,8 @@ class sample_sink {
   virtual ~sample_sink() = default;
 
   /// Returns whether put() may be called once. First writes what an earlier end left to write.
-  virtual bool has_room() = 0;
-  /// Takes the next sample. Requires has_room().
+  virtual bool can_accept() = 0;
+  /// Takes the next sample. Requires can_accept().
   virtual void put(sample<T>&& s) = 0;
   /// Ends the batch here, however few rows it has. Only the sink of the last segment supports it.
   virtual void end_batch() {}

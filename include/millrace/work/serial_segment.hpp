@@ -1,6 +1,6 @@
 // A segment that runs on one thread of its own, strictly in order: for stages that hold something back.
 //
-//   mr::detail::shuffling<clip> stage(order, most_bytes);
+//   mr::detail::shuffling<clip> stage(order, max_bytes);
 //   mr::detail::serial_segment<clip, decltype(stage)> middle(std::move(stage), {.capacity = 64}, next.entrance());
 //
 // The stage is stateful_expanding or shuffling (work/serial_stages.hpp). It has push(sample, out) and end_epoch(out).
@@ -50,7 +50,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
     s.starved_ns = starved_ns_.load(std::memory_order_acquire);
     s.blocked_ns = blocked_ns_.load(std::memory_order_acquire);
     if (const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire); since != 0 && since < now_ns)
-      (asleep_for_room_ ? s.blocked_ns : s.starved_ns) += now_ns - since;
+      (asleep_for_space_ ? s.blocked_ns : s.starved_ns) += now_ns - since;
     if (options_.threaded && started_ns_ != 0)
       s.busy_ns = now_ns - started_ns_ - std::min(now_ns - started_ns_, s.starved_ns + s.blocked_ns);
     s.items = taken_.load(std::memory_order_relaxed);
@@ -62,10 +62,10 @@ class serial_segment final : public pipeline_node, public space_listener, public
   std::string waits(std::uint64_t now_ns) const override {
     const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
     const std::uint64_t taken = taken_.load();
-    const bool has_it = taken > 0 && (since == 0 || asleep_for_room_);   // otherwise it waits for the next one
+    const bool has_it = taken > 0 && (since == 0 || asleep_for_space_);   // otherwise it waits for the next one
     std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(taken - has_it);
     if (since != 0)
-      text += (asleep_for_room_ ? ", waits for room since " : ", waits for input since ") +
+      text += (asleep_for_space_ ? ", waits for room since " : ", waits for input since ") +
               detail::seconds_text(now_ns - std::min(now_ns, since));
     return text;
   }
@@ -103,7 +103,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   }
   std::uint64_t available() const noexcept override { return available_.load(); }
 
-  void room_freed() noexcept override { bell_.ring(); }
+  void space_freed() noexcept override { bell_.ring(); }
   void stop() noexcept override {
     stopped_.store(true);
     bell_.ring();
@@ -147,7 +147,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
 
   bool pass_on() {
     bool moved = false;
-    for (; at_ < waiting_.size() && next_->has_room(); ++at_, moved = true) {
+    for (; at_ < waiting_.size() && next_->can_accept(); ++at_, moved = true) {
       sample<output>& s = waiting_[at_];
       using kind = typename sample<output>::kind;
       if (s.what == kind::item) next_->put(std::move(s));
@@ -163,20 +163,20 @@ class serial_segment final : public pipeline_node, public space_listener, public
     return moved;
   }
 
-  bool has_room() { return at_ < waiting_.size() ? next_->has_room() : next_->settle(); }
+  bool can_accept() { return at_ < waiting_.size() ? next_->can_accept() : next_->settle(); }
 
   void work() {
     detail::name_worker_thread("millrace-serial");
     while (!stopped_.load()) {
       if (advance()) continue;
-      const bool for_room = at_ < waiting_.size() || owes_;
+      const bool for_space = at_ < waiting_.size() || owes_;
       const std::uint64_t since = steady_now_ns();
-      asleep_for_room_ = for_room;
+      asleep_for_space_ = for_space;
       asleep_since_ns_.store(since, std::memory_order_release);
-      if (for_room) bell_.wait([&] { return stopped_.load() || has_room(); });
+      if (for_space) bell_.wait([&] { return stopped_.load() || can_accept(); });
       else wait_for_input();
       asleep_since_ns_.store(0, std::memory_order_release);
-      auto& slept = for_room ? blocked_ns_ : starved_ns_;
+      auto& slept = for_space ? blocked_ns_ : starved_ns_;
       slept.store(slept.load(std::memory_order_relaxed) + steady_now_ns() - since, std::memory_order_release);
     }
   }
@@ -202,7 +202,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   std::atomic<bool> stopped_{false};
   std::uint64_t started_ns_ = 0;
   std::atomic<std::uint64_t> asleep_since_ns_{0}, starved_ns_{0}, blocked_ns_{0}, outputs_{0};
-  std::atomic<bool> asleep_for_room_{false};
+  std::atomic<bool> asleep_for_space_{false};
   own_histogram service_ns_;
   std::thread thread_;
 

@@ -36,7 +36,7 @@ class stateful_expanding {
         .epoch = s.epoch, .pass = s.pass, .id = s.id, .place = s.place, .held = held, .origin = s.origin};
     children_ = 0;
     outputs_.clear();
-    detail::bounded_emitter<output> emit(outputs_, stage_.most_outputs(std::as_const(*s.item)));
+    detail::bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
     stage_.expanding.push(std::move(*s.item), emit);
     hand_over(out);
   }
@@ -79,7 +79,7 @@ class stateful_expanding {
   std::vector<output> outputs_;
 };
 
-/// A shuffle after other stages: a jitter buffer, bounded by the window and by `most_bytes`.
+/// A shuffle after other stages: a jitter buffer, bounded by the window and by `max_bytes`.
 template <class T>
 class shuffling {
  public:
@@ -87,17 +87,17 @@ class shuffling {
   static constexpr const char* name = "shuffle";
   static constexpr bool one_for_one = true;
 
-  explicit shuffling(const shard_order& order, std::size_t most_bytes)
-      : plan_(std::make_unique<shard_order>(order)), order_(*plan_), most_bytes_(most_bytes) {}
+  explicit shuffling(const shard_order& order, std::size_t max_bytes)
+      : plan_(std::make_unique<shard_order>(order)), order_(*plan_), max_bytes_(max_bytes) {}
 
   /// Takes a sample and appends the samples that are ready to `out`. Throws setup_error if the buffer holds more than
   /// its budget.
   void push(sample<T> s, std::vector<sample<T>>& out) {
     order_.push(std::move(s));
-    if (order_.held_bytes() > most_bytes_)
+    if (order_.held_bytes() > max_bytes_)
       throw setup_error("the shuffle buffer holds " + std::to_string(order_.held_bytes()) + " bytes in " +
                             std::to_string(order_.size()) + " items, more than the budget of " +
-                            std::to_string(most_bytes_) + " bytes",
+                            std::to_string(max_bytes_) + " bytes",
                         "Choose a smaller window, or a larger session_options::memory_bytes");
     while (order_.ready()) out.push_back(order_.pop());
   }
@@ -111,7 +111,7 @@ class shuffling {
  private:
   std::unique_ptr<shard_order> plan_;   // on the heap, because order_ refers to it and this object moves
   jitter_order<T> order_;
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
 };
 
 }}}  // namespace millrace::detail

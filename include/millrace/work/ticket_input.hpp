@@ -2,7 +2,7 @@
 //
 //   mr::detail::ticket_input<mr::record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &ring});
 //   in.connect(*dispatcher);                                            // or any ticket_gate
-//   if (in.has_room()) in.put(std::move(s));   in.publish();            // producer
+//   if (in.can_accept()) in.put(std::move(s));   in.publish();            // producer
 //   auto taken = in.take(ticket, bytes);       in.freed(1, bytes);      // segment, after a claim
 //
 // With a group (the batch size) tickets are rows. The last batch of an epoch is filled with void rows, or dropped
@@ -53,7 +53,7 @@ class ticket_input final : public sample_sink<T> {
 
   /// Returns whether put() may be called once. Stays true after an error, to swallow the rest. Returns false after the
   /// last of a fixed number of batches; otherwise the source would be read forever.
-  bool has_room() override { return settle() && !complete_ && ring_.has_room(next_); }
+  bool can_accept() override { return settle() && !complete_ && ring_.can_accept(next_); }
 
   /// Makes the sample the next ticket, unless its row was delivered before the resume.
   void put(sample<T>&& s) override {
@@ -116,7 +116,7 @@ class ticket_input final : public sample_sink<T> {
   /// Writes void rows and ends as far as there is space. Returns whether all are written.
   bool settle() override {
     bool wrote = false;
-    while ((pending_ || pads_ > 0) && ring_.has_room(next_)) {
+    while ((pending_ || pads_ > 0) && ring_.can_accept(next_)) {
       if (pending_) {
         ring_.put(next_++, {.what = pending_->what, .error = std::move(pending_->error)});
         pending_.reset();
@@ -163,7 +163,7 @@ class ticket_input final : public sample_sink<T> {
   void freed(std::uint64_t count, std::size_t bytes) noexcept {
     taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     taken_.fetch_add(count);
-    if (listener_) listener_->room_freed();
+    if (listener_) listener_->space_freed();
   }
 
  private:

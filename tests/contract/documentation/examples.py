@@ -4,7 +4,7 @@
 #   python3 tests/contract/documentation/examples.py order/world.hpp     # one header's, to work on it
 #
 # The examples stand in the headers, as blocks of comment lines indented by three blanks. What they take for granted
-# (types, functions, arguments) stands in tests/contract/documentation/examples/ROOM/NAME.hpp, where a line `EXAMPLE` stands for
+# (types, functions, arguments) stands in examples/ROOM/NAME.hpp beside this script. There a line `EXAMPLE` stands for
 # all blocks, and `EXAMPLE 2` for the second. Every block is used, or the file says why not: `// block 2 is a table`.
 # Without such a file an example has to be a function's body as it is. Programs are compiled, not run.
 import pathlib

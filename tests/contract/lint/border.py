@@ -71,7 +71,7 @@ OPT_IN = {
     "device/normalize.cuh": "normalize",
     "device/normalize.hpp": "normalize",
     "device/normalize_options.hpp": "normalize_options image_layout",
-    "image/crop_draw.hpp": "crop_box random_crop_options picture_size",
+    "image/random_crop.hpp": "crop_box random_crop_options picture_size",
     "image/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",
     "image/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",
     "image/jpeg_options.hpp": "jpeg_options picture_decoder",

@@ -196,10 +196,10 @@ def length(tree):
 
 
 def macros(tree):
-    """None is left behind but the version and the namespace that carries it; and no guessing from what is installed."""
+    """None is left behind but those of base/version.hpp; and no guessing from what is installed."""
     for path, number, line in numbered(tree.bare_headers):
         found = re.match(r"\s*#\s*define\s+(\w+)", line)
-        if found and not re.match(r"MILLRACE_(VERSION_\w+|ABI)$", found[1]):
+        if found and not re.match(r"MILLRACE_(VERSION_\w+|ABI|BOTH_SIDES)$", found[1]):
             rest = "\n".join(tree.bare_headers[path].splitlines()[number:])
             if not re.search(rf"^\s*#\s*undef\s+{found[1]}\b", rest, re.MULTILINE):
                 yield path, number, f"the macro {found[1]} is left behind"

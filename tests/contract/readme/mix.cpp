@@ -7,7 +7,7 @@ struct enough {};
 
 struct model {
   std::vector<std::int32_t> labels{};
-  std::size_t most_steps = ~std::size_t{0};
+  std::size_t max_steps = ~std::size_t{0};
   std::string position{};
 
   void step(mr::tensor_view<const std::int32_t, 1> some, mr::tensor_view<const float, 1> weights, std::string behind) {
@@ -19,7 +19,7 @@ struct model {
     }
     if (drawings != 3) std::abort();
     position = std::move(behind);
-    if (--most_steps == 0) throw enough();
+    if (--max_steps == 0) throw enough();
   }
 };
 
@@ -30,7 +30,7 @@ int main() {
   mr::shard_writer drawings({.pattern = "drawings-%d.tar", .max_samples = 5});
   for (int i = 1'000; i < 1'050; ++i) drawings.write(std::to_string(i), {{"id", std::to_string(i)}});
   drawings.close();
-  model whole, begun{.most_steps = 5};
+  model whole, begun{.max_steps = 5};
   train(whole, {});
   try {
     train(begun, {});

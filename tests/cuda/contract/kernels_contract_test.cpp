@@ -46,7 +46,7 @@ class guarded {
 };
 
 template <class T>
-void normalises(std::array<std::size_t, 4> shape, bool planar, std::size_t shift, mr::rng& d) {
+void normalizes(std::array<std::size_t, 4> shape, bool planar, std::size_t shift, mr::rng& d) {
   const std::size_t count = shape[0] * shape[1] * shape[2] * shape[3];
   std::vector<std::uint8_t> in(count);
   for (auto& v : in) v = static_cast<std::uint8_t>(d.below(256));
@@ -100,9 +100,9 @@ TEST_CASE_TEMPLATE("kernels: normalize gives the bits of the host's loop and tou
   for (const bool planar : {false, true}) {
     for (std::size_t channels = 1; channels <= 4; ++channels)
       for (const std::size_t width : {1, 7, 16, 31, 40})
-        for (const std::size_t shift : {0, 1, 8}) normalises<T>({2, 3, width, channels}, planar, shift, d);
-    normalises<T>({9, 65, 64, 3}, planar, 0, d);
-    normalises<T>({9, 65, 63, 3}, planar, 0, d);
+        for (const std::size_t shift : {0, 1, 8}) normalizes<T>({2, 3, width, channels}, planar, shift, d);
+    normalizes<T>({9, 65, 64, 3}, planar, 0, d);
+    normalizes<T>({9, 65, 63, 3}, planar, 0, d);
   }
 }
 

@@ -10,11 +10,11 @@
 namespace fake_cuda::detail {
 namespace {
 
-constexpr std::size_t page_bytes = 4096, most_pieces = 64;
+constexpr std::size_t page_bytes = 4096, max_pieces = 64;
 
 /// Copies go page by page, but big ones in no more pieces than a test has time for.
 std::size_t piece_bytes(const operation& op) {
-  const std::size_t share = (op.todo.bytes + most_pieces - 1) / most_pieces;
+  const std::size_t share = (op.todo.bytes + max_pieces - 1) / max_pieces;
   return (share + page_bytes - 1) / page_bytes * page_bytes;
 }
 

@@ -40,13 +40,13 @@ class jpeg_mutator {
     const std::size_t largest = d_.chance(0.9) ? 24 : 48;
     if (d_.chance(0.8)) {
       auto f = draw_file(d_, largest);
-      if (!f.recipe.optimise_tables || d_.chance(0.3)) return f.bytes;   // decoding tables take long to build
-      f.recipe.optimise_tables = false;
+      if (!f.recipe.optimize_tables || d_.chance(0.3)) return f.bytes;   // decoding tables take long to build
+      f.recipe.optimize_tables = false;
       return make_file(photo(f.height, f.width, f.channels, d_.bits()), f.recipe);
     }
     static constexpr J_COLOR_SPACE stored[] = {JCS_GRAYSCALE, JCS_YCbCr, JCS_YCbCr, JCS_RGB, JCS_CMYK, JCS_YCCK};
     jpeg_recipe r{.stored = stored[d_.below(6)], .quality = static_cast<int>(d_.between(1, 100)),
-                  .progressive = d_.chance(0.4), .arithmetic = d_.chance(0.2), .optimise_tables = d_.chance(0.3)};
+                  .progressive = d_.chance(0.4), .arithmetic = d_.chance(0.2), .optimize_tables = d_.chance(0.3)};
     if (d_.chance(0.5)) r.restart_interval = static_cast<unsigned>(d_.between(1, 10));
     r.scan_for_each = !r.progressive && d_.chance(0.3);
     if (d_.chance(0.5)) r.sampling[0] = {static_cast<int>(d_.between(1, 4)), 1};

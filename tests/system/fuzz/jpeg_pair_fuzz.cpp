@@ -80,7 +80,7 @@ struct workbench {
 
 class pair_check {
  public:
-  static constexpr std::uint64_t most_pixels = 65'536;
+  static constexpr std::uint64_t max_pixels = 65'536;
 
   pair_check(const fuzz_input& in, check_choice choice, workbench& bench)
       : mode_(in.knob[fuzz_input::mode]), choice_(choice), bench_(bench) {
@@ -153,7 +153,7 @@ class pair_check {
     const bool exact = (mode_ & 32) != 0;
     const mr::jpeg_options either{.quality = exact ? mr::picture_quality::exact : mr::picture_quality::fast,
                                   .apply_orientation = (mode_ & 64) != 0, .accept_damaged = (mode_ & 128) != 0,
-                                  .max_scans = 10, .max_pixels = most_pixels, .max_memory_bytes = 8 << 20};
+                                  .max_scans = 10, .max_pixels = max_pixels, .max_memory_bytes = 8 << 20};
     how_ = (mode_ & 16) != 0 ? slow::planned : slow::planner_for(either);
     const bool same_bits = how_ == slow::planner_for(either);
     mr::jpeg_options turbo = either;
@@ -214,14 +214,14 @@ class pair_check {
 
   /// Without a plan nothing lies between the pixels and libjpeg itself.
   void whole_picture(std::span<const std::byte> file) {
-    const slow::plain_libjpeg plain(file, most_pixels);
+    const slow::plain_libjpeg plain(file, max_pixels);
     if (plain.too_large || plain.components == 4) return;
     const bool accepts = (mode_ & 128) != 0;
     mr::image made;
     std::string error;
     try {
       made = mr::jpeg(mr::bytes::borrowed(file), {.accept_damaged = accepts, .max_scans = 10,
-                                                  .max_pixels = most_pixels, .max_memory_bytes = 8 << 20})
+                                                  .max_pixels = max_pixels, .max_memory_bytes = 8 << 20})
                  .pixels(bench_.own);
     } catch (const mr::data_error& e) {
       error = e.message();

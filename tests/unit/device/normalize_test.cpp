@@ -20,7 +20,7 @@ double real(mr::f16 v) {
 }
 
 template <class T>
-double unit_at(double value) {   // the distance of neighbouring numbers of T
+double unit_at(double value) {   // the distance of neighboring numbers of T
   const int digits = std::is_same_v<T, float> ? 24 : std::is_same_v<T, mr::f16> ? 11 : 8;
   const int least = std::is_same_v<T, mr::f16> ? -24 : -149;
   return value == 0 ? std::ldexp(1, least) : std::ldexp(1, std::max(std::ilogb(value) + 1 - digits, least));

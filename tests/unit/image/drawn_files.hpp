@@ -23,7 +23,7 @@ inline drawn_file draw_file(mr::rng& d, std::size_t largest) {
   f.recipe = {.quality = static_cast<int>(d.between(1, 100)), .horizontal = static_cast<int>(d.between(1, 2)),
               .vertical = static_cast<int>(d.between(1, 2)),
               .restart_interval = d.chance(0.5) ? 0U : static_cast<unsigned>(d.between(1, 40)),
-              .optimise_tables = d.chance(0.5)};
+              .optimize_tables = d.chance(0.5)};
   auto pixels = photo(f.height, f.width, f.channels, d.bits());
   if (d.chance(0.2))   // noise without bounds: long codes, all coefficients
     for (auto& sample : pixels.span())
@@ -43,7 +43,7 @@ inline std::string describe(const drawn_file& f) {
   return std::to_string(f.width) + " x " + std::to_string(f.height) + " x " + std::to_string(f.channels) +
          ", quality " + std::to_string(f.recipe.quality) + ", luma " + std::to_string(f.recipe.horizontal) + "x" +
          std::to_string(f.recipe.vertical) + ", restart " + std::to_string(f.recipe.restart_interval) +
-         (f.recipe.optimise_tables ? ", own tables" : "");
+         (f.recipe.optimize_tables ? ", own tables" : "");
 }
 
 /// Bits flipped, a cut, a splice, bytes put in or taken out, or nothing but noise.

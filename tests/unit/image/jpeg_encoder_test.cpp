@@ -30,7 +30,7 @@ TEST_CASE("what is encoded comes back nearly as it was, in every kind of file") 
 
 TEST_CASE("options do what they say") {
   const auto p = slow::photo(64, 64, 3, 2);
-  const auto plain = mr::encode_jpeg(p, {.optimise_tables = false});
+  const auto plain = mr::encode_jpeg(p, {.optimize_tables = false});
   CHECK(mr::encode_jpeg(p).size() < plain.size());
   CHECK(mr::encode_jpeg(p, {.quality = 20}).size() < plain.size() / 2);
   CHECK(mr::encode_jpeg(p, {.arithmetic = true}).size() < plain.size());

@@ -22,7 +22,7 @@ struct jpeg_recipe {
   J_COLOR_SPACE stored = JCS_YCbCr;                                ///< gray, YCbCr, RGB, CMYK or YCCK
   std::array<std::pair<int, int>, 4> sampling{{{1, 1}, {1, 1}, {1, 1}, {1, 1}}};   ///< horizontal, vertical
   int quality = 90;
-  bool progressive = false, arithmetic = false, optimise_tables = false, scan_for_each = false;
+  bool progressive = false, arithmetic = false, optimize_tables = false, scan_for_each = false;
   unsigned restart_interval = 0;                                   ///< MCUs
   std::vector<marker> markers{};                                   ///< behind libjpeg's own
   /// Added to a coefficient of the first block, behind the quantiser.
@@ -56,7 +56,7 @@ struct compressor {
   }
   void choose_coding(const jpeg_recipe& r) {
     info.arith_code = r.arithmetic;
-    info.optimize_coding = r.optimise_tables && !r.arithmetic;
+    info.optimize_coding = r.optimize_tables && !r.arithmetic;
     info.restart_interval = r.restart_interval;
     if (r.progressive) jpeg_simple_progression(&info);
     if (!r.scan_for_each) return;

@@ -72,7 +72,7 @@ TEST_CASE("every kind of file becomes a baseline file with the same coefficients
             const slow::jpeg_recipe recipe{.stored = l.stored, .sampling = l.sampling,
                                            .quality = static_cast<int>(random.between(1, 100)),
                                            .progressive = progressive, .arithmetic = arithmetic,
-                                           .optimise_tables = random.chance(0.5), .scan_for_each = scan_for_each,
+                                           .optimize_tables = random.chance(0.5), .scan_for_each = scan_for_each,
                                            .restart_interval = static_cast<unsigned>(random.below(6)),
                                            .markers = {{JPEG_APP0 + 1, std::string("Exif\0\0 not much", 15)},
                                                        {JPEG_COM, "a comment"}}};
@@ -100,11 +100,11 @@ TEST_CASE("a baseline file gets smaller, or stays as it is") {
       const auto picture = pixels(l, random);
       const auto plain = slow::make_jpeg(picture, recipe);
       CHECK(mr::transcode_jpeg(plain).size() < plain.size());   // the standard's tables alone are 420 bytes
-      recipe.optimise_tables = true;
-      const auto optimised = slow::make_jpeg(picture, recipe);
-      CHECK(mr::transcode_jpeg(optimised) == optimised);
+      recipe.optimize_tables = true;
+      const auto optimized = slow::make_jpeg(picture, recipe);
+      CHECK(mr::transcode_jpeg(optimized) == optimized);
       recipe.restart_interval = 1;
-      CHECK(mr::transcode_jpeg(slow::make_jpeg(picture, recipe)).size() <= optimised.size());
+      CHECK(mr::transcode_jpeg(slow::make_jpeg(picture, recipe)).size() <= optimized.size());
     }
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a smaller file that is sequential in one scan stays, whatever its tab
 
 TEST_CASE("restart markers divide each row of MCUs evenly") {
   const auto count = [](std::size_t width, unsigned per_row) {   // 3 rows of MCUs
-    const slow::jpeg_recipe recipe{.sampling = {{{2, 2}, one, one, one}}, .optimise_tables = true};
+    const slow::jpeg_recipe recipe{.sampling = {{{2, 2}, one, one, one}}, .optimize_tables = true};
     const auto plain = slow::make_jpeg(slow::photo(48, width, 3, 3), recipe);
     const auto file = mr::transcode_jpeg(plain, {.restarts_per_row = per_row});
     return slow::restart_markers(file) + 1;   // the last interval ends without one

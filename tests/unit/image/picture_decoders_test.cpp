@@ -43,7 +43,7 @@ TEST_CASE("the built-in decoder and libjpeg make the same exact pictures, bit fo
   for (std::size_t i = 0; i < files; ++i) {
     const auto f = draw_any_file(d, d.chance(0.1) ? 300 : 80);
     const auto file = with_orientation(f.bytes, static_cast<int>(d.between(1, 8)));
-    const mr::jpeg_options own{.decoder = picture_decoder::own, .apply_orientation = d.chance(0.5)};
+    const mr::jpeg_options own{.decoder = picture_decoder::built_in, .apply_orientation = d.chance(0.5)};
     mr::jpeg_options turbo = own;
     turbo.decoder = picture_decoder::libjpeg;
     mr::jpeg_options either = own;
@@ -95,7 +95,7 @@ TEST_CASE("the built-in decoder and libjpeg make the same fast pictures where th
       CAPTURE(i);
       CAPTURE(k);
       INFO(slow::describe(f));
-      REQUIRE(same(by(picture_decoder::own).pixels(s), by(picture_decoder::libjpeg).pixels(s)));
+      REQUIRE(same(by(picture_decoder::built_in).pixels(s), by(picture_decoder::libjpeg).pixels(s)));
     }
   }
   for (const auto& c : counts.counts())
@@ -251,7 +251,7 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   (void)mr::jpeg(slow::view(rgb)).pixels(s);
   (void)mr::jpeg(slow::view(cut), {.decoder = picture_decoder::libjpeg, .accept_damaged = true}).pixels(s);
   (void)mr::jpeg(slow::view(plain), {.decoder = picture_decoder::libjpeg}).pixels(s);
-  (void)mr::jpeg(slow::view(plain), {.decoder = picture_decoder::own}).pixels(s);
+  (void)mr::jpeg(slow::view(plain), {.decoder = picture_decoder::built_in}).pixels(s);
   auto found = counts_of(counts);
   CHECK(found["JPEGs by the own decoder, several at once"] == 3);
   CHECK(found["JPEGs by the own decoder, alone"] == 4);
@@ -269,7 +269,7 @@ TEST_CASE("counts say who decoded, and why it was libjpeg") {
   CHECK(found["pixels of JPEGs"] == 13 * 64 * 80);
   CHECK(mr::detail::jpeg_counts_of(s).pictures == 13);
   try {
-    (void)mr::jpeg(slow::view(progressive), {.decoder = picture_decoder::own}).pixels(s);
+    (void)mr::jpeg(slow::view(progressive), {.decoder = picture_decoder::built_in}).pixels(s);
     FAIL("no error");
   } catch (const mr::data_error& e) {
     CHECK(e.message() ==

@@ -149,9 +149,9 @@ TEST_CASE("a crop after a resize is within one level of resizing everything and 
     const auto offset = [](std::size_t rest) {
       return static_cast<std::size_t>(std::nearbyint(static_cast<double>(rest) / 2));
     };
-    const mr::crop_box centre{
+    const mr::crop_box center{
         .left = offset(eval.width() - 25), .top = offset(eval.height() - 26), .width = 25, .height = 26};
-    CHECK(slow::compare(eval.center_crop(26, 25).pixels(s), slow::crop(full, centre)).max <= 1);
+    CHECK(slow::compare(eval.center_crop(26, 25).pixels(s), slow::crop(full, center)).max <= 1);
   }
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("the fast quality decodes smaller only while that covers the target, a
                                      slow::real(exact.crop(box).resize(small, small).pixels()));
       CHECK(gap.mean < (small < 32 ? 4 : 1));   // the error sits at the crop's edges, a larger share of a small result
       CHECK(gap.max < 16);
-      // Not smaller: chroma is resized before there are colours, and that is all.
+      // Not smaller: chroma is resized before there are colors, and that is all.
       const auto whole = slow::compare(fast.crop(box).resize(box.height, box.width / 2 + 1).pixels(),
                                        slow::real(exact.crop(box).resize(box.height, box.width / 2 + 1).pixels()));
       CHECK(whole.max <= 2);
@@ -328,7 +328,7 @@ TEST_CASE("a random flip is the draw's coin, and random crops are those of draw_
   for (std::uint64_t i = 0; i < 400; ++i) {
     mr::rng one({.sample = i}), two({.sample = i});
     const auto q = p.random_resized_crop(8, one).random_flip(one, 0.3);
-    const auto box = mr::detail::draw_crop({.width = 40, .height = 30}, two);
+    const auto box = mr::detail::random_crop_box({.width = 40, .height = 30}, two);
     const bool flipped = two.chance(0.3);
     flips += flipped;
     if (i % 20 == 0)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/image/crop_draw.hpp>
+#include <millrace/image/random_crop.hpp>
 #include <millrace/image/libjpeg/libjpeg.hpp>
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/tensor.hpp>
@@ -110,10 +110,10 @@ inline real_image resize_rows(const real_image& from, std::size_t target) {
   real_image made({target, width, channels});
   const double scale = static_cast<double>(height) / static_cast<double>(target), reach = std::max(scale, 1.0);
   for (std::size_t o = 0; o < target; ++o) {
-    const double centre = (static_cast<double>(o) + 0.5) * scale;
+    const double center = (static_cast<double>(o) + 0.5) * scale;
     double sum = 0;
     for (std::size_t i = 0; i < height; ++i) {
-      const double weight = 1 - std::abs(static_cast<double>(i) + 0.5 - centre) / reach;
+      const double weight = 1 - std::abs(static_cast<double>(i) + 0.5 - center) / reach;
       if (weight <= 0) continue;
       sum += weight;
       for (std::size_t x = 0; x < width; ++x)

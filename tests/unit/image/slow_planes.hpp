@@ -18,7 +18,7 @@ struct file_recipe {
   int quality = 90;
   int horizontal = 2, vertical = 2;      ///< of luma; chroma is 1 x 1
   unsigned restart_interval = 0;         ///< MCUs
-  bool optimise_tables = false;
+  bool optimize_tables = false;
   bool progressive = false;
 };
 
@@ -41,7 +41,7 @@ inline std::vector<std::byte> make_file(const mr::image& pixels, const file_reci
   jpeg_set_quality(&info, recipe.quality, 1);
   info.comp_info[0].h_samp_factor = recipe.horizontal;
   info.comp_info[0].v_samp_factor = recipe.vertical;
-  info.optimize_coding = recipe.optimise_tables;
+  info.optimize_coding = recipe.optimize_tables;
   info.restart_interval = recipe.restart_interval;
   if (recipe.progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, 1);

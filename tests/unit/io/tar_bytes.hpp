@@ -126,23 +126,23 @@ struct small_shard {
 class memory_source final : public mr::byte_source {
  public:
   struct faults {
-    std::size_t most_bytes_per_read = ~std::size_t{0};
+    std::size_t max_bytes_per_read = ~std::size_t{0};
     std::uint64_t fail_at = ~std::uint64_t{0};
   };
   explicit memory_source(std::string data) : memory_source(std::move(data), faults()) {}
   memory_source(std::string data, faults f) : data_(std::move(data)), faults_(f) {}
 
   std::string_view name() const noexcept override { return "memory.tar"; }
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
     if (offset_bytes >= data_.size()) return 0;
     const std::size_t at = static_cast<std::size_t>(offset_bytes);
-    std::size_t count = std::min({room.size(), data_.size() - at, faults_.most_bytes_per_read});
+    std::size_t count = std::min({buffer.size(), data_.size() - at, faults_.max_bytes_per_read});
     if (at + count > faults_.fail_at) {
       if (at >= faults_.fail_at)
         throw mr::io_error("the disk is broken", "", {.shard = "memory.tar", .offset_bytes = offset_bytes});
       count = static_cast<std::size_t>(faults_.fail_at) - at;
     }
-    std::memcpy(room.data(), data_.data() + at, count);
+    std::memcpy(buffer.data(), data_.data() + at, count);
     return count;
   }
 

@@ -56,7 +56,7 @@ std::string refusal_of(const std::string& text) {
 
 std::string with_checksum(std::string text) {
   text.resize(text.find(" crc32c="));
-  return text + " crc32c=" + mr::detail::hexadecimal_digits(mr::detail::checksum_of(text), 8);
+  return text + " crc32c=" + mr::detail::hex(mr::detail::checksum_of(text), 8);
 }
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {

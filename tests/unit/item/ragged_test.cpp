@@ -15,10 +15,10 @@ struct example {
   std::int64_t number;
   mr::ragged<float, 2> boxes;
   mr::ragged<std::int16_t> sound;
-  std::array<std::uint8_t, 3> colour;
+  std::array<std::uint8_t, 3> color;
 };
 using layout = mr::detail::columns<&example::words, &example::number, &example::boxes, &example::sound,
-                                   &example::colour>;
+                                   &example::color>;
 
 struct one {
   mr::ragged<float> a;
@@ -112,7 +112,7 @@ TEST_CASE("a closed slot holds each ragged column as a rectangle, and the others
     check_column<&example::sound>(l, b, items);
     for (std::size_t i = 0; i < there; ++i) {
       REQUIRE(l.view<&example::number>(b).host()[i] == items[i].number);
-      REQUIRE(l.view<&example::colour>(b).host()[3 * i] == items[i].colour[0]);
+      REQUIRE(l.view<&example::color>(b).host()[3 * i] == items[i].color[0]);
     }
   }
 }

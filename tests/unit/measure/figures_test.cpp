@@ -222,7 +222,7 @@ TEST_CASE("tuning opens as many workers as the step needs, closes the others, te
     CAPTURE(too_many);
     std::vector<mr::tuning_decision> told;
     mr::session_options options{.threads = too_many ? 12 : 1, .io_threads = too_many ? 16U : 1U};
-    options.tuning = mr::tuning({.most_workers = 12, .tell = [&](const mr::tuning_decision& d) { told.push_back(d); }});
+    options.tuning = mr::tuning({.max_workers = 12, .tell = [&](const mr::tuning_decision& d) { told.push_back(d); }});
     auto run = slow_session(s, mr::host_device(), options);
     CHECK(run.description().find(" I/O threads (tuned: up to 12 and 32); ") != std::string::npos);
     std::int32_t next = 0;

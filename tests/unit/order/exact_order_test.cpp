@@ -126,7 +126,7 @@ TEST_CASE("from every position on a cursor gives what the unbroken one gives fro
   for (int round = 0; round < 60; ++round) {
     const options o = random_settings(random);
     const mr::detail::exact_order plan(o);
-    std::vector<mr::detail::planned_sample> whole;
+    std::vector<mr::detail::ordered_sample> whole;
     mr::detail::lane_cursor unbroken(plan);
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
       unbroken.move_to(epoch, 0);

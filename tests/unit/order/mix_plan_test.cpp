@@ -20,20 +20,20 @@ struct named {
 };
 using order = std::vector<named>;
 
-std::uint64_t samples_of(const mr::detail::mix_plan_source& s) {
+std::uint64_t samples_of(const mr::detail::mix_source_spec& s) {
   return std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
 }
 
 /// The n-th sample of a source in all the run, as the plan of that source alone says.
 named alone(const options& o, std::size_t source, std::uint64_t number) {
-  const mr::detail::mix_plan_source& s = o.sources[source];
+  const mr::detail::mix_source_spec& s = o.sources[source];
   const mr::detail::exact_order plan({.seed = s.seed,
                             .counts = s.counts,
                             .shuffled = s.window > 0,
                             .window = s.window,
                             .lanes = o.lanes,
                             .epoch_batches = mr::detail::exact_order_options::endless});
-  const mr::detail::planned_sample found = plan.sample_at(0, number);
+  const mr::detail::ordered_sample found = plan.sample_at(0, number);
   std::uint64_t first_shard = 0;
   for (std::size_t i = 0; i < source; ++i) first_shard += o.sources[i].counts.size();
   return {{first_shard + found.sample.shard, found.sample.index}, found.pass};
@@ -115,7 +115,7 @@ options random_settings(mr::rng& random) {
   options o;
   const std::size_t sources = 1 + random.below(4);
   for (std::size_t i = 0; i < sources; ++i) {
-    mr::detail::mix_plan_source s{.weight = static_cast<double>(1 + random.below(9)), .seed = random.bits()};
+    mr::detail::mix_source_spec s{.weight = static_cast<double>(1 + random.below(9)), .seed = random.bits()};
     for (std::uint64_t shards = 1 + random.below(5); shards > 0; --shards)
       s.counts.push_back(random.chance(0.2) ? 0 : random.below(30));
     s.counts.push_back(4);

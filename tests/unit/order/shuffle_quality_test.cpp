@@ -22,7 +22,7 @@ double largest_share(const std::vector<std::uint64_t>& shards) {
 
 /// Counted by walking whole epochs.
 struct counted {
-  double share = 0, neighbour_distance = 0;
+  double share = 0, neighbor_distance = 0;
 };
 counted count(const options& o, const mr::detail::world& r, std::uint64_t epochs) {
   const mr::detail::exact_order plan(o);
@@ -154,9 +154,9 @@ TEST_CASE("live figures are those of a count") {
       const counted slow = count(s.plan, s.world, 4);
       CHECK(f.share == doctest::Approx(slow.share));
       CHECK(f.batches == 4 * plan.batches());
-      CHECK(near(f.neighbour_distance, slow.neighbour_distance) < 0.10);
-      CHECK(f.neighbours > 1'000);
-      CHECK(f.ideal_neighbour_distance == doctest::Approx(static_cast<double>(plan.pass_length() + 1) / 3));
+      CHECK(near(f.neighbor_distance, slow.neighbor_distance) < 0.10);
+      CHECK(f.neighbors > 1'000);
+      CHECK(f.ideal_neighbor_distance == doctest::Approx(static_cast<double>(plan.pass_length() + 1) / 3));
     }
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("neighbours come a third of the window apart") {
   mr::detail::shuffle_quality live(plan);
   mr::detail::lane_cursor cursor(plan);
   while (const auto s = cursor.next()) live.add(*s);
-  CHECK(near(live.figures().neighbour_distance, 800) < 0.05);
+  CHECK(near(live.figures().neighbor_distance, 800) < 0.05);
 }
 
 TEST_CASE("a batch that was entered in its middle does not count") {

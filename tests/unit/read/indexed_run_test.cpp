@@ -101,7 +101,7 @@ TEST_CASE("a session's mixing figures are those of the batches that it delivered
     const mr::detail::shuffle_quality_figures f = session.shuffle_quality();
     CHECK(f.share == doctest::Approx(mean_share(batches)));
     CHECK(f.batches == batches.size());
-    CHECK(f.neighbours > 200);
+    CHECK(f.neighbors > 200);
     CHECK(f.expected_share == doctest::Approx(f.share).epsilon(0.1));
     CHECK(f.ideal_share < f.expected_share * 1.1);
     CHECK(f.ideal_share > 0.4);

@@ -43,12 +43,12 @@ inline millrace::session_options in_epochs(int threads, std::uint64_t epochs, st
 template <class Source>
 std::pair<std::vector<rows>, std::string> run_all_ranks(const Source& source, millrace::session_options options,
                                                         std::size_t world_size, std::size_t window = 60,
-                                                        std::size_t most_batches = ~std::size_t{0}) {
+                                                        std::size_t max_batches = ~std::size_t{0}) {
   std::vector<rows> all;
   std::string text;
   for (std::size_t r = 0; r < world_size; ++r) {
     options.world = {.rank = r, .size = world_size};
-    const replay_trace t = run_flow(flow(source, world_size, window), options, most_batches);
+    const replay_trace t = run_flow(flow(source, world_size, window), options, max_batches);
     all.resize(t.batches.size(), rows(global_batch));
     for (std::size_t b = 0; b < t.batches.size(); ++b)
       for (std::size_t i = 0; i < global_batch / world_size; ++i) all[b][i * world_size + r] = t.batches[b][i];

@@ -49,7 +49,7 @@ struct replay_trace {
 /// Runs a flow of numbered_row to its end, or for some batches.
 template <class Flow>
 replay_trace run_flow(Flow flow, const millrace::session_options& options,
-                      std::size_t most_batches = ~std::size_t{0}) {
+                      std::size_t max_batches = ~std::size_t{0}) {
   millrace::session session{std::move(flow), options};
   replay_trace t;
   for (auto& b : session) {
@@ -60,7 +60,7 @@ replay_trace run_flow(Flow flow, const millrace::session_options& options,
     t.steps.push_back(b.step());
     t.epochs.push_back(b.epoch());
     CHECK(b.global_size() == b.size() * options.world.size);
-    if (t.batches.size() == most_batches) break;
+    if (t.batches.size() == max_batches) break;
   }
   return t;
 }

@@ -32,7 +32,7 @@ struct copies_of {
   }
 };
 
-/// Sums of three neighbours; what is left at the end of an epoch comes then.
+/// Sums of three neighbors; what is left at the end of an epoch comes then.
 struct sums_of_three {
   using output = int;
   int sum = 0, held = 0;

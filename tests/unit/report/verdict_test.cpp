@@ -99,7 +99,7 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbours; worke
   CHECK(mr::judge(f).cause == bound_cause::waits);
   work.run_delay_ns = in_ns(15);
   CHECK(mr::judge(f).what == bound_by::cpu_starved);
-  CHECK(mr::judge(f).cause == bound_cause::neighbours);
+  CHECK(mr::judge(f).cause == bound_cause::neighbors);
   f.throttled_ns = in_ns(5);
   CHECK(mr::judge(f).cause == bound_cause::quota);
   // More workers bring nothing then.
@@ -155,7 +155,7 @@ TEST_CASE("workers whose cores the process's other threads have are starved by n
   // The same share, but two threads of others have the rest, and none of the process's own waits besides.
   f.process_cpu_ns = in_ns(6.7);
   f.run_delay_ns = in_ns(6);
-  CHECK(mr::judge(f).cause == bound_cause::neighbours);
+  CHECK(mr::judge(f).cause == bound_cause::neighbors);
   // More workers than cores are their own crowd.
   work.concurrency = 8;
   work.busy_ns = in_ns(80);

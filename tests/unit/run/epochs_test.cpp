@@ -51,7 +51,7 @@ TEST_CASE("epochs of so many batches are passes end to end, each sample drawing 
       CAPTURE(epoch_batches);
       const std::uint64_t epochs = epoch_batches == mr::endless ? 1 : 45 / epoch_batches;
       const run_options o{.epochs = epochs, .epoch_batches = epoch_batches, .threads = 1, .window = window,
-                          .most_batches = 45};
+                          .max_batches = 45};
       const delivered d = run(shards, o);
       REQUIRE(d.batches.size() == std::min<std::uint64_t>(45, epochs * epoch_batches));
       const rows all = d.all_rows();
@@ -139,7 +139,7 @@ TEST_CASE("resumed behind any batch of any kind of epoch, over several passes, t
   const std::string shards = write_shards(folder);
   for (const std::size_t window : {std::size_t{60}, std::size_t{5'000}})
     for (run_options o : {run_options{.epochs = 5, .epoch_batches = 7}, run_options{.epochs = 2, .epoch_batches = 20},
-                          run_options{.epochs = 1, .epoch_batches = mr::endless, .most_batches = 32},
+                          run_options{.epochs = 1, .epoch_batches = mr::endless, .max_batches = 32},
                           run_options{.epochs = 3, .drop_last = false}}) {
       o.window = window;
       const delivered whole = run(shards, o);
@@ -149,7 +149,7 @@ TEST_CASE("resumed behind any batch of any kind of epoch, over several passes, t
         run_options resumed = o;
         resumed.threads = static_cast<int>(cut % 3);
         resumed.resume = whole.positions[cut];
-        if (o.epoch_batches == mr::endless) resumed.most_batches = o.most_batches - cut - 1;
+        if (o.epoch_batches == mr::endless) resumed.max_batches = o.max_batches - cut - 1;
         const delivered rest = run(shards, resumed);
         REQUIRE(rest.batches.size() == whole.batches.size() - cut - 1);
         REQUIRE(is_end_of(rest, whole));
@@ -161,7 +161,7 @@ TEST_CASE("an epoch of another length is refused by name, and so is what comes a
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   const auto position = [&](std::uint64_t epoch_batches) {
-    return run(shards, {.epochs = 1, .epoch_batches = epoch_batches, .most_batches = 3}).positions.back();
+    return run(shards, {.epochs = 1, .epoch_batches = epoch_batches, .max_batches = 3}).positions.back();
   };
   const auto resumed = [&](std::uint64_t before, std::uint64_t now) {
     return [&shards, text = position(before), now] {

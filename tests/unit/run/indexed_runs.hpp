@@ -54,7 +54,7 @@ struct run_options {
   bool drop_last = true;
   bool copying = false;
   bool keys = true;
-  std::uint64_t most_batches = ~std::uint64_t{0};
+  std::uint64_t max_batches = ~std::uint64_t{0};
   std::shared_ptr<const millrace::detail::tuning_rule> tuning{};
 };
 
@@ -106,7 +106,7 @@ inline delivered run(const std::string& pattern, const run_options& o) {
     d.epochs.push_back(b.epoch());
     d.global_sizes.push_back(b.global_size());
     CHECK(session.stats().digest == b.position().digest);
-    if (d.batches.size() == o.most_batches) break;
+    if (d.batches.size() == o.max_batches) break;
   }
   d.stats = session.stats();
   return d;

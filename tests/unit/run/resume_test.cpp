@@ -78,7 +78,7 @@ TEST_CASE("resumed again and again, with other ranks and workers each time, the 
   const std::size_t worlds[] = {4, 1, 12, 3, 2, 8};
   for (std::size_t turn = 0; pieced.size() < whole.batches.size(); ++turn) {
     const std::size_t ranks = worlds[turn % 6];
-    const run_options o{.threads = static_cast<int>(turn % 4), .resume = position, .most_batches = 1 + turn % 5};
+    const run_options o{.threads = static_cast<int>(turn % 4), .resume = position, .max_batches = 1 + turn % 5};
     const delivered some = run_all_ranks(shards, o, ranks);
     pieced.insert(pieced.end(), some.batches.begin(), some.batches.end());
     position = some.positions.back();
@@ -100,8 +100,8 @@ TEST_CASE("a run that goes on from a digest that nobody summed says so, once, an
     const std::size_t at = text.find("\nmillrace: the resume point's digest is not that of the run: ");
     return at == std::string::npos ? std::string() : text.substr(at);
   };
-  const delivered one = run(shards, {.most_batches = 2}), summed = run_all_ranks(shards, {}, 4);
-  const delivered share = run(shards, {.world = {.rank = 0, .size = 4}, .most_batches = 2});
+  const delivered one = run(shards, {.max_batches = 2}), summed = run_all_ranks(shards, {}, 4);
+  const delivered share = run(shards, {.world = {.rank = 0, .size = 4}, .max_batches = 2});
   const std::string advice = advice_of(share.positions[1], {.rank = 0, .size = 2});
   CHECK(advice.find("got the share of one of 4 ranks, expected the sum of all") != std::string::npos);
   CHECK(!advice_of(share.positions[1], {}).empty());
@@ -115,7 +115,7 @@ TEST_CASE("a run that goes on from a digest that nobody summed says so, once, an
 TEST_CASE("a resume point of another seed, window, data set, batch or lane count is refused by name") {
   const temporary_folder folder, other;
   const std::string shards = write_shards(folder);
-  const std::string position = run(shards, {.most_batches = 3}).positions.back();
+  const std::string position = run(shards, {.max_batches = 3}).positions.back();
   const auto resumed = [&](const std::string& pattern, run_options o) {
     o.resume = position;
     return [=] { run(pattern, o); };

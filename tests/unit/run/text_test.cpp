@@ -36,14 +36,14 @@ struct corpus {
   std::vector<std::string> names{};
   std::vector<std::vector<std::uint32_t>> documents{};
 
-  corpus(unsigned seed, std::size_t files, std::size_t most_tokens) {
+  corpus(unsigned seed, std::size_t files, std::size_t max_tokens) {
     std::mt19937 random(seed);
     std::uint32_t token = 0;
     for (std::size_t f = 0; f < files; ++f) {
       std::string text;
       for (std::size_t lines = random() % 9; lines > 0; --lines) {
         auto& document = documents.emplace_back();
-        for (std::size_t n = random() % 5 ? random() % most_tokens : 0; n > 0; --n) document.push_back(++token);
+        for (std::size_t n = random() % 5 ? random() % max_tokens : 0; n > 0; --n) document.push_back(++token);
         for (const std::uint32_t token_here : document) text += std::to_string(token_here) + " ";
         if (!document.empty()) text.pop_back();
         text += '\n';

@@ -58,7 +58,7 @@ struct run_options {
   double weight = 0.3;   // of the second
   std::size_t window = 60;
   std::uint64_t own_seed = 0;
-  std::uint64_t most_batches = ~std::uint64_t{0};
+  std::uint64_t max_batches = ~std::uint64_t{0};
   std::uint64_t epoch_batches = 0;
 };
 
@@ -97,7 +97,7 @@ delivered run(const data_sets& sets, const run_options& o) {
     d.positions.push_back(mr::to_text(b.position()));
     d.steps.push_back(b.step());
     d.epochs.push_back(b.epoch());
-    if (d.batches.size() == o.most_batches) break;
+    if (d.batches.size() == o.max_batches) break;
   }
   d.stats = session.stats();
   d.figures = session.figures();
@@ -194,7 +194,7 @@ TEST_CASE("a mix resumed again and again, with other ranks and workers each time
       const run_options o{.on_exhausted = rule,
                           .threads = static_cast<int>(turn % 4),
                           .resume = position,
-                          .most_batches = 1 + turn % 5};
+                          .max_batches = 1 + turn % 5};
       const auto some = run_all_ranks(sets, o, ranks);
       pieced.insert(pieced.end(), some.begin(), some.end());
       run_options last = o;
@@ -207,7 +207,7 @@ TEST_CASE("a mix resumed again and again, with other ranks and workers each time
 
 TEST_CASE("a resume point of another mix is refused by name") {
   const data_sets sets;
-  const std::string position = run(sets, {.most_batches = 3}).positions.back();
+  const std::string position = run(sets, {.max_batches = 3}).positions.back();
   CHECK(position.size() < 300);
   const auto resumed = [&](run_options o) {
     o.resume = position;
@@ -229,7 +229,7 @@ TEST_CASE("what a rank was given of each source is counted, after a resume too")
   const data_sets sets;
   for (const mr::exhausted rule : all_rules) {
     const run_options o{.on_exhausted = rule, .world = {.rank = 1, .size = 3}};
-    const std::string middle = run(sets, {.on_exhausted = rule, .most_batches = 4}).positions.back();
+    const std::string middle = run(sets, {.on_exhausted = rule, .max_batches = 4}).positions.back();
     for (const std::string& resume : {std::string(), middle}) {
       run_options now = o;
       now.resume = resume;

@@ -84,12 +84,12 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
     REQUIRE(b.size() <= s.size);
     REQUIRE(b.size() * longest <= s.buckets.tokens);
     REQUIRE(sound.values.shape[1] == 4);
-    std::size_t most_words = 0;
+    std::size_t max_words = 0;
     for (std::size_t i = 0; i < b.size(); ++i) {
       const std::int64_t number = numbers.host()[i];
       REQUIRE(b.keys()[i] == name_of(s, number));
       auto row = words_of(number);
-      most_words = std::max(most_words, row.size());
+      max_words = std::max(max_words, row.size());
       REQUIRE(words.lengths.host()[i] == static_cast<std::int32_t>(row.size()));
       row.resize(longest, padding);
       const auto there = words.values.host().subspan(i * longest, longest);
@@ -98,7 +98,7 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
       for (std::int64_t j = 0; j < 4; ++j)
         REQUIRE(sound.values.host()[i * 4 + static_cast<std::size_t>(j)] == (j < number % 5 ? 7 : -1));
     }
-    REQUIRE(longest == most_words);
+    REQUIRE(longest == max_words);
     for (const std::uint64_t of_column : {digest_of(words.values), digest_of(words.lengths), digest_of(numbers),
                                           digest_of(sound.values), digest_of(sound.lengths)})
       t.digest = mr::detail::combine_keys(t.digest, of_column);
@@ -209,7 +209,7 @@ TEST_CASE("each bucket is a batch when it is full, and what is left over goes to
   using stage = mr::detail::bucketing<sentence, &sentence::words>;
   const mr::bucket_options o{.boundaries = {4, 12, 64}, .tokens = 130, .flush_every = 50};
   const std::size_t rows[] = {16, 10, 2};   // of min(16, 130 / boundary)
-  stage bucketing(o, {.most_rows = 16, .most_bytes = std::size_t{1} << 30});
+  stage bucketing(o, {.max_rows = 16, .max_bytes = std::size_t{1} << 30});
   std::vector<mr::detail::sample<sentence>> out;
   std::vector<std::vector<std::int64_t>> expected, waiting(3);
   const auto flush = [&] {

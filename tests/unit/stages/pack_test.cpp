@@ -27,11 +27,11 @@ std::vector<mr::packed> rows_of(Packing packing, const documents& all) {
 }
 
 /// Of tokens that are all different.
-documents random_documents(std::mt19937& random, std::size_t most_tokens) {
+documents random_documents(std::mt19937& random, std::size_t max_tokens) {
   documents all(random() % 40);
   std::uint32_t token = 100;
   for (ids& d : all) {
-    d.resize(random() % 6 ? random() % most_tokens : 0);
+    d.resize(random() % 6 ? random() % max_tokens : 0);
     for (std::uint32_t& t : d) t = ++token;
   }
   return all;

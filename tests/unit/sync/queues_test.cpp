@@ -35,14 +35,14 @@ TEST_CASE("an entry of a ring has room again once it was taken") {
   mr::detail::item_ring<int> ring(3);
   REQUIRE(ring.capacity() == 4);
   for (std::uint64_t t : {0, 1, 2, 3}) {
-    CHECK(ring.has_room(t));
+    CHECK(ring.can_accept(t));
     ring.put(t, static_cast<int>(10 + t));
   }
-  CHECK_FALSE(ring.has_room(4));
+  CHECK_FALSE(ring.can_accept(4));
   CHECK(ring.take(1) == 11);   // out of order
-  CHECK_FALSE(ring.has_room(4));
+  CHECK_FALSE(ring.can_accept(4));
   CHECK(ring.take(0) == 10);
-  CHECK(ring.has_room(4));
+  CHECK(ring.can_accept(4));
   ring.put(4, 13);
   CHECK(ring.take(4) == 13);
 }

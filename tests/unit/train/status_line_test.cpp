@@ -15,7 +15,7 @@ using output = mr::status_line_options::output;
 
 namespace {
 
-/// What a status line printed, and the variable that its colours depend on.
+/// What a status line printed, and the variable that its colors depend on.
 struct screen {
   explicit screen(bool color) {
     if (const char* old = std::getenv("NO_COLOR")) before = old;

@@ -203,12 +203,12 @@ TEST_CASE("there are as many reads at a time as the budget has room for, and as 
   mr::detail::memory_budget m{.budget_bytes = 10'000'000, .slot_bytes = 1'000'000, .host_slots = 4,
                       .read_ahead_bytes = 4'000'000, .chunk_bytes = 262'144, .chunk_samples = 64,
                       .sample_bytes = 100'000};
-  CHECK(m.most_reads() == 5);   // of 262,144 bytes and a sample, in 2 MB
+  CHECK(m.max_reads() == 5);   // of 262,144 bytes and a sample, in 2 MB
   m.budget_bytes = 9'000'000;
-  CHECK(m.most_reads() == 2);   // in the 1 MB that is left
+  CHECK(m.max_reads() == 2);   // in the 1 MB that is left
   m.budget_bytes = 8'000'000;
-  CHECK(m.most_reads() == 0);
+  CHECK(m.max_reads() == 0);
   m.budget_bytes = 10'000'000;
   m.sample_bytes = 1'000;
-  CHECK(m.most_reads() == 31);   // of 64 samples
+  CHECK(m.max_reads() == 31);   // of 64 samples
 }

@@ -32,7 +32,7 @@ struct pieces_of {
   }
 };
 
-/// Joins two neighbours; what is left over comes at the end of the epoch.
+/// Joins two neighbors; what is left over comes at the end of the epoch.
 struct pairs {
   using output = piece;
   std::optional<int> held{};

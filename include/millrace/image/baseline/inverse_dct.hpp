@@ -7,7 +7,7 @@
 // in the L1 cache.
 // It returns false if a value is "wild": so large that implementations differ. The samples then have no meaning.
 // There are two cases. Pictures of 8-bit samples stay far below both:
-// - A column's dequantized coefficients add up (as magnitudes) to more than `most_in_column`. From there on 16 bits do
+// - A column's dequantized coefficients add up (as magnitudes) to more than `max_in_column`. From there on 16 bits do
 //   not hold the results of the first pass.
 // - A sample is beyond -512 .. 511 before it is clamped. There libjpeg's C code wraps around; its SIMD code does not.
 // Threads: pure. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. The fixed point is that of libjpeg's
@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-enum : int { most_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, least_sample = -512, most_sample = 511 };
+enum : int { max_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, least_sample = -512, max_sample = 511 };
 
 /// A quantizer's numbers, each row twice, in the layout of a pair's coefficients.
 struct dequantiser {
@@ -82,7 +82,7 @@ inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* ste
       x[r] = block[16 * r + c] * steps[16 * r + c];
       sum += std::abs(x[r]);
     }
-    if (sum > most_in_column) return false;
+    if (sum > max_in_column) return false;
     if (sum == std::abs(x[0])) {
       columns[c].fill(x[0] * 4);
       continue;
@@ -97,7 +97,7 @@ inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* ste
     rows[r] = inverse_dct_1d(x);
     for (int& value : rows[r]) {
       value = (value + (1 << 17)) >> 18;
-      if (value < least_sample || value > most_sample) return false;
+      if (value < least_sample || value > max_sample) return false;
     }
   }
   for (std::size_t r = 0; r < 8; ++r)

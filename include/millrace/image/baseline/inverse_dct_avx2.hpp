@@ -82,24 +82,24 @@ class basic_avx2_inverse_dct {
     quads pairs[8] = {as_quads(Sums::template joined<11>(low[i], high[i]))...};
     transpose(pairs);
     transpose(pairs + 4);
-    const quads centre = quads_of((128 << 18) + (1 << 17));
+    const quads center = quads_of((128 << 18) + (1 << 17));
     pass<Sums>(low, reinterpret_cast<words>(pairs[0]), reinterpret_cast<words>(pairs[2]),
-               reinterpret_cast<words>(pairs[1]), reinterpret_cast<words>(pairs[3]), centre);
+               reinterpret_cast<words>(pairs[1]), reinterpret_cast<words>(pairs[3]), center);
     pass<Sums>(high, reinterpret_cast<words>(pairs[4]), reinterpret_cast<words>(pairs[6]),
-               reinterpret_cast<words>(pairs[5]), reinterpret_cast<words>(pairs[7]), centre);
+               reinterpret_cast<words>(pairs[5]), reinterpret_cast<words>(pairs[7]), center);
     // Each register holds rows 0, 4, 1, 5, 2, 6, 3, 7 of both blocks.
     const words column[8] = {Sums::template joined<18>(low[i], high[i])...};
     words beyond = words_of(0);
     ((beyond |= column[i] + words_of(-least_sample - 128)), ...);
     write(column, to);
-    return !any_of(beyond, words_of(least_sample - most_sample - 1));   // no bit from 1024 on is set
+    return !any_of(beyond, words_of(least_sample - max_sample - 1));   // no bit from 1024 on is set
   }
 
   [[gnu::target("avx2"), gnu::noinline]] static bool columns_are_tame(const words* row) noexcept {
     using namespace avx2;
     words sum = words_of(0);
     for (int i = 0; i < 8; ++i) sum = saturating_sum(sum, magnitudes(row[i]));
-    const words wild = (sum > words_of(most_in_column)) | (sum < words_of(0));   // sums from 32768 on look negative
+    const words wild = (sum > words_of(max_in_column)) | (sum < words_of(0));   // sums from 32768 on look negative
     return !any_of(wild, wild);
   }
 

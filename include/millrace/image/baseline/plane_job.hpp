@@ -162,14 +162,14 @@ class basic_plane_job {
     mcus_ = mcus;
     left_in_interval_ -= static_cast<unsigned>(mcus);
     const std::size_t blocks = mcus * slots_.blocks_of_mcu();
-    unstuff_.reach(stream_byte(), blocks * most_block_bytes + 16);
+    unstuff_.reach(stream_byte(), blocks * max_block_bytes + 16);
     stream_.begin_segment(stored ? slots_.stored() : slots_.skipped(), blocks, stored, tools.stop);
   }
 
   bool take_skipped() noexcept {
     const block_slot* slot = slots_.skipped();
     const std::size_t blocks = slots_.blocks_of_mcu();
-    std::array<int, most_mcu_blocks> sum{};   // one per block: sums per component would wait for one another
+    std::array<int, max_mcu_blocks> sum{};   // one per block: sums per component would wait for one another
     for (std::size_t m = 0; m < mcus_; ++m)
       for (std::size_t b = 0; b < blocks; ++b, ++slot) sum[b] += difference_at(slot->begin_bit, *slot->tables);
     for (std::size_t b = 0; b < blocks; ++b) predictor_[slots_.component_of(b)] += sum[b];

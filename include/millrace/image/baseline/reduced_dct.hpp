@@ -75,7 +75,7 @@ class basic_reduced_dct {
         x[r] = coefficients[16 * r + c] * steps[16 * r + c];
         sum += std::abs(x[r]);
       }
-      if (sum > most_in_column) return false;
+      if (sum > max_in_column) return false;
       const auto column = pass<size>(x);
       for (std::size_t r = 0; r < size; ++r) lines[r][c] = (column[r] + (1 << (fraction - 3))) >> (fraction - 2);
     }
@@ -84,7 +84,7 @@ class basic_reduced_dct {
       samples[r] = pass<size>(lines[r]);
       for (int& value : samples[r]) {
         value = (value + (1 << (fraction + 4))) >> (fraction + 5);
-        if (value < least_sample || value > most_sample) return false;
+        if (value < least_sample || value > max_sample) return false;
       }
     }
     for (std::size_t r = 0; r < size; ++r)
@@ -103,16 +103,16 @@ class basic_reduced_dct {
   static std::array<int, size> pass(const std::array<int, 8>& x) noexcept {
     using f = reduced_factors;
     if constexpr (size == 4) {
-      const int centre = x[0] << 14, even = x[2] * f::four_even_2 + x[6] * f::four_even_6;
+      const int center = x[0] << 14, even = x[2] * f::four_even_2 + x[6] * f::four_even_6;
       const int outer = x[1] * f::four_outer_1 + x[3] * f::four_outer_3 + x[5] * f::four_outer_5 +
                         x[7] * f::four_outer_7;
       const int inner = x[1] * f::four_inner_1 + x[3] * f::four_inner_3 + x[5] * f::four_inner_5 +
                         x[7] * f::four_inner_7;
-      return {centre + even + outer, centre - even + inner, centre - even - inner, centre + even - outer};
+      return {center + even + outer, center - even + inner, center - even - inner, center + even - outer};
     } else {
-      const int centre = x[0] << 15;
+      const int center = x[0] << 15;
       const int odd = x[1] * f::two_1 + x[3] * f::two_3 + x[5] * f::two_5 + x[7] * f::two_7;
-      return {centre + odd, centre - odd};
+      return {center + odd, center - odd};
     }
   }
 };

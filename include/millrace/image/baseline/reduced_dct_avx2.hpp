@@ -56,7 +56,7 @@ class basic_avx2_reduced_dct {
     store(rows[2], to, 2);
     store(rows[3], to, 3);
     return !any_of((left + words_of(-least_sample - 128)) | (right + words_of(-least_sample - 128)),
-                   words_of(least_sample - most_sample - 1));   // no bit from 1024 on is set
+                   words_of(least_sample - max_sample - 1));   // no bit from 1024 on is set
   }
 
   [[gnu::target("avx2"), gnu::noinline]] static bool two(std::int16_t* coefficients, const dequantiser& q,
@@ -73,17 +73,17 @@ class basic_avx2_reduced_dct {
     const quads bottom = multiply_pairs(joined<13>(low[1], high[1]), by_column);
     // Half of the DC terms of both rows, then the odd parts of both rows.
     const quads parts = low_pairs(top, bottom) + high_pairs(top, bottom);
-    const quads centre = __builtin_shufflevector(parts, parts, 0, 0, 1, 1, 4, 4, 5, 5);
+    const quads center = __builtin_shufflevector(parts, parts, 0, 0, 1, 1, 4, 4, 5, 5);
     const quads odd = __builtin_shufflevector(parts, parts, 2, 2, 3, 3, 6, 6, 7, 7);
     const quads sign = {0, -1, 0, -1, 0, -1, 0, -1};
-    const quads sums = centre + centre + ((odd ^ sign) - sign) + ((128 << 20) + (1 << 19));
+    const quads sums = center + center + ((odd ^ sign) - sign) + ((128 << 20) + (1 << 19));
     const words samples = packed(sums >> 20, sums >> 20);
     const auto both = reinterpret_cast<quads>(clamped_bytes(samples, samples));
     const auto left = static_cast<std::uint32_t>(both[0]), right = static_cast<std::uint32_t>(both[4]);
     const std::uint32_t rows[2] = {(left & 0xffff) | right << 16, left >> 16 | (right & 0xffff0000)};
     std::memcpy(to.samples, rows, 4);
     std::memcpy(to.samples + to.stride_bytes, rows + 1, 4);
-    return !any_of(samples + words_of(-least_sample - 128), words_of(least_sample - most_sample - 1));
+    return !any_of(samples + words_of(-least_sample - 128), words_of(least_sample - max_sample - 1));
   }
 
  private:
@@ -118,7 +118,7 @@ class basic_avx2_reduced_dct {
     using namespace avx2;
     words sum = words_of(0);
     ((sum = saturating_sum(sum, magnitudes(row[r]))), ...);
-    const words wild = (sum > words_of(most_in_column)) | (sum < words_of(0));   // sums from 32768 on look negative
+    const words wild = (sum > words_of(max_in_column)) | (sum < words_of(0));   // sums from 32768 on look negative
     return !any_of(wild, wild);
   }
 
@@ -126,26 +126,26 @@ class basic_avx2_reduced_dct {
                                                                               words x15, words x37,
                                                                               int rounding) noexcept {
     using namespace avx2;
-    const quads centre = multiply_pairs(x0, pair_of(1 << 14, 0)) + rounding;
+    const quads center = multiply_pairs(x0, pair_of(1 << 14, 0)) + rounding;
     const quads even = multiply_pairs(x26, pair_of(f::four_even_2, f::four_even_6));
     const quads outer = multiply_pairs(x15, pair_of(f::four_outer_1, f::four_outer_5)) +
                         multiply_pairs(x37, pair_of(f::four_outer_3, f::four_outer_7));
     const quads inner = multiply_pairs(x15, pair_of(f::four_inner_1, f::four_inner_5)) +
                         multiply_pairs(x37, pair_of(f::four_inner_3, f::four_inner_7));
-    out[0] = centre + even + outer;
-    out[1] = centre - even + inner;
-    out[2] = centre - even - inner;
-    out[3] = centre + even - outer;
+    out[0] = center + even + outer;
+    out[1] = center - even + inner;
+    out[2] = center - even - inner;
+    out[3] = center + even - outer;
   }
 
   [[gnu::target("avx2"), gnu::always_inline]] static inline void pass_of_two(quads* out, words x0, words x13,
                                                                              words x57) noexcept {
     using namespace avx2;
-    const quads centre = multiply_pairs(x0, pair_of(1 << 14, 1 << 14)) + (1 << 12);
+    const quads center = multiply_pairs(x0, pair_of(1 << 14, 1 << 14)) + (1 << 12);
     const quads odd = multiply_pairs(x13, pair_of(f::two_1, f::two_3)) +
                       multiply_pairs(x57, pair_of(f::two_5, f::two_7));
-    out[0] = centre + odd;
-    out[1] = centre - odd;
+    out[0] = center + odd;
+    out[1] = center - odd;
   }
 
   [[gnu::target("avx2"), gnu::always_inline]] static inline void store(long long samples, sample_target to,

@@ -38,7 +38,7 @@ enum class jpeg_refusal : std::uint8_t {
   components,        ///< a number of components other than 1 or 3
   sampling,          ///< other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
   several_scans,     ///< more than one scan
-  colours,           ///< RGB, or nothing that surely says YCbCr
+  colors,           ///< RGB, or nothing that surely says YCbCr
   unusual_header,    ///< markers or fields that are rare, or that libjpeg warns of
   tables,            ///< missing or impossible
   damaged,           ///< bad codes, short data, a missing marker, something between the intervals
@@ -58,7 +58,7 @@ constexpr const char* count_name(jpeg_refusal why) noexcept {
     case jpeg_refusal::components: return "JPEGs by libjpeg: components";
     case jpeg_refusal::sampling: return "JPEGs by libjpeg: sampling";
     case jpeg_refusal::several_scans: return "JPEGs by libjpeg: several scans";
-    case jpeg_refusal::colours: return "JPEGs by libjpeg: colour space";
+    case jpeg_refusal::colors: return "JPEGs by libjpeg: colour space";
     case jpeg_refusal::unusual_header: return "JPEGs by libjpeg: unusual header";
     case jpeg_refusal::tables: return "JPEGs by libjpeg: tables";
     case jpeg_refusal::damaged: return "JPEGs by libjpeg: damaged";
@@ -230,7 +230,7 @@ class basic_scan_header_reader {
     }
     const auto spectrum = payload.subspan(1 + 2 * count);
     if (spectrum[0] != 0 || spectrum[1] != 63 || spectrum[2] != 0) return unusual_header;
-    return count == 1 || is_ycbcr() ? none : colours;
+    return count == 1 || is_ycbcr() ? none : colors;
   }
 
   bool is_ycbcr() const {

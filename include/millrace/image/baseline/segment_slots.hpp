@@ -22,9 +22,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, most_mcu_blocks = 6;
+constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, max_mcu_blocks = 6;
 /// A block takes at most 27 bits of DC and 63 times 26 bits of AC.
-constexpr std::size_t most_block_bytes = 209;
+constexpr std::size_t max_block_bytes = 209;
 
 /// Pairs of one component's blocks that lie side by side in a segment.
 struct row_of_pairs {

@@ -134,11 +134,11 @@ constexpr source_span span_of(const plan_axis& axis) noexcept {
   const auto floor_of = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
   const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
   const std::int64_t reach = 2 * std::max(axis.length, step);
-  const auto centre = [&](std::int64_t o) { return (2 * o + 1) * axis.length + 2 * axis.begin * axis.target; };
+  const auto center = [&](std::int64_t o) { return (2 * o + 1) * axis.length + 2 * axis.begin * axis.target; };
   // Pixel i has a weight for an output if (2 i + 1) * step is less than `reach` away from the output's center.
-  const std::int64_t begin = floor_of(centre(axis.first) - reach - step, 2 * step) + 1;
+  const std::int64_t begin = floor_of(center(axis.first) - reach - step, 2 * step) + 1;
   const std::int64_t last = axis.first + axis.count - 1;
-  const std::int64_t end = -floor_of(step - centre(last) - reach, 2 * step);
+  const std::int64_t end = -floor_of(step - center(last) - reach, 2 * step);
   return {.begin = static_cast<std::size_t>(std::clamp(begin, axis.clip_begin, axis.clip_end - 1)),
           .end = static_cast<std::size_t>(std::clamp(end, axis.clip_begin + 1, axis.clip_end))};
 }

@@ -28,19 +28,19 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// A template only so that including it costs little.
 template <class = void>
 struct basic_tap_triangle {
-  std::int64_t start, end, at, centre, reach, step;
+  std::int64_t start, end, at, center, reach, step;
 
   /// Makes the triangle of the first output.
   explicit basic_tap_triangle(const plan_axis& axis) noexcept
       : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a source pixel
     at = (2 * start + 1) * step;
-    centre = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target;
+    center = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target;
     reach = 2 * (axis.length > step ? axis.length : step);
   }
 
-  std::int64_t most_taps() const noexcept { return std::min(reach / step + 1, end - start); }   // call before seek()
+  std::int64_t max_taps() const noexcept { return std::min(reach / step + 1, end - start); }   // call before seek()
   void seek() noexcept {
-    for (; start + 1 < end && at <= centre - reach; ++start) at += 2 * step;
+    for (; start + 1 < end && at <= center - reach; ++start) at += 2 * step;
   }
 };
 using tap_triangle = basic_tap_triangle<>;
@@ -56,9 +56,9 @@ class basic_tap_table {
   void build(const plan_axis& axis) {
     clear();
     tap_triangle t(axis);
-    const auto most = static_cast<std::size_t>(t.most_taps());
+    const auto most = static_cast<std::size_t>(t.max_taps());
     if (running_.size() < most) running_.resize(most);
-    for (std::int64_t o = 0; o < axis.count; ++o, t.centre += 2 * axis.length) {
+    for (std::int64_t o = 0; o < axis.count; ++o, t.center += 2 * axis.length) {
       t.seek();
       add_output(t);
     }
@@ -127,8 +127,8 @@ class basic_tap_table {
     std::uint64_t* const running = running_.data();
     std::size_t count = 0;
     std::uint64_t sum = 0;
-    for (std::int64_t i = t.start, at = t.at; i < t.end && at < t.centre + t.reach; ++i, at += 2 * t.step) {
-      const std::int64_t distance = at < t.centre ? t.centre - at : at - t.centre;
+    for (std::int64_t i = t.start, at = t.at; i < t.end && at < t.center + t.reach; ++i, at += 2 * t.step) {
+      const std::int64_t distance = at < t.center ? t.center - at : at - t.center;
       if (distance < t.reach) sum += static_cast<std::uint64_t>(t.reach - distance);
       running[count++] = sum;
     }

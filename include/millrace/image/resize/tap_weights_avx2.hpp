@@ -34,20 +34,20 @@ class basic_avx2_taps {
   static void build(tap_table& table, const plan_axis& axis) {
     tap_triangle t(axis);
     constexpr std::int64_t most = std::int64_t{1} << 29;   // so that sums of four fit into 32 bits
-    const std::int64_t last_centre = t.centre + 2 * axis.length * (axis.count + at_once);
-    if (t.most_taps() > taps || last_centre + t.reach > most || (2 * t.end + 2 * taps) * t.step > most)
+    const std::int64_t last_center = t.center + 2 * axis.length * (axis.count + at_once);
+    if (t.max_taps() > taps || last_center + t.reach > most || (2 * t.end + 2 * taps) * t.step > most)
       return table.build(axis);
     table.clear();
     first_pixels first(t, axis);
     const __m256i none = _mm256_setzero_si256();
     known_reciprocals known{none, none, none, none};
     const __m256i counting = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    __m256i centre = _mm256_add_epi32(_mm256_mullo_epi32(counting, all(2 * axis.length)), all(t.centre));
-    const __m256i next_centres = all(2 * axis.length * at_once);
-    for (std::int64_t o = 0; o < axis.count; o += at_once, centre = _mm256_add_epi32(centre, next_centres)) {
+    __m256i center = _mm256_add_epi32(_mm256_mullo_epi32(counting, all(2 * axis.length)), all(t.center));
+    const __m256i next_centers = all(2 * axis.length * at_once);
+    for (std::int64_t o = 0; o < axis.count; o += at_once, center = _mm256_add_epi32(center, next_centers)) {
       const std::int64_t outputs = axis.count - o < at_once ? axis.count - o : at_once;
       const __m256i start = first.next();
-      const running_sums sums = add_up(t, centre, start);
+      const running_sums sums = add_up(t, center, start);
       const __m256i counted = _mm256_and_si256(sums.count, _mm256_cmpgt_epi32(all(outputs), counting));
       const auto to = table.append_few(static_cast<std::size_t>(outputs), largest(counted));
       store(to.first, start);
@@ -67,7 +67,7 @@ class basic_avx2_taps {
     first_pixels(const tap_triangle& t, const plan_axis& axis) noexcept
         : begin_(all(t.start)), last_(all(t.end - 1)), divisor_(all(2 * t.step)) {
       // The first pixel i whose (2 i + 1) * step is above the first output's center minus `reach`.
-      const std::int64_t divisor = 2 * t.step, dividend = t.centre - t.reach + t.step;
+      const std::int64_t divisor = 2 * t.step, dividend = t.center - t.reach + t.step;
       const std::int64_t step = 2 * axis.length / divisor, step_rest = 2 * axis.length % divisor;
       std::int64_t pixel = dividend / divisor, rest = dividend % divisor;
       if (rest < 0) {
@@ -109,19 +109,19 @@ class basic_avx2_taps {
     __m256i count;        // number of weights that are not zero
   };
 
-  static running_sums add_up(const tap_triangle& t, __m256i centre, __m256i first) noexcept {
+  static running_sums add_up(const tap_triangle& t, __m256i center, __m256i first) noexcept {
     const __m256i zero = _mm256_setzero_si256(), left = _mm256_sub_epi32(all(t.end), first);
     const __m256i odd = _mm256_or_si256(_mm256_slli_epi32(first, 1), _mm256_set1_epi32(1));
-    __m256i from_centre = _mm256_sub_epi32(_mm256_mullo_epi32(odd, all(t.step)), centre);
+    __m256i from_center = _mm256_sub_epi32(_mm256_mullo_epi32(odd, all(t.step)), center);
     running_sums made{.upto = {}, .count = zero};
     __m256i sum = zero;
     for (std::int64_t k = 0; k < taps; ++k) {
       const __m256i weight = _mm256_and_si256(
-          _mm256_max_epi32(_mm256_sub_epi32(all(t.reach), _mm256_abs_epi32(from_centre)), zero),
+          _mm256_max_epi32(_mm256_sub_epi32(all(t.reach), _mm256_abs_epi32(from_center)), zero),
           _mm256_cmpgt_epi32(left, all(k)));
       made.count = _mm256_sub_epi32(made.count, _mm256_cmpgt_epi32(weight, zero));
       made.upto[k] = sum = _mm256_add_epi32(sum, weight);
-      from_centre = _mm256_add_epi32(from_centre, all(2 * t.step));
+      from_center = _mm256_add_epi32(from_center, all(2 * t.step));
     }
     return made;
   }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/io/file/unique_fd.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -50,32 +51,18 @@ class append_file {
  public:
   explicit append_file(append_file_options options) : path_(std::move(options.path)) {
     const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (options.must_be_new ? O_EXCL : 0);
-    file_ = ::open(path_.c_str(), flags, 0666);
-    if (file_ < 0) throw_file_error("cannot open", path_, errno);
+    file_ = unique_fd(::open(path_.c_str(), flags, 0666));
+    if (!file_) throw_file_error("cannot open", path_, errno);
     // A file system without locks reports other errors. They are ignored: the log also works without a lock.
-    if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(std::exchange(file_, -1));
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       throw setup_error("another log writes to '" + printable(path_) + "'", "Give each log and each rank its own file");
-    }
   }
-  append_file(append_file&& other) noexcept
-      : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), unsynced_(other.unsynced_) {}
-  append_file& operator=(append_file&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(file_, other.file_);
-    std::swap(unsynced_, other.unsynced_);
-    return *this;
-  }
-  ~append_file() {
-    if (file_ >= 0) ::close(file_);
-  }
-
   const std::string& path() const noexcept { return path_; }
 
   /// Returns the size of the file.
   std::uint64_t size_bytes() const {
     struct stat found {};
-    if (::fstat(file_, &found) != 0) throw_file_error("cannot ask for the size of", path_, errno);
+    if (::fstat(file_.get(), &found) != 0) throw_file_error("cannot ask for the size of", path_, errno);
     return static_cast<std::uint64_t>(found.st_size);
   }
 
@@ -85,7 +72,7 @@ class append_file {
     std::size_t done = 0;
     unsynced_ = true;
     while (done < record.size()) {
-      const ssize_t n = ::write(file_, record.data() + done, record.size() - done);
+      const ssize_t n = ::write(file_.get(), record.data() + done, record.size() - done);
       if (n > 0) {
         done += static_cast<std::size_t>(n);
       } else if (n == 0 || errno != EINTR) {
@@ -98,26 +85,28 @@ class append_file {
 
   /// Returns the bytes [from, from + size_bytes) of the file.
   std::string read(std::uint64_t from, std::size_t size_bytes) const {
-    std::string room(size_bytes, '\0');
+    std::string buffer(size_bytes, '\0');
     std::size_t done = 0;
-    while (done < room.size()) {
-      const ssize_t n = ::pread(file_, room.data() + done, room.size() - done, static_cast<off_t>(from + done));
+    while (done < buffer.size()) {
+      const ssize_t n =
+          ::pread(file_.get(), buffer.data() + done, buffer.size() - done, static_cast<off_t>(from + done));
       if (n > 0) done += static_cast<std::size_t>(n);
       else if (n == 0 || errno != EINTR) throw_file_error("cannot read", path_, n == 0 ? EIO : errno);
     }
-    return room;
+    return buffer;
   }
 
   /// Shortens the file to `size_bytes`.
   void cut(std::uint64_t size_bytes) {
-    if (::ftruncate(file_, static_cast<off_t>(size_bytes)) != 0) throw_file_error("cannot shorten", path_, errno);
+    if (::ftruncate(file_.get(), static_cast<off_t>(size_bytes)) != 0) throw_file_error("cannot shorten", path_, errno);
   }
 
   /// Flushes the appended records to the disk; does nothing if there are none.
   void sync() {
     if (!std::exchange(unsynced_, false)) return;
     // Pipes and some devices cannot be flushed, and need not be.
-    if (::fdatasync(file_) != 0 && errno != EINVAL && errno != EROFS) throw_file_error("cannot flush", path_, errno);
+    if (::fdatasync(file_.get()) != 0 && errno != EINVAL && errno != EROFS)
+      throw_file_error("cannot flush", path_, errno);
   }
   /// Calls sync() if at least `every_ns` have passed since it last did so. `now_ns` comes from a steady clock.
   void sync_when_due(std::int64_t now_ns, std::int64_t every_ns) {
@@ -128,7 +117,7 @@ class append_file {
 
  private:
   std::string path_;
-  int file_ = -1;
+  unique_fd file_;
   bool unsynced_ = false;
   std::int64_t synced_ns_ = 0;
 };

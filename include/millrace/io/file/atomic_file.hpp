@@ -99,9 +99,9 @@ class atomic_file {
   }
 
   void write(std::span<const std::byte> data) {
-    constexpr std::size_t most_bytes_per_call = std::size_t{1} << 30;
+    constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;
     while (!data.empty()) {
-      const ssize_t written = files_.write(file_, data.data(), std::min(data.size(), most_bytes_per_call));
+      const ssize_t written = files_.write(file_, data.data(), std::min(data.size(), max_bytes_per_call));
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) fail("cannot write", written < 0 ? errno : ENOSPC);
       data = data.subspan(static_cast<std::size_t>(written));

@@ -4,7 +4,7 @@
 //   std::size_t got = source->read_at(offset_bytes, buffer);           // 0 only at the end
 //
 //   class my_source : public mr::byte_source {                         // a source of your own: two functions
-//     std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override;
+//     std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
 //     std::string_view name() const noexcept override;                 // for messages
 //   };
 //
@@ -37,9 +37,9 @@ class byte_source {
   byte_source& operator=(const byte_source&) = delete;
   virtual ~byte_source() = default;
 
-  /// Reads the bytes from `offset_bytes` on into the front of `room`. Returns how many bytes it read.
-  /// May read fewer bytes than `room` holds; returns 0 only at the end.
-  virtual std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) = 0;
+  /// Reads the bytes from `offset_bytes` on into the front of `buffer`. Returns how many bytes it read.
+  /// May read fewer bytes than `buffer` holds; returns 0 only at the end.
+  virtual std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) = 0;
 
   /// Returns the name for messages; the view lives as long as the source.
   virtual std::string_view name() const noexcept = 0;
@@ -47,11 +47,11 @@ class byte_source {
 
 namespace detail {
 
-/// Fills `room` with the bytes from `offset_bytes` on. Returns how many it read: fewer only at the end of the source.
-inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> room) {
+/// Fills `buffer` with the bytes from `offset_bytes` on. Returns how many it read: fewer only at the end of the source.
+inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer) {
   std::size_t filled = 0;
-  while (filled < room.size()) {
-    const std::size_t got = source.read_at(offset_bytes + filled, room.subspan(filled));
+  while (filled < buffer.size()) {
+    const std::size_t got = source.read_at(offset_bytes + filled, buffer.subspan(filled));
     if (got == 0) break;
     filled += got;
   }
@@ -76,13 +76,13 @@ class basic_file_source final : public byte_source {
   /// Returns the path.
   std::string_view name() const noexcept override { return path_; }
 
-  /// Reads up to 1 GiB into `room`. Throws io_error if the read fails for good or the file was replaced.
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
-    const std::size_t wanted = std::min(room.size(), most_bytes_per_call);
+  /// Reads up to 1 GiB into `buffer`. Throws io_error if the read fails for good or the file was replaced.
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
+    const std::size_t wanted = std::min(buffer.size(), max_bytes_per_call);
     std::int64_t pause_ns = 1'000'000;
     bool reopened = false;
     for (;;) {
-      const ssize_t got = files_.read_at(file_, room.data(), wanted, static_cast<off_t>(offset_bytes));
+      const ssize_t got = files_.read_at(file_, buffer.data(), wanted, static_cast<off_t>(offset_bytes));
       if (got >= 0) return static_cast<std::size_t>(got);
       const int reason = errno;
       if (reason == EINTR) continue;
@@ -99,7 +99,7 @@ class basic_file_source final : public byte_source {
   }
 
  private:
-  static constexpr std::size_t most_bytes_per_call = std::size_t{1} << 30;   // Linux moves at most 2 GiB, macOS less
+  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;   // Linux moves at most 2 GiB, macOS less
   static constexpr std::int64_t longest_pause_ns = 128'000'000;
 
   void open() {
@@ -164,9 +164,9 @@ class metered_file final : public byte_source {
   /// Returns the path.
   std::string_view name() const noexcept override { return file_.name(); }
   /// Reads as file_source::read_at() does, and reports the time and the bytes to the meter.
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
     read_meter::running read(*meter_, file_.name());
-    return read.brought(file_.read_at(offset_bytes, room));
+    return read.brought(file_.read_at(offset_bytes, buffer));
   }
   /// Reports further reads to `meter`. Must not be called during a read.
   void watch_in(read_meter& meter) noexcept { meter_ = &meter; }

@@ -55,8 +55,8 @@ struct posix_files {
   /// the descriptor holds the lock too.
   static int try_lock(int file) noexcept { return ::flock(file, LOCK_EX | LOCK_NB); }
   static int duplicate(int file) noexcept { return ::fcntl(file, F_DUPFD_CLOEXEC, 0); }
-  static ssize_t read_at(int file, void* room, std::size_t bytes, off_t offset) noexcept {
-    return ::pread(file, room, bytes, offset);
+  static ssize_t read_at(int file, void* buffer, std::size_t bytes, off_t offset) noexcept {
+    return ::pread(file, buffer, bytes, offset);
   }
   static ssize_t write(int file, const void* data, std::size_t bytes) noexcept { return ::write(file, data, bytes); }
   static int sync(int file) noexcept { return ::fsync(file); }

@@ -133,7 +133,7 @@ class index_builder {
     loaded_index known;
     try {
       if (options_.heads_only) {
-        const index_summary head = summarise_index(kept_at, identity);
+        const index_summary head = summarize_index(kept_at, identity);
         if (head.state == index_file_state::good && head.shard_is_whole) return add_head(shard, head);
       }
       known = load_index(kept_at, identity);

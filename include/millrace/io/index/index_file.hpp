@@ -24,6 +24,7 @@
 #include <millrace/base/text.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/file/posix_files.hpp>
+#include <millrace/io/file/unique_fd.hpp>
 #include <millrace/io/index/index_format.hpp>
 
 #include <cerrno>
@@ -74,10 +75,7 @@ inline std::string index_path(const std::string& shard, const index_file_options
   if (options.cache_folder.empty()) return shard + std::string(ending);
   const std::unique_ptr<char, decltype(&std::free)> absolute(::realpath(shard.c_str(), nullptr), &std::free);
   const std::string whole = absolute ? absolute.get() : shard;
-  std::uint64_t digest = digest_bytes(detail::bytes_of(whole));
-  std::string digits(16, '0');
-  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, digest >>= 4)
-    *digit = "0123456789abcdef"[digest & 15];
+  const std::string digits = hex(digest_bytes(bytes_of(whole)), 16);
   const std::string name = whole.substr(whole.rfind('/') + 1).substr(0, 150);
   return options.cache_folder + (options.cache_folder.ends_with('/') ? "" : "/") + name + "-" + digits +
          std::string(ending);
@@ -89,41 +87,31 @@ inline std::string index_path(const std::string& shard, const index_file_options
                  "folder for indexes", {.stage = "index", .shard = path});
 }
 
-/// A file descriptor that closes itself.
-class open_index_file {
- public:
-  open_index_file(const std::string& path, int flags) noexcept {
-    do file_ = posix_files::open(path.c_str(), flags | O_NONBLOCK, 0666);   // does not block on a pipe
-    while (file_ == -1 && errno == EINTR);
-  }
-  open_index_file(const open_index_file&) = delete;
-  open_index_file& operator=(const open_index_file&) = delete;
-  ~open_index_file() {
-    if (file_ != -1) posix_files::close(file_);
-  }
-  int get() const noexcept { return file_; }
+/// Opens an index; none, with errno, where that fails. Does not block on a pipe.
+inline unique_fd open_index(const std::string& path, int flags) noexcept {
+  int file = -1;
+  do file = posix_files::open(path.c_str(), flags | O_NONBLOCK, 0666);
+  while (file == -1 && errno == EINTR);
+  return unique_fd(file);
+}
 
-  /// Fills `room`. Returns false if the file ends before that, with errno 0, or if a read fails, with its errno.
-  bool read(std::uint64_t offset_bytes, std::span<std::byte> room) const noexcept {
-    errno = 0;
-    while (!room.empty()) {
-      const ssize_t got = posix_files::read_at(file_, room.data(), std::min(room.size(), std::size_t{1} << 30),
-                                               static_cast<off_t>(offset_bytes));
-      if (got == -1 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      offset_bytes += static_cast<std::uint64_t>(got);
-      room = room.subspan(static_cast<std::size_t>(got));
-    }
-    return true;
+/// Fills `buffer`. Returns false if the file ends before that, with errno 0, or if a read fails, with its errno.
+inline bool read_index(const unique_fd& file, std::uint64_t offset_bytes, std::span<std::byte> buffer) noexcept {
+  errno = 0;
+  while (!buffer.empty()) {
+    const ssize_t got = posix_files::read_at(file.get(), buffer.data(), std::min(buffer.size(), std::size_t{1} << 30),
+                                             static_cast<off_t>(offset_bytes));
+    if (got == -1 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    offset_bytes += static_cast<std::uint64_t>(got);
+    buffer = buffer.subspan(static_cast<std::size_t>(got));
   }
-
- private:
-  int file_ = -1;
-};
+  return true;
+}
 
 /// Reads and checks the head. Returns the state and the reason, which is empty if the state is good. A touched index
 /// has a sound head.
-inline std::pair<index_file_state, std::string> read_index_head(const open_index_file& file, const std::string& path,
+inline std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
                                                                 const shard_identity& shard, index_head& head) {
   using enum index_file_state;
   struct ::stat status {};
@@ -132,7 +120,7 @@ inline std::pair<index_file_state, std::string> read_index_head(const open_index
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
   if (file_bytes == 0) return {missing, "it is being made"};
   if (file_bytes < sizeof head) return {damaged, "it is cut"};
-  if (!file.read(0, std::as_writable_bytes(std::span(&head, 1)))) {
+  if (!read_index(file, 0, std::as_writable_bytes(std::span(&head, 1)))) {
     if (errno != 0) fail_index("cannot read the index", errno, path);
     return {damaged, "it is cut"};
   }
@@ -147,7 +135,7 @@ inline std::pair<index_file_state, std::string> read_index_head(const open_index
 }
 
 /// Reads and checks a whole index.
-inline loaded_index load_open_index(const open_index_file& file, const std::string& path, const shard_identity& shard) {
+inline loaded_index load_open_index(const unique_fd& file, const std::string& path, const shard_identity& shard) {
   loaded_index result;
   index_head head;
   std::tie(result.state, result.reason) = read_index_head(file, path, shard, head);
@@ -155,7 +143,7 @@ inline loaded_index load_open_index(const open_index_file& file, const std::stri
   index_columns columns(head.counts);
   const auto body = std::as_writable_bytes(
       std::span(columns.words.get(), static_cast<std::size_t>(head.counts.all_bytes() / 4)));
-  if (!file.read(sizeof head, body) && errno != 0) fail_index("cannot read the index", errno, path);
+  if (!read_index(file, sizeof head, body) && errno != 0) fail_index("cannot read the index", errno, path);
   std::string wrong = errno == 0 && crc32c(body) == head.body_checksum ? unsound(head, columns)
                                                                        : "the checksum of its columns is wrong";
   if (wrong.empty()) result.index = shard_index(head.facts(), std::move(columns));
@@ -174,7 +162,7 @@ inline shard_identity identify_shard(const std::string& path) {
 
 /// Loads the index of a shard, or says why it cannot be used. Throws io_error if the file cannot be read.
 inline loaded_index load_index(const std::string& path, const shard_identity& shard) {
-  const detail::open_index_file file(path, O_RDONLY);
+  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
   if (file.get() != -1) return detail::load_open_index(file, path, shard);
   if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
   return {.state = index_file_state::missing, .reason = "there is none"};
@@ -190,8 +178,8 @@ struct index_summary {
   shard_identity shard{};            ///< size and time for which the index was made
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
-inline index_summary summarise_index(const std::string& path, const shard_identity& shard) {
-  const detail::open_index_file file(path, O_RDONLY);
+inline index_summary summarize_index(const std::string& path, const shard_identity& shard) {
+  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
   if (file.get() == -1) {
     if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
     return {};
@@ -211,7 +199,7 @@ inline kept_index keep_index(const std::string& path, shard_index& index) {
   kept_index result;
   if (index.state() == shard_index::shard_state::compressed) return result;
   for (;;) {
-    const detail::open_index_file file(path, O_RDWR | O_CREAT);
+    const detail::unique_fd file = detail::open_index(path, O_RDWR | O_CREAT);
     if (file.get() == -1) detail::fail_index("cannot write the index", errno, path);
     while (detail::posix_files::lock(file.get()) == -1 && errno == EINTR) {}
     struct ::stat locked {}, now {};

@@ -139,7 +139,7 @@ class indexed_reader {
     std::uint32_t member;
     std::size_t at, size;
   };
-  struct planned_sample {
+  struct sought_sample {
     std::size_t position;           // index in the caller's list
     std::uint32_t number;
     std::size_t first_part, end_part;
@@ -226,7 +226,7 @@ class indexed_reader {
     const std::string_view shard = source_->name();
     const std::size_t shard_at = put(base, at, shard);
     std::size_t previous_head_at = 0;
-    for (const planned_sample& planned : planned_) {
+    for (const sought_sample& planned : planned_) {
       const indexed_sample sample = index_->sample(planned.number);
       detail::record_head head{.key_at = put(base, at, sample.key), .key_size = sample.key.size(),
                                .shard_at = shard_at, .shard_size = shard.size(), .fields_at = 0,
@@ -321,16 +321,10 @@ class indexed_reader {
     if (found == expected) return {.checksum = found};
     const indexed_member m = index_->member(member);
     return {found, std::make_exception_ptr(data_error(
-        "the sample was changed: got the CRC-32C " + hexadecimal(found) + " of its field '" + printable(m.field) +
-            "', expected " + hexadecimal(expected) + ", which it had when it was first read",
+        "the sample was changed: got the CRC-32C 0x" + hex(found, 8) + " of its field '" + printable(m.field) +
+            "', expected 0x" + hex(expected, 8) + ", which it had when it was first read",
         "Copy or download the shard again, or remove its index if the new bytes are right",
         where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes)))};
-  }
-
-  static std::string hexadecimal(std::uint32_t value) {
-    std::string text = "0x";
-    for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[value >> shift & 15];
-    return text;
   }
 
   void failed(std::size_t position, std::exception_ptr why) {
@@ -349,7 +343,7 @@ class indexed_reader {
   indexed_reader_options options_;
   std::vector<known_field> fields_;   // indexed by the field's number
   std::vector<std::size_t> order_;    // positions of the caller's list in the order of the shard
-  std::vector<planned_sample> planned_;
+  std::vector<sought_sample> planned_;
   std::vector<part> parts_;
   std::vector<piece> pieces_;
   std::size_t payload_bytes_ = 0, tail_bytes_ = 0, block_number_ = 0;

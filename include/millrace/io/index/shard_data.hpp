@@ -44,7 +44,7 @@ struct shard_data_options {
 struct expected_order {
   std::uint64_t window = 0;           ///< how far a shuffle moves a sample, in samples of all lanes read here
   std::uint64_t lanes = 1;            ///< lanes that are read at the same time
-  std::size_t most_held_bytes = 0;    ///< limit for samples read before their turn
+  std::size_t max_held_bytes = 0;    ///< limit for samples read before their turn
 };
 
 /// The shards of one data set, read by their indexes.
@@ -137,7 +137,7 @@ class shard_data {
     // The factor 2 covers two things: a pool block is up to a quarter larger than its content, and threads overtake
     // each other.
     const std::uint64_t held = 2 * (window * (bytes_ / samples) + 3 * order.lanes * block_bytes);
-    if (held > order.most_held_bytes) return 0;
+    if (held > order.max_held_bytes) return 0;
     block_cache_.emplace(detail::block_cache::options{.limit_bytes = static_cast<std::size_t>(held)});
     return static_cast<std::size_t>(held);
   }
@@ -148,13 +148,13 @@ class shard_data {
     return read(wanted, {.records = records, .failure = failure, .reads = reads_});
   }
   /// The destination of a read: the records, the error and the meter.
-  struct room {
+  struct buffer {
     std::span<record> records;
     std::exception_ptr& failure;
     read_meter& reads;   ///< meter of these reads
   };
   /// Reads as above, with a meter of its own.
-  std::size_t read(std::span<const located_sample> wanted, const room& to) {
+  std::size_t read(std::span<const located_sample> wanted, const buffer& to) {
     request asked{.records = to.records, .good = wanted.size(), .failure = to.failure, .reads = to.reads};
     // The trainer waits for the first samples, so the first call does not read their neighbors too.
     const bool begins = !begun_.exchange(true);
@@ -177,7 +177,7 @@ class shard_data {
   }
 
  private:
-  static constexpr std::size_t most_open = 128;
+  static constexpr std::size_t max_open = 128;
 
   /// Writes one line, once. It throws no error, because a run works without kept indexes.
   void tell_not_kept(const std::string& what, std::string_view why) {
@@ -335,7 +335,7 @@ class shard_data {
   void give_back(std::size_t shard, std::unique_ptr<open_shard> opened) {
     const std::lock_guard lock(mutex_);
     if (idle_[shard]) return;
-    if (open_ >= most_open) {
+    if (open_ >= max_open) {
       while (!idle_[oldest_ % idle_.size()]) ++oldest_;
       idle_[oldest_ % idle_.size()].reset();
       --open_;

@@ -28,14 +28,14 @@ struct samples_told {
 
 constexpr std::size_t index_samples_at = 96;   // byte offset in an index file, see index_head
 
-/// Returns the first bytes of a file, `most_bytes` at most; empty if it cannot be read.
+/// Returns the first bytes of a file, `max_bytes` at most; empty if it cannot be read.
 template <class = void>
-std::string front_of_file(const std::string& path, std::size_t most_bytes) {
+std::string front_of_file(const std::string& path, std::size_t max_bytes) {
   struct ::stat status {};
   if (posix_files::stat_path(path.c_str(), status) == -1 || !S_ISREG(status.st_mode)) return {};
   try {
     file_source file(path);
-    std::string text(std::min(most_bytes, static_cast<std::size_t>(status.st_size)), '\0');
+    std::string text(std::min(max_bytes, static_cast<std::size_t>(status.st_size)), '\0');
     text.resize(read_fully(file, 0, std::as_writable_bytes(std::span(text))));
     return text;
   } catch (const io_error&) {

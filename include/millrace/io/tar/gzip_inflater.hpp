@@ -111,13 +111,13 @@ class basic_gzip_inflater {
     made_bytes_ = 0;
   }
 
-  /// Inflates until `room` is full, the input is used up, or the member ends. Removes from `input` what it has read.
-  gzip_step inflate(std::span<const std::byte>& input, std::span<std::byte> room) {
-    state_.next_out = reinterpret_cast<unsigned char*>(room.data());
-    state_.avail_out = static_cast<unsigned>(room.size());
+  /// Inflates until `buffer` is full, the input is used up, or the member ends. Removes from `input` what it has read.
+  gzip_step inflate(std::span<const std::byte>& input, std::span<std::byte> buffer) {
+    state_.next_out = reinterpret_cast<unsigned char*>(buffer.data());
+    state_.avail_out = static_cast<unsigned>(buffer.size());
     int result = Z_OK;
     do {
-      const unsigned given = static_cast<unsigned>(std::min<std::size_t>(input.size(), most_bytes_per_call));
+      const unsigned given = static_cast<unsigned>(std::min<std::size_t>(input.size(), max_bytes_per_call));
       state_.next_in = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(input.data()));
       state_.avail_in = given;
       // Z_BLOCK stops between header and data; zlib's own checks are switched off from there on.
@@ -128,14 +128,14 @@ class basic_gzip_inflater {
         ::inflateValidate(&state_, 0);
       }
     } while (result == Z_OK && !input.empty() && state_.avail_out > 0);
-    gzip_step step{.made = room.size() - state_.avail_out};
+    gzip_step step{.made = buffer.size() - state_.avail_out};
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     if (result != Z_OK && result != Z_BUF_ERROR && result != Z_STREAM_END) {
       reason_ = state_.msg ? state_.msg : "it asks for a dictionary";
       step.what = gzip_step::damaged;
       return step;
     }
-    crc_ = gzip_crc32(room.first(step.made), crc_);
+    crc_ = gzip_crc32(buffer.first(step.made), crc_);
     made_bytes_ += step.made;
     if (result == Z_STREAM_END) step.what = trailer_is_right() ? gzip_step::member_end : gzip_step::damaged;
     else if (input.empty() && state_.avail_out > 0) step.what = gzip_step::wants_input;
@@ -146,7 +146,7 @@ class basic_gzip_inflater {
   const std::string& reason() const noexcept { return reason_; }
 
  private:
-  static constexpr std::size_t most_bytes_per_call = std::size_t{1} << 30;
+  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;
   static constexpr int behind_header = 128;   // a bit of data_type, see inflate() in zlib.h
   static constexpr std::size_t trailer_bytes = 8;
 

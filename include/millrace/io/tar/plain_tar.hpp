@@ -44,7 +44,7 @@ class plain_tar {
     if (!read_header(at, h)) return ended_ ? end_of_shard(at) : found::odd;
     const bool extended = h.type == 'x' || h.type == 'L';
     if (extended) {
-      if (h.size_bytes == 0 || h.size_bytes > most_extension_bytes) return found::odd;
+      if (h.size_bytes == 0 || h.size_bytes > max_extension_bytes) return found::odd;
       const auto payload = text(window_.at(at + tar_block_bytes, static_cast<std::size_t>(h.size_bytes)));
       if (payload.size() < h.size_bytes || !(h.type == 'x' ? take_pax(payload) : take_long_name(payload, h)))
         return found::odd;
@@ -70,8 +70,8 @@ class plain_tar {
   const tar_member& member() const noexcept { return member_; }
 
  private:
-  static constexpr std::uint64_t most_extension_bytes = 64 << 10;
-  static constexpr std::uint64_t most_padding_bytes = std::uint64_t{16} << 20;
+  static constexpr std::uint64_t max_extension_bytes = 64 << 10;
+  static constexpr std::uint64_t max_padding_bytes = std::uint64_t{16} << 20;
 
   struct header {
     std::uint64_t size_bytes = 0;
@@ -156,7 +156,7 @@ class plain_tar {
   found end_of_shard(std::uint64_t marker_at) {
     for (std::uint64_t at = marker_at;;) {
       const auto rest = window_.at(at, header_window::large_bytes);
-      if (!all_zeros(text(rest)) || at + rest.size() > marker_at + tar_end_marker_bytes + most_padding_bytes)
+      if (!all_zeros(text(rest)) || at + rest.size() > marker_at + tar_end_marker_bytes + max_padding_bytes)
         return found::odd;
       at += rest.size();
       if (rest.size() < header_window::large_bytes)

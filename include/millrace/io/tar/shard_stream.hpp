@@ -90,9 +90,9 @@ class basic_shard_stream {
   /// the end is further away, and throws the error of a damaged stream. The stream cannot be read after this call.
   /// Damaged bytes can look like another error in the archive, so a caller asks here before it reports that error.
   bool is_sound_to_its_end() {
-    constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+    constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
     if (!compressed()) return true;
-    for (const std::uint64_t end = end_bytes_ + most_bytes; end_bytes_ < end;)
+    for (const std::uint64_t end = end_bytes_ + max_bytes; end_bytes_ < end;)
       if (next_chunk().empty()) return true;
     return false;
   }
@@ -185,8 +185,8 @@ class basic_shard_stream {
 
   std::span<const std::byte> read_source() {
     if (!peeked_.empty()) return std::exchange(peeked_, {});
-    const std::span<std::byte> room(block_.get()->data(), chunk_bytes);
-    const auto filled = room.first(read_fully(*source_, source_read_bytes_, room));
+    const std::span<std::byte> buffer(block_.get()->data(), chunk_bytes);
+    const auto filled = buffer.first(read_fully(*source_, source_read_bytes_, buffer));
     source_read_bytes_ += filled.size();
     return filled;
   }
@@ -208,12 +208,12 @@ class basic_shard_stream {
   /// was right is handed out. If a cut ends it, all of it is handed out.
   std::span<const std::byte> inflate() {
     if (gzip_failure_) std::rethrow_exception(gzip_failure_);
-    const std::span<std::byte> room(inflated_.get()->data(), inflated_bytes);
+    const std::span<std::byte> buffer(inflated_.get()->data(), inflated_bytes);
     std::size_t made = 0, sound = 0;
-    while (!gzip_ended_ && !gzip_failure_ && made < room.size()) {
+    while (!gzip_ended_ && !gzip_failure_ && made < buffer.size()) {
       if (compressed_.empty()) compressed_ = read_source();
       const bool cut = compressed_.empty();
-      const gzip_step step = cut ? gzip_step{} : gzip_->inflate(compressed_, room.subspan(made));
+      const gzip_step step = cut ? gzip_step{} : gzip_->inflate(compressed_, buffer.subspan(made));
       made += step.made;
       if (cut || step.what == gzip_step::member_end) sound = made;
       if (step.what == gzip_step::member_end) end_gzip_member();
@@ -222,7 +222,7 @@ class basic_shard_stream {
     }
     if (gzip_failure_ && sound == 0) std::rethrow_exception(gzip_failure_);
     if (made == 0) check_tail(gzip_end_bytes_);
-    return room.first(gzip_failure_ ? sound : made);
+    return buffer.first(gzip_failure_ ? sound : made);
   }
 
   void end_gzip_member() {

@@ -34,10 +34,10 @@ class basic_tail_source final : public byte_source {
 
   std::string_view name() const noexcept override { return source_->name(); }
 
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
-    if (offset_bytes >= front_.size()) return source_->read_at(base_bytes_ + offset_bytes, room);
-    const std::size_t count = std::min(room.size(), front_.size() - static_cast<std::size_t>(offset_bytes));
-    std::memcpy(room.data(), front_.data() + offset_bytes, count);
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
+    if (offset_bytes >= front_.size()) return source_->read_at(base_bytes_ + offset_bytes, buffer);
+    const std::size_t count = std::min(buffer.size(), front_.size() - static_cast<std::size_t>(offset_bytes));
+    std::memcpy(buffer.data(), front_.data() + offset_bytes, count);
     return count;
   }
 
@@ -54,8 +54,8 @@ class borrowed_source final : public byte_source {
  public:
   explicit borrowed_source(byte_source& source) noexcept : source_(&source) {}
   std::string_view name() const noexcept override { return source_->name(); }
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> room) override {
-    return source_->read_at(offset_bytes, room);
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
+    return source_->read_at(offset_bytes, buffer);
   }
 
  private:

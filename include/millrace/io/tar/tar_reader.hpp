@@ -103,9 +103,9 @@ class basic_tar_reader {
     return member_;
   }
 
-  /// Copies the payload of the last member into `room`, which has exactly the payload's size. Call it at most once per
-  /// member.
-  void read(std::span<std::byte> room) {
+  /// Copies the payload of the last member into `buffer`, which has exactly the payload's size. Call it at most once
+  /// per member.
+  void read(std::span<std::byte> buffer) {
     std::size_t filled = 0;
     for (;;) {
       const void* data = nullptr;
@@ -115,18 +115,18 @@ class basic_tar_reader {
       if (result == ARCHIVE_EOF) break;
       if (result != ARCHIVE_OK) fail("has a damaged or cut payload", member_.offset_bytes);
       const auto at = static_cast<std::uint64_t>(offset_bytes);
-      if (at < filled || at > room.size() || size_bytes > room.size() - at)
-        give_up(damage("has a payload that does not fit its own size of " + std::to_string(room.size()) + " bytes",
+      if (at < filled || at > buffer.size() || size_bytes > buffer.size() - at)
+        give_up(damage("has a payload that does not fit its own size of " + std::to_string(buffer.size()) + " bytes",
                        member_.offset_bytes));
-      std::memset(room.data() + filled, 0, at - filled);
-      if (size_bytes > 0) std::memcpy(room.data() + at, data, size_bytes);
+      std::memset(buffer.data() + filled, 0, at - filled);
+      if (size_bytes > 0) std::memcpy(buffer.data() + at, data, size_bytes);
       filled = static_cast<std::size_t>(at) + size_bytes;
     }
-    if (filled < room.size() && !member_.sparse)
+    if (filled < buffer.size() && !member_.sparse)
       give_up(damage("has a payload of " + std::to_string(filled) + " bytes where the header says " +
-                         std::to_string(room.size()),
+                         std::to_string(buffer.size()),
                      member_.offset_bytes));
-    std::memset(room.data() + filled, 0, room.size() - filled);
+    std::memset(buffer.data() + filled, 0, buffer.size() - filled);
   }
 
   /// Returns the name of the source.
@@ -146,7 +146,7 @@ class basic_tar_reader {
 
  private:
   static constexpr std::uint64_t end_marker_bytes = 1024;
-  static constexpr std::uint64_t most_padding_bytes = std::uint64_t{16} << 20;
+  static constexpr std::uint64_t max_padding_bytes = std::uint64_t{16} << 20;
 
   void open() {
     opened_ = true;
@@ -171,11 +171,11 @@ class basic_tar_reader {
   }
   /// Returns the bytes of the member's headers, from the first on; after a failure also the bytes behind them.
   std::string_view header_bytes(int result) {
-    constexpr std::size_t most_kept = std::size_t{8} << 20;
+    constexpr std::size_t max_kept = std::size_t{8} << 20;
     std::string_view all = rest_of_chunk();
     if (!kept_.empty()) {
-      if (kept_.size() > most_kept) return {};
-      all = kept_ += all.substr(0, most_kept);
+      if (kept_.size() > max_kept) return {};
+      all = kept_ += all.substr(0, max_kept);
     }
     const std::uint64_t size_bytes = stream_offset() - base_bytes_ - header_at_;
     return result == ARCHIVE_OK || result == ARCHIVE_WARN
@@ -232,7 +232,7 @@ class basic_tar_reader {
         give_up(damage("goes on after an end marker (expected: zeros up to its end)", end_marker_at_,
                        "If archives were joined, keep them as shards of their own; else the shard is damaged: copy, "
                        "download or write it again"));
-      if (stream_.end_bytes() > marker_at + end_marker_bytes + most_padding_bytes)
+      if (stream_.end_bytes() > marker_at + end_marker_bytes + max_padding_bytes)
         give_up(damage("has more than 16 MiB of zeros after the end marker: a copy or download that never finished",
                        end_marker_at_));
     } while (!stream_.next_chunk().empty());

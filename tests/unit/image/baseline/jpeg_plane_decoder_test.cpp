@@ -28,7 +28,7 @@ struct exact_request {
   }
 };
 
-mr::detail::jpeg_planes_request draw_crop(mr::rng& d, std::size_t width, std::size_t height) {
+mr::detail::jpeg_planes_request random_region(mr::rng& d, std::size_t width, std::size_t height) {
   mr::detail::jpeg_planes_request ask;
   ask.eighths = d.chance(0.5) ? 8 : 1 << d.below(3);
   if (d.chance(0.3)) return ask;
@@ -41,7 +41,9 @@ mr::detail::jpeg_planes_request draw_crop(mr::rng& d, std::size_t width, std::si
   ask.bottom = ask.top + 1 + d.below(height - ask.top);
   return ask;
 }
-mr::detail::jpeg_planes_request draw_crop(mr::rng& d, const drawn_file& f) { return draw_crop(d, f.width, f.height); }
+mr::detail::jpeg_planes_request random_region(mr::rng& d, const drawn_file& f) {
+  return random_region(d, f.width, f.height);
+}
 
 /// What a run has met, each kind once.
 struct kinds_seen {
@@ -57,7 +59,7 @@ struct kinds_seen {
     qualities.insert(f.recipe.quality);
     restart_intervals.insert(f.recipe.restart_interval);
     const int luma = f.channels == 1 ? 0 : 10 * f.recipe.horizontal + f.recipe.vertical;
-    combinations.insert({luma, f.recipe.optimise_tables, f.recipe.restart_interval != 0,
+    combinations.insert({luma, f.recipe.optimize_tables, f.recipe.restart_interval != 0,
                          ask.right == mr::detail::jpeg_planes_request::all});
     scales.insert({luma, ask.eighths});
   }
@@ -86,7 +88,7 @@ TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's
   kinds_seen seen;
   for (std::size_t i = 0; i < pairs; ++i) {
     const drawn_file a = draw_file(d, 64), b = draw_file(d, d.chance(0.05) ? 400 : 64);
-    const exact_request x(a.bytes, draw_crop(d, a)), y(b.bytes, draw_crop(d, b));
+    const exact_request x(a.bytes, random_region(d, a)), y(b.bytes, random_region(d, b));
     seen.add(a, x.ask);
     const auto expected_a = by_libjpeg(a, x.ask), expected_b = by_libjpeg(b, y.ask);
     for (auto* decoder : {&best, &portable}) {
@@ -120,7 +122,7 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one 
     const auto header = mr::read_jpeg_header(file);
     const exact_request beside(partner, {});
     for (int k = 0; k < 3; ++k) {
-      const exact_request x(file, draw_crop(d, header.width, header.height));
+      const exact_request x(file, random_region(d, header.width, header.height));
       const auto expected = slow::raw_reader(1 << 30).read(file, header.height, x.ask.eighths);
       CHECK(expected.warnings == 0);
       const bool first = d.chance(0.5);
@@ -148,9 +150,9 @@ TEST_CASE("damaged files are refused, or have the planes that libjpeg gives with
   for (std::size_t i = 0; i < files; ++i) {
     const drawn_file good = draw_file(d, 40);
     drawn_file bad = draw_file(d, 64);
-    const auto ask = draw_crop(d, bad);
+    const auto ask = random_region(d, bad);
     bad.bytes = damaged(bad.bytes, d);
-    const exact_request x(bad.bytes, ask), y(good.bytes, draw_crop(d, good));
+    const exact_request x(bad.bytes, ask), y(good.bytes, random_region(d, good));
     const auto got = best.decode(x.ask);
     std::string planes_differ;
     if (got) {
@@ -235,7 +237,7 @@ TEST_CASE("a longer list is decoded two at a time, each as by itself") {
     if (i % 7 == 3) files.back().bytes.resize(files.back().bytes.size() / 2);
   }
   for (const auto& f : files) {
-    asked.push_back(draw_crop(d, f));
+    asked.push_back(random_region(d, f));
     asked.back().bytes = f.bytes;
   }
   mr::detail::jpeg_plane_decoder decoder, alone;
@@ -270,7 +272,7 @@ TEST_CASE("pictures that were left in the midst, refused or not, change nothing 
       CHECK_THROWS_AS(decoder.decode_each(both, [](std::size_t, const auto&) { throw left_early(); }), left_early);
       if (d.chance(0.5)) CHECK(decoder.decode({.bytes = cut}).refusal == mr::detail::jpeg_refusal::damaged);
       const auto f = draw_file(d, 64);
-      const exact_request x(f.bytes, draw_crop(d, f));
+      const exact_request x(f.bytes, random_region(d, f));
       const auto expected = by_libjpeg(f, x.ask);
       for (const auto& got : decoder.decode(x.ask, x.ask)) compare(f, x.ask, got, expected);
       for (const auto& got : decoder.decode({.bytes = large}, {.bytes = large}))

@@ -54,28 +54,28 @@ TEST_CASE("a header says what libjpeg was told") {
 }
 
 TEST_CASE("each kind of file that is left to libjpeg says why") {
-  const auto colour = slow::make_file(slow::photo(20, 20, 3, 2), {});
-  CHECK(refusal_of(colour) == "none");
+  const auto color = slow::make_file(slow::photo(20, 20, 3, 2), {});
+  CHECK(refusal_of(color) == "none");
   CHECK(refusal_of({}) == "no JPEG");
   CHECK(refusal_of(std::vector<std::byte>(100)) == "no JPEG");
   CHECK(refusal_of(slow::make_file(slow::photo(20, 20, 3, 2), {.progressive = true})) == "progressive or arithmetic");
   CHECK(refusal_of(slow::make_file(slow::photo(20, 20, 3, 2), {.horizontal = 4, .vertical = 1})) == "sampling");
   CHECK(refusal_of(mr::encode_jpeg(slow::photo(20, 20, 3, 2), {.keep_rgb = true})) == "colour space");
-  CHECK(refusal_of(with(colour, 0xc0, 0, 12)) == "precision");
-  CHECK(refusal_of(with(colour, 0xc0, 2, 0)) != "none");          // 20 rows become 0
-  CHECK(refusal_of(with(colour, 0xc0, 5, 4)) == "components");
-  CHECK(refusal_of(with(colour, 0xc0, 9, 1)) == "unusual header");   // two components of one name
-  CHECK(refusal_of(with(colour, 0xc0, 8, 9)) == "unusual header");
-  CHECK(refusal_of(with(colour, 0xc0, 8, 3)) == "tables");        // a quantiser that was never sent
-  CHECK(refusal_of(with(colour, 0xdb, 0, 0x10)) == "precision");
-  CHECK(refusal_of(with(colour, 0xc4, 0, 0x20)) == "tables");
-  CHECK(refusal_of(with(colour, 0xda, 0, 1)) == "several scans");
-  CHECK(refusal_of(with(colour, 0xda, 2, 0x33)) == "tables");
-  CHECK(refusal_of(with(colour, 0xda, 8, 62)) == "unusual header");
-  CHECK(refusal_of(with(colour, 0xe0, 5, 2)) == "unusual header");   // JFIF 2
+  CHECK(refusal_of(with(color, 0xc0, 0, 12)) == "precision");
+  CHECK(refusal_of(with(color, 0xc0, 2, 0)) != "none");          // 20 rows become 0
+  CHECK(refusal_of(with(color, 0xc0, 5, 4)) == "components");
+  CHECK(refusal_of(with(color, 0xc0, 9, 1)) == "unusual header");   // two components of one name
+  CHECK(refusal_of(with(color, 0xc0, 8, 9)) == "unusual header");
+  CHECK(refusal_of(with(color, 0xc0, 8, 3)) == "tables");        // a quantiser that was never sent
+  CHECK(refusal_of(with(color, 0xdb, 0, 0x10)) == "precision");
+  CHECK(refusal_of(with(color, 0xc4, 0, 0x20)) == "tables");
+  CHECK(refusal_of(with(color, 0xda, 0, 1)) == "several scans");
+  CHECK(refusal_of(with(color, 0xda, 2, 0x33)) == "tables");
+  CHECK(refusal_of(with(color, 0xda, 8, 62)) == "unusual header");
+  CHECK(refusal_of(with(color, 0xe0, 5, 2)) == "unusual header");   // JFIF 2
   // Every length that ends within the header.
-  for (std::size_t n = 0; n < payload_of(colour, 0xda) + 10; ++n)
-    CHECK(refusal_of({colour.begin(), colour.begin() + static_cast<std::ptrdiff_t>(n)}) == "no JPEG");
+  for (std::size_t n = 0; n < payload_of(color, 0xda) + 10; ++n)
+    CHECK(refusal_of({color.begin(), color.begin() + static_cast<std::ptrdiff_t>(n)}) == "no JPEG");
 }
 
 TEST_CASE("stuffed zeros are taken out as by going byte by byte") {

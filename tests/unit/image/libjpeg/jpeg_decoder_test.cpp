@@ -167,7 +167,7 @@ TEST_CASE("results do not depend on what a scratch was used for before") {
 TEST_CASE("a file without its tables is not decoded by those of the file before it") {
   const auto pixels = slow::photo(40, 60, 3, 9);
   const auto before = mr::encode_jpeg(slow::photo(50, 50, 3, 10), {.quality = 7});
-  const auto whole = mr::encode_jpeg(pixels, {.optimise_tables = false});
+  const auto whole = mr::encode_jpeg(pixels, {.optimize_tables = false});
   mr::scratch used;
   (void)mr::jpeg(slow::view(before), {.decoder = mr::picture_decoder::libjpeg}).pixels(used);
   // libjpeg-turbo takes the standard's Huffman tables where there are none, as in the frames of a film.

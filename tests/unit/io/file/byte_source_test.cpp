@@ -51,7 +51,7 @@ struct scripted_files : mr::detail::posix_files {
     if (plan->opened > 1 && plan->size_on_reopen >= 0) status.st_size = plan->size_on_reopen;
     return result;
   }
-  ssize_t read_at(int file, void* room, std::size_t bytes, off_t offset) const {
+  ssize_t read_at(int file, void* buffer, std::size_t bytes, off_t offset) const {
     plan->asked.push_back(bytes);
     if (!plan->reads.empty()) {
       const long next = plan->reads.front();
@@ -62,7 +62,7 @@ struct scripted_files : mr::detail::posix_files {
       }
       bytes = std::min(bytes, static_cast<std::size_t>(next));
     }
-    return posix_files::read_at(file, room, bytes, offset);
+    return posix_files::read_at(file, buffer, bytes, offset);
   }
   void sleep_ns(std::int64_t duration_ns) const { plan->pauses_ns.push_back(duration_ns); }
 };
@@ -71,11 +71,11 @@ using scripted_source = mr::basic_file_source<scripted_files>;
 
 std::string read_all(mr::byte_source& source, std::size_t room_bytes = 100) {
   std::string all;
-  std::vector<std::byte> room(room_bytes);
+  std::vector<std::byte> buffer(room_bytes);
   for (;;) {
-    const std::size_t got = mr::detail::read_fully(source, all.size(), room);
-    all.append(reinterpret_cast<const char*>(room.data()), got);
-    if (got < room.size()) return all;
+    const std::size_t got = mr::detail::read_fully(source, all.size(), buffer);
+    all.append(reinterpret_cast<const char*>(buffer.data()), got);
+    if (got < buffer.size()) return all;
   }
 }
 
@@ -93,11 +93,11 @@ TEST_CASE("a file is read from any offset, and gives 0 at its end") {
   mr::file_source source(f / "x");
   CHECK(source.name() == f / "x");
   CHECK(read_all(source) == some_bytes());
-  std::vector<std::byte> room(10);
-  CHECK(source.read_at(995, room) == 5);
-  CHECK(static_cast<char>(room[0]) == some_bytes()[995]);
-  CHECK(source.read_at(1000, room) == 0);
-  CHECK(source.read_at(1'000'000, room) == 0);
+  std::vector<std::byte> buffer(10);
+  CHECK(source.read_at(995, buffer) == 5);
+  CHECK(static_cast<char>(buffer[0]) == some_bytes()[995]);
+  CHECK(source.read_at(1000, buffer) == 0);
+  CHECK(source.read_at(1'000'000, buffer) == 0);
 }
 
 TEST_CASE("short reads and interruptions do not show") {
@@ -119,8 +119,8 @@ TEST_CASE("no single call asks for more than one GiB") {
   script plan;
   scripted_source source(f / "x", scripted_files(plan));
   // A span that claims 3 GiB; the file has three bytes, so that nothing beyond them is touched.
-  std::vector<std::byte> room(3);
-  CHECK(source.read_at(0, std::span<std::byte>(room.data(), std::size_t{3} << 30)) == 3);
+  std::vector<std::byte> buffer(3);
+  CHECK(source.read_at(0, std::span<std::byte>(buffer.data(), std::size_t{3} << 30)) == 3);
   CHECK(plan.asked == std::vector<std::size_t>{std::size_t{1} << 30});
 }
 

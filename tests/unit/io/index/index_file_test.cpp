@@ -86,7 +86,7 @@ TEST_CASE("an index comes back from its file as it was") {
     CHECK(same(loaded.index, s.index));
     CHECK(loaded.index.state() == s.index.state());
     CHECK(loaded.index.damage() == s.index.damage());
-    const auto summary = mr::detail::summarise_index(s.index_name(), s.identity);
+    const auto summary = mr::detail::summarize_index(s.index_name(), s.identity);
     CHECK(summary.state == good);
     CHECK(summary.samples == s.index.samples());
     CHECK(summary.fingerprint == s.index.fingerprint());
@@ -206,7 +206,7 @@ TEST_CASE("an index is good for one size and one time of its shard, and for one 
   ++other.modified_ns;
   CHECK(mr::detail::load_index(s.index_name(), other).state == touched);
   CHECK(mr::detail::load_index(s.index_name(), other).index.fingerprint() == s.index.fingerprint());
-  CHECK(mr::detail::summarise_index(s.index_name(), other).state == touched);
+  CHECK(mr::detail::summarize_index(s.index_name(), other).state == touched);
   std::string newer = load(s.index_name());
   newer[12] = 2;   // the version
   make_checksums_right(newer);

@@ -50,7 +50,7 @@ std::vector<std::vector<mr::detail::located_sample>> shuffled() {
 }
 
 std::size_t expect_a_shuffle(mr::detail::shard_data& data) {
-  return data.expect({.window = 300, .lanes = 1, .most_held_bytes = std::size_t{8} << 20});
+  return data.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{8} << 20});
 }
 
 /// Reads everything; the message of the first error, or nothing.
@@ -78,9 +78,9 @@ std::string read_all(mr::detail::shard_data& data) {
 /// No file grows beyond so many bytes: as on a disk that is full.
 class limited_files {
  public:
-  explicit limited_files(rlim_t most_bytes) {
+  explicit limited_files(rlim_t max_bytes) {
     ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit now{most_bytes, before_.rlim_max};
+    const rlimit now{max_bytes, before_.rlim_max};
     old_ = std::signal(SIGXFSZ, SIG_IGN);
     ::setrlimit(RLIMIT_FSIZE, &now);
   }
@@ -125,14 +125,14 @@ TEST_CASE("by blocks or one by one, the records are the same, epoch after epoch"
 TEST_CASE("nothing is held without a shuffle, of large samples, or beyond what may be") {
   const temporary_folder f;
   mr::detail::shard_data data(write_shards(f));
-  CHECK(data.expect({.window = 0, .lanes = 48, .most_held_bytes = std::size_t{1} << 30}) == 0);
-  CHECK(data.expect({.window = 300, .lanes = 48, .most_held_bytes = 1'000'000}) == 0);
-  CHECK(data.expect({.window = ~std::uint64_t{0}, .lanes = 1, .most_held_bytes = std::size_t{1} << 20}) == 0);
+  CHECK(data.expect({.window = 0, .lanes = 48, .max_held_bytes = std::size_t{1} << 30}) == 0);
+  CHECK(data.expect({.window = 300, .lanes = 48, .max_held_bytes = 1'000'000}) == 0);
+  CHECK(data.expect({.window = ~std::uint64_t{0}, .lanes = 1, .max_held_bytes = std::size_t{1} << 20}) == 0);
   mr::shard_writer writer({.pattern = f / "large-%d.tar"});
   for (int i = 0; i < 4; ++i) writer.write("k" + std::to_string(i), {{"bin", std::string(40'000, 'x')}});
   writer.close();
   mr::detail::shard_data large({f / "large-0.tar"});
-  CHECK(large.expect({.window = 300, .lanes = 1, .most_held_bytes = std::size_t{1} << 30}) == 0);
+  CHECK(large.expect({.window = 300, .lanes = 1, .max_held_bytes = std::size_t{1} << 30}) == 0);
 }
 
 TEST_CASE("a payload that has changed is the error of its sample alone, in the same words either way") {
@@ -159,7 +159,7 @@ TEST_CASE("at the start no more than heads are read, and columns that are damage
   { mr::detail::shard_data makes(names); }
   for (const auto& name : names) change_byte(mr::detail::index_path(name), 2'000);
   mr::detail::shard_data data(names);
-  CHECK(mr::detail::summarise_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0])).state ==
+  CHECK(mr::detail::summarize_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0])).state ==
         mr::detail::index_file_state::good);
   CHECK(mr::detail::load_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0])).state ==
         mr::detail::index_file_state::damaged);
@@ -185,7 +185,7 @@ TEST_CASE("a shard that is replaced after the start is refused when its turn com
 TEST_CASE("indexes that cannot be kept, or what was learned of them, are told in one line, and the run goes on") {
   const temporary_folder f;
   const auto names = write_shards(f);
-  const auto lines_of = [&](const std::string& folder, rlim_t most_bytes) {
+  const auto lines_of = [&](const std::string& folder, rlim_t max_bytes) {
     const std::string told = f / "told";
     const int file = ::open(told.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
     auto data = std::make_unique<mr::detail::shard_data>(
@@ -193,7 +193,7 @@ TEST_CASE("indexes that cannot be kept, or what was learned of them, are told in
     expect_a_shuffle(*data);
     CHECK(read_all(*data).empty());
     {
-      const limited_files full(most_bytes);
+      const limited_files full(max_bytes);
       data.reset();
     }
     ::close(file);

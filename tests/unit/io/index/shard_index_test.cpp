@@ -333,7 +333,7 @@ TEST_CASE("bytes that arrive one or seven at a time give the same index") {
   const auto expected = index_of(tar).fingerprint();
   for (const std::size_t piece : {1U, 7U, 511U}) {
     memory_source::faults f;
-    f.most_bytes_per_read = piece;
+    f.max_bytes_per_read = piece;
     memory_source slow(tar, f);
     CHECK(mr::detail::scan_shard(slow, shared_pool()).fingerprint() == expected);
   }
@@ -350,11 +350,11 @@ struct counted_source final : mr::byte_source {
 
   explicit counted_source(std::int64_t* clock) : now_ns(clock) {}
   std::string_view name() const noexcept override { return "counted"; }
-  std::size_t read_at(std::uint64_t, std::span<std::byte> room) override {
+  std::size_t read_at(std::uint64_t, std::span<std::byte> buffer) override {
     ++reads;
-    read_bytes += room.size();
-    *now_ns += static_cast<std::int64_t>(ns_per_read + ns_per_byte * static_cast<double>(room.size()));
-    return room.size();
+    read_bytes += buffer.size();
+    *now_ns += static_cast<std::int64_t>(ns_per_read + ns_per_byte * static_cast<double>(buffer.size()));
+    return buffer.size();
   }
 };
 struct given_clock {

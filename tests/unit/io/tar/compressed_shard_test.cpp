@@ -102,7 +102,7 @@ TEST_CASE("a gzip stream of any parts and header fields is read; its CRC-32, len
         gzip(tar.substr(0, 1)) + gzip("") + gzip(tar.substr(1, 300'000)) + gzip(tar.substr(300'001))}) {
     for (const std::size_t piece : {std::size_t{1} << 20, std::size_t{5}}) {
       memory_source::faults f;
-      f.most_bytes_per_read = piece;
+      f.max_bytes_per_read = piece;
       CHECK(read_source(std::make_unique<memory_source>(parts, f)).samples.size() == 40);
     }
     CHECK(contents_of(parts).samples == whole.samples);

@@ -274,7 +274,7 @@ TEST_CASE("bytes that arrive one or seven at a time give the same samples") {
   REQUIRE(whole.samples.size() == 3);
   for (const std::size_t piece : {1U, 7U, 511U, 513U}) {
     memory_source::faults f;
-    f.most_bytes_per_read = piece;
+    f.max_bytes_per_read = piece;
     CHECK(read_source(std::make_unique<memory_source>(tar, f)) == whole);
   }
 }
@@ -292,7 +292,7 @@ TEST_CASE("compressed shards are recognised by content and give the same samples
     CHECK(packed.size() < tar.size());
     CHECK(read_tar(packed) == whole);
     memory_source::faults f;
-    f.most_bytes_per_read = 7;
+    f.max_bytes_per_read = 7;
     CHECK(read_source(std::make_unique<memory_source>(packed, f)) == whole);
     // Several compressed members in a row, as bgzip and parallel compressors write them.
     const std::string parts = through(tool + " -c", tar.substr(0, 3000)) + through(tool + " -c", tar.substr(3000));

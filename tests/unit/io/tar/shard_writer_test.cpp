@@ -24,14 +24,14 @@ struct failing_files : mr::detail::posix_files {
   enum class call { none, open, write, sync, close, rename };
   call which = call::none;
   int reason = ENOSPC;
-  std::size_t* most_bytes_per_write = nullptr;
+  std::size_t* max_bytes_per_write = nullptr;
 
   int open(const char* path, int flags, mode_t mode = 0) const {
     return which == call::open ? fail() : posix_files::open(path, flags, mode);
   }
   ssize_t write(int file, const void* data, std::size_t bytes) const {
     if (which == call::write) return fail();
-    if (most_bytes_per_write) bytes = std::min(bytes, *most_bytes_per_write);
+    if (max_bytes_per_write) bytes = std::min(bytes, *max_bytes_per_write);
     return posix_files::write(file, data, bytes);
   }
   int sync(int file) const { return which == call::sync ? fail() : posix_files::sync(file); }
@@ -290,7 +290,7 @@ TEST_CASE("short writes and a temporary file left by an earlier run do not matte
   const temporary_folder f;
   std::size_t piece = 700;
   failing_files files;
-  files.most_bytes_per_write = &piece;
+  files.max_bytes_per_write = &piece;
   const std::string stale = f / (".t-0.tar." + std::to_string(::getpid()) + "-0.partial");
   save(stale, "left over");
   mr::basic_shard_writer<failing_files> writer({.pattern = f / "t-%d.tar"}, files);

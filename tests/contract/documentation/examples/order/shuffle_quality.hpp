@@ -1,4 +1,4 @@
 void show(const mr::detail::exact_order& order, const mr::detail::world& mine,
-          const mr::detail::planned_sample& planned) {
+          const mr::detail::ordered_sample& planned) {
 EXAMPLE
 }

@@ -1,6 +1,6 @@
 // Draws the crop box of torchvision's RandomResizedCrop with integer arithmetic only.
 //
-//   mr::crop_box box = mr::detail::draw_crop({.width = 500, .height = 375}, random, {.scale_min = 0.08});
+//   mr::crop_box box = mr::detail::random_crop_box({.width = 500, .height = 375}, random, {.scale_min = 0.08});
 //
 // The same random numbers give the same crop on every compiler. The rule makes up to ten attempts; each one draws:
 // - the area as a share of the picture's area, uniform in [scale_min, scale_max];
@@ -146,7 +146,7 @@ constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexc
 /// Returns a random crop of a picture of the given size, 1 to 65535 pixels on each side.
 /// Throws setup_error if an option is outside its range.
 template <class = void>
-crop_box draw_crop(picture_size size, rng& random, const random_crop_options& options = {}) {
+crop_box random_crop_box(picture_size size, rng& random, const random_crop_options& options = {}) {
   const detail::fixed_crop_options o(options);
   const std::uint64_t width = size.width, height = size.height;
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -1,4 +1,4 @@
-#include <millrace/image/crop_draw.hpp>
+#include <millrace/image/random_crop.hpp>
 
 #include <doctest/doctest.h>
 
@@ -39,9 +39,8 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
     totals ours, real;
     mr::rng d({.seed = 2}), e({.seed = 3});
     for (int i = 0; i < rounds; ++i) {
-      const auto box =
-          mr::detail::draw_crop({.width = static_cast<std::size_t>(width), .height = static_cast<std::size_t>(height)},
-                                d);
+      const mr::picture_size size{.width = static_cast<std::size_t>(width), .height = static_cast<std::size_t>(height)};
+      const auto box = mr::detail::random_crop_box(size, d);
       REQUIRE((box.width > 0 && box.height > 0));
       REQUIRE(box.left + box.width <= static_cast<std::size_t>(width));
       REQUIRE(box.top + box.height <= static_cast<std::size_t>(height));
@@ -82,13 +81,13 @@ TEST_CASE("random crops have the area and the ratio of the published rule") {
 
 TEST_CASE("where no box fits, the largest central one of an allowed ratio is taken") {
   mr::rng d({.seed = 4});
-  CHECK(mr::detail::draw_crop({.width = 1000, .height = 10}, d, {.scale_min = 1}) ==
+  CHECK(mr::detail::random_crop_box({.width = 1000, .height = 10}, d, {.scale_min = 1}) ==
         mr::crop_box{.left = 493, .top = 0, .width = 13, .height = 10});
-  CHECK(mr::detail::draw_crop({.width = 10, .height = 1000}, d, {.scale_min = 1}) ==
+  CHECK(mr::detail::random_crop_box({.width = 10, .height = 1000}, d, {.scale_min = 1}) ==
         mr::crop_box{.left = 0, .top = 493, .width = 10, .height = 13});
-  CHECK(mr::detail::draw_crop({.width = 1, .height = 1}, d) ==
+  CHECK(mr::detail::random_crop_box({.width = 1, .height = 1}, d) ==
         mr::crop_box{.left = 0, .top = 0, .width = 1, .height = 1});
-  CHECK(mr::detail::draw_crop({.width = 65535, .height = 1}, d).height == 1);
+  CHECK(mr::detail::random_crop_box({.width = 65535, .height = 1}, d).height == 1);
 }
 
 TEST_CASE("the crops of a key are fixed for ever, on every compiler and flag") {
@@ -104,7 +103,7 @@ TEST_CASE("the crops of a key are fixed for ever, on every compiler and flag") {
   for (const auto& size : sizes)
     for (std::uint64_t sample = 0; sample < 3; ++sample) {
       mr::rng d({.seed = 9, .sample = sample});
-      const auto box = mr::detail::draw_crop(size, d);
+      const auto box = mr::detail::random_crop_box(size, d);
       CAPTURE(i);
       CHECK(box == expected[i++]);
     }
@@ -119,5 +118,5 @@ TEST_CASE("impossible options are refused") {
                                            {.ratio_min = 2, .ratio_max = 1},
                                            {.ratio_max = 1e9},
                                            {.scale_min = std::nan("")}})
-    CHECK_THROWS_AS((void)mr::detail::draw_crop({.width = 5, .height = 5}, d, o), mr::setup_error);
+    CHECK_THROWS_AS((void)mr::detail::random_crop_box({.width = 5, .height = 5}, d, o), mr::setup_error);
 }

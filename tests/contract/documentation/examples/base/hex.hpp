@@ -1,0 +1,3 @@
+void example(std::uint64_t digest) {
+EXAMPLE
+}

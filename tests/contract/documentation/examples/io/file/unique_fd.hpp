@@ -1,0 +1,5 @@
+#include <fcntl.h>
+#include <cerrno>
+void example(const char* path, void (*fail)(int)) {
+EXAMPLE
+}
