@@ -1,8 +1,8 @@
 // engine: what the engine itself costs: per sample, while the ring is full, to start and to leave at any moment
+#include "../tests/copying_device.hpp"
 #include "harness.hpp"
 #include "threads.hpp"
 
-#include <millrace/device/copying.hpp>
 #include <millrace/millrace.hpp>
 
 #include <unistd.h>
@@ -243,7 +243,7 @@ void measure_leaving(bench::harness& run) {
         break;
       case 4:
         leave_at(mr::from(fast) | mr::map(as_row) | mr::batch<&row::number>({.size = 256}) |
-                     mr::to_device({.device = mr::copying_device()}), after, false, state, watch);
+                     mr::to_device({.device = copying_device()}), after, false, state, watch);
         break;
       case 5:
         leave_at(mr::from(fast) | mr::shuffle({.window = 1'000}) | mr::map(as_row) |

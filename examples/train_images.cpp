@@ -19,7 +19,7 @@
 #include "learner.hpp"
 #include "shape_shards.hpp"
 
-#include <millrace/device/copying.hpp>
+#include <millrace/device/best_device.hpp>
 #include <millrace/metrics.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/report.hpp>
@@ -122,11 +122,10 @@ void choose_device(command_line& args, settings& s) {
 #else
   constexpr bool have_kernels = false;
 #endif
-  if (device == "copying") s.device = mr::copying_device();
-  else if (device == "kernels") s.kernels = true;
+  if (device == "kernels") s.kernels = true;
   else if (device == "gpu" || (device.empty() && have_kernels && !s.rotate_labels)) s.device = mr::best_device();
   else if (device != "host" && !device.empty())
-    args.refuse("--device is '" + mr::printable(device) + "', expected host, copying, gpu or kernels");
+    args.refuse("--device is '" + mr::printable(device) + "', expected host, gpu or kernels");
   if ((device == "gpu" || device == "kernels") && !have_kernels)
     args.refuse("--device " + device + ": this build found no nvcc, and has no kernels");
   if (device == "gpu" && !on_gpu(s.device)) args.refuse("--device gpu: this machine has none");
@@ -297,7 +296,7 @@ int train(command_line& args) {
 int main(int argc, char** argv) {
   return run_program({argc, argv,
                       "usage: train_images [--data SHARDS --val SHARDS [--classes N]] [--work FOLDER] [--epochs N] "
-                      "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|copying|gpu|kernels] "
+                      "[--seed N] [--batch N] [--accumulate N] [--threads N] [--device host|gpu|kernels] "
                       "[--rotate-labels] [--report] [--pictures] [--resume RUN_FOLDER]"},
                      train);
 }

@@ -13,7 +13,6 @@
 #include "pair_model.hpp"
 #include "pair_shards.hpp"
 
-#include <millrace/device/copying.hpp>
 #include <millrace/item/ragged.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/shards.hpp>
@@ -43,7 +42,6 @@ struct settings {
   std::uint64_t epochs = 10, seed = 1, save_every = 10, stop_after = 0;   // updates
   std::size_t batch = 32, accumulate = 2;
   int threads = mr::automatic;
-  mr::device device = mr::host_device();
   bool resume = false, rotate_queries = false;
 };
 
@@ -59,9 +57,6 @@ settings read_settings(command_line& args) {
   s.threads = args.number("--threads", s.threads);
   s.resume = args.flag("--resume");
   s.rotate_queries = args.flag("--rotate-queries");
-  const std::string device = args.text("--device", "host");
-  if (device == "copying") s.device = mr::copying_device();
-  else if (device != "host") args.refuse("--device is '" + mr::printable(device) + "', expected host or copying");
   if (!args.rest().empty()) args.refuse("all arguments have a name");
   if (s.epochs == 0 || s.save_every == 0 || s.accumulate == 0 || s.batch % s.accumulate != 0 || s.batch == 0)
     args.refuse("--epochs and --save-every are at least 1, and --batch a multiple of --accumulate");
@@ -90,8 +85,7 @@ void train(command_line& args) {
     return mr::indexed_shards(pattern, {.seed = s.seed})
          | mr::shuffle({.window = window})
          | mr::map(prepare)
-         | mr::batch<&example::pixels, &example::words, &example::answer>(rows)
-         | mr::to_device({.device = s.device});
+         | mr::batch<&example::pixels, &example::words, &example::answer>(rows);
   };
   mr::session training{pairs(data.train, 640, {.size = s.batch / s.accumulate}),
                        {.epochs = s.epochs, .threads = s.threads, .resume = from.position}};
@@ -154,7 +148,6 @@ void train(command_line& args) {
 int main(int argc, char** argv) {
   return run_program({argc, argv,
                       "usage: train_pairs [--work FOLDER] [--epochs N] [--seed N] [--batch N] [--accumulate N] "
-                      "[--save-every UPDATES] [--resume] [--stop-after UPDATES] [--threads N] [--device host|copying] "
-                      "[--rotate-queries]"},
+                      "[--save-every UPDATES] [--resume] [--stop-after UPDATES] [--threads N] [--rotate-queries]"},
                      train);
 }

@@ -1,8 +1,7 @@
 // The interface of a device: memory, events and copies. to_device and the stager use devices only through it.
 //
 //   mr::device host = mr::host_device();
-//   mr::device slow = mr::copying_device({.bytes_per_second = 12e9});   // device/copying.hpp
-//   mr::device best = mr::best_device();                                // a GPU if there is one, else the host
+//   mr::device best = mr::best_device();              // a GPU if there is one, else the host
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = best});
 //

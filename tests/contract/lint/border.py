@@ -64,7 +64,6 @@ OPT_IN = {
     "base/launcher.hpp": "local_rank",
     "base/machine.hpp": "usable_cores",
     "device/best_device.hpp": "best_device",
-    "device/copying.hpp": "copying_device",
     "device/cuda.hpp": "cuda_device cuda_device_count",
     "device/device.hpp": "device_backend device_event",   # for a device of the user's
     "device/host.hpp": "host_backend",                    # the same, where its memory is the host's

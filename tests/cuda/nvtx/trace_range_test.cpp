@@ -8,10 +8,10 @@ TEST_CASE("a profiler sees the ranges of a session (needs the CUDA toolkit)" * d
 
 #else
 
-#include "../../unit/run/quiet_sessions.hpp"
+#include "../../copying_device.hpp"
 #include "../../temporary_folder.hpp"
+#include "../../unit/run/quiet_sessions.hpp"
 
-#include <millrace/device/copying.hpp>
 #include <millrace/device/stream_name.hpp>
 #include <millrace/millrace.hpp>
 
@@ -70,7 +70,7 @@ TEST_CASE("a profiler sees the ranges of a session") {
     auto flow = mr::shards(folder / "part-{000..001}.tar")
               | mr::map([](const mr::record& r) { return labelled{mr::integer<std::int32_t>(r["cls"])}; })
               | mr::batch<&labelled::label>({.size = 10})
-              | mr::to_device({.device = mr::copying_device()});
+              | mr::to_device({.device = copying_device()});
     std::size_t rows = 0;
     for (auto& b : mr::session{std::move(flow), quiet(2)}) rows += b.size();
     CHECK(rows == 40);

@@ -183,7 +183,7 @@ class Examples(unittest.TestCase):
 
     def test_workers_and_devices_do_not_change_the_training(self):
         reference = self.train("--epochs", 1)
-        for arguments in (["--threads", 0], ["--threads", 4], ["--device", "copying", "--pictures"]):
+        for arguments in (["--threads", 0], ["--threads", 4], ["--device", "host", "--pictures"]):
             other = self.train("--epochs", 1, *arguments)
             self.assertEqual(other.series("loss"), reference.series("loss"))
             self.assertEqual(other.accuracy, reference.accuracy)
@@ -197,7 +197,7 @@ class Examples(unittest.TestCase):
         self.assertNotEqual(self.train("--epochs", 1, "--seed", 2).series("loss"), reference.series("loss"))
 
     def test_reports_of_a_training_are_whole(self):
-        said = run("train_images", "--work", self.shapes, "--epochs", 1, "--device", "copying", "--report")
+        said = run("train_images", "--work", self.shapes, "--epochs", 1, "--report")
         page = pathlib.Path(re.search("^report: (.*)$", said, re.MULTILINE)[1])
         checks = subprocess.run([sys.executable, PAGE_TEST, "--written", page.with_suffix(""), PROGRAMS / "page"],
                                 capture_output=True, text=True, timeout=600)   # screenshots stay there
@@ -244,7 +244,7 @@ class Examples(unittest.TestCase):
         whole = [(work / name).read_bytes() for name in ("last.bin", "best.bin")]
         self.assertIsNone(self.pairs("pairs", "--stop-after", 137)[0])
         self.assertNotEqual((work / "last.bin").read_bytes(), whole[0])
-        self.pairs("pairs", "--resume", "--threads", 3, "--device", "copying")
+        self.pairs("pairs", "--resume", "--threads", 3)
         self.assertEqual([(work / name).read_bytes() for name in ("last.bin", "best.bin")], whole)
 
     def test_pairs_with_the_words_of_another_picture_cannot_be_learnt(self):

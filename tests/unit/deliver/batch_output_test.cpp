@@ -1,7 +1,7 @@
 // How batches change hands: fixed slots, several streams, and a device that refuses.
+#include "../../copying_device.hpp"
 #include "../run/quiet_sessions.hpp"
 
-#include <millrace/device/copying.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 
@@ -126,7 +126,7 @@ class late_device final : public mr::host_backend {
 TEST_CASE("with fixed slots batch n lies in slot n % slots, at one address, on every device and number of threads") {
   for (const bool copying : {false, true})
     for (const int threads : {0, 1, 3}) {
-      mr::session run{flow(400, {.device = copying ? mr::copying_device() : mr::host_device(), .fixed_slots = true}),
+      mr::session run{flow(400, {.device = copying ? copying_device() : mr::host_device(), .fixed_slots = true}),
                       quiet(threads)};
       std::map<std::size_t, const std::int64_t*> address_of;
       std::int64_t expected = 0;
@@ -143,7 +143,7 @@ TEST_CASE("with fixed slots batch n lies in slot n % slots, at one address, on e
 
 TEST_CASE("with fixed slots a batch whose slot is still leased is refused by name, and made once it is back") {
   for (const bool copying : {false, true}) {
-    mr::session run{flow(400, {.device = copying ? mr::copying_device() : mr::host_device(), .fixed_slots = true}),
+    mr::session run{flow(400, {.device = copying ? copying_device() : mr::host_device(), .fixed_slots = true}),
                     quiet(2)};
     auto first = run.next();
     run.next();

@@ -1,10 +1,10 @@
-#include <millrace/device/copying.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/report.hpp>
 #include <millrace/tune/tuning.hpp>
 
-#include "../io/tar_bytes.hpp"
+#include "../../copying_device.hpp"
 #include "../../temporary_folder.hpp"
+#include "../io/tar_bytes.hpp"
 
 #include <doctest/doctest.h>
 
@@ -328,7 +328,7 @@ TEST_CASE("a step that waits for its batch's copy starves until that has arrived
 }
 
 TEST_CASE("copies have a stage of their own") {
-  auto run = slow_session({}, mr::copying_device({.latency_ns = 3'000'000}));
+  auto run = slow_session({}, copying_device({.latency_ns = 3'000'000}));
   for (auto& b : run) static_cast<void>(b);
   const mr::detail::flow_figures f = run.figures_after_warm_up();
   const mr::detail::stage_figures* const copy = f.find(mr::detail::stage_kind::copy);

@@ -2,11 +2,11 @@
 // number of workers, prefetch depth, number of I/O threads, device and 20 seeds of random delays in the stages, some of
 // them with workers that are opened and closed meanwhile.
 // tests/run.sh builds it with several compilers and flags and compares what they print.
+#include "../../copying_device.hpp"
 #include "../../temporary_folder.hpp"
 #include "../tune/restless_concurrency.hpp"
 
 #include <millrace/base/digest.hpp>
-#include <millrace/device/copying.hpp>
 #include <millrace/millrace.hpp>
 
 #include <chrono>
@@ -67,7 +67,7 @@ std::uint64_t digest_of(const std::string& pattern, const variation& v) {
   auto flow = mr::shards(pattern, {.seed = 7}) | mr::shuffle({.window = 60}) | mr::map(prepare) |
               mr::batch<&example::pixels, &example::label, &example::key>({.size = 16, .drop_last = false}) |
               mr::prefetch({.batches = v.depth}) |
-              mr::to_device({.device = v.copying ? mr::copying_device() : mr::host_device()});
+              mr::to_device({.device = v.copying ? copying_device() : mr::host_device()});
   // Not in the braces below, where g++ 12 takes what may throw for a way to members that were never made.
   const std::shared_ptr<const mr::detail::tuning_rule> rule =
       v.restless ? std::make_shared<restless_concurrency>(v.delay_seed) : nullptr;

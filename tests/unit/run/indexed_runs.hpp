@@ -1,10 +1,10 @@
 // What the tests of indexed sources share: shards of numbered samples, and runs over them, by one rank or by several.
 #pragma once
 
+#include "../../copying_device.hpp"
 #include "../../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
 
-#include <millrace/device/copying.hpp>
 #include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/session.hpp>
@@ -79,7 +79,7 @@ auto flow_of(Source source, const run_options& o) {
   return std::move(source) | millrace::shuffle({.window = o.window}) | millrace::map(prepare) |
          millrace::batch<&example::label, &example::drawn>(
              {.size = o.global_batch / o.world.size, .drop_last = o.drop_last, .keys = o.keys}) |
-         millrace::to_device({.device = o.copying ? millrace::copying_device() : millrace::host_device()});
+         millrace::to_device({.device = o.copying ? copying_device() : millrace::host_device()});
 }
 inline auto flow(const std::string& pattern, const run_options& o) {
   return flow_of(millrace::indexed_shards(pattern, {.seed = o.seed, .fields = {"cls"}}), o);

@@ -1,6 +1,6 @@
+#include "../../copying_device.hpp"
 #include "quiet_sessions.hpp"
 
-#include <millrace/device/copying.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 
@@ -70,7 +70,7 @@ TEST_CASE("order and draws do not depend on workers, I/O threads, depth or devic
     for (const unsigned io_threads : {1U, 3U})
       for (const std::size_t depth : {1U, 4U})
         for (const bool copying : {false, true}) {
-          const mr::device device = copying ? mr::copying_device() : mr::host_device();
+          const mr::device device = copying ? copying_device() : mr::host_device();
           mr::session run{mr::from(numbers(1'000), {.seed = 3}) | mr::shuffle({.window = 100}) | mr::map(prepare) |
                               mr::batch<&example::number, &example::drawn>({.size = 64}) |
                               mr::prefetch({.batches = depth}) | mr::to_device({.device = device}),
@@ -111,7 +111,7 @@ TEST_CASE("a loop over one epoch ends at its border, and the next goes on from t
   for (const int threads : {0, 2})
     for (const bool copying : {false, true}) {
       mr::session run{mr::from(numbers(50)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}) |
-                          mr::to_device({.device = copying ? mr::copying_device() : mr::host_device()}),
+                          mr::to_device({.device = copying ? copying_device() : mr::host_device()}),
                       quiet(threads, 4)};
       for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
         int batches = 0;
@@ -134,7 +134,7 @@ TEST_CASE("an exception in a map surfaces at its batch, after all earlier ones, 
                         if (n == 77 || n == 70 || n == 150) throw std::runtime_error("number " + std::to_string(n));
                         return {n, 0};
                       }) | mr::batch<&example::number>({.size = 16}) |
-                          mr::to_device({.device = copying ? mr::copying_device() : mr::host_device()}),
+                          mr::to_device({.device = copying ? copying_device() : mr::host_device()}),
                       quiet(threads)};
       int batches = 0;
       try {
@@ -231,7 +231,7 @@ TEST_CASE("asking for a batch while all slots are held is refused, unless others
     const auto flow = [&] {
       return mr::from(numbers(640)) | mr::map(prepare) | mr::batch<&example::number>({.size = 8}) |
              mr::prefetch({.batches = 2}) |
-             mr::to_device({.device = copying ? mr::copying_device() : mr::host_device(), .slots = 3});
+             mr::to_device({.device = copying ? copying_device() : mr::host_device(), .slots = 3});
     };
     {
       mr::session run{flow(), quiet(2)};

@@ -1,10 +1,10 @@
 // Ragged columns and length buckets in runs: every sample once and whole, within the budget, with any number of threads
 // and on any device; resumed behind any batch the rest is what it would have been.
+#include "../../copying_device.hpp"
 #include "../read/replay_flows.hpp"
 #include "../run/stall_watchdog.hpp"
 
 #include <millrace/base/digest.hpp>
-#include <millrace/device/copying.hpp>
 #include <millrace/item/ragged.hpp>
 #include <millrace/stages/bucket.hpp>
 #include <millrace/stages/to_device.hpp>
@@ -151,7 +151,7 @@ TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed 
     }
     // Whatever compiles this, with whatever flags.
     CHECK(whole.digest == (seed == 1 ? 14467178885270263404U : 5598304384227333394U));
-    s.device = mr::copying_device();
+    s.device = copying_device();
     for (const int threads : {1, 3}) {
       const trace again = run(s, quiet(threads, 2));
       REQUIRE(again.batches == whole.batches);
@@ -165,7 +165,7 @@ TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed 
       CAPTURE(whole.positions[cut]);
       mr::session_options options = quiet(static_cast<int>(cut % 3), 2);
       options.resume = whole.positions[cut];
-      s.device = cut % 2 ? mr::copying_device() : mr::host_device();
+      s.device = cut % 2 ? copying_device() : mr::host_device();
       const mr::detail::replay_point from = mr::parse_position(whole.positions[cut]).replay;
       later += from.place > 0 && from.shard > 0;
       if (cut + 1 < whole.batches.size()) check_rest(run(s, options), whole, cut);

@@ -1,8 +1,8 @@
+#include "../../copying_device.hpp"
 #include "../io/tar_bytes.hpp"
 #include "../run/quiet_sessions.hpp"
 #include "../run/stall_watchdog.hpp"
 
-#include <millrace/device/copying.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/lines.hpp>
@@ -167,7 +167,7 @@ TEST_CASE("keys say which output of which line a row is; stages without max_outp
   std::vector<std::string> expected, positions;
   for (const int threads : {0, 1, 3}) {
     std::vector<std::string> keys;
-    mr::session run{flow({}, threads == 1 ? mr::copying_device() : mr::host_device()), quiet(threads, 2)};
+    mr::session run{flow({}, threads == 1 ? copying_device() : mr::host_device()), quiet(threads, 2)};
     for (auto& b : run) {
       const auto right = b.get<&said::key>();
       REQUIRE(b.keys().size() == b.size());

@@ -1,6 +1,7 @@
-// A device without hardware that copies at a chosen speed, for tests of the copy path and "what if" benchmarks.
+// A device without hardware that copies at a chosen speed: tests of the copy path and benchmarks use it in place of a
+// GPU.
 //
-//   mr::device slow = mr::copying_device({.bytes_per_second = 12e9, .latency_ns = 10'000});
+//   mr::device slow = copying_device({.bytes_per_second = 12e9, .latency_ns = 10'000});
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = slow, .slots = 3});
 //
@@ -18,17 +19,13 @@
 #include <mutex>
 #include <thread>   // also provides the clock for sleep_until
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
 /// The speed of a copying_device().
 struct copying_device_options {
   double bytes_per_second = 0;    ///< bytes per second; 0: as fast as memcpy
   std::uint64_t latency_ns = 0;   ///< nanoseconds added to each copy
 };
 
-namespace detail {
-
-class copying_backend final : public host_backend {
+class copying_backend final : public millrace::host_backend {
  public:
   explicit copying_backend(copying_device_options options) : options_(options), engine_([this] { work(); }) {}
   ~copying_backend() override {
@@ -43,9 +40,9 @@ class copying_backend final : public host_backend {
   std::string name() const override { return "host copy"; }
   bool leases_host_slots() const override { return false; }
 
-  std::unique_ptr<device_event> make_event() override { return std::make_unique<event>(); }
+  std::unique_ptr<millrace::device_event> make_event() override { return std::make_unique<event>(); }
   void copy_to_device(void* to, const void* from, std::size_t bytes) override { put({to, from, bytes, nullptr, 0}); }
-  void record_copy(device_event& mark) override {
+  void record_copy(millrace::device_event& mark) override {
     auto& e = static_cast<event&>(mark);
     std::uint64_t generation;
     {
@@ -54,17 +51,17 @@ class copying_backend final : public host_backend {
     }
     put({nullptr, nullptr, 0, &e, generation});
   }
-  void wait(device_event& mark) override {
+  void wait(millrace::device_event& mark) override {
     auto& e = static_cast<event&>(mark);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return e.reached >= e.recorded; });
   }
   // A user's stream is synchronous here, so a release event is reached when it is recorded. A delivered batch must have
   // arrived, so the caller waits in place of the stream.
-  void stream_waits_for(stream_view, device_event& mark) override { wait(mark); }
+  void stream_waits_for(millrace::stream_view, millrace::device_event& mark) override { wait(mark); }
 
  private:
-  struct event : device_event {
+  struct event : millrace::device_event {
     std::uint64_t recorded = 0, reached = 0;   // guarded by mutex_
   };
   struct work_item {
@@ -84,7 +81,7 @@ class copying_backend final : public host_backend {
   }
 
   void work() {
-    name_this_thread("millrace-copier");
+    millrace::detail::name_this_thread("millrace-copier");
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
@@ -120,11 +117,7 @@ class copying_backend final : public host_backend {
   std::thread engine_;
 };
 
-}  // namespace detail
-
 /// Returns a new copying device; default: as fast as memcpy.
-inline device copying_device(copying_device_options options = {}) {
-  return device(std::make_shared<detail::copying_backend>(options));
+inline millrace::device copying_device(copying_device_options options = {}) {
+  return millrace::device(std::make_shared<copying_backend>(options));
 }
-
-}}  // namespace millrace
