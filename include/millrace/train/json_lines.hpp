@@ -7,7 +7,7 @@
 // NaN and infinities become null; "nonfinite" is the number of values that were not finite. Pictures are skipped.
 // An existing file is continued. If its last line was cut off (power failure, full disk), that line is removed; a whole
 // line that only lacks its line end is kept. A line is in the file when write() returns, and on the disk within
-// `sync_ns`.
+// ten seconds.
 // Errors: setup_error if another log has the file open; io_error. Threads: the log's writer thread.
 #pragma once
 
@@ -54,10 +54,9 @@ inline void repair_last_line(append_file& file) {
 
 }  // namespace detail
 
-/// The path of the file and how often it is synced.
+/// The path of the file.
 struct json_lines_options {
   std::string path{};
-  std::int64_t sync_ns = 10'000'000'000;   ///< longest time that a line is only in memory, not on the disk
 };
 
 /// A sink that appends rows to a JSON Lines file.
@@ -65,7 +64,7 @@ class json_lines final : public sink {
  public:
   /// Opens the file and repairs its last line. Throws setup_error if another log has it open, io_error.
   explicit json_lines(json_lines_options options)
-      : file_({.path = std::move(options.path)}), sync_ns_(options.sync_ns) {
+      : file_({.path = std::move(options.path)}) {
     detail::repair_last_line(file_);
   }
   explicit json_lines(std::string path) : json_lines(json_lines_options{.path = std::move(path)}) {}
@@ -102,12 +101,12 @@ class json_lines final : public sink {
     file_.append(line_);
   }
 
-  void tick(instant now) override { file_.sync_when_due(now.steady_ns, sync_ns_); }
+  void tick(instant now) override { file_.sync_when_due(now.steady_ns, sync_ns); }
   void close() override { file_.sync(); }
 
  private:
   detail::append_file file_;
-  std::int64_t sync_ns_;
+  static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine costs at most as much
   std::string line_;
 };
 

@@ -35,7 +35,6 @@ struct status_line_options {
   int file = STDERR_FILENO;                 ///< file descriptor, not owned
   output kind = output::detect;
   std::size_t columns = 0;                  ///< width of the line; 0: asks the terminal before each redraw
-  std::int64_t redraw_ns = 100'000'000;     ///< least time between redraws on a terminal
   std::int64_t plain_ns = 10'000'000'000;   ///< least time between lines elsewhere
 };
 
@@ -72,7 +71,7 @@ class status_line final : public sink {
   }
 
   void tick(instant now) override {
-    if (!changed_ || (drawn_once_ && now.steady_ns - drawn_ns_ < (terminal_ ? options_.redraw_ns : options_.plain_ns)))
+    if (!changed_ || (drawn_once_ && now.steady_ns - drawn_ns_ < (terminal_ ? redraw_ns : options_.plain_ns)))
       return;
     drawn_ns_ = now.steady_ns;
     drawn_once_ = true;
@@ -86,6 +85,8 @@ class status_line final : public sink {
   }
 
  private:
+  static constexpr std::int64_t redraw_ns = 100'000'000;   // least time between redraws: ten a second
+
   static constexpr std::string_view per_second = "_per_s";
 
   /// Returns a value as a cell shows it: few digits, because width is scarce.

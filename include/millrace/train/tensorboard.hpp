@@ -7,7 +7,7 @@
 //
 // Each sink starts a new file in `folder`; TensorBoard joins them. So a file that a crash cut short is never written to
 // again. Give training and validation separate folders, as TensorBoard's users expect. Messages are skipped.
-// Values are stored as f32. A record is in the file when write() returns, and on the disk within `sync_ns`.
+// Values are stored as f32. A record is in the file when write() returns, and on the disk within ten seconds.
 // Errors: setup_error for an empty folder name; io_error. Threads: the log's writer thread.
 // Format: TFRecord framing (u64 length, masked CRC-32C of it, payload, masked CRC-32C of that; little endian) around
 // Event messages in protobuf's wire format. Event: wall_time = 1 (double), step = 2 (int64), file_version = 3 (string),
@@ -119,7 +119,6 @@ inline std::string tensorboard_event(const row& r) {
 /// The folder of the file and how often the file is synced.
 struct tensorboard_options {
   std::string folder{};                    ///< created if it does not exist
-  std::int64_t sync_ns = 10'000'000'000;   ///< longest time that a record is only in memory, not on the disk
   time_source now = detail::system_instant;        ///< clock for the file's name and its first record
 };
 
@@ -128,7 +127,7 @@ class tensorboard final : public sink {
  public:
   /// Creates the file. Throws setup_error for an empty folder name, io_error.
   explicit tensorboard(const tensorboard_options& options)
-      : file_(start_file(options.folder, options.now())), sync_ns_(options.sync_ns) {
+      : file_(start_file(options.folder, options.now())) {
     detail::protobuf_message version;
     version.add_double(1, detail::to_seconds(options.now().unix_ns));
     version.add_bytes(3, "brain.Event:2");
@@ -144,7 +143,7 @@ class tensorboard final : public sink {
     if (r.values.empty() && r.images.empty() && r.nonfinite == 0) return;
     file_.append(detail::tfrecord(detail::tensorboard_event(r)));
   }
-  void tick(instant now) override { file_.sync_when_due(now.steady_ns, sync_ns_); }
+  void tick(instant now) override { file_.sync_when_due(now.steady_ns, sync_ns); }
   void close() override { file_.sync(); }
 
  private:
@@ -166,7 +165,7 @@ class tensorboard final : public sink {
   }
 
   detail::append_file file_;
-  std::int64_t sync_ns_;
+  static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine costs at most as much
 };
 
 }}  // namespace millrace

@@ -4,8 +4,8 @@
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
 //   auto told = mr::tuning({.tell = [&](const mr::tuning_decision& d) { out.message(d.text()); }});   // else to stderr
 //
-// Tuning begins with session_options::threads and io_threads. It looks at windows of at least `window_batches` batches
-// and 0.2 s. It makes at most `moves` changes and then settles.
+// Tuning begins with session_options::threads and io_threads. It looks at windows of at least 20 batches and
+// 0.2 s. It makes at most five changes and then settles.
 // It settles when the trainer waits for data less than `data_wait` of its time. It also settles when more workers and
 // reads gain nothing (tuning_search.hpp). Order, random numbers and digests stay the same.
 // Memory stays within the session's budget. Slots are made for all workers. There are never more reads at a time than
@@ -28,11 +28,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of tuning().
 struct tuning_options {
-  std::size_t max_workers = 0;        ///< bound on workers; 0: the usable cores
-  std::size_t max_reads = 32;         ///< bound on reads at a time; each read has an I/O thread
-  double data_wait = 0.02;             ///< accepted wait for data, as a share of the trainer's time
-  std::uint64_t window_batches = 20;   ///< batches of a window, at least 20
-  std::size_t moves = 5;               ///< bound on the changes of one search
+  std::size_t max_workers = 0;   ///< bound on workers; 0: the usable cores
+  std::size_t max_reads = 32;    ///< bound on reads at a time; each read has an I/O thread
+  double data_wait = 0.02;       ///< accepted wait for data, as a share of the trainer's time
   std::function<void(const tuning_decision&)> tell{};   ///< receives each decision; none: a line on stderr
 };
 
@@ -44,7 +42,7 @@ class basic_window_tuner final : public autotuner {
  public:
   basic_window_tuner(tuning_options o, const concurrency_limits& of)
       : options_(std::move(o)),
-        search_({.open = of.open, .most = of.most, .data_wait = options_.data_wait, .moves = options_.moves}) {}
+        search_({.open = of.open, .most = of.most, .data_wait = options_.data_wait}) {}
 
   bool due(std::uint64_t batches) const noexcept override { return batches >= due_at_; }
 
@@ -80,12 +78,14 @@ class basic_window_tuner final : public autotuner {
   void begin(const flow_figures& now) {
     begun_ = true;
     before_ = now;
-    due_at_ = now.batches + options_.window_batches;
+    due_at_ = now.batches + window_batches;
   }
   void tell(const tuning_decision& d) const {
     if (options_.tell) options_.tell(d);
     else std::fprintf(stderr, "millrace: %s\n", d.text().c_str());
   }
+
+  static constexpr std::uint64_t window_batches = 20;   // fewer say too little about a share of 2 % of the time
 
   const tuning_options options_;
   tuning_search search_;
@@ -99,8 +99,8 @@ template <class = void>
 class basic_window_tuning final : public tuning_rule {
  public:
   explicit basic_window_tuning(tuning_options o) : options_(std::move(o)) {
-    if (options_.max_reads == 0 || options_.window_batches < 20 || options_.moves == 0 || !(options_.data_wait > 0))
-      throw setup_error("tuning needs reads, moves, a share of data wait above 0, and windows of at least 20 batches",
+    if (options_.max_reads == 0 || !(options_.data_wait > 0))
+      throw setup_error("tuning needs at least one read, and a share of data wait above 0",
                         "Leave out what you do not need to set");
   }
   concurrency_counts most(const concurrency_counts& asked) const override {

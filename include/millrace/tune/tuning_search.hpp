@@ -7,7 +7,7 @@
 // are not tuned, of all workers, and of the reads at their knee. Beyond the knee twice as many reads give little more.
 // Just enough is the least number of workers and reads that reaches this rate. They are then busy 95 % of their time.
 // If the trainer waits for data less than `data_wait` of its time, the search lowers the numbers. If it waits more, the
-// search raises them. These rules make a search end within `moves` moves, with at most three turns back:
+// search raises them. These rules make a search end within five moves, with at most three turns back:
 // - A number that was too low, or that gained nothing, is not tried again.
 // - A number that rose after a fall does not fall again.
 // - After the third move no number falls while the trainer does not wait: the step may need it.
@@ -151,11 +151,10 @@ struct tuning_decision {
 
 namespace detail {
 
-/// The start and the limits of a search. `data_wait` and `moves` are as in tuning_options.
+/// The start and the limits of a search. `data_wait` is as in tuning_options.
 struct tuning_search_options {
   concurrency_counts open{}, most{};
   double data_wait = 0.02;
-  std::size_t moves = 5;
 };
 
 /// Decides after each window of a run. This is a template only to keep including it cheap.
@@ -343,7 +342,7 @@ class basic_tuning_search {
 
   std::optional<tuning_decision> decide(const tuning_window& w, concurrency_counts to, std::string why) {
     tuning_decision d{.moves = moves_, .from = open_, .to = to, .data_wait = w.data_wait, .why = std::move(why)};
-    if (to == open_ || moves_ == options_.moves) {
+    if (to == open_ || moves_ == max_moves) {
       d.to = open_;
       settle(w);
     } else {
@@ -370,6 +369,7 @@ class basic_tuning_search {
   const options options_;
   concurrency_counts open_, cap_;   // numbers above cap_ gained nothing
   past workers_{}, reads_{};
+  static constexpr std::size_t max_moves = 5;   // a run that needs more is not steady enough to tune
   std::size_t moves_ = 0, waits_in_turn_ = 0, changed_in_turn_ = 0;
   bool settled_ = false, out_of_reach_ = false;   // out_of_reach_: the trainer waits, and raising helps nothing
   state before_{};   // state before the last move
