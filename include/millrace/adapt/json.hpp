@@ -277,7 +277,7 @@ class json_field {
   [[noreturn]] static void fail(const std::string& what, std::string hint, const bytes& from) {
     const std::string name = from.name().empty() ? "the text" : "the field '" + printable(from.name()) + "'";
     throw data_error(name + " " + what + "; it begins \"" + printable(from.text().substr(0, 40)) + "\"",
-                     std::move(hint), detail::place_of(from));
+                     std::move(hint), detail::location_of(from));
   }
 
   std::string name_;

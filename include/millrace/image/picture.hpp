@@ -53,7 +53,7 @@ class basic_picture {
       header_ = read_jpeg_header(data_, options.accept_damaged);
       check_size();
     } catch (error& e) {
-      e.locate(detail::place_of(data_));
+      e.locate(detail::location_of(data_));
       throw;
     }
     columns_ = detail::plan_axis(static_cast<std::int64_t>(header_.width));
@@ -197,7 +197,7 @@ class basic_picture {
 
   error_location where() const {
     error_location at{.stage = "jpeg"};
-    at.complete(detail::place_of(data_));
+    at.complete(detail::location_of(data_));
     return at;
   }
 

@@ -159,7 +159,7 @@ class basic_picture_renderer {
                          "Leave the choice of the decoder to the library", {.stage = "jpeg"});
       by_libjpeg(job);
     } catch (error& e) {
-      e.locate(place_of(*job.data));
+      e.locate(location_of(*job.data));
       throw;
     }
   }

@@ -140,7 +140,7 @@ struct array_layout {
 
 [[noreturn]] inline void throw_no_array(const bytes& field, const std::string& problem, std::string hint) {
   const std::string name = field.name().empty() ? "the bytes" : "the field '" + printable(field.name()) + "'";
-  throw data_error(name + " " + problem, std::move(hint), place_of(field));
+  throw data_error(name + " " + problem, std::move(hint), location_of(field));
 }
 
 /// Checks the whole field and returns its layout. Allocates the shape only.

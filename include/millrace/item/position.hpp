@@ -39,11 +39,11 @@ namespace detail {
 /// The point at which a run without an index begins to read again, in order to continue behind a batch.
 struct replay_point {
   std::uint64_t pass = 0;    ///< number of the pass through the source
-  std::uint64_t place = 0;   ///< ordinal in that pass of the first sample that is made into rows
+  std::uint64_t ordinal = 0;   ///< ordinal in that pass of the first sample that is made into rows
   std::uint64_t rows = 0;    ///< rows from that sample on that were already delivered or dropped
   std::uint64_t shard = 0;    ///< ordinal of the first shard to open, in the pass's order of shards
   std::uint64_t first = 0;   ///< number of samples in the shards of the pass before it
-  std::uint64_t held = 0;    ///< tokens in the row of the packing stage when the sample at `place` arrives
+  std::uint64_t held = 0;    ///< tokens in the row of the packing stage when the sample at `ordinal` arrives
 
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
@@ -124,7 +124,7 @@ void for_each_field(Position& p, const Visit& visit) {
   if (!replay && !older) return;
   visit(position_field{.name = "step"}, p.step);
   visit(position_field{.name = "pass"}, p.replay.pass);
-  visit(position_field{.name = "place"}, p.replay.place);
+  visit(position_field{.name = "place"}, p.replay.ordinal);
   visit(position_field{.name = "rows"}, p.replay.rows);
   visit(position_field{.name = "part"}, p.replay.shard);
   visit(position_field{.name = "first"}, p.replay.first);

@@ -168,7 +168,7 @@ class record {
 namespace detail {
 
 /// Returns the error location of the record that a field was taken from; empty for bytes of any other origin.
-inline error_location place_of(const bytes& field) {
+inline error_location location_of(const bytes& field) {
   const auto* block = field.block().get();
   if (!block || !block->head) return {};
   const auto* head = static_cast<const detail::record_head*>(block->head);

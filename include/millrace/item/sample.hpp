@@ -63,7 +63,7 @@ struct sample {
   std::uint64_t pass = 0;     ///< number of the pass through the data set; the rng uses it as its epoch
   std::uint64_t id = 0;
   std::uint64_t digest = 0;   ///< added to the digest of the run, if the run has one
-  std::uint64_t place = 0;    ///< ordinal of the source's sample in its pass; items made from it keep it
+  std::uint64_t ordinal = 0;    ///< ordinal of the source's sample in its pass; items made from it keep it
   std::uint64_t held = 0;     ///< tokens that a packing stage held when that sample arrived
   record origin{};
   std::exception_ptr error{};

@@ -40,7 +40,7 @@ inline std::string excerpt_of(const bytes& field) {
 
 [[noreturn]] inline void throw_no_scalar(const bytes& field, std::string_view problem, std::string hint) {
   const std::string name = field.name().empty() ? "the bytes" : "the field '" + printable(field.name()) + "'";
-  throw data_error(name + std::string(problem) + ": " + excerpt_of(field), std::move(hint), place_of(field));
+  throw data_error(name + std::string(problem) + ": " + excerpt_of(field), std::move(hint), location_of(field));
 }
 
 inline std::string_view without_blanks(std::string_view text) noexcept {

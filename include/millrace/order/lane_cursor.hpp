@@ -78,10 +78,10 @@ class lane_cursor {
 
   located_sample find(std::uint64_t number) {
     if (!plan_->settings().shuffled) return layout_.find_from(lanes_.front().near_shard, number);
-    const std::uint64_t lane = number % plan_->settings().lanes, place = number / plan_->settings().lanes;
+    const std::uint64_t lane = number % plan_->settings().lanes, ordinal = number / plan_->settings().lanes;
     open_lane& at = lanes_[lane / world_.size];   // one rank's lanes in a pass differ by multiples of the world size
-    if (!at.entered || at.walk.place() != place) {
-      at.walk = lane_walk(plan_->lane_of(pass_, lane), place);
+    if (!at.entered || at.walk.ordinal() != ordinal) {
+      at.walk = lane_walk(plan_->lane_of(pass_, lane), ordinal);
       at.begin = plan_->lane_begin(lane);
       at.entered = true;
     }

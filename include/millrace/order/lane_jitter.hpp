@@ -68,25 +68,25 @@ class lane_jitter {
   }
 
   /// Returns the index of the sample with this ordinal in the lane. Costs O(window).
-  std::uint64_t at(std::uint64_t place) const {
-    if (!moves()) return place;
+  std::uint64_t at(std::uint64_t ordinal) const {
+    if (!moves()) return ordinal;
     std::vector<entry> around;
-    static_cast<void>(gather(place, around));
+    static_cast<void>(gather(ordinal, around));
     return around.front().index;
   }
 
-  /// Fills `around`: first the sample with ordinal `place`, then the later samples that were examined, in no order.
+  /// Fills `around`: first the sample with ordinal `ordinal`, then the later samples that were examined, in no order.
   /// Returns the first index that was not examined.
-  std::uint64_t gather(std::uint64_t place, std::vector<entry>& around) const {
+  std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const {
     const auto& o = options_;
-    const std::uint64_t at = place << 16;
+    const std::uint64_t at = ordinal << 16;
     const std::uint64_t begin = at < o.window ? 0 : ((at - o.window) >> 16) + 1;
     const std::uint64_t end = std::min(o.length, (at + o.window + one_place - 1) >> 16);
     around.clear();
     around.reserve(static_cast<std::size_t>(end - begin));
     for (std::uint64_t i = begin; i < end; ++i) around.push_back({key(i), i});
-    // Samples before `begin` have come already. So have the first `place - begin` entries in the order of their keys.
-    const auto here = around.begin() + static_cast<std::ptrdiff_t>(place - begin);
+    // Samples before `begin` have come already. So have the first `ordinal - begin` entries in the order of their keys.
+    const auto here = around.begin() + static_cast<std::ptrdiff_t>(ordinal - begin);
     std::nth_element(around.begin(), here, around.end(), entry::sooner);
     around.erase(around.begin(), here);
     return end;
@@ -102,20 +102,20 @@ class lane_jitter {
 class lane_walk {
  public:
   lane_walk() = default;
-  lane_walk(const lane_jitter& order, std::uint64_t place) : order_(order), place_(place) {
-    if (!order_.moves() || place_ >= order_.settings().length) return;
-    arrived_ = order_.gather(place_, waiting_);
+  lane_walk(const lane_jitter& order, std::uint64_t ordinal) : order_(order), ordinal_(ordinal) {
+    if (!order_.moves() || ordinal_ >= order_.settings().length) return;
+    arrived_ = order_.gather(ordinal_, waiting_);
     std::make_heap(waiting_.begin(), waiting_.end(), lane_jitter::entry::later);
   }
 
   /// Returns the ordinal of the sample that next() returns.
-  std::uint64_t place() const noexcept { return place_; }
+  std::uint64_t ordinal() const noexcept { return ordinal_; }
   /// Returns whether the lane has no more samples.
-  bool done() const noexcept { return place_ >= order_.settings().length; }
+  bool done() const noexcept { return ordinal_ >= order_.settings().length; }
 
   /// Returns the index in the lane of the next sample.
   std::uint64_t next() {
-    if (!order_.moves()) return place_++;
+    if (!order_.moves()) return ordinal_++;
     // The front is final once no later arrival can sort before it.
     while (arrived_ < order_.settings().length && (waiting_.empty() || waiting_.front().key > arrived_ << 16)) {
       waiting_.push_back({order_.key(arrived_), arrived_});
@@ -125,7 +125,7 @@ class lane_walk {
     std::pop_heap(waiting_.begin(), waiting_.end(), lane_jitter::entry::later);
     const std::uint64_t index = waiting_.back().index;
     waiting_.pop_back();
-    ++place_;
+    ++ordinal_;
     return index;
   }
 
@@ -133,7 +133,7 @@ class lane_walk {
   lane_jitter order_;
   std::vector<lane_jitter::entry> waiting_;   // a heap
   std::uint64_t arrived_ = 0;                 // indices below it are in the heap or have come
-  std::uint64_t place_ = 0;
+  std::uint64_t ordinal_ = 0;
 };
 
 }}}  // namespace millrace::detail

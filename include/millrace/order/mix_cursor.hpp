@@ -32,7 +32,7 @@ class mix_cursor {
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].move_to(0, counts[i]);
     epoch_ = epoch;
     walked_ = position;
-    place_ = plan_->place_of(epoch, position);
+    ordinal_ = plan_->ordinal_of(epoch, position);
     position_ = position + (world_.rank + world_.size - position % world_.size) % world_.size;
     enter_phase();
   }
@@ -55,9 +55,9 @@ class mix_cursor {
 
  private:
   void enter_phase() {
-    phase_ = &plan_->phase_at(place_);
-    in_period_ = (place_ - phase_->begin) % phase_->pattern.period();
-    phase_left_ = plan_->phase_end(*phase_) - place_;
+    phase_ = &plan_->phase_at(ordinal_);
+    in_period_ = (ordinal_ - phase_->begin) % phase_->pattern.period();
+    phase_left_ = plan_->phase_end(*phase_) - ordinal_;
   }
 
   ordered_sample walk() {
@@ -66,7 +66,7 @@ class mix_cursor {
     if (++in_period_ == phase_->pattern.period()) in_period_ = 0;
     --phase_left_;
     ++walked_;
-    ++place_;
+    ++ordinal_;
     ordered_sample found = *sources_[source].next();
     found.sample.shard += plan_->first_shard(source);
     return found;
@@ -76,7 +76,7 @@ class mix_cursor {
   detail::world world_;
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
-  std::uint64_t walked_ = 0, place_ = 0;   // the next position of the walk: in the epoch, and as place_of() returns it
+  std::uint64_t walked_ = 0, ordinal_ = 0;   // next position of the walk: in the epoch, and of ordinal_of()
   const mix_plan::phase* phase_ = nullptr;
   std::uint64_t in_period_ = 0, phase_left_ = 0;
 };

@@ -128,7 +128,7 @@ class mix_plan {
     mix_pattern pattern;
     std::vector<std::uint64_t> counts_before;   ///< samples of each source in the epoch (run) before the phase
   };
-  /// Returns the phase of a position as place_of() returns it.
+  /// Returns the phase of a position as ordinal_of() returns it.
   const phase& phase_at(std::uint64_t at) const noexcept {
     const auto after = std::upper_bound(phases_.begin(), phases_.end(), at,
                                         [](std::uint64_t position, const phase& p) { return position < p.begin; });
@@ -140,7 +140,7 @@ class mix_plan {
   }
   /// Returns the position that phase_at() takes: in the epoch, or with repeat in the run. Throws setup_error beyond the
   /// end of the epoch.
-  std::uint64_t place_of(std::uint64_t epoch, std::uint64_t position) const {
+  std::uint64_t ordinal_of(std::uint64_t epoch, std::uint64_t position) const {
     if (position > positions_) throw_beyond(position);
     const bool one_epoch = positions_ == exact_order_options::endless;
     if (one_epoch ? epoch > 0 : epoch > max_positions / positions_)
@@ -151,7 +151,7 @@ class mix_plan {
 
   /// Returns, for each source, its samples before this position of the run. The position may be the end of the epoch.
   std::vector<std::uint64_t> counts_before(std::uint64_t epoch, std::uint64_t position) const {
-    const std::uint64_t at = place_of(epoch, position);
+    const std::uint64_t at = ordinal_of(epoch, position);
     const phase& p = phase_at(at);
     std::vector<std::uint64_t> counts = p.pattern.counts_before(at - p.begin);
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -167,10 +167,10 @@ class mix_plan {
     std::vector<std::uint64_t> counts(sources_.size(), 0);
     std::uint64_t at = begin + (mine.rank + mine.size - begin % mine.size) % mine.size;
     while (at < end) {
-      const std::uint64_t place = place_of(epoch, at);
-      const phase& p = phase_at(place);
-      const std::uint64_t left = std::min(end - at, phase_end(p) - place);
-      const auto some = p.pattern.counts(place - p.begin, place - p.begin + left, mine.size);
+      const std::uint64_t ordinal = ordinal_of(epoch, at);
+      const phase& p = phase_at(ordinal);
+      const std::uint64_t left = std::min(end - at, phase_end(p) - ordinal);
+      const auto some = p.pattern.counts(ordinal - p.begin, ordinal - p.begin + left, mine.size);
       for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += some[i];
       at += (left + mine.size - 1) / mine.size * mine.size;
     }
@@ -185,7 +185,7 @@ class mix_plan {
   /// Returns the source of a position, and the ordinal in that source. Throws setup_error if there is no such position.
   spot spot_of(std::uint64_t epoch, std::uint64_t position) const {
     if (position == positions_) throw_beyond(position);
-    const std::uint64_t at = place_of(epoch, position);
+    const std::uint64_t at = ordinal_of(epoch, position);
     const phase& p = phase_at(at);
     const std::size_t source = p.pattern.source_at(at - p.begin);
     return {source, counts_before(epoch, position)[source]};

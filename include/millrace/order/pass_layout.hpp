@@ -56,12 +56,12 @@ class pass_layout {
 
   /// Returns the same as find(). It is faster if `nearby` is kept between calls, because numbers of one lane are close.
   located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
-    const std::uint64_t place = number < dropped_at_ ? number : number + dropped_;
-    if (place < starts_[nearby] || place >= starts_[nearby + 1]) {
-      const auto after = std::upper_bound(starts_.begin(), starts_.end(), place);
+    const std::uint64_t ordinal = number < dropped_at_ ? number : number + dropped_;
+    if (ordinal < starts_[nearby] || ordinal >= starts_[nearby + 1]) {
+      const auto after = std::upper_bound(starts_.begin(), starts_.end(), ordinal);
       nearby = static_cast<std::size_t>(after - starts_.begin()) - 1;
     }
-    return {shards_[nearby], place - starts_[nearby]};
+    return {shards_[nearby], ordinal - starts_[nearby]};
   }
 
   /// Returns the samples that are not delivered.
@@ -69,8 +69,8 @@ class pass_layout {
     std::vector<located_sample> left_out;
     for (std::size_t k = 0; k < shards_.size(); ++k) {
       const std::uint64_t end = std::min(starts_[k + 1], dropped_at_ + dropped_);
-      for (std::uint64_t place = std::max(starts_[k], dropped_at_); place < end; ++place)
-        left_out.push_back({shards_[k], place - starts_[k]});
+      for (std::uint64_t ordinal = std::max(starts_[k], dropped_at_); ordinal < end; ++ordinal)
+        left_out.push_back({shards_[k], ordinal - starts_[k]});
     }
     return left_out;
   }

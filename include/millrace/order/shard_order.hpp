@@ -39,11 +39,11 @@ class shard_order {
   /// Returns the options.
   const options& settings() const noexcept { return options_; }
 
-  /// Returns the lowest sample index that may come at or after ordinal `place`. All lower indices come earlier,
+  /// Returns the lowest sample index that may come at or after ordinal `ordinal`. All lower indices come earlier,
   /// whatever their random numbers.
-  std::uint64_t first_needed_for(std::uint64_t place) const noexcept {
+  std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept {
     const std::uint64_t window = jitters() ? options_.window : 1;
-    return place < window ? 0 : place - window + 1;
+    return ordinal < window ? 0 : ordinal - window + 1;
   }
 
   /// Returns whether each epoch takes all shards as listed. Then shards_of() need not be called, nor its result held.
@@ -91,16 +91,16 @@ class jitter_order {
   void push(sample<T>&& s) {
     const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived_) : arrived_ << 16;
     held_bytes_ += held_bytes_of(*s.item);
-    std::size_t place;
+    std::size_t held_at;
     if (spare_.empty()) {
-      place = held_.size();
+      held_at = held_.size();
       held_.push_back(std::move(s));
     } else {
-      place = spare_.back();
+      held_at = spare_.back();
       spare_.pop_back();
-      held_[place] = std::move(s);
+      held_[held_at] = std::move(s);
     }
-    heap_.push_back({key, arrived_++, place});
+    heap_.push_back({key, arrived_++, held_at});
     std::push_heap(heap_.begin(), heap_.end());
   }
 
@@ -110,10 +110,10 @@ class jitter_order {
   /// Returns the next sample. Call it only if ready().
   sample<T> pop() {
     std::pop_heap(heap_.begin(), heap_.end());
-    const std::size_t place = heap_.back().place;
+    const std::size_t held_at = heap_.back().held_at;
     heap_.pop_back();
-    spare_.push_back(place);
-    sample<T> s = std::move(held_[place]);
+    spare_.push_back(held_at);
+    sample<T> s = std::move(held_[held_at]);
     held_bytes_ -= held_bytes_of(*s.item);
     return s;
   }
@@ -143,7 +143,7 @@ class jitter_order {
  private:
   struct entry {
     std::uint64_t key, index;
-    std::size_t place;
+    std::size_t held_at;
     // The heap functions keep the greatest element at the front, so "less" means "comes later".
     bool operator<(const entry& other) const noexcept {
       return key != other.key ? key > other.key : index > other.index;

@@ -153,7 +153,7 @@ class shuffle_forecast {
         for (std::uint64_t p = first + world_.rank; p < end; p += world_.size) take(p);
       else
         for (std::uint64_t p = first + world_.rank; p < std::min(end, first + lanes); p += world_.size)
-          take_from_lane({.pass = pass, .lane = p % lanes, .place = p / lanes, .rows = (end - p - 1) / lanes + 1,
+          take_from_lane({.pass = pass, .lane = p % lanes, .ordinal = p / lanes, .rows = (end - p - 1) / lanes + 1,
                           .window = *window}, random, take);
       sum += counter.largest_share();
     }
@@ -162,7 +162,7 @@ class shuffle_forecast {
 
   /// Consecutive rows of a batch in one lane.
   struct block {
-    std::uint64_t pass, lane, place, rows;
+    std::uint64_t pass, lane, ordinal, rows;
     double window;
   };
 
@@ -174,13 +174,13 @@ class shuffle_forecast {
       // With so few candidates each choice depends on the others, and the exact order costs little.
       lane_jitter::options o = plan_->lane_of(s.pass, s.lane).settings();
       o.window = static_cast<std::uint64_t>(std::min(s.window, 0x1p40) * 65'536);
-      lane_walk walk(lane_jitter(o), s.place);
+      lane_walk walk(lane_jitter(o), s.ordinal);
       for (std::uint64_t i = 0; i < s.rows; ++i) take(begin + walk.next());
       return;
     }
     std::vector<std::uint64_t> taken;
     for (std::uint64_t i = 0; i < s.rows; ++i) {
-      const double key = key_of(static_cast<double>(s.place + i) + random.uniform(), s.window, all);
+      const double key = key_of(static_cast<double>(s.ordinal + i) + random.uniform(), s.window, all);
       const double low = std::max(0.0, key - s.window), high = std::min(key, all);
       std::uint64_t index = 0;
       for (int tries = 0; tries < 100; ++tries) {

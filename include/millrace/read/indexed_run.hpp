@@ -96,7 +96,7 @@ class indexed_run {
   }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const {
-    error_location found = data_->place_of(plan_.sample_at(epoch, at).sample);
+    error_location found = data_->location_of(plan_.sample_at(epoch, at).sample);
     found.position = at;
     return found;
   }

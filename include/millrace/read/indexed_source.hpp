@@ -174,11 +174,11 @@ class indexed_source {
     static constexpr std::size_t prefetched = 16;   // stamp() reads records that may have left the cache
 
     void read() {
-      std::vector<located_sample> places;
-      places.reserve(wanted_.size());
-      for (const auto& w : wanted_) places.push_back(w.sample);
-      records_.resize(places.size());
-      good_ = from_->data->read(places, records_, failure_);
+      std::vector<located_sample> located;
+      located.reserve(wanted_.size());
+      for (const auto& w : wanted_) located.push_back(w.sample);
+      records_.resize(located.size());
+      good_ = from_->data->read(located, records_, failure_);
     }
 
     std::shared_ptr<shared> from_;

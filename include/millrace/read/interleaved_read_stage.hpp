@@ -1,7 +1,7 @@
 // The read stage of a source without an index, for epochs of a fixed number of batches: reads and merges the lanes.
 //
 //   mr::detail::interleaved_read_stage<mr::detail::shards_source> in(
-//       source, {.lanes = at.lanes, .turn = at.turn, .first_place = 6'400}, segment.entrance());
+//       source, {.lanes = at.lanes, .turn = at.turn, .first_ordinal = 6'400}, segment.entrance());
 //   in.start();
 //   in.stop();  in.join();      // when the session ends
 //
@@ -91,7 +91,7 @@ struct lane_start {
   std::uint64_t pass = 0;
   std::size_t shard = 0;       ///< index among the lane's shards in that pass
   std::uint64_t sample = 0;    ///< samples of the lane's pass before that shard
-  std::uint64_t place = 0;     ///< ordinal in the lane's order of that pass; samples before it are dropped
+  std::uint64_t ordinal = 0;     ///< ordinal in the lane's order of that pass; samples before it are dropped
 };
 
 /// Options of interleaved_read_stage.
@@ -102,7 +102,7 @@ struct interleaved_read_stage_options {
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns; a lane that
                                                 ///< starts in a later pass has already ended the first one
   std::size_t turn = 0;                         ///< lane of the next sample, unless it has ended the pass
-  std::uint64_t first_place = 0;                ///< ordinal of the first sample among those of this rank
+  std::uint64_t first_ordinal = 0;                ///< ordinal of the first sample among those of this rank
 };
 
 /// This is a template only to keep including it cheap.
@@ -127,7 +127,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next)
       : read_stage_base<Source>(source, next, o.threads),
         options_(std::move(o)),
-        place_(options_.first_place) {
+        ordinal_(options_.first_ordinal) {
     std::uint64_t pass = ~std::uint64_t{0};
     for (const lane_start& start : options_.lanes) {
       lanes_.push_back(std::make_unique<lane>(start, options_.window_bytes / options_.lanes.size()));
@@ -203,7 +203,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
         : order(start.order),
           shards(order,
                 {.epochs = ~std::uint64_t{0}, .window_bytes = window_bytes, .first_epoch = start.pass,
-                 .first_shard = start.shard, .first_sample = start.sample, .first_place = start.place,
+                 .first_shard = start.shard, .first_sample = start.sample, .first_ordinal = start.ordinal,
                  .may_be_empty = true},
                 ready) {}
 
@@ -253,7 +253,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
       if (!l.ready.empty()) {
         sample<item> s = l.ready.pop();
         ++l.taken;
-        s.place = place_++;
+        s.ordinal = ordinal_++;
         next_->put(std::move(s));
         empty_passes_ = 0;
         ++turn_;
@@ -375,7 +375,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   std::vector<std::unique_ptr<lane>> lanes_;
   std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
   std::size_t turn_ = 0;               // index in in_pass_ of the lane of the next sample
-  std::uint64_t place_;                // ordinal of that sample among those of this rank
+  std::uint64_t ordinal_;                // ordinal of that sample among those of this rank
   std::uint64_t empty_passes_ = 0;     // passes since the last sample
   bool finished_ = false;
   chunk read_by_advance_;

@@ -1,14 +1,14 @@
 // Finds where to enter the lanes of a source without an index: at which shard, and how many samples precede it.
 //
 //   auto at = mr::detail::find_lane_starts(
-//       source, {.order = order.settings(), .lanes = 48, .world = mine, .place = 64'000});
+//       source, {.order = order.settings(), .lanes = 48, .world = mine, .ordinal = 64'000});
 //   at.lanes;  at.turn;     // this rank's lanes, for interleaved_read_stage
 //   at.counted;             // number of shards that were read through to count their samples
 //
-// `place` says how many samples this rank has behind it. Only counting tells the rest: how many of them each lane has
+// `ordinal` says how many samples this rank has behind it. Only counting tells the rest: how many of them each lane has
 // given, in which pass it is, and which shard holds its next sample.
-// Several threads count. They read each shard at most once, and only the shards that `place` requires. At the beginning
-// of a run they read nothing, and they never read more than the data set once. The exception is a source whose shards
+// Several threads count. They read each shard at most once, and only the shards that `ordinal` requires. At the start of
+// a run they read nothing, and they never read more than the data set once. The exception is a source whose shards
 // differ from pass to pass (without same_every_pass): it is read through from the beginning of the run.
 // Errors: those of the source, completed with the shard's name; data_error if the rank's share has no sample.
 // Threads: the caller, and up to `threads` - 1 more that end before the call returns.
@@ -33,7 +33,7 @@ struct lane_starts_options {
   shard_order::options order{};     ///< order of all lanes together
   std::size_t lanes = 1;
   detail::world world{};
-  std::uint64_t place = 0;   ///< ordinal of the next sample among those of this rank
+  std::uint64_t ordinal = 0;   ///< ordinal of the next sample among those of this rank
   unsigned threads = 1;
 };
 
@@ -134,14 +134,14 @@ class counted_pass {
     return certain;
   }
 
-  /// Counts shards until ordinal `place` is found in the pass, or until the pass ends.
-  void count_to(std::uint64_t place) {
+  /// Counts shards until ordinal `ordinal` is found in the pass, or until the pass ends.
+  void count_to(std::uint64_t ordinal) {
     for (;;) {
       const std::uint64_t certain = certain_rounds(), given = given_in(certain);
-      if (certain == ~std::uint64_t{0} || given >= place) return;
+      if (certain == ~std::uint64_t{0} || given >= ordinal) return;
       std::uint64_t going_on = 0;
       for (const lane& l : lanes_) going_on += !l.complete() || l.known() > certain;
-      count_rounds(certain + (place - given + going_on - 1) / going_on);
+      count_rounds(certain + (ordinal - given + going_on - 1) / going_on);
     }
   }
 
@@ -179,20 +179,20 @@ class counted_pass {
   std::vector<lane> lanes_;
 };
 
-/// Sets where to enter a lane that has given `at.place` samples of pass `pass`.
+/// Sets where to enter a lane that has given `at.ordinal` samples of pass `pass`.
 template <class Lane>
 void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
-  const std::uint64_t wanted = shard_order(at.order).first_needed_for(at.place);
+  const std::uint64_t wanted = shard_order(at.order).first_needed_for(at.ordinal);
   at.pass = pass;
-  if (l.complete() && at.place == l.known()) {
+  if (l.complete() && at.ordinal == l.known()) {
     ++at.pass;
-    at.place = 0;
+    at.ordinal = 0;
     return;
   }
   while (at.shard < l.ends.size() && l.ends[at.shard] <= wanted) at.sample = l.ends[at.shard++];
 }
 
-/// Returns where each lane of this rank is entered, so that the rank goes on with sample `place`.
+/// Returns where each lane of this rank is entered, so that the rank goes on with sample `ordinal`.
 /// Throws the errors of the source; data_error if 100 passes in turn have no sample for this rank.
 template <class Source>
 lane_starts find_lane_starts(const Source& source, const lane_starts_options& o) {
@@ -205,9 +205,9 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     at.order.lanes = o.lanes;
     at.order.window = std::max<std::size_t>(1, o.order.window / o.lanes);
   }
-  if (o.place == 0) return found;
+  if (o.ordinal == 0) return found;
   detail::shard_counts<Source> counts(source);
-  std::uint64_t left = o.place, empty_passes = 0;
+  std::uint64_t left = o.ordinal, empty_passes = 0;
   for (std::uint64_t pass = 0;; ++pass) {
     detail::counted_pass<Source> counted(o, pass, counts);
     counted.count_to(left);
@@ -228,9 +228,9 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     left -= counted.given_in(rounds);
     for (std::size_t i = 0; i < count; ++i) {
       const auto& l = counted.lanes()[i];
-      found.lanes[i].place = std::min(l.known(), rounds);
+      found.lanes[i].ordinal = std::min(l.known(), rounds);
       if (left > 0 && l.known() > rounds) {
-        ++found.lanes[i].place;
+        ++found.lanes[i].ordinal;
         found.turn = i + 1;
         --left;
       }

@@ -76,9 +76,9 @@ class mixed_data {
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
   /// Returns source, shard, key and offset of a sample.
-  error_location place_of(const located_sample& s) const {
+  error_location location_of(const located_sample& s) const {
     const std::size_t source = source_of(s.shard);
-    error_location found = sets_[source]->place_of({s.shard - first_shards_[source], s.index});
+    error_location found = sets_[source]->location_of({s.shard - first_shards_[source], s.index});
     found.stage = rule_.sources[source].name + " of the mix";
     return found;
   }
@@ -111,20 +111,20 @@ class mixed_data {
   std::size_t read(std::span<const located_sample> wanted, std::span<mixed_record> records,
                    std::exception_ptr& failure) {
     std::size_t good = wanted.size();
-    std::vector<located_sample> places;
+    std::vector<located_sample> located;
     std::vector<std::size_t> rows;
     std::vector<record> found;
     for (std::size_t source = 0; source < sets_.size(); ++source) {
-      places.clear();
+      located.clear();
       rows.clear();
       for (std::size_t i = 0; i < wanted.size(); ++i) {
         if (source_of(wanted[i].shard) != source) continue;
-        places.push_back({wanted[i].shard - first_shards_[source], wanted[i].index});
+        located.push_back({wanted[i].shard - first_shards_[source], wanted[i].index});
         rows.push_back(i);
       }
-      found.assign(places.size(), {});
+      found.assign(located.size(), {});
       std::exception_ptr wrong;
-      const std::size_t read = sets_[source]->read(places, {.records = found, .failure = wrong, .reads = reads_});
+      const std::size_t read = sets_[source]->read(located, {.records = found, .failure = wrong, .reads = reads_});
       for (std::size_t i = 0; i < read; ++i) records[rows[i]] = {std::move(found[i]), source};
       if (read < rows.size() && rows[read] < good) {
         good = rows[read];

@@ -10,7 +10,7 @@
 // before it are done. Then its samples enter the jitter order. They go on to the next segment as soon as their ordinal
 // is certain.
 // A resumed run opens only the shards that are still needed. It drops their samples that come before the resume point
-// (first_sample, first_place).
+// (first_sample, first_ordinal).
 // Errors: an error of a shard ends the run. All samples before it are passed on; then the error replaces the next
 // sample. Threads: one at a time, under the lock of the read stage.
 #pragma once
@@ -62,7 +62,7 @@ struct reorder_buffer_options {
   std::uint64_t first_epoch = 0;
   std::size_t first_shard = 0;                   ///< index in that epoch's order; earlier shards are skipped
   std::uint64_t first_sample = 0;               ///< samples of the epoch in the skipped shards
-  std::uint64_t first_place = 0;                ///< ordinal in that epoch; samples before it are dropped
+  std::uint64_t first_ordinal = 0;                ///< ordinal in that epoch; samples before it are dropped
   replay_log* log = nullptr;                    ///< records where each shard begins; null: no log
   std::uint64_t take = ~std::uint64_t{0};       ///< samples to give of each epoch; the rest is not needed
   bool may_be_empty = false;                    ///< accept an epoch without a sample
@@ -84,8 +84,8 @@ class reorder_buffer {
         epoch_(o.first_epoch),
         at_(o.first_shard),
         epoch_samples_(o.first_sample),
-        place_(o.first_sample),
-        first_place_(o.first_place) {
+        ordinal_(o.first_sample),
+        first_ordinal_(o.first_ordinal) {
     jitter_.begin_epoch(o.first_sample);
   }
 
@@ -148,7 +148,7 @@ class reorder_buffer {
     // Without a shuffle, samples of the shard whose turn it is need no queue.
     const bool at_once = !finished_ && !plan_->jitters() && &to == front();
     for (auto& s : samples) {
-      if (at_once && to.samples.empty() && place_ < options_.take && next_->can_accept()) {
+      if (at_once && to.samples.empty() && ordinal_ < options_.take && next_->can_accept()) {
         count_sample_of(to);
         give(std::move(s));
       } else {
@@ -170,7 +170,7 @@ class reorder_buffer {
   bool pass_on() {
     bool moved = false;
     while ((room_ = next_->can_accept()) && !finished_) {
-      if (place_ >= options_.take && !shards_.empty() && !shards_.front()->cut) {
+      if (ordinal_ >= options_.take && !shards_.empty() && !shards_.front()->cut) {
         cut_pass();
       } else if (jitter_.ready()) {
         give(jitter_.pop());
@@ -219,7 +219,7 @@ class reorder_buffer {
     next_->end_epoch();
     jitter_.begin_epoch();
     epoch_ended_ = false;
-    epoch_samples_ = place_ = first_place_ = 0;
+    epoch_samples_ = ordinal_ = first_ordinal_ = 0;
     close_front();
     return true;
   }
@@ -244,9 +244,9 @@ class reorder_buffer {
 
   /// Gives the next sample in order to the next segment, unless it was delivered before the resume.
   void give(sample<item>&& s) {
-    s.place = place_++;
+    s.ordinal = ordinal_++;
     ++passed_on_;
-    if (s.place >= first_place_) next_->put(std::move(s));
+    if (s.ordinal >= first_ordinal_) next_->put(std::move(s));
   }
 
   void count_sample_of(shard& from) {
@@ -254,7 +254,7 @@ class reorder_buffer {
       const replay_log::shard_begin begins{.pass = from.epoch, .shard = from.turn, .first = epoch_samples_};
       options_.log->shard_begins(begins);
     }
-    if (!from.begun) from.first_row = place_ < first_place_ ? error_location::unknown : next_->next_row();
+    if (!from.begun) from.first_row = ordinal_ < first_ordinal_ ? error_location::unknown : next_->next_row();
     from.begun = true;
     ++epoch_samples_;
   }
@@ -312,8 +312,8 @@ class reorder_buffer {
   std::uint64_t epoch_;   // epoch of the shard to open next
   std::size_t at_;        // index of that shard in the order of its epoch
   std::uint64_t epoch_samples_;   // samples so far in the epoch of the shard whose turn it is
-  std::uint64_t place_;           // ordinal in that epoch of the next sample to give
-  std::uint64_t first_place_;     // ordinal in that epoch of the first sample that is not dropped
+  std::uint64_t ordinal_;           // ordinal in that epoch of the next sample to give
+  std::uint64_t first_ordinal_;     // ordinal in that epoch of the first sample that is not dropped
   std::uint64_t passed_on_ = 0;   // includes dropped samples
   bool epoch_ended_ = false, finished_ = false, news_ = false;
   bool room_ = true;

@@ -90,21 +90,21 @@ class basic_replayed_run {
                                    sample_sink<typename Source::item>& next) {
     const replay_point& r = start_.replay;
     if (lanes_ > 1) {
-      const std::uint64_t place = options_.one_row ? start_.step * options_.rows : r.place;
+      const std::uint64_t ordinal = options_.one_row ? start_.step * options_.rows : r.ordinal;
       lane_starts starts = find_lane_starts(
-          source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .place = place,
+          source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .ordinal = ordinal,
                    .threads = o.threads});
       counted_ = starts.counted;
       return std::make_unique<interleaved_read_stage<Source>>(
           source, interleaved_read_stage_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
                                       .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
-                                      .turn = starts.turn, .first_place = place}, next);
+                                      .turn = starts.turn, .first_ordinal = ordinal}, next);
     }
     if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
     o.first_epoch = r.pass;
     o.first_shard = static_cast<std::size_t>(r.shard);
     o.first_sample = r.first;
-    o.first_place = r.place;
+    o.first_ordinal = r.ordinal;
     o.take = options_.take;
     if (from_ == replay_start::sample) o.log = log_.get();
     return std::make_unique<shard_read_stage<Source>>(source, order_, o, next);
@@ -166,7 +166,7 @@ class basic_replayed_run {
              " rows";
     return text + "reads again from shard " + std::to_string(r.shard + 1) + " of the " +
            std::to_string(order_.settings().shards) + " in pass " + std::to_string(r.pass) + ", " +
-           std::to_string(r.place - r.first) + " samples";
+           std::to_string(r.ordinal - r.first) + " samples";
   }
 
   /// Returns a warning for a line of its own; empty if all is well.
@@ -236,11 +236,11 @@ class basic_replayed_run {
     from.version = now.version;
     times_then_ = std::exchange(from.times, now.times);
     const replay_point& r = from.replay;
-    if (r.shard >= o.order.shards || r.first > r.place || from.step == 0)
+    if (r.shard >= o.order.shards || r.first > r.ordinal || from.step == 0)
       throw data_error("the resume point names a place that the source does not have",
                        "Give the text that batch::position() gave");
     const bool fits = from_ == replay_start::sample ||
-                      (r.place == 0 && r.shard == 0 && (from_ == replay_start::pass || r.pass == 0));
+                      (r.ordinal == 0 && r.shard == 0 && (from_ == replay_start::pass || r.pass == 0));
     if (!fits)
       throw setup_error("the resume point is of a flow with other stages: this one holds back items, and has to be "
                         "entered at the beginning of a pass",

@@ -30,7 +30,7 @@ struct shard_read_stage_options {
   std::size_t window_bytes = ~std::size_t{0};              ///< bound on what the shuffle window holds
   std::uint64_t first_epoch = 0;
   std::size_t first_shard = 0;                             ///< index in that epoch's order
-  std::uint64_t first_sample = 0, first_place = 0;         ///< as in reorder_buffer_options
+  std::uint64_t first_sample = 0, first_ordinal = 0;         ///< as in reorder_buffer_options
   replay_log* log = nullptr;
   std::uint64_t take = ~std::uint64_t{0};                  ///< samples to give of each epoch
 };
@@ -47,7 +47,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
         options_(o),
         order_(order,
                {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
-                .first_shard = o.first_shard, .first_sample = o.first_sample, .first_place = o.first_place,
+                .first_shard = o.first_shard, .first_sample = o.first_sample, .first_ordinal = o.first_ordinal,
                 .log = o.log, .take = o.take},
                next) {
     next.set_listener(this);

@@ -66,13 +66,13 @@ class bucketing {
 
   void push(sample<T> s, std::vector<sample<T>>& out) {
     // Flushes only between two samples of the source, so that a resumed run can begin at the next one.
-    if (since_flush_ >= flush_every_ && s.place != last_place_) flush(out);
-    last_place_ = s.place;
+    if (since_flush_ >= flush_every_ && s.ordinal != last_ordinal_) flush(out);
+    last_ordinal_ = s.ordinal;
     if (since_flush_++ == 0) {
-      first_place_ = s.place;
+      first_ordinal_ = s.ordinal;
       first_epoch_ = s.epoch;
     }
-    s.place = first_place_;
+    s.ordinal = first_ordinal_;
     s.epoch = first_epoch_;   // lanes begin a pass one by one, so samples in one flush may differ in epoch
     bucket& into = bucket_of(length_of(*s.item));
     held_bytes_ += held_bytes_of(*s.item);
@@ -128,7 +128,7 @@ class bucketing {
   std::uint64_t flush_every_;
   std::size_t max_bytes_, held_bytes_ = 0;
   std::uint64_t since_flush_ = 0;   // samples in all buckets together
-  std::uint64_t first_place_ = 0, first_epoch_ = 0, last_place_ = 0;   // of the samples since the flush
+  std::uint64_t first_ordinal_ = 0, first_epoch_ = 0, last_ordinal_ = 0;   // of the samples since the flush
 };
 
 inline void check(const bucket_options& o) {

@@ -210,7 +210,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
       s.epoch = r.source.epoch;
       s.pass = r.source.pass;
       s.id = expands ? child_id(r.source.id, emitted_) : r.source.id;
-      s.place = r.source.place;
+      s.ordinal = r.source.ordinal;
       s.origin = r.names.empty() ? r.source.origin : std::move(r.names[emitted_]);
       next_->put(std::move(s));
       outputs_.store(outputs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -2,7 +2,7 @@
 //
 //   mr::detail::replay_log log(order, mr::detail::replay_start::sample, false);
 //   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});        // read stage, in order; if from `sample`
-//   log.batch_ends({.pass = 3, .place = 21'000, .rows_of_place = 1});   // last segment, in order
+//   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
 //   mr::detail::replay_point p = log.take();                            // trainer, once for each batch
 //
 // The restart point depends on the flow. If the stages hold nothing back, it is the sample of the last row. If the
@@ -38,8 +38,8 @@ class basic_replay_log {
   };
   /// The last row of a batch, and the rows up to and including it.
   struct batch_end {
-    std::uint64_t pass = 0, place = 0;   ///< pass and ordinal of the sample that the row was made of
-    std::uint64_t rows_of_place = 0;     ///< rows made of that sample
+    std::uint64_t pass = 0, ordinal = 0;   ///< pass and ordinal of the sample that the row was made of
+    std::uint64_t rows_of_ordinal = 0;     ///< rows made of that sample
     std::uint64_t rows_of_pass = 0;   ///< rows made of that pass
     std::uint64_t rows_of_run = 0;   ///< rows made in the run
     std::uint64_t held = 0;              ///< tokens that a packing stage held when that sample came
@@ -67,13 +67,13 @@ class basic_replay_log {
     const std::lock_guard lock(mutex_);
     const batch_end b = batches_.pop();
     if (from_ == replay_start::run) return {.rows = b.rows_of_run};
-    if (in_lanes_) return {.place = b.place, .rows = b.rows_of_place, .held = b.held};
+    if (in_lanes_) return {.ordinal = b.ordinal, .rows = b.rows_of_ordinal, .held = b.held};
     if (b.ends_pass) return {.pass = b.pass + 1};
     if (from_ == replay_start::pass) return {.pass = b.pass, .rows = b.rows_of_pass};
-    forget_shards_before(b.pass, plan_.first_needed_for(b.place));
+    forget_shards_before(b.pass, plan_.first_needed_for(b.ordinal));
     const shard_begin& needed = shards_[0];
-    return {.pass = b.pass, .place = b.place, .rows = b.rows_of_place, .shard = needed.shard, .first = needed.first,
-            .held = b.held};
+    return {.pass = b.pass, .ordinal = b.ordinal, .rows = b.rows_of_ordinal, .shard = needed.shard,
+            .first = needed.first, .held = b.held};
   }
 
  private:

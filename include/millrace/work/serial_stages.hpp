@@ -30,10 +30,10 @@ class stateful_expanding {
   void push(sample<In> s, std::vector<sample<output>>& out) {
     std::uint64_t held = s.held;
     if constexpr (detail::holds_a_number<C>)
-      held = !begun_ || s.place != last_.place || s.epoch != last_.epoch ? stage_.expanding.held() : last_.held;
+      held = !begun_ || s.ordinal != last_.ordinal || s.epoch != last_.epoch ? stage_.expanding.held() : last_.held;
     begun_ = true;
     last_ = sample<In>{
-        .epoch = s.epoch, .pass = s.pass, .id = s.id, .place = s.place, .held = held, .origin = s.origin};
+        .epoch = s.epoch, .pass = s.pass, .id = s.id, .ordinal = s.ordinal, .held = held, .origin = s.origin};
     children_ = 0;
     outputs_.clear();
     detail::bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
@@ -64,7 +64,7 @@ class stateful_expanding {
       s.item.emplace(std::move(item));
       s.epoch = last_.epoch;
       s.pass = last_.pass;
-      s.place = last_.place;
+      s.ordinal = last_.ordinal;
       s.held = last_.held;
       s.origin = names_ && detail::renames_outputs<C> ? names_->child(last_.origin, children_) : last_.origin;
       s.id = child_id(last_.id, children_++);

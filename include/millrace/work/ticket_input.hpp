@@ -175,11 +175,11 @@ class ticket_input final : public sample_sink<T> {
 
   /// Returns false for a row that was delivered before the resume.
   bool count_row(const sample<T>& s) noexcept {
-    if (s.place != row_.place || s.epoch != row_.pass) row_.rows_of_place = 0;
-    row_.place = s.place;
+    if (s.ordinal != row_.ordinal || s.epoch != row_.pass) row_.rows_of_ordinal = 0;
+    row_.ordinal = s.ordinal;
     row_.pass = s.epoch;
     row_.held = s.held;
-    ++row_.rows_of_place;
+    ++row_.rows_of_ordinal;
     ++row_.rows_of_pass;
     return ++row_.rows_of_run > options_.borders.skipped_rows;
   }

@@ -28,7 +28,7 @@ const mr::position without_index{.version = mr::position::replay_version,
                                  .global_batch = 1'024,
                                  .data_set = 0x0123456789abcdef,
                                  .step = 112'500,
-                                 .replay = {.pass = 89, .place = 1'279'999, .rows = 1, .shard = 1'280,
+                                 .replay = {.pass = 89, .ordinal = 1'279'999, .rows = 1, .shard = 1'280,
                                             .first = 1'279'000},
                                  .times = 0x00c0ffee};
 

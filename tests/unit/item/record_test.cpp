@@ -32,7 +32,7 @@ TEST_CASE("a record gives its fields, its key and its place") {
   CHECK(r.has("cls"));
   CHECK_FALSE(r.has("cl"));
   CHECK_FALSE(r.has("png;gif"));
-  CHECK(mr::detail::place_of(r["jpg"]).key == "dir/0001");
+  CHECK(mr::detail::location_of(r["jpg"]).key == "dir/0001");
 }
 
 TEST_CASE("a missing field is named together with those that are there") {

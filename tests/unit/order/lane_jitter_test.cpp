@@ -37,7 +37,7 @@ TEST_CASE("entered at any place, with any window, a lane goes on as its sorted k
       REQUIRE(order.at(place) == expected[place]);
       mr::detail::lane_walk walk(order, place);
       for (std::uint64_t j = place; j < expected.size(); ++j) {
-        REQUIRE(walk.place() == j);
+        REQUIRE(walk.ordinal() == j);
         REQUIRE_FALSE(walk.done());
         REQUIRE(walk.next() == expected[j]);
       }

@@ -254,7 +254,7 @@ TEST_CASE("rows say what was held when their sample came, even where that became
   const auto push = [&](std::uint64_t place, std::vector<std::uint32_t> document) {
     mr::detail::sample<std::vector<std::uint32_t>> s;
     s.item = std::move(document);
-    s.place = place;
+    s.ordinal = place;
     stage.push(std::move(s), rows);
   };
   push(5, {1, 2, 3});
@@ -263,7 +263,7 @@ TEST_CASE("rows say what was held when their sample came, even where that became
   push(7, {9, 10, 11, 12, 13, 14, 15, 16});
   REQUIRE(rows.size() == 4);
   for (std::size_t i = 0; i < 4; ++i) {
-    CHECK(rows[i].place == (i < 2 ? 6 : 7));
+    CHECK(rows[i].ordinal == (i < 2 ? 6 : 7));
     CHECK(rows[i].held == (i < 2 ? 3 : 0));
   }
 }

@@ -29,7 +29,7 @@ lines_read read_lines(std::string file, mr::line_reader_options options = {}) {
       all.offsets.push_back(one->offset_bytes());
       if (one->number() % 64 != 1) continue;   // what errors name, of some of each block
       REQUIRE(one->origin().where().key == "line " + std::to_string(one->number()));
-      REQUIRE(mr::detail::place_of(one->field()).key == one->origin().key());
+      REQUIRE(mr::detail::location_of(one->field()).key == one->origin().key());
     }
   } catch (const mr::error& e) {
     all.error = e.what();

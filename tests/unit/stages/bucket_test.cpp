@@ -167,7 +167,7 @@ TEST_CASE("exact passes: every sample once in each, whatever runs them, resumed 
       options.resume = whole.positions[cut];
       s.device = cut % 2 ? copying_device() : mr::host_device();
       const mr::detail::replay_point from = mr::parse_position(whole.positions[cut]).replay;
-      later += from.place > 0 && from.shard > 0;
+      later += from.ordinal > 0 && from.shard > 0;
       if (cut + 1 < whole.batches.size()) check_rest(run(s, options), whole, cut);
       else CHECK_THROWS_WITH_AS(run(s, options), doctest::Contains("the run is over"), mr::setup_error);
     }
@@ -229,7 +229,7 @@ TEST_CASE("each bucket is a batch when it is full, and what is left over goes to
     if (waiting[b].size() == rows[b]) expected.push_back(std::exchange(waiting[b], {}));
     mr::detail::sample<sentence> s;
     s.item = prepare(n);
-    s.place = static_cast<std::uint64_t>(n);
+    s.ordinal = static_cast<std::uint64_t>(n);
     bucketing.push(std::move(s), out);
   }
   flush();
@@ -240,7 +240,7 @@ TEST_CASE("each bucket is a batch when it is full, and what is left over goes to
     if (s.what == mr::detail::sample<sentence>::kind::batch_end) got.emplace_back();
     else {
       got.back().push_back(s.item->number);
-      REQUIRE(s.place == static_cast<std::uint64_t>(s.item->number / 50 * 50));
+      REQUIRE(s.ordinal == static_cast<std::uint64_t>(s.item->number / 50 * 50));
       ++seen;
     }
   }

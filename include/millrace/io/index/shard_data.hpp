@@ -103,7 +103,7 @@ class shard_data {
   /// Returns the path of a shard.
   const std::string& name(std::size_t shard) const noexcept { return names_[shard]; }
   /// Returns the shard, the key and the offset of a sample.
-  error_location place_of(const located_sample& s) const {
+  error_location location_of(const located_sample& s) const {
     const indexed_sample found = index(static_cast<std::size_t>(s.shard)).sample(static_cast<std::uint32_t>(s.index));
     return {.shard = names_[s.shard], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
   }

@@ -142,7 +142,7 @@ TEST_CASE("a payload that has changed is the error of its sample alone, in the s
   {
     mr::detail::shard_data learns(names);
     CHECK(read_all(learns) == "");
-    at = learns.place_of({1, 250}).offset_bytes + 512;   // behind the header of its first field
+    at = learns.location_of({1, 250}).offset_bytes + 512;   // behind the header of its first field
   }
   damage(names[1], static_cast<std::streamoff>(at));
   mr::detail::shard_data one_by_one(names), by_blocks(names);

@@ -219,8 +219,8 @@ TEST_CASE("samples come in any order, some twice, in few reads, and are those of
         CHECK(records[i].shard() == "memory.tar");
         held_bytes += records[i].held_bytes();
         for (const auto& field : records[i].fields()) {
-          CHECK(mr::detail::place_of(field).key == records[i].key());
-          CHECK(mr::detail::place_of(field).offset_bytes == records[i].offset_bytes());
+          CHECK(mr::detail::location_of(field).key == records[i].key());
+          CHECK(mr::detail::location_of(field).offset_bytes == records[i].offset_bytes());
         }
       }
       CHECK(held_bytes > 100 * 100 * 6);
