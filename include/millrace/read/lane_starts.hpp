@@ -7,8 +7,8 @@
 //
 // `ordinal` says how many samples this rank has behind it. Only counting tells the rest: how many of them each lane has
 // given, in which pass it is, and which shard holds its next sample.
-// Several threads count. They read each shard at most once, and only the shards that `ordinal` requires. At the start of
-// a run they read nothing, and they never read more than the data set once. The exception is a source whose shards
+// Several threads count. They read each shard at most once, and only the shards that `ordinal` requires. At the start
+// of a run they read nothing, and they never read more than the data set once. The exception is a source whose shards
 // differ from pass to pass (without same_every_pass): it is read through from the beginning of the run.
 // Errors: those of the source, completed with the shard's name; data_error if the rank's share has no sample.
 // Threads: the caller, and up to `threads` - 1 more that end before the call returns.
