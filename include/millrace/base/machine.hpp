@@ -124,7 +124,8 @@ inline std::size_t usable_memory_bytes() {
     if (limit > 0) bytes = std::min(bytes, static_cast<std::size_t>(limit));
   };
   detail::for_each_cgroup([&](const std::string& folder) { tighten(detail::first_line(folder + "/memory.max")); });
-  tighten(detail::first_line("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+  detail::for_each_cgroup(   // cgroup v1
+      [&](const std::string& folder) { tighten(detail::first_line(folder + "/memory.limit_in_bytes")); }, "memory");
 #endif
   return bytes;
 }

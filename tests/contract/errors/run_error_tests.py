@@ -79,7 +79,7 @@ def check(source, compiler, is_right=False):
     if len(wrong_lines) != 1:
         return f"{len(wrong_lines)} of its lines end in `// wrong here`; exactly one is expected", ""
     limit = stated(head, "lines", MAX_LINES)
-    most_errors = stated(head, "errors", 1)
+    max_errors = stated(head, "errors", 1)
 
     if compiler == COMPILERS[0] and not is_right:
         compiled, lines = diagnostics_of(command_for(compiler, source, 0))
@@ -97,8 +97,8 @@ def check(source, compiler, is_right=False):
         return f"the error names {file}:{number}; {source.name}:{wrong_lines[0]} is wrong:\n{said}", ""
     # The same sentence: clang names what it says it of in two ways.
     different = {(*place, sentence.split(" is unavailable: ")[-1]) for *place, sentence in errors}
-    if len(different) > most_errors:
-        return f"{len(different)} errors; {most_errors} at most are expected:\n{said}", ""
+    if len(different) > max_errors:
+        return f"{len(different)} errors; {max_errors} at most are expected:\n{said}", ""
     if not any(re.search(wanted[1], sentence) for *place, sentence in errors if place == list(errors[0][:3])):
         return f"the error does not match {wanted[1]!r}:\n{said}", ""
     told = sum(not QUOTED.match(line) for line in lines)

@@ -17,7 +17,7 @@ from headers import INCLUDE, UMBRELLA, syntax_check
 
 COST_LIMITS_SECONDS = {UMBRELLA: 2.0, "millrace/flow/stage.hpp": 0.3, "millrace/device/view.hpp": 0.3}
 ROUNDS = 6
-MOST_TIMES = 3
+MAX_TIMES = 3
 
 
 def processor_seconds(text):
@@ -48,7 +48,7 @@ def check_costs(report):
         cost, limit = cost_of(header), COST_LIMITS_SECONDS[header]
         return f"it costs {cost:.2f} s over an empty file; {limit:.2f} s are allowed" if cost > limit else None
 
-    for _ in range(MOST_TIMES):
+    for _ in range(MAX_TIMES):
         for _ in range(ROUNDS):
             add_round(costs)
         if not any(map(problem_of, costs)):

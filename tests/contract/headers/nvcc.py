@@ -20,7 +20,7 @@ VIEW = "millrace/device/view.hpp"
 VIEW_LIMIT_SECONDS = 0.3
 EMPTY_SECONDS = 0.9
 ROUNDS = 3
-MOST_TIMES = 3
+MAX_TIMES = 3
 ARCHITECTURES = ("sm_75", "sm_90")
 # No -Wpedantic: the host compiler would complain of what nvcc writes.
 WARNINGS = ["-Xcompiler=-Wall,-Wextra,-Werror", "-Werror=all-warnings", "-Xptxas=-warn-spills,-warn-lmem-usage"]
@@ -75,7 +75,7 @@ def check_text(report, passes, nvcc, version, name, text, *more):
 def check_cost(report, nvcc):
     texts = {"empty": "", "view": f"#include <{VIEW}>\n"}
     seconds = {name: [] for name in texts}
-    for _ in range(MOST_TIMES):
+    for _ in range(MAX_TIMES):
         for _ in range(ROUNDS):
             for name, text in texts.items():
                 before = processor_seconds_of_children()

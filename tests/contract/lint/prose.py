@@ -19,7 +19,8 @@ MAX_WORDS = 25
 OPENING = re.compile(r"^(Of|What|Who|Whom|Whose|That|Whoever|So many)\b")
 RETIRED = re.compile(r"\b(intakes?|pumps?|tally|seats?|stretch(es)?|renormalis\w*|foreign_counts|kept_predictions|"
                      r"lane_plan|planned_run|planned_source|part_order|source_reading|stretch_cache|copying_delivery|"
-                     r"seat_\w+|when_dry|released_elsewhere|ranks_from_launcher|mixing_\w+|own decoder|runs? dry)\b",
+                     r"seat_\w+|when_dry|released_elsewhere|ranks_from_launcher|mixing_\w+|own decoder|runs? dry|"
+                     r"most_\w+|has_room|room_freed|draw_crop|planned_sample|rows_of_place|crop_draw)\b",
                      re.I)
 BRITISH = re.compile(r"\b\w*(colour|neighbour|behaviour|favour|normalis|tokenis|initialis|optimis|recognis|serialis|"
                      r"quantis|synchronis|grey\b|centre\b|catalogue\b)\w*", re.I)

@@ -53,12 +53,12 @@ class Training:
         """The number of updates stands in the file's head."""
         return struct.unpack_from("<5Q", model.read_bytes())[4] if model.exists() else 0
 
-    def killed_and_resumed(self, random, most_kills):
+    def killed_and_resumed(self, random, max_kills):
         """From the start to the end, killed on the way at random steps; (bytes, kills, what happened)."""
         model = self.folder / "killed.bin"
         model.unlink(missing_ok=True)
         story, turn = [], random.randrange(len(RANKS))
-        while len(story) < most_kills:
+        while len(story) < max_kills:
             ranks = RANKS[(turn + len(story)) % len(RANKS)]
             before = self.steps(model)
             goal = before + random.choice((0, 2, 6, 10, 20))   # 0: while it starts

@@ -320,7 +320,7 @@ TEST_CASE("what a picture says of itself is what it renders, and wrong sizes are
   CHECK_THROWS_AS((void)p.crop({.left = 0, .top = 0, .width = 0, .height = 30}), mr::data_error);
 }
 
-TEST_CASE("a random flip is the draw's coin, and random crops are those of draw_crop") {
+TEST_CASE("a random flip is the stream's coin, and random crops are those of random_crop_box") {
   mr::rng d({.seed = 9});
   const auto file = random_file(d, 30, 40);
   const auto p = mr::jpeg(slow::view(file.data));
