@@ -48,7 +48,7 @@ def install(leg):
     leg.expect("text alone, as a subproject, asks for no libjpeg",
                told if leg.returncode != 0 or "jpeg" in told else None)
     through_cmake(leg, prefix, consumer)
-    leg.run_check("install/plug_ins.py")
+    leg.run_check("contract/install/plug_ins.py")
     try:
         run_in_time(leg, "build a consumer with copied headers", [
             "g++", *WARNINGS, f"-I{prefix / 'include'}", consumer / "consumer.cpp", "-ltbb", "-ljpeg", "-larchive",

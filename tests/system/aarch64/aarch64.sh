@@ -17,9 +17,9 @@ folder=$root/build/aarch64
 mkdir -p "$folder"
 launcher=$(command -v ccache || true)
 flags="-std=c++20 -O1 -Wall -Wextra -Wpedantic -Werror -I$root/include"
-$launcher g++ $flags -c "$root/tests/aarch64/write_cases.cpp" -o "$folder/write_cases.o"
+$launcher g++ $flags -c "$root/tests/system/aarch64/write_cases.cpp" -o "$folder/write_cases.o"
 g++ "$folder/write_cases.o" -ljpeg -o "$folder/write_cases"
-$launcher aarch64-linux-gnu-g++ $flags -c "$root/tests/aarch64/check_cases.cpp" -o "$folder/check_cases.o"
+$launcher aarch64-linux-gnu-g++ $flags -c "$root/tests/system/aarch64/check_cases.cpp" -o "$folder/check_cases.o"
 aarch64-linux-gnu-g++ -static "$folder/check_cases.o" -o "$folder/check_cases"
 "$folder/write_cases" "$folder/cases" "${1:-1000}"
 qemu-aarch64 "$folder/check_cases" <"$folder/cases"

@@ -19,11 +19,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, WARNINGS, Report, launcher, library_flags
 
 FOLDER = ROOT / "build" / "corpus"
-PLANES, PICTURES = "jpeg_plane_decoder_test", "picture_decoders_test"
+PLANES, PICTURES = "baseline/jpeg_plane_decoder_test", "picture_decoders_test"
 
 
 def compiled(name, compiler):
-    program = FOLDER / f"{name} {compiler}"
+    program = FOLDER / f"{pathlib.Path(name).name} {compiler}"
     objects = []
     for source in (ROOT / "tests" / "main.cpp", ROOT / "tests" / "unit" / "image" / f"{name}.cpp"):
         objects.append(FOLDER / f"{source.stem} {compiler}.o")

@@ -232,7 +232,8 @@ TEST_CASE("a model that could never deliver is refused") {
 }
 
 TEST_CASE("a change by no number is refused, and names the setting") {
-  const mr::detail::flow_figures recorded = mr::detail::simulate({.workers = 2}).figures;
+  const mr::detail::flow_figures recorded =
+      mr::detail::simulate({.workers = 2, .work_ns = empirical_distribution::fixed(2e6)}).figures;
   const double none = std::numeric_limits<double>::quiet_NaN(), endless = std::numeric_limits<double>::infinity();
   for (const double factor : {0.0, -1.0, none, endless}) {
     CHECK_THROWS_WITH_AS((void)mr::what_if(recorded, {.storage_speed = factor}),
