@@ -65,7 +65,8 @@ class Tree:
         for folder in ("include", "tests", "examples", "bench", ".ci", "subprojects", "."):
             walk = (self.root / folder).glob("*") if folder in (".", "subprojects") else (self.root / folder).rglob("*")
             for path in walk:
-                if path.is_file() and (path.suffix in (".hpp", ".cpp", ".cuh", ".cu", ".py", ".sh", ".md", ".wrap")
+                kinds = (".hpp", ".cpp", ".cuh", ".cu", ".inc", ".py", ".sh", ".md", ".wrap")
+                if path.is_file() and (path.suffix in kinds
                                        or path.name in ("meson.build", "meson_options.txt", "run")):
                     found[str(path.relative_to(self.root))] = path.read_text()
         return dict(sorted(found.items()))
@@ -130,7 +131,7 @@ def floors(tree):
         if not name.startswith("millrace/"):
             continue
         other = name[len("millrace/"):]
-        if other not in tree.headers:
+        if other not in tree.headers and f"include/{name}" not in tree.sources:
             yield path, number, f"there is no {name}"
         elif floor_of(path) is not None and floor_of(other) is not None:
             here, there = folder_of(path), folder_of(other)
@@ -181,7 +182,7 @@ def pragma_once(tree):
 
 def opening_comment(tree):
     """Every header, program and script says first what it is."""
-    for path, text in tree.named(".hpp", ".cuh", ".cpp", ".cu", ".py", ".sh").items():
+    for path, text in tree.named(".hpp", ".cuh", ".inc", ".cpp", ".cu", ".py", ".sh").items():
         lines = [line for line in text.splitlines() if not line.startswith("#!")]
         tested = path.startswith("tests/") and path.endswith("pp")
         if not tested and not re.match(r"// \S|# \S", lines[0] if lines else ""):

@@ -16,15 +16,7 @@
 
 #include <type_traits>
 
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
-#ifndef __CUDACC__   // nvcc knows the line above, but not this one
-#pragma GCC optimize("O3", "no-tree-slp-vectorize")
-#endif
-#endif
+#include <millrace/image/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -107,10 +99,6 @@ struct avx2_plane_kernels {
 
 }}}  // namespace millrace::detail
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include <millrace/image/simd/avx2_end.inc>
 
 #endif

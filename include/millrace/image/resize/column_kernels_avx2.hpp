@@ -24,15 +24,7 @@
 #include <cstring>
 #include <utility>
 
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
-#ifndef __CUDACC__   // nvcc knows the line above, but not this one
-#pragma GCC optimize("O3", "no-tree-slp-vectorize")
-#endif
-#endif
+#include <millrace/image/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -358,10 +350,6 @@ using avx2_columns = basic_avx2_columns<>;
 
 }}}  // namespace millrace::detail
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include <millrace/image/simd/avx2_end.inc>
 
 #endif

@@ -15,15 +15,7 @@
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 #include <millrace/image/simd/cpu_features.hpp>
 
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
-#ifndef __CUDACC__   // nvcc knows the line above, but not this one
-#pragma GCC optimize("O3", "no-tree-slp-vectorize")
-#endif
-#endif
+#include <millrace/image/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -141,10 +133,6 @@ using avx2_upsampling = basic_avx2_upsampling<>;
 
 }}}  // namespace millrace::detail
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include <millrace/image/simd/avx2_end.inc>
 
 #endif

@@ -11,15 +11,7 @@
 #include <millrace/image/resize/row_kernels.hpp>
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
-#ifndef __CUDACC__   // nvcc knows the line above, but not this one
-#pragma GCC optimize("O3", "no-tree-slp-vectorize")
-#endif
-#endif
+#include <millrace/image/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -257,10 +249,6 @@ using avx2_rows = basic_avx2_rows<>;
 
 }}}  // namespace millrace::detail
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include <millrace/image/simd/avx2_end.inc>
 
 #endif

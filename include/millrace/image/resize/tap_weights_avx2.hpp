@@ -15,15 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
-#ifndef __CUDACC__   // nvcc knows the line above, but not this one
-#pragma GCC optimize("O3", "no-tree-slp-vectorize")
-#endif
-#endif
+#include <millrace/image/simd/avx2_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -196,10 +188,6 @@ using avx2_taps = basic_avx2_taps<>;
 
 }}}  // namespace millrace::detail
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include <millrace/image/simd/avx2_end.inc>
 
 #endif
