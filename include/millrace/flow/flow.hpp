@@ -39,7 +39,7 @@ struct flow : detail::refusals_of<Item, Stages...> {
 ///   template <class In> static constexpr diagnose::mistake mistake_on;   // none: it can follow a flow of In
 ///   template <class In> using out = ...;                                 // the item type that it makes from In
 template <class Item, class Source, class... Stages,
-          detail::follows<Item, !(detail::makes_items<Stages> || ...)> Stage>
+          follows<Item, !(detail::makes_items<Stages> || ...)> Stage>
 constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   using next = flow<typename Stage::template out<Item>, Source, Stages..., Stage>;
   return next{{},

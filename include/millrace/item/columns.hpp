@@ -33,16 +33,16 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <auto... Members>
 class columns {
  public:
-  using item = std::tuple_element_t<0, std::tuple<detail::member_owner<Members>...>>;
+  using item = std::tuple_element_t<0, std::tuple<member_owner<Members>...>>;
   static constexpr std::size_t count = sizeof...(Members);
 
   /// The preferred claim: the largest number of rows that a column renders at once.
   static constexpr std::size_t together = [] {
     std::size_t most = 1;
     const auto look = [&most]<class T>(std::type_identity<T>) {
-      if constexpr (detail::renders_together<T>) most = T::together > most ? T::together : most;
+      if constexpr (renders_together<T>) most = T::together > most ? T::together : most;
     };
-    (look(std::type_identity<detail::member_type<Members>>{}), ...);
+    (look(std::type_identity<member_type<Members>>{}), ...);
     return most;
   }();
 
@@ -52,13 +52,13 @@ class columns {
     const auto look = [&name]<class T>(std::type_identity<T>) {
       if constexpr (requires { T::rendering; }) name = T::rendering;
     };
-    (look(std::type_identity<detail::member_type<Members>>{}), ...);
+    (look(std::type_identity<member_type<Members>>{}), ...);
     return name;
   }();
 
   /// The number of ragged columns.
   static constexpr std::size_t ragged =
-      (std::size_t{0} + ... + (detail::ragged_item<detail::member_type<Members>> ? 1 : 0));
+      (std::size_t{0} + ... + (ragged_item<member_type<Members>> ? 1 : 0));
   static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
   /// Fixes all shapes from the first item. Throws data_error if a ragged column of it has no max_length.
@@ -103,13 +103,13 @@ class columns {
   /// Returns the view of column M: `[rows, ...]`, or a padded_view if it is ragged.
   template <auto M>
   auto view(const delivered& b) const noexcept {
-    using traits = detail::column_traits<detail::member_type<M>>;
+    using traits = detail::column_traits<member_type<M>>;
     const auto& place = std::get<index_of<M>()>(places_);
     tensor_view<typename traits::element, traits::rank + 1> v;
     v.shape[0] = b.rows;
     for (std::size_t d = 0; d < traits::rank; ++d) v.shape[d + 1] = place.shape[d];
     v.memory = b.memory;
-    v.name = detail::member_spelling<M>.data();
+    v.name = member_spelling<M>.data();
     if constexpr (is_ragged<M>) {
       std::size_t at_bytes = ragged_at_bytes_;
       static_cast<void>((pass_column<M, Members>(b, at_bytes) || ...));
@@ -131,7 +131,7 @@ class columns {
 
   /// Whether M is one of the columns.
   template <auto M>
-  static constexpr bool holds = (detail::same_member<M, Members>() || ...);
+  static constexpr bool holds = (same_member<M, Members>() || ...);
 
   /// Returns "example::pixels [256, 224, 224, 3] u8" for each column, for reports.
   std::string describe() const {
@@ -142,23 +142,23 @@ class columns {
 
  private:
   template <auto M>
-  static constexpr bool is_ragged = detail::ragged_item<detail::member_type<M>>;
+  static constexpr bool is_ragged = ragged_item<member_type<M>>;
 
   template <auto M>
   struct column_place {
-    std::array<std::size_t, detail::column_traits<detail::member_type<M>>::rank> shape{};
+    std::array<std::size_t, detail::column_traits<member_type<M>>::rank> shape{};
     std::size_t row_elements = 1;
     std::size_t offset_bytes = 0;   // a ragged column that is not fixed lies here only until close()
   };
   template <auto M>
     requires is_ragged<M>
   struct column_place<M> {
-    std::array<std::size_t, detail::column_traits<detail::member_type<M>>::rank> shape{};
+    std::array<std::size_t, detail::column_traits<member_type<M>>::rank> shape{};
     std::size_t row_elements = 1, offset_bytes = 0, lengths_at_bytes = 0;
-    std::remove_cvref_t<decltype(std::declval<const detail::member_type<M>&>().options())> options{};
+    std::remove_cvref_t<decltype(std::declval<const member_type<M>&>().options())> options{};
 
     std::size_t bytes(std::size_t rows, std::size_t length) const noexcept {
-      return aligned(rows * (row_elements / shape[0]) * length * sizeof(typename detail::member_type<M>::element));
+      return aligned(rows * (row_elements / shape[0]) * length * sizeof(typename member_type<M>::element));
     }
   };
 
@@ -168,13 +168,13 @@ class columns {
   template <auto M>
   static constexpr std::size_t index_of() {
     std::size_t i = 0;
-    static_cast<void>(((detail::same_member<M, Members>() || (++i, false)) || ...));
+    static_cast<void>(((same_member<M, Members>() || (++i, false)) || ...));
     return i;
   }
 
   template <auto M>
   void fix(const item& first) {
-    using traits = detail::column_traits<detail::member_type<M>>;
+    using traits = detail::column_traits<member_type<M>>;
     auto& place = std::get<index_of<M>()>(places_);
     place.shape = traits::shape(first.*M);
     place.row_elements = 1;
@@ -182,7 +182,7 @@ class columns {
     if constexpr (is_ragged<M>) {
       place.options = (first.*M).options();
       if (place.shape[0] == 0)
-        throw data_error(detail::named_column<M>() +
+        throw data_error(named_column<M>() +
                              " is ragged, and the first sample of the run says nothing of its rows",
                          "Make it with ragged(elements, {.max_length = n})");
       place.lengths_at_bytes = add_bytes(rows_ * sizeof(std::int32_t));
@@ -196,7 +196,7 @@ class columns {
   template <auto M>
   static constexpr std::size_t ragged_index() {
     std::size_t i = 0;
-    static_cast<void>(((detail::same_member<M, Members>() || (i += is_ragged<Members>, false)) || ...));
+    static_cast<void>(((same_member<M, Members>() || (i += is_ragged<Members>, false)) || ...));
     return i;
   }
   template <auto M>
@@ -209,15 +209,15 @@ class columns {
   /// Returns true at M; adds the bytes of every ragged column before it to `at_bytes`.
   template <auto M, auto Passed>
   bool pass_column(const delivered& b, std::size_t& at_bytes) const noexcept {
-    if constexpr (is_ragged<Passed> && !detail::same_member<M, Passed>()) {
+    if constexpr (is_ragged<Passed> && !same_member<M, Passed>()) {
       const auto& place = std::get<index_of<Passed>()>(places_);
       if (!place.options.fixed) at_bytes += place.bytes(b.rows, b.extent.padded_to[ragged_index<Passed>()]);
     }
-    return detail::same_member<M, Passed>();
+    return same_member<M, Passed>();
   }
   template <auto M>
-  void render_ragged(const detail::member_type<M>& one, std::byte* base, std::size_t row) const {
-    using element = typename detail::member_type<M>::element;
+  void render_ragged(const member_type<M>& one, std::byte* base, std::size_t row) const {
+    using element = typename member_type<M>::element;
     const auto& place = std::get<index_of<M>()>(places_);
     auto* const to = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
     const auto from = one.elements();
@@ -229,7 +229,7 @@ class columns {
   template <auto M>
   void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
     if constexpr (is_ragged<M>) {
-      using element = typename detail::member_type<M>::element;
+      using element = typename member_type<M>::element;
       const auto& place = std::get<index_of<M>()>(places_);
       const auto* const lengths = reinterpret_cast<const std::int32_t*>(base + place.lengths_at_bytes);
       std::size_t longest = 0;
@@ -251,7 +251,7 @@ class columns {
 
   template <auto M>
   void check(const item& one) const {
-    using traits = detail::column_traits<detail::member_type<M>>;
+    using traits = detail::column_traits<member_type<M>>;
     const auto& place = std::get<index_of<M>()>(places_);
     const auto shape = traits::shape(one.*M);
     if constexpr (is_ragged<M>)
@@ -268,7 +268,7 @@ class columns {
 
   template <auto M>
   void render_column(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
-    using type = detail::member_type<M>;
+    using type = member_type<M>;
     using traits = detail::column_traits<type>;
     using element = typename traits::element;
     const auto& place = std::get<index_of<M>()>(places_);
@@ -278,7 +278,7 @@ class columns {
     };
     if constexpr (is_ragged<M>) {
       for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(items[i]->*M, base, first + i);
-    } else if constexpr (detail::renders_together<type>) {
+    } else if constexpr (renders_together<type>) {
       std::array<const type*, type::together> members;
       std::array<std::span<element>, type::together> rows;
       for (std::size_t begin = 0; begin < items.size(); begin += type::together) {
@@ -297,7 +297,7 @@ class columns {
 
   template <auto M>
   void describe_one(std::string& text) const {
-    using traits = detail::column_traits<detail::member_type<M>>;
+    using traits = detail::column_traits<member_type<M>>;
     const auto& row_shape = std::get<index_of<M>()>(places_).shape;
     std::array<std::size_t, traits::rank + 1> shape{rows_};
     // No std::copy_n: g++ 14 warns here, because it believes that the two numbers are one.

@@ -72,8 +72,8 @@ class basic_copy_times {
     // the waits.
     const std::uint64_t all = now_ns - std::min(started_ns_, now_ns);
     const auto rest = static_cast<double>(all - std::min(s.busy_ns, all));
-    const auto room = static_cast<double>(for_space_ns_.load()), input = static_cast<double>(for_input_ns_.load());
-    s.blocked_ns = static_cast<std::uint64_t>(room > 0 ? rest * room / (room + input) : 0);
+    const auto space = static_cast<double>(for_space_ns_.load()), input = static_cast<double>(for_input_ns_.load());
+    s.blocked_ns = static_cast<std::uint64_t>(space > 0 ? rest * space / (space + input) : 0);
     s.starved_ns = static_cast<std::uint64_t>(rest) - std::min(s.blocked_ns, static_cast<std::uint64_t>(rest));
     f.stages.push_back(std::move(s));
   }

@@ -94,7 +94,7 @@ class shuffle_quality {
 
   const exact_order* plan_;
   world world_;
-  detail::shard_counter counter_;
+  shard_counter counter_;
   std::unordered_map<std::uint64_t, std::uint64_t> half_seen_;   // by pair: ordinal of its first sample
   std::uint64_t epoch_ = ~std::uint64_t{0}, pass_ = 0, batch_begin_ = 0;
   bool batch_is_watched_ = false;

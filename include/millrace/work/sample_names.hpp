@@ -28,7 +28,7 @@ class basic_sample_names {
   /// Returns a record without fields that holds shard, key and offset.
   record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown) {
     using detail::record_head;
-    detail::block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
+    block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
     std::byte* const base = block.get()->data();
     const record_head head{.key_at = sizeof head, .key_size = key.size(), .shard_at = sizeof head + key.size(),
                            .shard_size = shard.size(), .fields_at = 0, .field_count = 0, .offset_bytes = offset_bytes};

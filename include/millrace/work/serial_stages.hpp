@@ -29,21 +29,21 @@ class stateful_expanding {
   /// Runs the stage on a sample and appends its outputs to `out`.
   void push(sample<In> s, std::vector<sample<output>>& out) {
     std::uint64_t held = s.held;
-    if constexpr (detail::holds_a_number<C>)
+    if constexpr (holds_a_number<C>)
       held = !begun_ || s.ordinal != last_.ordinal || s.epoch != last_.epoch ? stage_.expanding.held() : last_.held;
     begun_ = true;
     last_ = sample<In>{
         .epoch = s.epoch, .pass = s.pass, .id = s.id, .ordinal = s.ordinal, .held = held, .origin = s.origin};
     children_ = 0;
     outputs_.clear();
-    detail::bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
+    bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
     stage_.expanding.push(std::move(*s.item), emit);
     hand_over(out);
   }
 
   /// Calls finish() of the stage, if it has one, and appends its outputs to `out`.
   void end_epoch(std::vector<sample<output>>& out) {
-    if constexpr (detail::finishes<C>) {
+    if constexpr (finishes<C>) {
       outputs_.clear();
       unbounded emit{&outputs_};
       stage_.expanding.finish(emit);
@@ -66,7 +66,7 @@ class stateful_expanding {
       s.pass = last_.pass;
       s.ordinal = last_.ordinal;
       s.held = last_.held;
-      s.origin = names_ && detail::renames_outputs<C> ? names_->child(last_.origin, children_) : last_.origin;
+      s.origin = names_ && renames_outputs<C> ? names_->child(last_.origin, children_) : last_.origin;
       s.id = child_id(last_.id, children_++);
     }
   }

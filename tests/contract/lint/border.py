@@ -49,7 +49,7 @@ UMBRELLA = {
     "train/status_line.hpp": "status_line",
     "train/tensorboard.hpp": "tensorboard",
 }
-MOST_UMBRELLA_NAMES = 47   # a further one needs a better reason than that it is useful
+MAX_UMBRELLA_NAMES = 47   # a further one needs a better reason than that it is useful
 # What those words take, return and throw; and the words of the other umbrellas and of headers that a user includes.
 OPT_IN = {
     "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array",
@@ -256,7 +256,7 @@ class Border:
     def too_many(self):
         """More names at the umbrella than a reader can know."""
         names = sum(len(names.split()) for names in self.umbrella.values())
-        return [f"{names} names at the umbrella; {MOST_UMBRELLA_NAMES} are allowed"] * (names > MOST_UMBRELLA_NAMES)
+        return [f"{names} names at the umbrella; {MAX_UMBRELLA_NAMES} are allowed"] * (names > MAX_UMBRELLA_NAMES)
 
 
 RULES = ("unlisted", "missing", "private_rooms", "unreached", "examples", "too_many")

@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from border import MOST_UMBRELLA_NAMES, RULES, Border
+from border import MAX_UMBRELLA_NAMES, RULES, Border
 from checks import Report
 
 HEADER = """namespace millrace { inline namespace MILLRACE_ABI {
@@ -58,7 +58,7 @@ PLANTS = {   # rule: what makes it speak, as (files, umbrella, opt_in)
                        OPT_IN | {"work/word.hpp": "word shape most number"})],
     "unreached": [({"include/millrace/millrace.hpp": "#pragma once\n"}, UMBRELLA, OPT_IN)],
     "examples": [({"examples/one.cpp": "// One.\nmr::detail::hidden h;\n"}, UMBRELLA, OPT_IN)],
-    "too_many": [({}, {"base/word.hpp": "word shape most " + "word " * MOST_UMBRELLA_NAMES}, OPT_IN)],
+    "too_many": [({}, {"base/word.hpp": "word shape most " + "word " * MAX_UMBRELLA_NAMES}, OPT_IN)],
 }
 
 

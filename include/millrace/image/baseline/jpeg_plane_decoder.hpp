@@ -97,8 +97,8 @@ class basic_jpeg_plane_decoder {
   }
 
  private:
-  detail::plane_tools tools_;
-  detail::component_table_store store_;
+  plane_tools tools_;
+  component_table_store store_;
   std::array<detail::plane_job, 2> jobs_;
 };
 using jpeg_plane_decoder = basic_jpeg_plane_decoder<>;

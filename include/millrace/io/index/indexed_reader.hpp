@@ -57,7 +57,7 @@ class indexed_reader {
   /// Throws setup_error if a wanted field has upper-case letters.
   indexed_reader(byte_source& source, shard_index& index, block_pool& pool, indexed_reader_options options = {})
       : source_(&source), index_(&index), pool_(&pool), options_(std::move(options)) {
-    const detail::wanted_fields wanted(options_.fields);
+    const wanted_fields wanted(options_.fields);
     for (std::uint32_t field = 0; field < index.fields(); ++field)
       fields_.push_back({.wanted = wanted.contains(index.field_name(field))});
   }
@@ -170,7 +170,7 @@ class indexed_reader {
       fits = member.in_one_piece && member.size_bytes <= options_.max_member_bytes && field.seen_in != number + 1;
       field.seen_in = number + 1;
       if (fits) add_part(m, member);
-      tail_bytes_ += member.field.size() + sizeof(detail::field_entry);
+      tail_bytes_ += member.field.size() + sizeof(field_entry);
     }
     for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) fields_[index_->field_of(m)].seen_in = 0;
     if (!fits || (!planned_.empty() && payload_bytes_ > options_.bytes_per_read)) {
@@ -181,7 +181,7 @@ class indexed_reader {
       tail_bytes_ = tail;
       return false;
     }
-    tail_bytes_ += sample.key.size() + sizeof(detail::record_head) + 2 * alignof(detail::record_head);
+    tail_bytes_ += sample.key.size() + sizeof(record_head) + 2 * alignof(record_head);
     planned_.push_back({position, number, parts, parts_.size()});
     return true;
   }
@@ -228,19 +228,19 @@ class indexed_reader {
     std::size_t previous_head_at = 0;
     for (const sought_sample& planned : planned_) {
       const indexed_sample sample = index_->sample(planned.number);
-      detail::record_head head{.key_at = put(base, at, sample.key), .key_size = sample.key.size(),
+      record_head head{.key_at = put(base, at, sample.key), .key_size = sample.key.size(),
                                .shard_at = shard_at, .shard_size = shard.size(), .fields_at = 0,
                                .field_count = planned.end_part - planned.first_part,
                                .offset_bytes = sample.offset_bytes, .next_at = 0,
                                .records_in_block = planned_.size()};
       for (std::size_t i = planned.first_part; i < planned.end_part; ++i) name_field(base, at, parts_[i].member);
-      at = head.fields_at = aligned(at, alignof(detail::record_head));
+      at = head.fields_at = aligned(at, alignof(record_head));
       std::exception_ptr mismatch;
       for (std::size_t i = planned.first_part; i < planned.end_part; ++i) {
         const part& p = parts_[i];
         const known_field& field = fields_[index_->field_of(p.member)];
         const std::string_view name = index_->field_name(index_->field_of(p.member));
-        const detail::field_entry entry{field.name_at, name.size(), lead + p.at, p.size};
+        const field_entry entry{field.name_at, name.size(), lead + p.at, p.size};
         std::memcpy(base + at, &entry, sizeof entry);
         at += sizeof entry;
         counters_.payload_bytes += p.size;
@@ -249,9 +249,9 @@ class indexed_reader {
         if (!mismatch) mismatch = payload.mismatch;
       }
       std::memcpy(base + at, &head, sizeof head);
-      const auto* lasting = reinterpret_cast<const detail::record_head*>(base + at);
+      const auto* lasting = reinterpret_cast<const record_head*>(base + at);
       if (previous_head_at == 0) block.get()->head = lasting;
-      else reinterpret_cast<detail::record_head*>(base + previous_head_at)->next_at = at;
+      else reinterpret_cast<record_head*>(base + previous_head_at)->next_at = at;
       previous_head_at = at;
       at += sizeof head;
       ++counters_.samples;
@@ -297,7 +297,7 @@ class indexed_reader {
   }
 
   shard_reader reader_from(std::uint32_t number, std::uint64_t offset_bytes, bool strict = false) {
-    return {std::make_unique<detail::borrowed_source>(*source_), *pool_,
+    return {std::make_unique<borrowed_source>(*source_), *pool_,
             {.fields = options_.fields, .max_member_bytes = options_.max_member_bytes, .strict = strict},
             {.offset_bytes = offset_bytes, .samples_before = number,
              .last_key = number == 0 ? std::string() : std::string(index_->sample(number - 1).key)}};

@@ -186,7 +186,7 @@ class shard_data {
     if (why.starts_with(who)) why.remove_prefix(who.size());
     const std::string line = std::string(who) + what + ": " + std::string(why) + "\n";
     // A failure to write the line is ignored.
-    [[maybe_unused]] const auto written = detail::posix_files::write(options_.progress_file, line.data(), line.size());
+    [[maybe_unused]] const auto written = posix_files::write(options_.progress_file, line.data(), line.size());
   }
 
   struct open_shard {
@@ -244,7 +244,7 @@ class shard_data {
   }
 
   /// Reads a whole block. Records that cannot be read are left empty.
-  void read_block(const request& asked, const detail::block_name& block, std::vector<record>& records) {
+  void read_block(const request& asked, const block_name& block, std::vector<record>& records) {
     const auto shard = static_cast<std::size_t>(block.shard);
     const std::uint64_t first = std::uint64_t{block.number} * block_samples(shard);
     const std::uint64_t count = std::min<std::uint64_t>(block_samples(shard), counts_[shard] - first);

@@ -221,7 +221,7 @@ class shard_index {
   const detail::index_columns& columns() const noexcept { return columns_; }
 
  private:
-  static constexpr std::uint64_t block_bytes = detail::tar_block_bytes;
+  static constexpr std::uint64_t block_bytes = tar_block_bytes;
 
   /// Returns whether the member has not moved. For members in pieces, only the fingerprint can tell.
   static bool lies_where(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept {

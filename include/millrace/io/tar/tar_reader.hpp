@@ -68,7 +68,7 @@ class basic_tar_reader {
   basic_tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o)
       : source_(o.start_bytes == 0 ? std::move(source)
                                    : std::make_unique<detail::tail_source>(std::move(source), o.start_bytes)),
-        base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - detail::tar_block_bytes),
+        base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - tar_block_bytes),
         strict_(o.strict),
         stream_(*source_, pool),
         handle_(detail::open_archive_reader()) {
@@ -93,7 +93,7 @@ class basic_tar_reader {
       check_end(offset_bytes - base_bytes_);
       return std::nullopt;
     }
-    const detail::tar_header_chain headers(header_bytes(result));
+    const tar_header_chain headers(header_bytes(result));
     if (result != ARCHIVE_OK) certain_name_ = headers.certain_name();   // needed if the result is damage
     if (result == ARCHIVE_WARN) check_warning(offset_bytes);
     else if (result != ARCHIVE_OK) fail("has a damaged or cut member here, or is not a tar archive", offset_bytes);
@@ -190,10 +190,10 @@ class basic_tar_reader {
   /// begins with zeros.
   bool ends_in_zeros() const noexcept {
     return chunk_.empty() && !stream_failure_ && stream_.zeros_from_bytes() <= header_at_ &&
-           stream_.end_bytes() > header_at_ && stream_.end_bytes() - header_at_ < detail::tar_block_bytes;
+           stream_.end_bytes() > header_at_ && stream_.end_bytes() - header_at_ < tar_block_bytes;
   }
 
-  tar_member describe(struct ::archive_entry* entry, const detail::tar_header_chain& headers,
+  tar_member describe(struct ::archive_entry* entry, const tar_header_chain& headers,
                       std::uint64_t offset_bytes) {
     const char* name = ::archive_entry_pathname(entry);
     if (!name) give_up(damage("has a member without a readable name", offset_bytes));
@@ -295,7 +295,7 @@ class basic_tar_reader {
   std::uint64_t base_bytes_;   // offset in the shard of the first byte of the stream
   bool strict_;
   detail::shard_stream stream_;
-  detail::archive_reader handle_;
+  archive_reader handle_;
   std::exception_ptr stream_failure_;
   tar_member member_;
   std::uint64_t unconverted_names_ = 0;
