@@ -106,8 +106,7 @@ class batch_output : public pipeline_node {
 
 /// Throws setup_error: the caller holds every slot, so no further batch can be made. With `fixed`, the caller holds the
 /// one slot of batch `*fixed`.
-template <class = void>
-[[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
+[[noreturn]] inline void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
   const std::size_t count = from.leased();
   const std::string held = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still held, ";
   throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) + ", the next batch's, is leased: " +
@@ -117,11 +116,10 @@ template <class = void>
                     "set session_options::leases_released_by_other_threads");
 }
 
-/// For devices that use batches where they were written. It is a template only so that including it costs little.
-template <class = void>
-class basic_host_batch_output final : public batch_output {
+/// For devices that use batches where they were written.
+class host_batch_output final : public batch_output {
  public:
-  basic_host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots)
+  host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots)
       : batch_output(std::move(backend)), fixed_slots_(fixed_slots) {}
 
   void allocate(const memory& wanted) override { allocate_host(wanted, fixed_slots_); }
@@ -144,6 +142,5 @@ class basic_host_batch_output final : public batch_output {
  private:
   const bool fixed_slots_;
 };
-using host_batch_output = basic_host_batch_output<>;
 
 }}}  // namespace millrace::detail

@@ -27,9 +27,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Hands out batches through a ring of device slots. It is a template only so that including it costs little.
-template <class = void>
-class basic_device_batch_output final : public batch_output {
+/// Hands out batches through a ring of device slots.
+class device_batch_output final : public batch_output {
  public:
   struct options {
     std::size_t device_slots = 3;
@@ -38,9 +37,9 @@ class basic_device_batch_output final : public batch_output {
     bool fixed_slots = false;   ///< batch n lies in slot n % device_slots
   };
 
-  basic_device_batch_output(std::shared_ptr<device_backend> backend, options o)
+  device_batch_output(std::shared_ptr<device_backend> backend, options o)
       : batch_output(std::move(backend)), options_(o), ring_(o.device_slots) {}
-  ~basic_device_batch_output() override {
+  ~device_batch_output() override {
     for (auto& s : ring_) {
       if (!s.data) continue;
       // The work on the device that uses the batch has to be done before its memory is freed.
@@ -375,11 +374,9 @@ class basic_device_batch_output final : public batch_output {
   std::atomic<bool> stopped_{false};
   std::thread stager_, waiter_;
 };
-using device_batch_output = basic_device_batch_output<>;
 
 /// Returns the object that hands out a session's batches, for the device of the options.
-template <class = void>
-std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded) {
+inline std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded) {
   auto backend = o.device.backend();
   if (auto own = backend->for_one_session()) backend = std::move(own);
   if (backend->leases_host_slots()) return std::make_shared<host_batch_output>(std::move(backend), o.fixed_slots);

@@ -24,9 +24,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Measures the gaps of one stream. It is a template only so that including it costs little.
-template <class = void>
-class basic_device_gaps {
+/// Measures the gaps of one stream.
+class device_gaps {
  public:
   /// Makes `max_under_way` pairs of events. Without a device clock, nothing is measured.
   void allocate(std::shared_ptr<device_backend> backend, std::size_t max_under_way) {
@@ -95,6 +94,5 @@ class basic_device_gaps {
   mutable bool counts_ = false;
   mutable std::uint64_t sum_ns_ = 0;
 };
-using device_gaps = basic_device_gaps<>;
 
 }}}  // namespace millrace::detail

@@ -39,9 +39,7 @@ struct jpeg_encode_options {
 
 namespace detail {
 
-/// A template only to save compile time where the class is not used.
-template <class = void>
-class basic_jpeg_compressor : private jpeg_output {
+class jpeg_compressor : private jpeg_output {
  public:
   std::vector<std::byte> encode(const image& pixels, const jpeg_encode_options& options) {
     if (!compress(pixels.data(), pixels.shape(), options))
@@ -80,14 +78,12 @@ class basic_jpeg_compressor : private jpeg_output {
     return true;
   }
 };
-using jpeg_compressor = basic_jpeg_compressor<>;
 
 }  // namespace detail
 
 /// Returns `pixels`, [height, width, 1 or 3] u8, as a JPEG file.
 /// Throws setup_error if the shape or an option is not possible, io_error if libjpeg cannot be started.
-template <class = void>
-std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options = {}) {
+inline std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options = {}) {
   const auto& shape = pixels.shape();
   if ((shape[2] != 1 && shape[2] != 3) || shape[0] < 1 || shape[1] < 1 || shape[0] > 65'500 || shape[1] > 65'500)
     throw setup_error("a picture of shape " + to_string(shape) + " cannot be a JPEG",

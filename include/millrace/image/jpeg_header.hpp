@@ -39,8 +39,7 @@ struct jpeg_header {
 namespace detail {
 
 /// Returns the name of the format whose files begin like `data`; empty if it is unknown.
-template <class = void>
-std::string_view sniff_format(std::span<const std::byte> data) noexcept {
+inline std::string_view sniff_format(std::span<const std::byte> data) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
   const auto at = [text](std::size_t offset, std::string_view mark) {
     return text.size() >= offset + mark.size() && text.substr(offset, mark.size()) == mark;
@@ -97,13 +96,11 @@ inline int exif_orientation(std::span<const std::byte> segment) noexcept {
   return 0;
 }
 
-template <class = void>
-[[noreturn]] void throw_bad_jpeg(std::string message, std::string hint) {
+[[noreturn]] inline void throw_bad_jpeg(std::string message, std::string hint) {
   throw data_error(std::move(message), std::move(hint), {.stage = "jpeg"});
 }
 
-template <class = void>
-std::string first_bytes(std::span<const std::byte> data) {
+inline std::string first_bytes(std::span<const std::byte> data) {
   std::string start;
   for (const std::byte b : data.first(data.size() < 8 ? data.size() : 8)) {
     start += ' ';
@@ -112,8 +109,7 @@ std::string first_bytes(std::span<const std::byte> data) {
   return start;
 }
 
-template <class = void>
-[[noreturn]] void throw_not_a_jpeg(std::span<const std::byte> data) {
+[[noreturn]] inline void throw_not_a_jpeg(std::span<const std::byte> data) {
   constexpr auto hint = "Name the field that holds the JPEG; other formats have to be decoded by a stage of your own";
   if (data.empty()) throw_bad_jpeg("a JPEG was expected, but there are 0 bytes", hint);
   if (const auto format = sniff_format(data); !format.empty())
@@ -122,8 +118,7 @@ template <class = void>
                      first_bytes(data), hint);
 }
 
-template <class = void>
-void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
+inline void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
                        jpeg_header& header) {
   constexpr auto reencode = "Convert the file to an 8-bit baseline or progressive JPEG";
   const bool lossy = marker <= 0xc2 || marker == 0xc9 || marker == 0xca;
@@ -150,8 +145,7 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 /// Returns the facts in the JPEG's frame header. The orientation comes from an EXIF segment before the frame header.
 /// With `accept_damaged`, the first marker may be damaged, as libjpeg allows it.
 /// Throws data_error if the bytes are not a JPEG, are cut short, or use an unsupported coding process.
-template <class = void>
-jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false) {
+inline jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false) {
   const detail::byte_reader read{data.data(), false};
   if (data.size() < 3 || read.u16(0) != 0xffd8) detail::throw_not_a_jpeg(data);
   constexpr auto damaged = "The file is damaged: fetch it again, or leave the sample out";

@@ -40,15 +40,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A JPEG and its plan; use it as mr::picture. A template only to save compile time where it is not used.
-template <class = void>
-class basic_picture {
+/// mr::picture: a JPEG and its plan.
+class picture {
  public:
   using element = std::uint8_t;
   static constexpr const char* rendering = "decode";   ///< name of the rendering in reports
 
   /// Reads the header and plans the whole picture; see jpeg().
-  explicit basic_picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {
+  explicit picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {
     try {
       header_ = read_jpeg_header(data_, options.accept_damaged);
       check_size();
@@ -72,8 +71,8 @@ class basic_picture {
   const bytes& data() const noexcept { return data_; }
 
   /// Keeps a box, in pixels of the picture so far. Throws data_error if the box does not lie inside the picture.
-  basic_picture crop(const crop_box& box) const& { return basic_picture(*this).crop(box); }
-  basic_picture crop(const crop_box& box) && {
+  picture crop(const crop_box& box) const& { return picture(*this).crop(box); }
+  picture crop(const crop_box& box) && {
     const bool inside = box.width > 0 && box.height > 0 && box.left <= width() && box.width <= width() - box.left &&
                         box.top <= height() && box.height <= height() - box.top;
     if (!inside)
@@ -87,23 +86,23 @@ class basic_picture {
 
   /// Keeps the central box of this size; an odd margin is split as in torchvision. Throws data_error if the box is
   /// larger than the picture.
-  basic_picture center_crop(std::size_t height, std::size_t width) const& {
-    return basic_picture(*this).center_crop(height, width);
+  picture center_crop(std::size_t height, std::size_t width) const& {
+    return picture(*this).center_crop(height, width);
   }
-  basic_picture center_crop(std::size_t height, std::size_t width) && {
+  picture center_crop(std::size_t height, std::size_t width) && {
     const auto now = shape();
     return std::move(*this).crop({.left = middle(now[1], width), .top = middle(now[0], height),
                                   .width = width, .height = height});
   }
-  basic_picture center_crop(std::size_t side) const& { return basic_picture(*this).center_crop(side, side); }
-  basic_picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
+  picture center_crop(std::size_t side) const& { return picture(*this).center_crop(side, side); }
+  picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
 
   /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535, and
   /// if so many crops and resizes alternate that the plan is no longer exact.
-  basic_picture resize(std::size_t height, std::size_t width) const& {
-    return basic_picture(*this).resize(height, width);
+  picture resize(std::size_t height, std::size_t width) const& {
+    return picture(*this).resize(height, width);
   }
-  basic_picture resize(std::size_t height, std::size_t width) && {
+  picture resize(std::size_t height, std::size_t width) && {
     constexpr auto most = static_cast<std::size_t>(detail::plan_axis::max_length);
     if (height < 1 || width < 1 || height > most || width > most)
       throw setup_error("a picture cannot be resized to " + size_text(width, height),
@@ -115,8 +114,8 @@ class basic_picture {
 
   /// Resizes the shorter side to `side` and keeps the aspect ratio. The longer side is rounded down, as in torchvision.
   /// Throws setup_error if a side of the result is outside 1..65535.
-  basic_picture resize_shorter(std::size_t side) const& { return basic_picture(*this).resize_shorter(side); }
-  basic_picture resize_shorter(std::size_t side) && {
+  picture resize_shorter(std::size_t side) const& { return picture(*this).resize_shorter(side); }
+  picture resize_shorter(std::size_t side) && {
     const std::size_t h = height(), w = width();
     const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; no product overflows
     return w <= h ? std::move(*this).resize(limited * h / w, limited)
@@ -125,31 +124,31 @@ class basic_picture {
 
   /// Crops a random box by the rule of torchvision's RandomResizedCrop (random_crop.hpp) and resizes it.
   /// Throws setup_error if an option or the size is out of range.
-  basic_picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const& {
-    return basic_picture(*this).random_resized_crop(side, random, options);
+  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const& {
+    return picture(*this).random_resized_crop(side, random, options);
   }
-  basic_picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) && {
+  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) && {
     return std::move(*this).random_resized_crop({.width = side, .height = side}, random, options);
   }
-  basic_picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const& {
-    return basic_picture(*this).random_resized_crop(size, random, options);
+  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const& {
+    return picture(*this).random_resized_crop(size, random, options);
   }
-  basic_picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) && {
+  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) && {
     const crop_box box = detail::random_crop_box({.width = width(), .height = height()}, random, options);
     return std::move(*this).crop(box).resize(size.height, size.width);
   }
 
   /// Swaps left and right.
-  basic_picture flip() const& { return basic_picture(*this).flip(); }
-  basic_picture flip() && {
+  picture flip() const& { return picture(*this).flip(); }
+  picture flip() && {
     across().flip();
     return std::move(*this);
   }
   /// Swaps left and right with this probability; default 0.5.
-  basic_picture random_flip(rng& random, double probability = 0.5) const& {
-    return basic_picture(*this).random_flip(random, probability);
+  picture random_flip(rng& random, double probability = 0.5) const& {
+    return picture(*this).random_flip(random, probability);
   }
-  basic_picture random_flip(rng& random, double probability = 0.5) && {
+  picture random_flip(rng& random, double probability = 0.5) && {
     return random.chance(probability) ? std::move(*this).flip() : std::move(*this);
   }
 
@@ -161,7 +160,7 @@ class basic_picture {
   /// pictures, it decodes only 2 % of the coded symbols for one picture alone.
   static constexpr std::size_t together = 8;
   /// Decodes up to `together` pictures, each into its row.
-  static void render_together(std::span<const basic_picture* const> pictures,
+  static void render_together(std::span<const picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;
     for (std::size_t i = 0; i < pictures.size(); ++i)
@@ -261,18 +260,15 @@ class basic_picture {
   detail::plan_axis columns_, rows_;   // as stored
   bool transposed_ = false;    // true: stored rows are seen as columns
 };
-using picture = basic_picture<>;
 
 /// Returns a plan of the whole picture in `data`. Reads only the header, which takes well under 1.5 us.
 /// Throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels.
-template <class = void>
-picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
+inline picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
 
 namespace detail {
 
 /// Returns the event counts of the pictures rendered with this scratch so far.
-template <class = void>
-jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_renderer>().counts(); }
+inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_renderer>().counts(); }
 
 }  // namespace detail
 

@@ -45,9 +45,7 @@ struct picture_job {
   pixel_target target{};
 };
 
-/// A template only to save compile time where the class is not used.
-template <class = void>
-class basic_picture_renderer {
+class picture_renderer {
  public:
   static constexpr std::size_t max_together = 8;
 
@@ -183,6 +181,5 @@ class basic_picture_renderer {
   plane_resizer resizer_;
   std::uint64_t own_pictures_ = 0;
 };
-using picture_renderer = basic_picture_renderer<>;
 
 }}}  // namespace millrace::detail

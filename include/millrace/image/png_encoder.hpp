@@ -23,9 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// A template only to save compile time where the class is not used.
-template <class = void>
-class basic_png_writer {
+class png_writer {
  public:
   std::vector<std::byte> write(const image& pixels) {
     const auto [height, width, channels] = pixels.shape();
@@ -115,8 +113,7 @@ class basic_png_writer {
 
 /// Returns `pixels`, [height, width, 1 or 3] u8, as an uncompressed PNG file.
 /// Throws setup_error if PNG cannot hold the shape.
-template <class = void>
-std::vector<std::byte> encode_png(const image& pixels) {
+inline std::vector<std::byte> encode_png(const image& pixels) {
   constexpr std::size_t most = 2'147'483'647;   // limit of PNG for a side and for the bytes of a chunk
   const auto& [height, width, channels] = pixels.shape();
   if ((channels != 1 && channels != 3) || height < 1 || width < 1 || height > most || width > most ||
@@ -124,7 +121,7 @@ std::vector<std::byte> encode_png(const image& pixels) {
     throw setup_error("a picture of shape " + to_string(pixels.shape()) + " cannot be written as a PNG",
                       "Give [height, width, 1 or 3] with sides of at least 1 and less than 2 GB together",
                       {.stage = "png"});
-  return detail::basic_png_writer<>().write(pixels);
+  return detail::png_writer().write(pixels);
 }
 
 }}  // namespace millrace

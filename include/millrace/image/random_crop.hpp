@@ -60,8 +60,7 @@ constexpr std::uint64_t integer_sqrt(unsigned_128 value) noexcept {
 }
 
 /// Holds 2^(2^-k) for k = 1..32 with 62 fraction bits. Each value is the square root of the one before.
-template <class = void>
-constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
+inline constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
   std::array<std::uint64_t, 32> steps{};
   std::uint64_t value = std::uint64_t{2} << 62;
   for (auto& step : steps) step = value = integer_sqrt(unsigned_128{value} << 62);
@@ -69,13 +68,12 @@ constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
 }();
 
 /// Returns 2^x for |x| < 16. Both x and the result have 32 fraction bits.
-template <class = void>
 constexpr std::uint64_t fixed_exp2(std::int64_t x) noexcept {
   const auto whole = static_cast<int>(x >> 32);
   std::uint64_t value = std::uint64_t{1} << 62;
   for (int k = 0; k < 32; ++k)
     if ((x >> (31 - k)) & 1)
-      value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps<>[static_cast<std::size_t>(k)] >> 62);
+      value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps[static_cast<std::size_t>(k)] >> 62);
   return value >> (30 - whole);
 }
 
@@ -103,13 +101,12 @@ constexpr std::int64_t fixed_between(rng& random, std::int64_t low, std::int64_t
 }
 
 /// Checked options of a random crop, in fixed point. Throws setup_error if an option is outside its range.
-template <class = void>
-struct basic_fixed_crop_options {
+struct fixed_crop_options {
   std::int64_t scale_min, scale_max;           // 32 fraction bits
   std::uint64_t ratio_min, ratio_max;          // 32 fraction bits
   std::int64_t log_ratio_min, log_ratio_max;   // base 2, 32 fraction bits
 
-  explicit constexpr basic_fixed_crop_options(const random_crop_options& o)
+  explicit constexpr fixed_crop_options(const random_crop_options& o)
       : scale_min(0), scale_max(0), ratio_min(0), ratio_max(0), log_ratio_min(0), log_ratio_max(0) {
     if (!(o.scale_min > 0 && o.scale_min <= o.scale_max && o.scale_max <= 1))
       throw setup_error("the scale of a random crop is " + std::to_string(o.scale_min) + " to " +
@@ -127,7 +124,6 @@ struct basic_fixed_crop_options {
     log_ratio_max = fixed_log2(ratio_max);
   }
 };
-using fixed_crop_options = basic_fixed_crop_options<>;
 
 /// Returns a side of a box: sqrt(area * ratio), rounded to nearest. Area and ratio have 32 fraction bits.
 constexpr std::uint64_t side_of(std::uint64_t area, std::uint64_t ratio) noexcept {
@@ -145,8 +141,7 @@ constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexc
 
 /// Returns a random crop of a picture of the given size, 1 to 65535 pixels on each side.
 /// Throws setup_error if an option is outside its range.
-template <class = void>
-crop_box random_crop_box(picture_size size, rng& random, const random_crop_options& options = {}) {
+inline crop_box random_crop_box(picture_size size, rng& random, const random_crop_options& options = {}) {
   const detail::fixed_crop_options o(options);
   const std::uint64_t width = size.width, height = size.height;
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -57,9 +57,7 @@ struct npy_header {
   std::vector<std::size_t> shape{};
 };
 
-/// Reads the header: a Python dictionary with the keys descr, fortran_order and shape. It is a template only to keep
-/// compile time low where it is not used.
-template <class = void>
+/// Reads the header: a Python dictionary with the keys descr, fortran_order and shape.
 class npy_header_parser {
  public:
   explicit npy_header_parser(std::string_view text) : text_(text) {}
@@ -171,7 +169,7 @@ array_layout layout_of(const bytes& field) {
   if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
   if (header_bytes > all.size() - header_at)
     throw_no_array(field, "is a .npy file that is cut short in its header", "Write it again");
-  auto header = npy_header_parser<>(all.substr(header_at, header_bytes)).parse();
+  auto header = npy_header_parser(all.substr(header_at, header_bytes)).parse();
   if (!header)
     throw_no_array(field,
                    "is a .npy file with a header of another kind: " +

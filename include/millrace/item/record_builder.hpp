@@ -18,12 +18,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Builds one record after the other. It is a template only to keep compile time low where it is not used.
-template <class = void>
-class basic_record_builder {
+/// Builds one record after the other.
+class record_builder {
  public:
   /// Takes its blocks from `pool`, which must outlive the builder.
-  explicit basic_record_builder(block_pool& pool) : pool_(&pool) {}
+  explicit record_builder(block_pool& pool) : pool_(&pool) {}
 
   /// Begins a record; drops an unfinished one.
   void begin(std::string_view shard, std::string_view key, std::uint64_t offset_bytes) {
@@ -121,7 +120,5 @@ class basic_record_builder {
   std::size_t used_bytes_ = 0;
   std::size_t tail_hint_bytes_ = 0;
 };
-/// Builds one record after the other.
-using record_builder = basic_record_builder<>;
 
 }}  // namespace millrace

@@ -22,20 +22,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Implements copy_times. A template only to keep compile times low.
-template <class = void>
-class basic_copy_times {
+/// Times of the copies to a device.
+class copy_times {
  public:
   /// Measures one idle time of the stager; `for_space`: it waits for a device slot, else for a batch.
   class idle {
    public:
-    idle(basic_copy_times& of, bool for_space) noexcept : of_(&of), for_space_(for_space), since_ns_(steady_now_ns()) {}
+    idle(copy_times& of, bool for_space) noexcept : of_(&of), for_space_(for_space), since_ns_(steady_now_ns()) {}
     idle(const idle&) = delete;
     idle& operator=(const idle&) = delete;
     ~idle() { (for_space_ ? of_->for_space_ns_ : of_->for_input_ns_).fetch_add(steady_now_ns() - since_ns_ + 1); }
 
    private:
-    basic_copy_times* of_;
+    copy_times* of_;
     bool for_space_;
     std::uint64_t since_ns_;
   };
@@ -89,7 +88,5 @@ class basic_copy_times {
   own_histogram service_ns_;
   span_ring spans_;
 };
-/// Times of the copies to a device.
-using copy_times = basic_copy_times<>;
 
 }}}  // namespace millrace::detail

@@ -140,7 +140,7 @@ struct flow_figures {
 inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { now -= now < before ? now : before; }
 
 /// Returns the figures since `before`, earlier figures of the same run. Settings, ceilings and queue means are those of
-/// `now`. A template only to keep compile times low.
+/// `now`.
 template <class Figures>
   requires std::is_same_v<Figures, flow_figures>
 Figures operator-(Figures now, const Figures& before) {

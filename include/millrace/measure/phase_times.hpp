@@ -14,9 +14,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Implements phase_times. A template only to keep compile times low.
-template <class = void>
-class alignas(64) basic_phase_times {
+/// Phase times of one worker.
+class alignas(64) phase_times {
  public:
   /// Returns whether to measure the next claim.
   bool next_claim() noexcept { return (claims_++ & 7) == 0; }
@@ -47,7 +46,5 @@ class alignas(64) basic_phase_times {
   own_histogram maps_ns_, rendering_ns_;
   std::uint64_t claims_ = 0;   // used only by the worker
 };
-/// Phase times of one worker.
-using phase_times = basic_phase_times<>;
 
 }}}  // namespace millrace::detail

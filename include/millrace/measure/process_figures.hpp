@@ -29,8 +29,7 @@ struct process_figures {
   std::uint64_t run_delay_ns = 0;   ///< time ready to run, but not running, of all live threads together
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read from storage; unset: unknown
 
-  /// Returns the figures so far. A template only to keep compile times low.
-  template <class = void>
+  /// Returns the figures so far.
   static process_figures now();
 
   friend process_figures operator-(process_figures later, const process_figures& earlier) noexcept {
@@ -45,8 +44,7 @@ struct process_figures {
 };
 
 /// Returns the number after `word` at the start of a line of a small file: "throttled_usec 120", "read_bytes: 4096".
-template <class = void>
-std::optional<std::uint64_t> number_after(const std::string& path, const char* word) {
+inline std::optional<std::uint64_t> number_after(const std::string& path, const char* word) {
   std::optional<std::uint64_t> found;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
     char text[256];
@@ -60,8 +58,7 @@ std::optional<std::uint64_t> number_after(const std::string& path, const char* w
 
 /// Returns how long the calling thread has been ready to run, but not running, since it began; nothing if the system
 /// does not tell. Costs some microseconds and allocates nothing.
-template <class = void>
-std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
+inline std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
 #if defined(__linux__)
   const int file = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
@@ -79,8 +76,7 @@ std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
   return {};
 }
 
-template <class>
-process_figures process_figures::now() {
+inline process_figures process_figures::now() {
   process_figures f;
   f.cpu_ns = static_cast<std::uint64_t>(read_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 #if defined(__linux__)

@@ -26,14 +26,12 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a text like "31.2 s".
-template <class = void>
-std::string seconds_text(std::uint64_t ns) {
+inline std::string seconds_text(std::uint64_t ns) {
   return std::to_string(ns / 1'000'000'000) + "." + std::to_string(ns / 100'000'000 % 10) + " s";
 }
 
-/// Implements read_meter. A template only to keep compile times low.
-template <class = void>
-class basic_read_meter {
+/// Measures the reads of a source.
+class read_meter {
  public:
   /// The figures of all reads so far.
   struct figures {
@@ -55,10 +53,10 @@ class basic_read_meter {
   class running {
    public:
     /// `of` names what is read; its text has to live as long as the read.
-    explicit running(basic_read_meter& meter, std::string_view of = {}) noexcept
+    explicit running(read_meter& meter, std::string_view of = {}) noexcept
         : meter_(&meter), start_(meter.begin(steady_now_ns(), of)) {}
     /// The same for a caller that has already read the clock.
-    running(basic_read_meter& meter, std::uint64_t at_ns, std::string_view of = {}) noexcept
+    running(read_meter& meter, std::uint64_t at_ns, std::string_view of = {}) noexcept
         : meter_(&meter), start_(meter.begin(at_ns, of)) {}
     running(const running&) = delete;
     running& operator=(const running&) = delete;
@@ -72,12 +70,12 @@ class basic_read_meter {
     }
 
    private:
-    friend class basic_read_meter;
+    friend class read_meter;
     struct moment {
       std::uint64_t at_ns, summed_ns;
       unsigned lane;   // the lowest number that no other read under way uses
     };
-    basic_read_meter* meter_;
+    read_meter* meter_;
     moment start_;
     std::size_t bytes_ = 0;
   };
@@ -170,7 +168,5 @@ class basic_read_meter {
   std::array<named_start, 64> under_way_;
   std::array<span_ring, 8> spans_;
 };
-/// Measures the reads of a source.
-using read_meter = basic_read_meter<>;
 
 }}}  // namespace millrace::detail

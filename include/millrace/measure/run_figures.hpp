@@ -37,9 +37,8 @@ struct reading_counts {
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0, passed_on = 0;   ///< as in flow_figures
 };
 
-/// Adds the stage "read" to `f` and, for a metered source, "unpack". A template only to keep compile times low.
-template <class = void>
-void add_reading(flow_figures& f, const reading_counts& c) {
+/// Adds the stage "read" to `f` and, for a metered source, "unpack".
+inline void add_reading(flow_figures& f, const reading_counts& c) {
   const std::uint64_t all_ns = c.open_ns, read_ns = std::min(c.reads.busy_ns, all_ns);
   const std::uint64_t busy_ns = std::clamp(c.busy_ns, read_ns, all_ns);
   stage_figures read{.name = "read", .kind = stage_kind::read, .concurrency = c.threads, .busy_ns = read_ns};
@@ -62,9 +61,8 @@ void add_reading(flow_figures& f, const reading_counts& c) {
   f.stages.push_back(unpack);
 }
 
-/// Fills in the figures that need all stages, and those of the process. A template only to keep compile times low.
-template <class = void>
-void complete(flow_figures& f, const process_figures& process) {
+/// Fills in the figures that need all stages, and those of the process.
+inline void complete(flow_figures& f, const process_figures& process) {
   double items_per_sample = 1;
   for (std::size_t i = f.stages.size(); i-- > 0;) {
     stage_figures& s = f.stages[i];
@@ -100,7 +98,6 @@ class warm_up_figures {
     all_.push_back(std::move(now));
   }
   /// Returns `f` without its warm-up; all of `f` if the run is too short.
-  template <class = void>
   flow_figures without(flow_figures f) const {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = all_.size(); i-- > 0;)

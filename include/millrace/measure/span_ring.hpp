@@ -17,9 +17,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Implements span_ring. A template only to keep compile times low.
-template <class = void>
-class basic_span_ring {
+/// The last spans of one thread.
+class span_ring {
  public:
   static constexpr std::size_t most = 512;
 
@@ -60,7 +59,5 @@ class basic_span_ring {
   std::array<entry, most> entries_;
   std::atomic<std::uint64_t> count_{0};
 };
-/// The last spans of one thread.
-using span_ring = basic_span_ring<>;
 
 }}}  // namespace millrace::detail

@@ -46,9 +46,8 @@ struct delivered_batch {
   std::uint64_t number = 0;   ///< number of the batch
 };
 
-/// Implements timeline. A template only to keep compile times low.
-template <class = void>
-struct basic_timeline {
+/// The timeline of a run.
+struct timeline {
   std::vector<std::string> tracks{};
   std::vector<timeline_span> spans{};
   std::vector<timeline_counter> counters{};
@@ -67,7 +66,5 @@ struct basic_timeline {
       if (s.start_ns >= start) spans.push_back({track, what, since_start(s.start_ns), since_start(s.end_ns), s.number});
   }
 };
-/// The timeline of a run.
-using timeline = basic_timeline<>;
 
 }}}  // namespace millrace::detail

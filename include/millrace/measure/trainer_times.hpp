@@ -24,9 +24,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Implements trainer_times. A template only to keep compile times low.
-template <class = void>
-class basic_trainer_times {
+/// Times of the trainer.
+class trainer_times {
  public:
   enum class kind : std::uint8_t { batch, pause, end };
   static constexpr std::size_t kept_batches = 2048;
@@ -176,7 +175,5 @@ class basic_trainer_times {
   std::vector<delivered_batch> kept_;
   std::uint64_t batches_ = 0, ready_sum_ = 0, read_ahead_sum_ = 0;
 };
-/// Times of the trainer.
-using trainer_times = basic_trainer_times<>;
 
 }}}  // namespace millrace::detail

@@ -22,13 +22,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Implements worker_times. A template only to keep compile times low.
-template <class = void>
-class basic_worker_times {
+/// Times of one worker.
+class worker_times {
  public:
   enum class waits_for : std::uint8_t { input, space, nothing };   // nothing: the worker is closed
 
-  explicit basic_worker_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
+  explicit worker_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
 
   /// Begins a stay: ends the wait and notes the calling thread.
   void begin(std::uint64_t now_ns) noexcept {
@@ -140,7 +139,5 @@ class basic_worker_times {
   std::uint64_t stay_ns_ = 0, cpu_at_ns_ = 0, stays_ = 0, delay_due_ns_ = 0;
   std::optional<std::uint64_t> delay_at_ns_{};
 };
-/// Times of one worker.
-using worker_times = basic_worker_times<>;
 
 }}}  // namespace millrace::detail

@@ -105,7 +105,6 @@ struct interleaved_read_stage_options {
   std::uint64_t first_ordinal = 0;                ///< ordinal of the first sample among those of this rank
 };
 
-/// This is a template only to keep including it cheap.
 template <class Order>
 data_error no_sample_error(std::uint64_t passes, const Order& order) {
   return data_error("a rank's share of the shards has no sample: got none in " + std::to_string(passes) +

@@ -15,12 +15,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Threads below open() may read; the others sleep. This is a template only to keep including it cheap.
-template <class = void>
-class basic_reader_limit {
+/// Threads below open() may read; the others sleep.
+class reader_limit {
  public:
   /// Lets all `threads` read. With 0 threads the trainer itself reads, which counts as one.
-  explicit basic_reader_limit(std::size_t threads)
+  explicit reader_limit(std::size_t threads)
       : open_(std::max<std::size_t>(1, threads)), all_(open_.load()), since_ns_(steady_now_ns()) {}
 
   /// Returns how many threads may read.
@@ -58,6 +57,5 @@ class basic_reader_limit {
   mutable std::mutex mutex_;
   std::uint64_t open_ns_ = 0, since_ns_;   // open_ns_: allowed time up to since_ns_
 };
-using reader_limit = basic_reader_limit<>;
 
 }}}  // namespace millrace::detail

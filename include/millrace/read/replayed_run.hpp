@@ -58,13 +58,12 @@ struct replayed_run_options {
   std::size_t max_lanes = 48;
 };
 
-/// Connects a source without an index with its session. This is a template only to keep including it cheap.
-template <class = void>
-class basic_replayed_run {
+/// Connects a source without an index with its session.
+class replayed_run {
  public:
   using options = replayed_run_options;
 
-  explicit basic_replayed_run(const options& o)
+  explicit replayed_run(const options& o)
       : options_(checked(o)),
         lanes_(lanes_of(o)),
         order_(o.order),
@@ -262,6 +261,5 @@ class basic_replayed_run {
   const std::unique_ptr<replay_log> log_;
   std::uint64_t counted_ = 0;   // shards that were read through to count their samples
 };
-using replayed_run = basic_replayed_run<>;
 
 }}}  // namespace millrace::detail

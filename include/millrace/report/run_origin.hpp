@@ -32,14 +32,12 @@ struct run_origin {
   std::string command{};   ///< the first 2,000 characters
   std::string machine{};   ///< processor, memory, system and host name
 
-  /// Returns the origin of this process. A template only so that including it costs little.
-  template <class = void>
+  /// Returns the origin of this process.
   static run_origin now();
 };
 
 /// Returns the text behind `word` and a colon in a file of such lines; empty if there is no such line.
-template <class = void>
-std::string line_after(const char* path, std::string_view word) {
+inline std::string line_after(const char* path, std::string_view word) {
   std::string found;
   if (std::FILE* file = std::fopen(path, "re")) {
     char line[512];
@@ -56,8 +54,7 @@ std::string line_after(const char* path, std::string_view word) {
 }
 
 /// Returns the arguments of this process, each followed by a zero byte.
-template <class = void>
-std::string arguments_of_this_process() {
+inline std::string arguments_of_this_process() {
   std::string all;
   if (std::FILE* file = std::fopen("/proc/self/cmdline", "re")) {
     char piece[4096];
@@ -68,8 +65,7 @@ std::string arguments_of_this_process() {
 }
 
 /// Returns the arguments as one line that a shell would take again, if they are plain ASCII. Keeps 2,000 characters.
-template <class = void>
-std::string command_of(std::string_view arguments) {
+inline std::string command_of(std::string_view arguments) {
   constexpr std::size_t most = 2'000;
   constexpr std::string_view for_a_shell = " \t\n\"'\\$&;|<>()*?[]{}#~`!";
   std::string command;
@@ -86,8 +82,7 @@ std::string command_of(std::string_view arguments) {
   return command + " ...";
 }
 
-template <class>
-run_origin run_origin::now() {
+inline run_origin run_origin::now() {
   run_origin o;
   const std::string arguments = detail::arguments_of_this_process();
   const std::string path = arguments.substr(0, arguments.find('\0'));

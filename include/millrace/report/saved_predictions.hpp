@@ -33,9 +33,7 @@ inline kept_settings settings_of(const flow_figures& f) {
 }
 
 /// Returns the predictions of a run as the text of a .predictions file.
-/// A template only so that including it costs little, like the next function.
-template <class = void>
-std::string predictions_text(const run_report& r) {
+inline std::string predictions_text(const run_report& r) {
   const detail::kept_settings now = detail::settings_of(r.figures);
   std::ostringstream out;
   out.precision(std::numeric_limits<double>::max_digits10);
@@ -68,8 +66,7 @@ std::string predictions_text(const run_report& r) {
 
 /// Compares this run with the predictions of an earlier run and adds those that apply to r.kept.
 /// The path `earlier` is the one that write_reports() got in that run. Throws io_error or data_error for its file.
-template <class = void>
-void compare_with(const std::string& earlier, run_report& r) {
+inline void compare_with(const std::string& earlier, run_report& r) {
   const std::string path = earlier + ".predictions";
   std::ifstream file(path);
   if (!file)

@@ -17,12 +17,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The open and the greatest number of workers and I/O threads. A template only so that including it costs little.
-template <class = void>
-class basic_concurrency {
+/// The open and the greatest number of workers and I/O threads.
+class concurrency {
  public:
   /// `workers` is the number of workers at the start; without workers there is no tuning.
-  basic_concurrency(const session_options& o, unsigned workers) : rule_(workers > 0 ? o.tuning : nullptr) {
+  concurrency(const session_options& o, unsigned workers) : rule_(workers > 0 ? o.tuning : nullptr) {
     limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
     limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
   }
@@ -64,6 +63,5 @@ class basic_concurrency {
   concurrency_limits limits_;
   std::unique_ptr<autotuner> tuner_;
 };
-using concurrency = basic_concurrency<>;
 
 }}}  // namespace millrace::detail

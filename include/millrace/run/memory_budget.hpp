@@ -18,8 +18,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns bytes as text: "3.8 MB", "38 MB". Units are powers of ten, as for disks and networks.
-template <class = void>
-std::string readable_bytes(double bytes) {
+inline std::string readable_bytes(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
   while (bytes >= 999.5 && unit + 1 < std::size(units)) {
@@ -31,9 +30,8 @@ std::string readable_bytes(double bytes) {
   return text;
 }
 
-/// The items of a session's memory and their sum. A template only so that including it costs little.
-template <class = void>
-struct basic_memory_budget {
+/// The items of a session's memory and their sum.
+struct memory_budget {
   std::size_t budget_bytes = 0;
   std::size_t slot_bytes = 0, host_slots = 0;
   std::size_t device_slots = 0;       ///< 0: the step uses the batches in the host slots
@@ -96,6 +94,5 @@ struct basic_memory_budget {
                       "Use a smaller batch, prefetch or shuffle window, or raise session_options::memory_bytes");
   }
 };
-using memory_budget = basic_memory_budget<>;
 
 }}}  // namespace millrace::detail

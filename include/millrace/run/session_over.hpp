@@ -16,16 +16,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns `o`. Throws setup_error if it leaves nothing to do (0 epochs).
-template <class = void>
-const session_options& checked(const session_options& o) {
+inline const session_options& checked(const session_options& o) {
   if (o.epochs == 0)
     throw setup_error("session_options.epochs is wrong: got 0, expected at least 1", "Leave it out for one epoch");
   return o;
 }
 
 /// Throws the setup_error of a loop over `epoch` (endless: over the rest) when the session has delivered everything.
-template <class = void>
-[[noreturn]] void throw_finished(const session_options& o, std::uint64_t epoch) {
+[[noreturn]] inline void throw_finished(const session_options& o, std::uint64_t epoch) {
   const std::string wanted = epoch == endless ? "another loop" : "a loop over epoch " + std::to_string(epoch);
   const std::string all = o.epochs == 1 ? "its one epoch" : "all its " + std::to_string(o.epochs) + " epochs";
   throw setup_error("the session is over: got " + wanted + ", expected none after " + all,
@@ -33,8 +31,7 @@ template <class = void>
 }
 
 /// Throws the setup_error of each call after the error `first` has ended the session; it repeats the message.
-template <class = void>
-[[noreturn]] void throw_after_error(const std::exception_ptr& first) {
+[[noreturn]] inline void throw_after_error(const std::exception_ptr& first) {
   const std::string over = "the session is over, it ended with an error: ", hint = "Make a new session";
   try {
     std::rethrow_exception(first);

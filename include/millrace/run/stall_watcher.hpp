@@ -20,16 +20,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Reports stalls from a thread of its own. A template only so that including it costs little.
-template <class = void>
-class basic_stall_watcher {
+/// Reports stalls from a thread of its own.
+class stall_watcher {
  public:
   /// Starts the thread. `trainer` must outlive the watcher; `who_waits` is called on the watcher's thread.
-  basic_stall_watcher(stall_watch watch, const trainer_times& trainer, std::function<std::string()> who_waits)
+  stall_watcher(stall_watch watch, const trainer_times& trainer, std::function<std::string()> who_waits)
       : watch_(std::move(watch)), trainer_(&trainer), who_waits_(std::move(who_waits)), thread_([this] { look(); }) {}
-  basic_stall_watcher(const basic_stall_watcher&) = delete;
-  basic_stall_watcher& operator=(const basic_stall_watcher&) = delete;
-  ~basic_stall_watcher() {
+  stall_watcher(const stall_watcher&) = delete;
+  stall_watcher& operator=(const stall_watcher&) = delete;
+  ~stall_watcher() {
     {
       const std::lock_guard lock(mutex_);
       over_ = true;
@@ -80,6 +79,5 @@ class basic_stall_watcher {
   bool over_ = false;
   std::thread thread_;   // the last member: the thread uses the others
 };
-using stall_watcher = basic_stall_watcher<>;
 
 }}}  // namespace millrace::detail

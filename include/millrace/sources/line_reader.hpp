@@ -33,11 +33,10 @@ struct line_reader_options {
   bool check_utf8 = true;                               ///< makes text that is not UTF-8 an error
 };
 
-/// Implements line_reader. A template only to keep compile times low.
-template <class = void>
-class basic_line_reader {
+/// Reads the lines of one file.
+class line_reader {
  public:
-  basic_line_reader(std::unique_ptr<byte_source> source, block_pool& pool, line_reader_options options = {})
+  line_reader(std::unique_ptr<byte_source> source, block_pool& pool, line_reader_options options = {})
       : options_(options),
         source_(std::move(source)),
         pool_(&pool),
@@ -231,7 +230,5 @@ class basic_line_reader {
   std::exception_ptr failure_;
 };
 
-/// Reads the lines of one file.
-using line_reader = basic_line_reader<>;
 
 }}  // namespace millrace

@@ -207,10 +207,9 @@ inline std::vector<std::string> list_shards(const std::string& pattern) {
   return list_shards(std::string_view(pattern));
 }
 
-/// Returns the paths of any other list of names, taken literally. A template only to keep compile times low.
-template <class Name = std::string>
-std::vector<std::string> list_shards(std::span<const std::type_identity_t<Name>> names) {
-  return list_shards(std::vector<Name>(names.begin(), names.end()));
+/// Returns the paths of any other list of names, taken literally.
+inline std::vector<std::string> list_shards(std::span<const std::string> names) {
+  return list_shards(std::vector<std::string>(names.begin(), names.end()));
 }
 
 namespace detail {

@@ -43,9 +43,8 @@ struct ready_batch {
   const std::string_view* keys = nullptr;   ///< keys of its rows; null unless options::keys is set
 };
 
-/// Implements batch_ring. A template only to keep compile times low.
-template <class = void>
-class basic_batch_ring {
+/// The ring of host batches.
+class batch_ring {
  public:
   /// Options of start().
   struct options {
@@ -268,7 +267,5 @@ class basic_batch_ring {
   std::size_t in_use_ = 0, ready_count_ = 0;
   bool stopped_ = false;
 };
-/// The ring of host batches.
-using batch_ring = basic_batch_ring<>;
 
 }}}  // namespace millrace::detail

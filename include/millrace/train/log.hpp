@@ -58,7 +58,6 @@ struct log_counts {
 };
 
 /// Shared by the log and its thread, so that a hanging sink cannot outlive what it uses.
-template <class = void>
 class log_state {
  public:
   log_state(log_options options, std::vector<std::unique_ptr<sink>> sinks)
@@ -221,25 +220,24 @@ class log_state {
 
 }  // namespace detail
 
-/// mr::log: queues rows and writes them to its sinks. A template only so that including it costs little.
-template <class = void>
-class basic_log {
+/// mr::log: queues rows and writes them to its sinks.
+class log {
  public:
   /// Starts the writer thread. Throws setup_error if options.queue_rows is 0.
   template <std::derived_from<sink>... S>
-  explicit basic_log(log_options options, S... sinks) {
+  explicit log(log_options options, S... sinks) {
     if (options.queue_rows == 0)
       throw setup_error("log_options::queue_rows is 0", "Let at least one row wait; the default is 1024");
     std::vector<std::unique_ptr<sink>> all;
     (all.push_back(std::make_unique<S>(std::move(sinks))), ...);
-    state_ = std::make_shared<detail::log_state<>>(std::move(options), std::move(all));
+    state_ = std::make_shared<detail::log_state>(std::move(options), std::move(all));
     start();
   }
   template <std::derived_from<sink>... S>
-  explicit basic_log(S... sinks) : basic_log(log_options{}, std::move(sinks)...) {}
-  basic_log(const basic_log&) = delete;
-  basic_log& operator=(const basic_log&) = delete;
-  ~basic_log() { close(); }
+  explicit log(S... sinks) : log(log_options{}, std::move(sinks)...) {}
+  log(const log&) = delete;
+  log& operator=(const log&) = delete;
+  ~log() { close(); }
 
   /// Queues the row; a full queue drops the rows of the lowest steps for it.
   /// Returns false after close() and for a row larger than `queue_bytes`.
@@ -283,9 +281,8 @@ class basic_log {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  std::shared_ptr<detail::log_state<>> state_;
+  std::shared_ptr<detail::log_state> state_;
   std::thread writer_;
 };
-using log = basic_log<>;
 
 }}  // namespace millrace

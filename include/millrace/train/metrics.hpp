@@ -59,17 +59,16 @@ struct log_point {
   std::optional<std::uint64_t> epoch{};
 };
 
-/// mr::metrics: the sums of all metrics of one loop. A template only so that including it costs little.
-template <class = void>
-class basic_metrics {
+/// mr::metrics: the sums of all metrics of one loop.
+class metrics {
  public:
   /// Throws setup_error if `every` is 0 or if other metrics use the same `device`.
-  explicit basic_metrics(metrics_options options = {}) : options_(std::move(options)), since_(options_.now()) {
+  explicit metrics(metrics_options options = {}) : options_(std::move(options)), since_(options_.now()) {
     if (options_.every == 0)
       throw setup_error("metrics_options::every is 0", "Give the number of steps between two rows, at least 1");
     if (options_.device) options_.device->claim();
   }
-  basic_metrics(basic_metrics&&) = default;
+  metrics(metrics&&) = default;
 
   /// Returns the handle of a weighted mean. Throws setup_error for a reserved name or a name of another kind.
   mean_metric mean(std::string_view name) { return mean_metric(named(name, kind::mean)); }
@@ -321,6 +320,5 @@ class basic_metrics {
   log_point last_{};
   std::uint64_t steps_since_ = 0, log_skipped_ = 0;
 };
-using metrics = basic_metrics<>;
 
 }}  // namespace millrace

@@ -30,9 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// A protobuf message that is being written; fields may come in any order.
-/// A template only so that including it costs little.
-template <class = void>
-class basic_protobuf_message {
+class protobuf_message {
  public:
   void add_varint(std::uint32_t field, std::uint64_t value) {
     key(field, 0);
@@ -65,7 +63,6 @@ class basic_protobuf_message {
 
   std::string bytes_;
 };
-using protobuf_message = basic_protobuf_message<>;
 
 /// Returns the masked CRC-32C of the format. The mask is there because a CRC of data that holds CRCs is weak.
 inline std::uint32_t masked_crc32c(std::string_view data) noexcept {

@@ -36,11 +36,10 @@ struct tuning_options {
 
 namespace detail {
 
-/// Measures windows of a run, and lets a tuning_search decide. This is a template only to keep including it cheap.
-template <class = void>
-class basic_window_tuner final : public autotuner {
+/// Measures windows of a run, and lets a tuning_search decide.
+class window_tuner final : public autotuner {
  public:
-  basic_window_tuner(tuning_options o, const concurrency_limits& of)
+  window_tuner(tuning_options o, const concurrency_limits& of)
       : options_(std::move(o)),
         search_({.open = of.open, .most = of.most, .data_wait = options_.data_wait}) {}
 
@@ -94,11 +93,10 @@ class basic_window_tuner final : public autotuner {
   std::uint64_t due_at_ = 1;
 };
 
-/// The rule that tuning() returns. This is a template only to keep including it cheap.
-template <class = void>
-class basic_window_tuning final : public tuning_rule {
+/// The rule that tuning() returns.
+class window_tuning final : public tuning_rule {
  public:
-  explicit basic_window_tuning(tuning_options o) : options_(std::move(o)) {
+  explicit window_tuning(tuning_options o) : options_(std::move(o)) {
     if (options_.max_reads == 0 || !(options_.data_wait > 0))
       throw setup_error("tuning needs at least one read, and a share of data wait above 0",
                         "Leave out what you do not need to set");
@@ -108,7 +106,7 @@ class basic_window_tuning final : public tuning_rule {
     return {std::max(asked.workers, workers), std::max(asked.reads, options_.max_reads)};
   }
   std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const override {
-    return std::make_unique<basic_window_tuner<>>(options_, of_session);
+    return std::make_unique<window_tuner>(options_, of_session);
   }
 
  private:
@@ -119,9 +117,8 @@ class basic_window_tuning final : public tuning_rule {
 
 /// Returns a rule for session_options::tuning. Each session that is given the rule is tuned separately.
 /// Throws setup_error if an option has no usable value.
-template <class = void>
-std::shared_ptr<const detail::tuning_rule> tuning(tuning_options o = {}) {
-  return std::make_shared<detail::basic_window_tuning<>>(std::move(o));
+inline std::shared_ptr<const detail::tuning_rule> tuning(tuning_options o = {}) {
+  return std::make_shared<detail::window_tuning>(std::move(o));
 }
 
 }}  // namespace millrace

@@ -75,9 +75,8 @@ struct tuning_window {
   }
 };
 
-/// Returns the figures of a window `f` (flow_figures). This is a template only to keep including it cheap.
-template <class Figures>
-tuning_window tuning_window_of(const Figures& f) {
+/// Returns the figures of a window `f` (flow_figures).
+inline tuning_window tuning_window_of(const flow_figures& f) {
   tuning_window w;
   w.data_wait = f.data_wait_share();
   w.rate = f.samples_per_s();
@@ -157,13 +156,12 @@ struct tuning_search_options {
   double data_wait = 0.02;
 };
 
-/// Decides after each window of a run. This is a template only to keep including it cheap.
-template <class = void>
-class basic_tuning_search {
+/// Decides after each window of a run.
+class tuning_search {
  public:
   using options = tuning_search_options;
 
-  explicit basic_tuning_search(options o) : options_(o), open_(o.open), cap_(o.most) {}
+  explicit tuning_search(options o) : options_(o), open_(o.open), cap_(o.most) {}
 
   /// Returns the workers and reads that should be open now.
   const concurrency_counts& open() const noexcept { return open_; }
@@ -376,7 +374,6 @@ class basic_tuning_search {
   tuning_window settled_at_{};
   seen_reads here_{}, before_here_{};   // at the current number of reads, and at the one before
 };
-using tuning_search = basic_tuning_search<>;
 
 }  // namespace detail
 

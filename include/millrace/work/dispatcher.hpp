@@ -45,11 +45,10 @@ class dispatcher_work {
   virtual void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
-/// Hands claims to workers. It is a template only so that including it costs little.
-template <class = void>
-class basic_dispatcher final : public worker_task,
+/// Hands claims to workers.
+class dispatcher final : public worker_task,
                                public ticket_gate,
-                               public std::enable_shared_from_this<basic_dispatcher<>> {
+                               public std::enable_shared_from_this<dispatcher> {
  public:
   struct options {
     std::size_t max_workers = 1;   ///< number of workers
@@ -58,7 +57,7 @@ class basic_dispatcher final : public worker_task,
   };
 
   /// `work` must outlive the last task, see join().
-  basic_dispatcher(dispatcher_work& work, options o)
+  dispatcher(dispatcher_work& work, options o)
       : work_(&work), options_(o), open_(o.max_workers), workers_(o.max_workers) {
     max_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.max_workers), o.together, 32);
     max_at_once_ -= max_at_once_ % o.together;
@@ -319,6 +318,5 @@ class basic_dispatcher final : public worker_task,
   std::size_t taken_ = 0;
   std::vector<worker> workers_;
 };
-using dispatcher = basic_dispatcher<>;
 
 }}}  // namespace millrace::detail

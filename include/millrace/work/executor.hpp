@@ -66,11 +66,10 @@ class executor {
   virtual bool shared() const noexcept { return false; }
 };
 
-/// Runs tasks on oneTBB's workers, in an arena of its own. It is a template only so that including it costs little.
-template <class = void>
-class basic_arena_executor final : public executor {
+/// Runs tasks on oneTBB's workers, in an arena of its own.
+class arena_executor final : public executor {
  public:
-  explicit basic_arena_executor(unsigned workers)
+  explicit arena_executor(unsigned workers)
       : limit_(tbb::global_control::max_allowed_parallelism, max_threads(workers)),
         arena_(static_cast<int>(workers), 0) {
     arena_.initialize();
@@ -97,17 +96,15 @@ class basic_arena_executor final : public executor {
   tbb::global_control limit_;
   tbb::task_arena arena_;
 };
-using arena_executor = basic_arena_executor<>;
 
-/// Runs tasks on its own threads, for callables that wait. It is a template only so that including it costs little.
-template <class = void>
-class basic_thread_executor final : public executor {
+/// Runs tasks on its own threads, for callables that wait.
+class thread_executor final : public executor {
  public:
   /// Starts the threads. The destructor runs the queued tasks and joins the threads.
-  explicit basic_thread_executor(unsigned threads) {
+  explicit thread_executor(unsigned threads) {
     for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
-  ~basic_thread_executor() override {
+  ~thread_executor() override {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -151,6 +148,5 @@ class basic_thread_executor final : public executor {
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
-using thread_executor = basic_thread_executor<>;
 
 }}}  // namespace millrace::detail

@@ -26,9 +26,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The points where a flow can restart, because the stages hold nothing there.
 enum class replay_start { sample, pass, run };
 
-/// Records where reading restarts after each batch. It is a template only so that including it costs little.
-template <class = void>
-class basic_replay_log {
+/// Records where reading restarts after each batch.
+class replay_log {
  public:
   /// The begin of a shard in a pass.
   struct shard_begin {
@@ -48,7 +47,7 @@ class basic_replay_log {
 
   /// `in_lanes`: ordinals count several lanes at once (read/interleaved_read_stage.hpp), where shards have no single
   /// order.
-  basic_replay_log(const shard_order& order, replay_start from, bool in_lanes)
+  replay_log(const shard_order& order, replay_start from, bool in_lanes)
       : plan_(order), from_(from), in_lanes_(in_lanes) {}
 
   /// Records the begin of a shard. Called in the order of the pass.
@@ -89,6 +88,5 @@ class basic_replay_log {
   fifo<shard_begin> shards_;
   fifo<batch_end> batches_;
 };
-using replay_log = basic_replay_log<>;
 
 }}}  // namespace millrace::detail

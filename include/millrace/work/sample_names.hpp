@@ -21,9 +21,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Makes the names of samples. It is a template only so that including it costs little.
-template <class = void>
-class basic_sample_names {
+/// Makes the names of samples.
+class sample_names {
  public:
   /// Returns a record without fields that holds shard, key and offset.
   record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown) {
@@ -72,6 +71,5 @@ class basic_sample_names {
  private:
   block_pool pool_;
 };
-using sample_names = basic_sample_names<>;
 
 }}}  // namespace millrace::detail

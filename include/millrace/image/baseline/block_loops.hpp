@@ -13,21 +13,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_portable_loops {
+struct portable_loops {
   static void store(block_stream& a) { run_loop<portable_steps, true>(a); }
   static void skip(block_stream& a) { run_loop<portable_steps, false>(a); }
   static void store_store(block_stream& a, block_stream& b) { run_loop<portable_steps, true, true>(a, b); }
   static void skip_store(block_stream& a, block_stream& b) { run_loop<portable_steps, false, true>(a, b); }
   static void skip_skip(block_stream& a, block_stream& b) { run_loop<portable_steps, false, false>(a, b); }
 };
-using portable_loops = basic_portable_loops<>;
 
 #ifdef __x86_64__
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_bmi2_loops {
+struct bmi2_loops {
   [[gnu::target("bmi,bmi2")]] static void store(block_stream& a) { run_loop<x86_steps, true>(a); }
   [[gnu::target("bmi,bmi2")]] static void skip(block_stream& a) { run_loop<x86_steps, false>(a); }
   [[gnu::target("bmi,bmi2")]] static void store_store(block_stream& a, block_stream& b) {
@@ -40,15 +35,12 @@ struct basic_bmi2_loops {
     run_loop<x86_steps, false, false>(a, b);
   }
 };
-using bmi2_loops = basic_bmi2_loops<>;
 #endif
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_block_loops {
+class block_loops {
  public:
-  static basic_block_loops portable() noexcept { return of<portable_loops>(); }
-  static basic_block_loops best() noexcept {
+  static block_loops portable() noexcept { return of<portable_loops>(); }
+  static block_loops best() noexcept {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) return of<bmi2_loops>();
 #endif
@@ -66,8 +58,8 @@ class basic_block_loops {
   using two = void (*)(block_stream&, block_stream&);
 
   template <class Loops>
-  static basic_block_loops of() noexcept {
-    basic_block_loops made;
+  static block_loops of() noexcept {
+    block_loops made;
     made.store_ = Loops::store;
     made.skip_ = Loops::skip;
     made.store_store_ = Loops::store_store;
@@ -79,6 +71,5 @@ class basic_block_loops {
   one store_ = nullptr, skip_ = nullptr;
   two store_store_ = nullptr, skip_store_ = nullptr, skip_skip_ = nullptr;
 };
-using block_loops = basic_block_loops<>;
 
 }}}  // namespace millrace::detail

@@ -65,11 +65,9 @@ struct block_slot {
 };
 
 /// A table with slow entries only, whether it is read as a coefficient_table or as a skip_table.
-/// A template only so that including it costs little.
-template <class = void>
-class basic_stop_table {
+class stop_table {
  public:
-  basic_stop_table() noexcept {
+  stop_table() noexcept {
     constexpr std::uint8_t entry[2] = {0, slow_advance};
     for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = entry[i % 2];
   }
@@ -78,7 +76,6 @@ class basic_stop_table {
  private:
   alignas(64) std::array<std::uint8_t, sizeof(coefficient_table)> bytes_;
 };
-using stop_table = basic_stop_table<>;
 static_assert(sizeof(skip_table) <= sizeof(coefficient_table));
 
 inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
@@ -87,9 +84,7 @@ inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
   return __builtin_bswap64(bytes) << (bit & 7);
 }
 
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_block_stream {
+struct block_stream {
   std::uintptr_t bit = 0;         // position of the next symbol
   unsigned k = 0;                 // number of the next coefficient; 0: the block's DC difference
   bool store = false;             // false: blocks are skipped
@@ -167,7 +162,6 @@ struct basic_block_stream {
     return static_cast<std::int16_t>(extended(static_cast<unsigned>(window << length >> (64 - size)), size));
   }
 };
-using block_stream = basic_block_stream<>;
 
 /// Returns the number of the coefficient whose element of coefficient_order this is. The alignment makes that possible.
 [[gnu::always_inline]] inline unsigned number_of(const std::uint8_t* place) noexcept {

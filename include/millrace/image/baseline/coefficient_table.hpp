@@ -71,11 +71,9 @@ struct ac_symbol {
 
 /// Holds the entries of an AC symbol within windows of any length up to 10 bits. of(bits)[i] is the entry of a window
 /// of `bits` bits with value i. An entry that takes no bits means that no symbol fits.
-/// A template only so that including it costs little.
-template <class = void>
-class basic_second_symbols {
+class second_symbols {
  public:
-  explicit basic_second_symbols(const huffman_code& ac) {
+  explicit second_symbols(const huffman_code& ac) {
     words_.fill(packed_entry({}));
     for (unsigned window = 1; window < coefficient_index_bits; ++window) fill(window, ac);
   }
@@ -102,13 +100,11 @@ class basic_second_symbols {
 
   std::array<std::uint64_t, coefficient_entries> words_;
 };
-using second_symbols = basic_second_symbols<>;
 
-/// Writes a table from its first entry to its last. A template only so that including it costs little.
-template <class = void>
-class basic_table_writer {
+/// Writes a table from its first entry to its last.
+class table_writer {
  public:
-  basic_table_writer(coefficient_table& table, const second_symbols& second) : at_(table.data()), second_(second) {}
+  table_writer(coefficient_table& table, const second_symbols& second) : at_(table.data()), second_(second) {}
 
   /// Adds all entries whose index begins with a word of `length` bits. Its symbol has `size` magnitude bits.
   void add(unsigned length, unsigned size, unsigned advance) {
@@ -154,11 +150,9 @@ class basic_table_writer {
   coefficient_entry* at_;
   const second_symbols& second_;
 };
-using table_writer = basic_table_writer<>;
 
 /// Builds the table for an AC coefficient, and the AC symbol that follows it.
-template <class = void>
-void build_ac_table(coefficient_table& table, const huffman_code& ac, const second_symbols& second) {
+inline void build_ac_table(coefficient_table& table, const huffman_code& ac, const second_symbols& second) {
   table_writer write(table, second);
   ac.for_each([&](unsigned length, unsigned byte) {
     if (length > coefficient_index_bits) return;
@@ -170,8 +164,7 @@ void build_ac_table(coefficient_table& table, const huffman_code& ac, const seco
 }
 
 /// Builds the table for a DC difference, and the AC symbol that follows it.
-template <class = void>
-void build_dc_table(coefficient_table& table, const huffman_code& dc, const second_symbols& second) {
+inline void build_dc_table(coefficient_table& table, const huffman_code& dc, const second_symbols& second) {
   table_writer write(table, second);
   dc.for_each([&](unsigned length, unsigned size) {
     if (length > coefficient_index_bits) return;

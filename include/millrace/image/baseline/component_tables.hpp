@@ -25,9 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr unsigned difference_index_bits = 9;
 
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_component_tables {
+struct component_tables {
   alignas(64) coefficient_table dc, ac;
   alignas(64) skip_table dc_skip, ac_skip;
   alignas(64) std::array<coefficient_entry, std::size_t{1} << difference_index_bits> difference;   // DC alone
@@ -65,11 +63,8 @@ struct basic_component_tables {
     std::fill(at, difference.data() + difference.size(), unpacked(slow_entry));
   }
 };
-using component_tables = basic_component_tables<>;
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_component_table_store {
+class component_table_store {
  public:
   std::shared_ptr<const component_tables> get(code_bytes dc, code_bytes ac) {
     const auto known = std::find_if(kept_.begin(), kept_.end(), [&](const kept& k) { return k.is(dc, ac); });
@@ -108,6 +103,5 @@ class basic_component_table_store {
 
   std::vector<kept> kept_;
 };
-using component_table_store = basic_component_table_store<>;
 
 }}}  // namespace millrace::detail

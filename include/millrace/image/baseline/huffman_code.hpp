@@ -20,9 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_huffman_code {
+class huffman_code {
  public:
   /// Returns false for a code with more words of some length than are available; libjpeg refuses such a code, too.
   /// The word of all ones is not available: T.81 reserves it.
@@ -84,7 +82,6 @@ class basic_huffman_code {
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};
 };
-using huffman_code = basic_huffman_code<>;
 
 /// Returns the number that `size` magnitude bits stand for: T.81, figure F.12.
 constexpr int extended(unsigned bits, unsigned size) noexcept {

@@ -20,9 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_avx2_inverse_dct {
+class avx2_inverse_dct {
  public:
   static bool usable() noexcept { return __builtin_cpu_supports("avx2") != 0; }
 
@@ -157,7 +155,6 @@ class basic_avx2_inverse_dct {
     avx2::store_high(to.samples + (row + 4) * to.stride_bytes, both);
   }
 };
-using avx2_inverse_dct = basic_avx2_inverse_dct<>;
 
 }}}  // namespace millrace::detail
 

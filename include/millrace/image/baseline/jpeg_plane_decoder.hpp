@@ -21,14 +21,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Decodes baseline JPEGs to planes, one at a time or two at once. A template only so that including it costs little.
-template <class = void>
-class basic_jpeg_plane_decoder {
+/// Decodes baseline JPEGs to planes, one at a time or two at once.
+class jpeg_plane_decoder {
  public:
   enum class code { best, portable };
 
   /// Uses the fastest code that the processor has. `portable` is for tests and gives the same planes.
-  explicit basic_jpeg_plane_decoder(code choice = code::best) {
+  explicit jpeg_plane_decoder(code choice = code::best) {
     if (choice == code::best) tools_.take_best();
   }
 
@@ -101,16 +100,13 @@ class basic_jpeg_plane_decoder {
   component_table_store store_;
   std::array<detail::plane_job, 2> jobs_;
 };
-using jpeg_plane_decoder = basic_jpeg_plane_decoder<>;
 
 /// Decodes one picture with the decoder in the scratch memory. The planes are valid until that decoder's next call.
-template <class = void>
-jpeg_planes_result decode_planes(const jpeg_planes_request& ask, scratch& s) {
+inline jpeg_planes_result decode_planes(const jpeg_planes_request& ask, scratch& s) {
   return s.get<jpeg_plane_decoder>().decode(ask);
 }
 /// Decodes two pictures at once, in the same way.
-template <class = void>
-std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,
+inline std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,
                                                        scratch& s) {
   return s.get<jpeg_plane_decoder>().decode(a, b);
 }

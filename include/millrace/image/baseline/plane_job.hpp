@@ -31,9 +31,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The functions that suit the processor. All choices give the same planes.
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_plane_tools {
+struct plane_tools {
   block_loops loops = block_loops::portable();
   using inverse_dct_of_pair = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
   /// Inverse DCTs to blocks of 1, 2, 4 and 8 samples on a side. All of them leave zeros where the coefficients were.
@@ -51,11 +49,8 @@ struct basic_plane_tools {
 #endif
   }
 };
-using plane_tools = basic_plane_tools<>;
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_plane_job {
+class plane_job {
  public:
   void begin(const jpeg_planes_request& ask, component_table_store& store, const plane_tools& tools) {
     result_ = {};
@@ -238,6 +233,5 @@ class basic_plane_job {
   bool orderly_ = false;          // the last picture was decoded to its end, and the slots are as lay_out() left them
   jpeg_planes_result result_;
 };
-using plane_job = basic_plane_job<>;
 
 }}}  // namespace millrace::detail

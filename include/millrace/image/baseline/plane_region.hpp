@@ -53,8 +53,7 @@ struct mcu_region {
   }
 };
 
-template <class = void>
-jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, int eighths, byte_memory& memory) {
+inline jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, int eighths, byte_memory& memory) {
   jpeg_planes p;
   const auto& luma = h.component[0];
   const int chroma_size = block_side(h, 1, eighths) / eighths;   // side of chroma blocks in luma blocks

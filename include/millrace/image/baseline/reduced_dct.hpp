@@ -32,9 +32,7 @@ struct reduced_factors {
                        two_1 = 29692, two_3 = -10426, two_5 = 6967, two_7 = -5906;
 };
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_reduced_dct {
+class reduced_dct {
  public:
   static bool four(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
     return both<4>(pair, q, to);
@@ -116,6 +114,5 @@ class basic_reduced_dct {
     }
   }
 };
-using reduced_dct = basic_reduced_dct<>;
 
 }}}  // namespace millrace::detail

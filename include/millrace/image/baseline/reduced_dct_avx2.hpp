@@ -20,9 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_avx2_reduced_dct {
+class avx2_reduced_dct {
   using words = avx2::words;
   using quads = avx2::quads;
   using rows_of_four = std::index_sequence<0, 1, 2, 3, 5, 6, 7>;   // the rows that are used
@@ -153,7 +151,6 @@ class basic_avx2_reduced_dct {
     std::memcpy(to.samples + row * to.stride_bytes, &samples, 8);
   }
 };
-using avx2_reduced_dct = basic_avx2_reduced_dct<>;
 
 }}}  // namespace millrace::detail
 

@@ -92,11 +92,9 @@ struct scan_header {
 };
 
 /// Reads all marker segments in one pass. Each member function reads the payload of one kind.
-/// A template only so that including it costs little.
-template <class = void>
-class basic_scan_header_reader {
+class scan_header_reader {
  public:
-  basic_scan_header_reader(std::span<const std::uint8_t> file, scan_header& header) : file_(file), header_(header) {}
+  scan_header_reader(std::span<const std::uint8_t> file, scan_header& header) : file_(file), header_(header) {}
 
   jpeg_refusal read() {
     using enum jpeg_refusal;
@@ -247,18 +245,15 @@ class basic_scan_header_reader {
   bool jfif_ = false;
   int adobe_transform_ = -1;
 };
-using scan_header_reader = basic_scan_header_reader<>;
 
-template <class = void>
-jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_header& header) {
+inline jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_header& header) {
   header = {};
   return scan_header_reader({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()}, header).read();
 }
 
 /// Returns why libjpeg has to decode a file, judged by its header alone; none: the built-in decoder decodes it.
 /// Damage in the file's data may still leave it to libjpeg.
-template <class = void>
-jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
+inline jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
   detail::scan_header header;
   return detail::read_scan_header(file, header);
 }

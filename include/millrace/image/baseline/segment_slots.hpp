@@ -34,9 +34,7 @@ struct row_of_pairs {
   std::int16_t* coefficients;           // the first pair's; those of the next pairs follow
 };
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_segment_slots {
+class segment_slots {
  public:
   using tables_of_components = std::array<std::shared_ptr<const component_tables>, 3>;
 
@@ -129,6 +127,5 @@ class basic_segment_slots {
   std::array<block_slot, skipped_blocks + 1> skipped_{};
   alignas(64) std::array<std::int16_t, stored_blocks / 2 * pair_coefficients> coefficients_{};
 };
-using segment_slots = basic_segment_slots<>;
 
 }}}  // namespace millrace::detail

@@ -49,11 +49,9 @@ inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t 
 
 /// Holds the symbols of windows of 0 to 12 bits. of(bits)[i] is the entry of a window of `bits` bits with value i.
 /// An entry is 0 if the window does not hold a whole code word.
-/// A template only so that including it costs little.
-template <class = void>
-class basic_skippable_symbols {
+class skippable_symbols {
  public:
-  explicit basic_skippable_symbols(const huffman_code& ac) {
+  explicit skippable_symbols(const huffman_code& ac) {
     words_.fill(0);
     for (unsigned window = 1; window <= skip_index_bits; ++window) fill(window, ac);
   }
@@ -78,21 +76,18 @@ class basic_skippable_symbols {
 
   std::array<std::uint16_t, 2 * skip_entries> words_;
 };
-using skippable_symbols = basic_skippable_symbols<>;
 
 constexpr skip_entry unpacked_skip(std::uint16_t word) noexcept {
   if ((word & 255) == 0) return {0, slow_advance};
   return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8)};
 }
 
-template <class = void>
-void build_ac_skip_table(skip_table& table, const skippable_symbols& ac_words) {
+inline void build_ac_skip_table(skip_table& table, const skippable_symbols& ac_words) {
   std::transform(ac_words.of(skip_index_bits), ac_words.of(skip_index_bits) + skip_entries, table.begin(),
                  unpacked_skip);
 }
 
-template <class = void>
-void build_dc_skip_table(skip_table& table, const huffman_code& dc, const skippable_symbols& ac_words) {
+inline void build_dc_skip_table(skip_table& table, const huffman_code& dc, const skippable_symbols& ac_words) {
   std::array<std::uint16_t, skip_entries> words{};
   std::uint16_t* at = words.data();
   dc.for_each([&](unsigned length, unsigned size) {

@@ -26,9 +26,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Memory that grows. Its content is undefined until it is written. A template only so that including it costs little.
-template <class = void>
-class basic_byte_memory {
+/// Memory that grows. Its content is undefined until it is written.
+class byte_memory {
  public:
   static constexpr std::size_t alignment = 64;
 
@@ -48,11 +47,8 @@ class basic_byte_memory {
   std::unique_ptr<std::uint8_t[]> memory_;
   std::size_t size_bytes_ = 0;
 };
-using byte_memory = basic_byte_memory<>;
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_unstuffer {
+class unstuffer {
  public:
   static constexpr std::size_t slack_bytes = std::size_t{24} << 10;
 
@@ -154,6 +150,5 @@ class basic_unstuffer {
   std::uint8_t* to_ = nullptr;
   bool ended_ = false, at_marker_ = false;
 };
-using unstuffer = basic_unstuffer<>;
 
 }}}  // namespace millrace::detail

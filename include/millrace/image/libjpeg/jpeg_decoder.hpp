@@ -27,11 +27,10 @@ struct decode_region {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
 
-/// A libjpeg decoder; use it as mr::detail::jpeg_decoder. A template only to save compile time where it is not used.
-template <class = void>
-class basic_jpeg_decoder : private detail::jpeg_input {
+/// A libjpeg decoder.
+class jpeg_decoder : private detail::jpeg_input {
  public:
-  basic_jpeg_decoder() : detail::jpeg_input("; accept_damaged takes what can be decoded of it") {}
+  jpeg_decoder() : detail::jpeg_input("; accept_damaged takes what can be decoded of it") {}
 
   /// Reads the header and sets the decoding size to `eighths` / 8 of the stored size; eighths is 1, 2, 4 or 8.
   /// `data` must stay valid until decode() returns. Throws data_error if the header is not valid.
@@ -137,6 +136,5 @@ class basic_jpeg_decoder : private detail::jpeg_input {
 
   std::size_t left_ = 0;
 };
-using jpeg_decoder = basic_jpeg_decoder<>;
 
 }}}  // namespace millrace::detail

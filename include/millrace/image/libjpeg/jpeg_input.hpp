@@ -44,20 +44,18 @@ struct jpeg_counts {
   std::uint64_t warnings = 0;      ///< warnings of libjpeg of any kind
 };
 
-/// A template only to save compile time where the class is not used.
-template <class = void>
-class basic_jpeg_input {
+class jpeg_input {
  public:
-  basic_jpeg_input(const basic_jpeg_input&) = delete;
-  basic_jpeg_input& operator=(const basic_jpeg_input&) = delete;
+  jpeg_input(const jpeg_input&) = delete;
+  jpeg_input& operator=(const jpeg_input&) = delete;
 
   /// Drops a picture that was opened and will not be decoded.
   void abandon() noexcept { jpeg_abort_decompress(&info_); }
 
  protected:
   /// `damage_hint` is a literal. For damage, errors append it to the hint to fetch the file again.
-  explicit basic_jpeg_input(const char* damage_hint) noexcept : damage_hint_(damage_hint) {}
-  ~basic_jpeg_input() { jpeg_destroy_decompress(&info_); }
+  explicit jpeg_input(const char* damage_hint) noexcept : damage_hint_(damage_hint) {}
+  ~jpeg_input() { jpeg_destroy_decompress(&info_); }
 
   void open(std::span<const std::byte> data, const jpeg_limits& limits) {
     limits_ = limits;
@@ -99,12 +97,12 @@ class basic_jpeg_input {
     int max_scans;
   };
 
-  static basic_jpeg_input& self(j_common_ptr info) noexcept {
-    return *static_cast<basic_jpeg_input*>(info->client_data);
+  static jpeg_input& self(j_common_ptr info) noexcept {
+    return *static_cast<jpeg_input*>(info->client_data);
   }
 
   [[noreturn]] static void leave(j_common_ptr info) {
-    basic_jpeg_input& d = self(info);
+    jpeg_input& d = self(info);
     d.code_ = info->err->msg_code;
     info->err->format_message(info, d.text_);
     std::longjmp(d.escape_, 1);
@@ -112,7 +110,7 @@ class basic_jpeg_input {
 
   static void on_message(j_common_ptr info, int level) {
     if (level >= 0) return;
-    basic_jpeg_input& d = self(info);
+    jpeg_input& d = self(info);
     ++d.counts_.warnings;
     switch (info->err->msg_code) {
       case JWRN_ARITH_BAD_CODE:
@@ -130,7 +128,7 @@ class basic_jpeg_input {
   }
 
   static void on_progress(j_common_ptr info) {
-    basic_jpeg_input& d = self(info);
+    jpeg_input& d = self(info);
     if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= d.progress_.max_scans) return;
     d.code_ = too_many_scans;
     std::longjmp(d.escape_, 1);
@@ -168,6 +166,5 @@ class basic_jpeg_input {
   char text_[JMSG_LENGTH_MAX] = {};
   jpeg_limits limits_;
 };
-using jpeg_input = basic_jpeg_input<>;
 
 }}}  // namespace millrace::detail

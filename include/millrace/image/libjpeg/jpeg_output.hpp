@@ -24,20 +24,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only to save compile time where the class is not used.
-template <class = void>
-class basic_jpeg_output {
+class jpeg_output {
  public:
-  basic_jpeg_output(const basic_jpeg_output&) = delete;
-  basic_jpeg_output& operator=(const basic_jpeg_output&) = delete;
+  jpeg_output(const jpeg_output&) = delete;
+  jpeg_output& operator=(const jpeg_output&) = delete;
 
  protected:
-  basic_jpeg_output() {
+  jpeg_output() {
     if (create()) return;
     jpeg_destroy_compress(&info_);
     throw io_error("libjpeg could not be started: " + printable(text_), "Free memory", {.stage = "jpeg"});
   }
-  ~basic_jpeg_output() { jpeg_destroy_compress(&info_); }
+  ~jpeg_output() { jpeg_destroy_compress(&info_); }
 
   std::string text() const { return printable(text_); }
 
@@ -48,12 +46,12 @@ class basic_jpeg_output {
   std::jmp_buf escape_{};
 
  private:
-  static basic_jpeg_output& self(j_common_ptr info) noexcept {
-    return *static_cast<basic_jpeg_output*>(info->client_data);
+  static jpeg_output& self(j_common_ptr info) noexcept {
+    return *static_cast<jpeg_output*>(info->client_data);
   }
 
   [[noreturn]] static void leave(j_common_ptr info) {
-    basic_jpeg_output& output = self(info);
+    jpeg_output& output = self(info);
     info->err->format_message(info, output.text_);
     std::longjmp(output.escape_, 1);
   }
@@ -109,6 +107,5 @@ class basic_jpeg_output {
   char text_[JMSG_LENGTH_MAX] = {};
   std::vector<std::byte> file_;
 };
-using jpeg_output = basic_jpeg_output<>;
 
 }}}  // namespace millrace::detail

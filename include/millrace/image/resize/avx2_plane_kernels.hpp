@@ -20,9 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_avx2_numbers {
+struct avx2_numbers {
   template <class T>
   static void write(const std::uint8_t* from, std::size_t count, T* to, const number_scale& s) noexcept {
     const __m256 scale = _mm256_set1_ps(s.scale), bias = _mm256_set1_ps(s.bias);
@@ -87,7 +85,6 @@ struct basic_avx2_numbers {
     return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
   }
 };
-using avx2_numbers = basic_avx2_numbers<>;
 
 struct avx2_plane_kernels {
   using taps = avx2_taps;

@@ -20,9 +20,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Writes the table. `extent` is the number of chroma samples of the whole axis.
-/// A template only so that including it costs little.
-template <class = void>
-void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
+inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
   into.clear();
   const std::size_t last = extent - 1;
   for (std::size_t o = 0; o < luma.outputs(); ++o) {

@@ -58,9 +58,7 @@ void for_column_weights(const tap_table& taps, std::size_t output, const Each& e
   }
 }
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_portable_columns {
+class portable_columns {
  public:
   void build(const column_plan& plan) {
     const std::size_t outputs = plan.taps.outputs();
@@ -105,6 +103,5 @@ class basic_portable_columns {
   std::vector<std::size_t> first_, counts_;
   std::vector<std::int16_t> weights_;
 };
-using portable_columns = basic_portable_columns<>;
 
 }}}  // namespace millrace::detail

@@ -28,9 +28,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_avx2_columns {
+class avx2_columns {
  public:
   void build(const column_plan& plan) {
     outputs_ = plan.taps.outputs();
@@ -346,7 +344,6 @@ class basic_avx2_columns {
   std::vector<std::size_t> first_;
   std::vector<std::int16_t> weights_;
 };
-using avx2_columns = basic_avx2_columns<>;
 
 }}}  // namespace millrace::detail
 

@@ -33,9 +33,7 @@ struct color_row {
   std::uint8_t* rgb[3] = {};
 };
 
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_portable_upsampling {
+struct portable_upsampling {
   static void sum_rows(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count,
                        std::int16_t* sums) noexcept {
     for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<std::int16_t>(3 * nearer[i] + farther[i]);
@@ -81,6 +79,5 @@ struct basic_portable_upsampling {
     row.rgb[2][x] = clamped(y + ((116'130 * u + half) >> 16));
   }
 };
-using portable_upsampling = basic_portable_upsampling<>;
 
 }}}  // namespace millrace::detail

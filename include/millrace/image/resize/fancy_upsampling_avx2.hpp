@@ -19,9 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_avx2_upsampling {
+struct avx2_upsampling {
   static void sum_rows(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count,
                        std::int16_t* sums) noexcept {
     for (std::size_t i = 0; i < count; i += 16)
@@ -129,7 +127,6 @@ struct basic_avx2_upsampling {
             _mm256_add_epi16(_mm256_add_epi16(y, u), _mm256_mulhrs_epi16(u, _mm256_set1_epi16(25'297)))};
   }
 };
-using avx2_upsampling = basic_avx2_upsampling<>;
 
 }}}  // namespace millrace::detail
 

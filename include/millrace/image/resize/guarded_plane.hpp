@@ -18,9 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_guarded_plane {
+class guarded_plane {
  public:
   static constexpr std::size_t slack_bytes = 64;
 
@@ -56,6 +54,5 @@ class basic_guarded_plane {
   std::size_t first_copy_ = 0, copy_stride_ = 0;
   std::vector<std::uint8_t> copied_;
 };
-using guarded_plane = basic_guarded_plane<>;
 
 }}}  // namespace millrace::detail

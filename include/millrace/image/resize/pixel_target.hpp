@@ -34,9 +34,7 @@ struct number_scale {
   bool streams = false;   ///< stores bypass the cache; begin and end of the memory are aligned to 32 bytes
 };
 
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_portable_numbers {
+struct portable_numbers {
   template <class T>
   static void write(const std::uint8_t* from, std::size_t count, T* to, const number_scale& s) noexcept {
     for (std::size_t i = 0; i < count; ++i)
@@ -52,6 +50,5 @@ struct basic_portable_numbers {
   /// Called after the last streaming store, before any other thread or device reads.
   static void finish_streaming() noexcept {}
 };
-using portable_numbers = basic_portable_numbers<>;
 
 }}}  // namespace millrace::detail

@@ -26,9 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 #ifdef __x86_64__
 
-/// A template only so that including it costs little.
-template <class = void>
-class chosen_plane_resizer {
+class plane_resizer {
  public:
   void start(const plane_resize& job) { vectors_ ? fast_.start(job) : plain_.start(job); }
   const tap_table& rows() const noexcept { return vectors_ ? fast_.rows() : plain_.rows(); }
@@ -47,7 +45,6 @@ class chosen_plane_resizer {
   basic_plane_resizer<avx2_plane_kernels> fast_;
   basic_plane_resizer<portable_plane_kernels> plain_;
 };
-using plane_resizer = chosen_plane_resizer<>;
 
 #else
 

@@ -67,9 +67,7 @@ struct row_weights {
   static constexpr std::int16_t green_of_blue = 6'364, green_of_red = 16'691;
 };
 
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_portable_rows {
+struct portable_rows {
   static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
     for (std::size_t x = 0; x < to.columns; ++x)
       for (std::size_t c = 0; c < 3; ++c) {
@@ -111,6 +109,5 @@ struct basic_portable_rows {
     to.bytes[to.planar ? channel * to.plane_bytes + x : 3 * x + channel] = byte;
   }
 };
-using portable_rows = basic_portable_rows<>;
 
 }}}  // namespace millrace::detail

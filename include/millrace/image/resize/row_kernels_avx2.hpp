@@ -17,10 +17,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Pixel p of channel c goes to byte (3 p + c) mod 16 of some block of 16 bytes. So each channel takes one shuffle,
 /// then blends with masks of period 3.
-template <class = void>
-struct basic_avx2_interleaving {
+struct avx2_interleaving {
   alignas(32) std::uint8_t order[3][32], mask[3][32];
-  constexpr basic_avx2_interleaving() : order(), mask() {
+  constexpr avx2_interleaving() : order(), mask() {
     for (unsigned c = 0; c < 3; ++c)
       for (unsigned p = 0; p < 16; ++p) {
         const unsigned at = (3 * p + c) % 16;
@@ -29,7 +28,6 @@ struct basic_avx2_interleaving {
       }
   }
 };
-using avx2_interleaving = basic_avx2_interleaving<>;
 
 /// Turns three vectors of 32 bytes, R, G and B of 32 pixels, into 96 interleaved bytes. With three-way logic a blend is
 /// one operation. Otherwise it is two on Intel's processors.
@@ -84,9 +82,7 @@ class basic_avx2_interleaver {
   __m256i order_[3], mask_[3];
 };
 
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_avx2_rows {
+struct avx2_rows {
   static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
     switch (t.count) {
       case 1: return rgb<1>(t, to);
@@ -245,7 +241,6 @@ struct basic_avx2_rows {
     });
   }
 };
-using avx2_rows = basic_avx2_rows<>;
 
 }}}  // namespace millrace::detail
 

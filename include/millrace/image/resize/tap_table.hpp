@@ -25,13 +25,11 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The triangle of one output. Source pixel i lies at (2 i + 1) * step. The first pixel is `start`, which lies at `at`.
-/// A template only so that including it costs little.
-template <class = void>
-struct basic_tap_triangle {
+struct tap_triangle {
   std::int64_t start, end, at, center, reach, step;
 
   /// Makes the triangle of the first output.
-  explicit basic_tap_triangle(const plan_axis& axis) noexcept
+  explicit tap_triangle(const plan_axis& axis) noexcept
       : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a source pixel
     at = (2 * start + 1) * step;
     center = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target;
@@ -43,11 +41,8 @@ struct basic_tap_triangle {
     for (; start + 1 < end && at <= center - reach; ++start) at += 2 * step;
   }
 };
-using tap_triangle = basic_tap_triangle<>;
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_tap_table {
+class tap_table {
  public:
   static constexpr int weight_bits = 14;
   /// An output with fewer weights has zeros behind them. If none has more, weights(o) is weights(0) + 4 * o.
@@ -157,6 +152,5 @@ class basic_tap_table {
   std::size_t max_count_ = 0;
   std::uint64_t divisor_ = 0, reciprocal_ = 0;   // kept: many outputs have the same sum
 };
-using tap_table = basic_tap_table<>;
 
 }}}  // namespace millrace::detail

@@ -19,9 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A template only so that including it costs little.
-template <class = void>
-class basic_avx2_taps {
+class avx2_taps {
  public:
   static void build(tap_table& table, const plan_axis& axis) {
     tap_triangle t(axis);
@@ -184,7 +182,6 @@ class basic_avx2_taps {
   }
   static void store(void* to, __m256i v) noexcept { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
 };
-using avx2_taps = basic_avx2_taps<>;
 
 }}}  // namespace millrace::detail
 

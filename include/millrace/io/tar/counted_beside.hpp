@@ -29,8 +29,7 @@ struct samples_told {
 constexpr std::size_t index_samples_at = 96;   // byte offset in an index file, see index_head
 
 /// Returns the first bytes of a file, `max_bytes` at most; empty if it cannot be read.
-template <class = void>
-std::string front_of_file(const std::string& path, std::size_t max_bytes) {
+inline std::string front_of_file(const std::string& path, std::size_t max_bytes) {
   struct ::stat status {};
   if (posix_files::stat_path(path.c_str(), status) == -1 || !S_ISREG(status.st_mode)) return {};
   try {
@@ -52,8 +51,7 @@ inline std::uint64_t number_at(std::string_view text, std::size_t at) noexcept {
 }
 
 /// Looks at the files beside `shard`. Returns the largest number of samples that one of them states.
-template <class = void>
-samples_told counted_beside(const std::string& shard) {
+inline samples_told counted_beside(const std::string& shard) {
   samples_told most;
   const auto look = [&most](const std::string& file, std::uint64_t samples) {
     if (samples > most.samples) most = {samples, file};
@@ -77,8 +75,7 @@ samples_told counted_beside(const std::string& shard) {
 }
 
 /// Returns the error for a shard without an end marker that has fewer samples than `told` states.
-template <class = void>
-data_error fewer_than_counted(const samples_told& told, std::uint64_t found, error_location where) {
+inline data_error fewer_than_counted(const samples_told& told, std::uint64_t found, error_location where) {
   return {"the shard ends without an end marker, and with fewer samples than " + printable(told.file) +
               " counts: got " + std::to_string(found) + ", expected " + std::to_string(told.samples),
           "It was cut: write, copy or download it again. If it is right, remove that file", std::move(where)};

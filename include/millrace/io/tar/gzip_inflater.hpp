@@ -51,8 +51,7 @@ inline std::uint32_t crc32_by_zlib(std::span<const std::byte> data, std::uint32_
 #if defined(__x86_64__)
 /// Returns the same CRC-32 by carry-less products. It is compiled for these instructions whatever the compiler flags
 /// are, so call it only where the processor has them.
-template <class = void>
-__attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<const std::byte> data,
+inline __attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<const std::byte> data,
                                                                   std::uint32_t before) noexcept {
   using words = long long __attribute__((vector_size(16)));
   constexpr std::size_t step_bytes = 64;
@@ -82,25 +81,23 @@ __attribute__((target("pclmul"))) std::uint32_t crc32_by_products(std::span<cons
 #endif
 
 /// Returns the CRC-32 of `data`; `before` is the CRC-32 of the bytes before it.
-template <class = void>
-std::uint32_t gzip_crc32(std::span<const std::byte> data, std::uint32_t before = 0) noexcept {
+inline std::uint32_t gzip_crc32(std::span<const std::byte> data, std::uint32_t before = 0) noexcept {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("pclmul")) return crc32_by_products(data, before);
 #endif
   return crc32_by_zlib(data, before);
 }
 
-/// Decompresses one stream. It is a template only to keep compile times low.
-template <class = void>
-class basic_gzip_inflater {
+/// Decompresses one stream.
+class gzip_inflater {
  public:
-  basic_gzip_inflater() {
+  gzip_inflater() {
     constexpr int largest_window_and_gzip = 15 + 16;
     if (::inflateInit2(&state_, largest_window_and_gzip) != Z_OK) throw std::bad_alloc();
   }
-  basic_gzip_inflater(const basic_gzip_inflater&) = delete;
-  basic_gzip_inflater& operator=(const basic_gzip_inflater&) = delete;
-  ~basic_gzip_inflater() { ::inflateEnd(&state_); }
+  gzip_inflater(const gzip_inflater&) = delete;
+  gzip_inflater& operator=(const gzip_inflater&) = delete;
+  ~gzip_inflater() { ::inflateEnd(&state_); }
 
   /// Starts the next member after the end of one. The next input byte is the first of its header.
   void begin_member() {
@@ -182,7 +179,5 @@ class basic_gzip_inflater {
   std::array<std::byte, trailer_bytes> last_{};
   std::string reason_;
 };
-/// The decompressor for ordinary use.
-using gzip_inflater = basic_gzip_inflater<>;
 
 }}}  // namespace millrace::detail

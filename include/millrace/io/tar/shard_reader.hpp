@@ -84,12 +84,11 @@ struct shard_start {
 
 }  // namespace detail
 
-/// The samples of one shard. It is a template only to keep compile times low.
-template <class = void>
-class basic_shard_reader {
+/// The samples of one shard.
+class shard_reader {
  public:
   /// Opens the shard. Throws setup_error if a wanted field has upper-case letters, data_error if the shard is empty.
-  basic_shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
+  shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
                      detail::shard_start start = {})
       : tar_(std::make_unique<detail::tar_reader>(
             std::move(source), pool,
@@ -245,7 +244,5 @@ class basic_shard_reader {
   bool ended_ = false;
   std::exception_ptr failure_;
 };
-/// The reader for ordinary use.
-using shard_reader = basic_shard_reader<>;
 
 }}  // namespace millrace

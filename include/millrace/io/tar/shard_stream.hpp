@@ -34,9 +34,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The chunks of one shard. It is a template only to keep compile times low.
-template <class = void>
-class basic_shard_stream {
+/// The chunks of one shard.
+class shard_stream {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
 
@@ -46,8 +45,8 @@ class basic_shard_stream {
     bool may_be_empty = false;
   };
 
-  basic_shard_stream(byte_source& source, block_pool& pool) : basic_shard_stream(source, pool, content{}) {}
-  basic_shard_stream(byte_source& source, block_pool& pool, content what)
+  shard_stream(byte_source& source, block_pool& pool) : shard_stream(source, pool, content{}) {}
+  shard_stream(byte_source& source, block_pool& pool, content what)
       : source_(&source), pool_(&pool), content_(what), block_(pool.take(chunk_bytes)) {
     auto start = read_source();
     if (start.empty() && !what.may_be_empty)
@@ -58,8 +57,8 @@ class basic_shard_stream {
     if (method) open_decompressor(*method);
     peeked_ = start;
   }
-  basic_shard_stream(const basic_shard_stream&) = delete;
-  basic_shard_stream& operator=(const basic_shard_stream&) = delete;
+  shard_stream(const shard_stream&) = delete;
+  shard_stream& operator=(const shard_stream&) = delete;
 
   /// Returns the next bytes, valid until the next call; empty at the end.
   std::span<const std::byte> next_chunk() {
@@ -179,7 +178,7 @@ class basic_shard_stream {
                         "Install a libarchive with it, or decompress the shards", where(error_location::unknown));
     ::archive_read_support_format_raw(handle);
     ::archive_read_support_format_empty(handle);
-    ::archive_read_set_read_callback(handle, &basic_shard_stream::give_compressed);
+    ::archive_read_set_read_callback(handle, &shard_stream::give_compressed);
     ::archive_read_set_callback_data(handle, this);
   }
 
@@ -193,7 +192,7 @@ class basic_shard_stream {
 
   /// Callback of libarchive. Exceptions must not pass through libarchive's C frames, so source_failure_ keeps them.
   static ::la_ssize_t give_compressed(struct ::archive*, void* self, const void** data) noexcept {
-    auto& stream = *static_cast<basic_shard_stream*>(self);
+    auto& stream = *static_cast<shard_stream*>(self);
     try {
       const auto chunk = stream.read_source();
       *data = chunk.data();
@@ -305,7 +304,5 @@ class basic_shard_stream {
   bool opened_ = false;
   std::exception_ptr source_failure_;
 };
-/// The stream for ordinary use.
-using shard_stream = basic_shard_stream<>;
 
 }}}  // namespace millrace::detail

@@ -23,11 +23,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A shard from an offset on. It is a template only to keep compile times low.
-template <class = void>
-class basic_tail_source final : public byte_source {
+/// A shard from an offset on.
+class tail_source final : public byte_source {
  public:
-  basic_tail_source(std::unique_ptr<byte_source> source, std::uint64_t offset_bytes)
+  tail_source(std::unique_ptr<byte_source> source, std::uint64_t offset_bytes)
       : source_(std::move(source)), base_bytes_(offset_bytes - tar_block_bytes) {
     append_tar_header(front_, ".start", 0);
   }
@@ -46,8 +45,6 @@ class basic_tail_source final : public byte_source {
   std::uint64_t base_bytes_;
   std::string front_;
 };
-/// The tail of a shard.
-using tail_source = basic_tail_source<>;
 
 /// A source that forwards to one that it does not own.
 class borrowed_source final : public byte_source {

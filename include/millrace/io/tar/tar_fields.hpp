@@ -103,11 +103,10 @@ inline bool next_pax_record(std::string_view& records, std::string_view& key, st
 }
 
 /// The header blocks of a member, as far as they are present: extended ones with their payloads, then its own. It holds
-/// views of the bytes it was made from. It is a template only to keep compile times low.
-template <class = void>
-class basic_tar_header_chain {
+/// views of the bytes it was made from.
+class tar_header_chain {
  public:
-  explicit basic_tar_header_chain(std::string_view bytes) {
+  explicit tar_header_chain(std::string_view bytes) {
     while (bytes.size() >= tar_block_bytes) {
       const std::string_view block = bytes.substr(0, tar_block_bytes);
       const char type = block[156];
@@ -158,7 +157,5 @@ class basic_tar_header_chain {
   std::string_view main_, damage_, long_name_;
   bool sound_ = true;
 };
-/// The header blocks of one member.
-using tar_header_chain = basic_tar_header_chain<>;
 
 }}}  // namespace millrace::detail

@@ -56,16 +56,15 @@ struct tar_reader_options {
   bool strict = false;             ///< makes a shard without an end marker an error
 };
 
-/// The members of one archive. It is a template only to keep compile times low.
-template <class = void>
-class basic_tar_reader {
+/// The members of one archive.
+class tar_reader {
  public:
   using options = tar_reader_options;
 
   /// Opens the archive and determines its compression. Throws data_error if the source is empty.
-  basic_tar_reader(std::unique_ptr<byte_source> source, block_pool& pool)
-      : basic_tar_reader(std::move(source), pool, options{}) {}
-  basic_tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o)
+  tar_reader(std::unique_ptr<byte_source> source, block_pool& pool)
+      : tar_reader(std::move(source), pool, options{}) {}
+  tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o)
       : source_(o.start_bytes == 0 ? std::move(source)
                                    : std::make_unique<detail::tail_source>(std::move(source), o.start_bytes)),
         base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - tar_block_bytes),
@@ -74,12 +73,12 @@ class basic_tar_reader {
         handle_(detail::open_archive_reader()) {
     ::archive_read_support_format_tar(handle_.get());
     ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);   // treats "._x" as an ordinary member
-    ::archive_read_set_read_callback(handle_.get(), &basic_tar_reader::give_chunk);
-    ::archive_read_set_skip_callback(handle_.get(), &basic_tar_reader::pass_over);
+    ::archive_read_set_read_callback(handle_.get(), &tar_reader::give_chunk);
+    ::archive_read_set_skip_callback(handle_.get(), &tar_reader::pass_over);
     ::archive_read_set_callback_data(handle_.get(), this);
   }
-  basic_tar_reader(const basic_tar_reader&) = delete;
-  basic_tar_reader& operator=(const basic_tar_reader&) = delete;
+  tar_reader(const tar_reader&) = delete;
+  tar_reader& operator=(const tar_reader&) = delete;
 
   /// Returns the next member, or nothing at a proper end. Skips the rest of the previous payload.
   std::optional<tar_member> next() {
@@ -250,7 +249,7 @@ class basic_tar_reader {
   /// give_chunk() and pass_over() are callbacks of libarchive. Exceptions must not pass through its C frames, so
   /// stream_failure_ keeps them.
   static ::la_ssize_t give_chunk(struct ::archive*, void* self, const void** data) noexcept {
-    auto& reader = *static_cast<basic_tar_reader*>(self);
+    auto& reader = *static_cast<tar_reader*>(self);
     try {
       if (reader.in_header_) reader.kept_ += reader.rest_of_chunk();
       reader.chunk_at_ = reader.stream_.end_bytes();
@@ -264,7 +263,7 @@ class basic_tar_reader {
     }
   }
   static ::la_int64_t pass_over(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept {
-    auto& reader = *static_cast<basic_tar_reader*>(self);
+    auto& reader = *static_cast<tar_reader*>(self);
     if (reader.in_header_) return 0;   // header bytes are examined, so none are skipped
     try {
       return static_cast<::la_int64_t>(reader.stream_.skip(static_cast<std::uint64_t>(count_bytes)));
@@ -309,7 +308,5 @@ class basic_tar_reader {
   std::string kept_;
   bool in_header_ = false;
 };
-/// The reader for ordinary use.
-using tar_reader = basic_tar_reader<>;
 
 }}}  // namespace millrace::detail
