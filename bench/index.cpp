@@ -7,9 +7,12 @@
 #include "harness.hpp"
 #include "tar_sets.hpp"
 
+#include <millrace/base/crc32c.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/io/index/index_build.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
+#include <millrace/io/index/tar_index_scan.hpp>
+#include <millrace/io/tar/header_window.hpp>
 
 #include <filesystem>
 #include <string>

@@ -6,6 +6,7 @@
 #include "harness.hpp"
 #include "photo_sets.hpp"
 
+#include <millrace/base/crc32c.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/sources/indexed_shards.hpp>
 

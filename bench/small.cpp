@@ -8,6 +8,8 @@
 #include "tar_sets.hpp"
 #include "threads.hpp"
 
+#include <millrace/base/crc32c.hpp>
+#include <millrace/io/index/tar_index_scan.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/order/lane_cursor.hpp>
 #include <millrace/sources/indexed_shards.hpp>

@@ -8,6 +8,7 @@
 // which needs no root and leaves alone what others hold). Errors and threads: as mr::shards().
 #pragma once
 
+#include <millrace/base/clock.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/byte_source.hpp>

@@ -15,14 +15,12 @@
 // Threads: errors are values; they may be copied and read from any thread.
 #pragma once
 
-#include <millrace/base/hex.hpp>
+#include <millrace/base/version.hpp>
 
 #include <cstdint>
 #include <exception>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -37,39 +35,17 @@ struct error_location {
   std::uint64_t position = unknown;       ///< position in the run's order of samples
 
   /// Copies from `other` every member that is still unknown here.
-  void complete(const error_location& other) {
-    if (stage.empty()) stage = other.stage;
-    if (shard.empty()) shard = other.shard;
-    if (key.empty()) key = other.key;
-    if (offset_bytes == unknown) offset_bytes = other.offset_bytes;
-    if (position == unknown) position = other.position;
-  }
+  void complete(const error_location& other);
 };
 
 /// Returns a name from outside (a key, a path), safe to print: backslashes and all bytes except printable ASCII become
 /// \xNN.
-inline std::string printable(std::string_view name) {
-  std::string safe;
-  safe.reserve(name.size());
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7f && c != '\\') {
-      safe += c;
-    } else {
-      safe += "\\x";
-      safe += detail::hex(byte, 2);
-    }
-  }
-  return safe;
-}
+std::string printable(std::string_view name);
 
 /// The base of all errors: a sentence that says what happened, one that says what to do, and the location.
 class error : public std::exception {
  public:
-  error(std::string message, std::string hint, error_location where = {})
-      : message_(std::move(message)), hint_(std::move(hint)), where_(std::move(where)) {
-    compose();
-  }
+  error(std::string message, std::string hint, error_location where = {});
 
   const char* what() const noexcept override { return text_.c_str(); }
   const std::string& message() const noexcept { return message_; }   ///< what was found and what was expected
@@ -77,39 +53,15 @@ class error : public std::exception {
   const error_location& where() const noexcept { return where_; }
 
   /// Fills in the members of the location that the thrower did not know; known ones stay.
-  void locate(const error_location& more) {
-    where_.complete(more);
-    compose();
-  }
+  void locate(const error_location& more);
   /// Appends to the message what the thrower could not know.
-  void add(std::string_view more) {
-    message_ += more;
-    compose();
-  }
+  void add(std::string_view more);
 
  protected:
-  void advise(std::string hint) {
-    hint_ = std::move(hint);
-    compose();
-  }
+  void advise(std::string hint);
 
  private:
-  void compose() {
-    text_ = "millrace: " + message_;
-    std::string details;
-    const auto detail = [&details](std::string_view name, const std::string& value) {
-      details += details.empty() ? " (" : ", ";
-      details += name;
-      details += value;
-    };
-    if (!where_.shard.empty()) detail("shard ", printable(where_.shard));
-    if (where_.offset_bytes != error_location::unknown) detail("offset ", std::to_string(where_.offset_bytes));
-    if (!where_.key.empty()) detail("key ", printable(where_.key));
-    if (!where_.stage.empty()) detail("stage ", where_.stage);
-    if (where_.position != error_location::unknown) detail("position ", std::to_string(where_.position));
-    if (!details.empty()) text_ += details + ")";
-    if (!hint_.empty()) text_ += ". " + hint_;
-  }
+  void compose();
 
   std::string message_, hint_;
   error_location where_;
@@ -138,10 +90,7 @@ class late_data_error : public data_error {
     since        ///< samples since first_suspect()
   };
 
-  late_data_error(std::string message, error_location where)
-      : data_error(std::move(message), "Copy or download the shard again", std::move(where)) {
-    suspect(suspect_samples::not_said);
-  }
+  late_data_error(std::string message, error_location where);
 
   suspect_samples suspects() const noexcept { return suspects_; }
   /// Returns the position of the first sample that may be wrong; error_location::unknown if it is not known.
@@ -150,18 +99,7 @@ class late_data_error : public data_error {
   bool is_exact() const noexcept { return exact_; }   ///< false: first_suspect() may be before the shard's first sample
 
   /// Sets which samples may be wrong, and writes the hint on where to resume.
-  void suspect(suspect_samples which, std::uint64_t first = error_location::unknown, bool exact = true) {
-    suspects_ = which;
-    first_ = first;
-    exact_ = exact;
-    const std::string since = std::to_string(first) + (exact ? " (its first)" : " (its first, or one before it)");
-    advise(which == suspect_samples::none ? "No sample of it was delivered. Copy or download the shard again"
-           : which == suspect_samples::since
-               ? "Samples of this shard delivered since position " + since +
-                     " may be wrong: go on from a resume point before it, with a good copy of the shard"
-               : "Samples of this shard that were delivered before may be wrong: go on from a resume point before its "
-                 "first, with a good copy of the shard");
-  }
+  void suspect(suspect_samples which, std::uint64_t first = error_location::unknown, bool exact = true);
 
  private:
   suspect_samples suspects_ = suspect_samples::not_said;
@@ -184,9 +122,7 @@ class conservation_error : public error {
 /// Reports that the user's callable threw something other than a millrace::error. `cause()` holds that exception.
 class stage_error : public error {
  public:
-  stage_error(std::string message, std::exception_ptr cause, error_location where)
-      : error(std::move(message), "The callable given to this stage threw; see cause()", std::move(where)),
-        cause_(std::move(cause)) {}
+  stage_error(std::string message, std::exception_ptr cause, error_location where);
 
   std::exception_ptr cause() const noexcept { return cause_; }
 
@@ -197,32 +133,17 @@ class stage_error : public error {
 namespace detail {
 
 /// Returns `why`. If it is a late_data_error whose suspect samples are not yet set, sets them first.
-inline std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
-                                        std::uint64_t first = error_location::unknown, bool exact = true) {
-  try {
-    std::rethrow_exception(why);
-  } catch (late_data_error& late) {
-    if (late.suspects() == late_data_error::suspect_samples::not_said) late.suspect(which, first, exact);
-  } catch (...) {
-  }
-  return why;
-}
+std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
+                                        std::uint64_t first = error_location::unknown, bool exact = true);
 
 }  // namespace detail
 
 /// Returns the current exception as an error with its location completed from `where`. Any other exception becomes the
 /// cause of a stage_error. Call it inside a catch block only.
-inline std::exception_ptr located_exception(const error_location& where) {
-  try {
-    throw;
-  } catch (error& known) {
-    known.locate(where);
-    return std::current_exception();
-  } catch (const std::exception& foreign) {
-    return std::make_exception_ptr(stage_error(foreign.what(), std::current_exception(), where));
-  } catch (...) {
-    return std::make_exception_ptr(stage_error("an exception of unknown type", std::current_exception(), where));
-  }
-}
+std::exception_ptr located_exception(const error_location& where);
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/base/error.ipp>
+#endif

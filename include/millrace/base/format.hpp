@@ -13,41 +13,20 @@
 #include <millrace/base/version.hpp>
 
 #include <array>
-#include <charconv>
-#include <cstdint>
-#include <limits>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-inline std::string fixed(double value, int digits) {
-  char text[400];
-  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits);
-  return {text, end.ptr};
-}
+std::string fixed(double value, int digits);
 
 /// Formats with three significant digits.
-inline std::string three_digits(double value) {
-  const double size = value < 0 ? -value : value;
-  return fixed(value, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
-}
+std::string three_digits(double value);
 
-inline std::string whole(double value) {
-  const std::string digits = fixed(value, 0);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-') text += ' ';
-    text += digits[i];
-  }
-  return text;
-}
+std::string whole(double value);
 
 inline std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 inline std::string gain_text(double gain) { return std::string(gain >= 0 ? "+" : "").append(percent(gain)); }
-inline std::string times_as_fast(double ratio) {
-  if (ratio > 100 || ratio == std::numeric_limits<double>::infinity()) return "over 100 times as fast";
-  return fixed(ratio, ratio < 9.95 ? 1 : 0) + " times as fast";
-}
+std::string times_as_fast(double ratio);
 
 /// Formats in the largest unit in which the number is at least 1.
 template <std::size_t n>
@@ -56,11 +35,11 @@ std::string in_units(double value, const std::array<const char*, n>& units, doub
   for (; i + 1 < n && value >= 0.9995 * step; ++i) value /= step;
   return three_digits(value) + " " + units[i];
 }
-inline std::string time_text(double ns) {
-  return in_units<4>(ns, {"ns", "us", "ms", "s"}, 1000);
-}
-inline std::string bytes_text(double bytes) {
-  return in_units<5>(bytes, {"B", "kB", "MB", "GB", "TB"}, 1000);
-}
+std::string time_text(double ns);
+std::string bytes_text(double bytes);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/base/format.ipp>
+#endif

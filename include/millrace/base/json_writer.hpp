@@ -10,50 +10,19 @@
 // Source: RFC 8259; UTF-8 as in RFC 3629, section 4.
 #pragma once
 
-#include <millrace/base/hex.hpp>
-#include <millrace/base/numbers.hpp>
-#include <millrace/base/text.hpp>
+#include <millrace/base/version.hpp>
 
 #include <charconv>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-inline void append_json_string(std::string& out, std::string_view text) {
-  std::string clean;
-  if (!is_utf8(text)) {
-    clean = text;
-    clean_utf8(clean);
-    text = clean;
-  }
-  out += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += "\\u00";
-      out += hex(static_cast<unsigned char>(c), 2);
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-}
+void append_json_string(std::string& out, std::string_view text);
 
 /// Appends a number. NaN and the infinities become null, because JSON has no form for them.
-inline void append_json_number(std::string& out, double value) {
-  if (!is_finite(value)) {
-    out += "null";
-    return;
-  }
-  char text[32];
-  out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
-}
+void append_json_number(std::string& out, double value);
 
 template <std::integral T>
 void append_json_number(std::string& out, T value) {
@@ -62,3 +31,7 @@ void append_json_number(std::string& out, T value) {
 }
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/base/json_writer.ipp>
+#endif

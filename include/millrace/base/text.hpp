@@ -8,14 +8,11 @@
 
 #include <millrace/base/version.hpp>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -44,55 +41,19 @@ constexpr std::size_t utf8_sequence_bytes(std::uint32_t word) noexcept {
 }
 
 /// Returns the length of the longest well-formed prefix, in bytes.
-inline std::size_t utf8_prefix_bytes(std::string_view text) noexcept {
-  static_assert(std::endian::native == std::endian::little);
-  constexpr std::uint64_t high_bits = 0x8080'8080'8080'8080;
-  const char* const data = text.data();
-  const std::size_t size = text.size();
-  const auto word_at = [data](std::size_t at) {
-    std::uint64_t word;
-    std::memcpy(&word, data + at, sizeof word);
-    return word;
-  };
-  for (std::size_t at = 0;;) {
-    while (size - at >= 32 && ((word_at(at) | word_at(at + 8) | word_at(at + 16) | word_at(at + 24)) & high_bits) == 0)
-      at += 32;
-    while (size - at >= 8) {
-      const std::uint64_t beyond_ascii = word_at(at) & high_bits;
-      at += beyond_ascii == 0 ? 8 : static_cast<std::size_t>(std::countr_zero(beyond_ascii)) / 8;
-      if (beyond_ascii != 0) break;
-    }
-    while (at < size && size - at < 8 && static_cast<unsigned char>(data[at]) < 0x80) ++at;
-    if (at == size) return size;
-    do {
-      std::uint32_t word = 0;
-      if (size - at >= sizeof word) std::memcpy(&word, data + at, sizeof word);
-      else std::memcpy(&word, data + at, size - at);
-      const std::size_t bytes = utf8_sequence_bytes(word);
-      if (bytes == 0) return at;
-      at += bytes;
-    } while (at < size && static_cast<unsigned char>(data[at]) >= 0x80);
-  }
-}
+std::size_t utf8_prefix_bytes(std::string_view text) noexcept;
 
 inline bool is_utf8(std::string_view text) noexcept { return utf8_prefix_bytes(text) == text.size(); }
 
 /// Replaces each byte that belongs to no well-formed sequence by U+FFFD. Leaves well-formed text alone.
-inline void clean_utf8(std::string& text) {
-  std::size_t good = utf8_prefix_bytes(text);
-  if (good == text.size()) return;
-  std::string clean;
-  for (std::string_view rest = text;; good = utf8_prefix_bytes(rest)) {
-    clean += rest.substr(0, good);
-    if (good == rest.size()) break;
-    clean += "\xef\xbf\xbd";
-    rest.remove_prefix(good + 1);
-  }
-  text = std::move(clean);
-}
+void clean_utf8(std::string& text);
 
 inline std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/base/text.ipp>
+#endif

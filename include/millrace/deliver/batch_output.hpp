@@ -9,7 +9,6 @@
 // Errors: documented at the members.
 #pragma once
 
-#include <millrace/base/error.hpp>
 #include <millrace/device/device.hpp>
 #include <millrace/sync/batch_ring.hpp>
 #include <millrace/work/segment.hpp>
@@ -29,9 +28,7 @@ class batch_output : public pipeline_node {
   explicit batch_output(std::shared_ptr<device_backend> backend) : backend_(std::move(backend)) {}
   batch_output(const batch_output&) = delete;
   batch_output& operator=(const batch_output&) = delete;
-  ~batch_output() override {
-    for (void* memory : host_memory_) backend_->free_host(memory);
-  }
+  ~batch_output() override;
 
   /// The memory that a session needs.
   struct memory {
@@ -57,10 +54,7 @@ class batch_output : public pipeline_node {
   /// Returns the number of leased slots.
   virtual std::size_t leased() const noexcept = 0;
   /// Returns the state of the slots as text.
-  std::string waits(std::uint64_t) const override {
-    return "slots: " + std::to_string(ready()) + " batches ready, " + std::to_string(leased()) + " of " +
-           std::to_string(lease_slots()) + " leased";
-  }
+  std::string waits(std::uint64_t) const override;
   /// Returns the time when a batch arrived that was handed out during its copy; 0 if it is not known.
   virtual std::uint64_t arrived_ns(std::uint64_t) const noexcept { return 0; }
   /// Returns the batches that wait to be taken, on the host or on the device.
@@ -74,26 +68,12 @@ class batch_output : public pipeline_node {
   device_backend& backend() const noexcept { return *backend_; }
 
   /// Sets the listener that opens a freed host slot again; null once the workers are gone.
-  void set_listener(space_listener* listener) noexcept {
-    const std::lock_guard lock(listener_mutex_);
-    listener_ = listener;
-  }
+  void set_listener(space_listener* listener) noexcept;
 
  protected:
-  void allocate_host(const memory& wanted, bool fixed) {
-    batch_ring::options o{.rows = wanted.rows, .memory = {}, .fixed = fixed, .keys = wanted.keys};
-    for (std::size_t i = 0; i < wanted.host_slots; ++i) {
-      host_memory_.push_back(backend_->allocate_host(wanted.batch_bytes));
-      o.memory.push_back(static_cast<std::byte*>(host_memory_.back()));
-    }
-    host_.start(o);
-  }
+  void allocate_host(const memory& wanted, bool fixed);
 
-  void free_host_slot(std::size_t slot) noexcept {
-    host_.free(slot);
-    const std::lock_guard lock(listener_mutex_);
-    if (listener_) listener_->space_freed();
-  }
+  void free_host_slot(std::size_t slot) noexcept;
 
   batch_ring host_;
   const std::shared_ptr<device_backend> backend_;
@@ -106,28 +86,17 @@ class batch_output : public pipeline_node {
 
 /// Throws setup_error: the caller holds every slot, so no further batch can be made. With `fixed`, the caller holds the
 /// one slot of batch `*fixed`.
-[[noreturn]] inline void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
-  const std::size_t count = from.leased();
-  const std::string held = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still held, ";
-  throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) + ", the next batch's, is leased: " +
-                                held + "that one among them"
-                          : "all slots are leased: " + held + "so no further batch can be made",
-                    "Release batches before asking for the next, raise prefetch({.batches}) or to_device({.slots}), or "
-                    "set session_options::leases_released_by_other_threads");
-}
+[[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed);
 
 /// For devices that use batches where they were written.
 class host_batch_output final : public batch_output {
  public:
-  host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots)
-      : batch_output(std::move(backend)), fixed_slots_(fixed_slots) {}
+  host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots);
 
   void allocate(const memory& wanted) override { allocate_host(wanted, fixed_slots_); }
 
   batch_ring::taken take(std::uint64_t batch, bool stop_at_epoch) override { return host_.take(batch, stop_at_epoch); }
-  bool can_take(std::uint64_t batch, bool stop_at_epoch) const override {
-    return (stop_at_epoch && host_.starts_epoch(batch)) || host_.can_take(batch);
-  }
+  bool can_take(std::uint64_t batch, bool stop_at_epoch) const override;
   void used_on(std::size_t, stream_view) override {}
   void release(std::size_t slot, std::span<const stream_view>) noexcept override { free_host_slot(slot); }
   bool waits_for_lease(std::uint64_t batch) const override { return host_.waits_for_slot(batch); }
@@ -144,3 +113,7 @@ class host_batch_output final : public batch_output {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/deliver/batch_output.ipp>
+#endif

@@ -16,12 +16,9 @@
 #pragma once
 
 #include <millrace/device/cuda_error.hpp>
-#include <millrace/device/host.hpp>
-#include <millrace/device/stream_name.hpp>
+#include <millrace/device/device.hpp>
 
-#include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -30,40 +27,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Returns the number of GPUs that this process may use; 0 without a driver.
 /// If a driver is installed and fails, prints the reason to stderr and returns 0.
-inline int cuda_device_count() noexcept {
-  int count = 0;
-  const cudaError_t result = cudaGetDeviceCount(&count);
-  if (result == cudaSuccess) return count;
-  detail::ignore_cuda(result);
-  int driver = 0;
-  const bool without_driver = result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
-                              driver == 0;
-  if (result != cudaErrorNoDevice && !without_driver)
-    std::fprintf(stderr, "millrace: no GPU is used: %s, %s\n", cudaGetErrorName(result), cudaGetErrorString(result));
-  return 0;
-}
+int cuda_device_count() noexcept;
 
 namespace detail {
 
 class cuda_backend final : public device_backend {
  public:
-  explicit cuda_backend(int ordinal) : ordinal_(ordinal) {
-    const int count = cuda_device_count();
-    if (ordinal < 0 || ordinal >= count)
-      throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
-                            "), and this process sees " + std::to_string(count) + " GPUs",
-                        "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
-    cudaDeviceProp properties{};
-    check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
-    name_ = "cuda:" + std::to_string(ordinal) + " (" + properties.name + ")";
-    const current_device here(ordinal_);
-    const capture_tolerant now;
-    check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    name_stream(copies_, "millrace copies");
-  }
-  ~cuda_backend() override {
-    quietly([&] { return cudaStreamDestroy(copies_); });
-  }
+  explicit cuda_backend(int ordinal);
+  ~cuda_backend() override;
 
   std::string name() const override { return pageable_used_ ? name_ + " with pageable host slots" : name_; }
   std::shared_ptr<device_backend> for_one_session() override { return std::make_shared<cuda_backend>(ordinal_); }
@@ -71,139 +42,37 @@ class cuda_backend final : public device_backend {
   bool leases_host_slots() const override { return false; }
   memory_kind memory() const override { return memory_kind::device; }
 
-  void enter_thread() override {
-    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;   // never restored, because Millrace owns the thread
-    check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
-  }
+  void enter_thread() override;
 
-  void* allocate_host(std::size_t bytes) override {
-    void* memory = nullptr;
-    cudaError_t result = cudaSuccess;
-    {
-      const current_device here(ordinal_);
-      const capture_tolerant now;
-      result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
-    }
-    if (result == cudaSuccess) return memory;
-    if (result != cudaErrorMemoryAllocation && result != cudaErrorNotSupported && result != cudaErrorOperatingSystem)
-      check_cuda(result, "cudaHostAlloc");
-    cudaGetLastError();
-    return allocate_pageable(bytes);
-  }
-  void free_host(void* memory) noexcept override {
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = std::find(pageable_.begin(), pageable_.end(), memory);
-      if (found != pageable_.end()) {
-        pageable_.erase(found);
-        free_slot(memory);
-        return;
-      }
-    }
-    quietly([&] { return cudaFreeHost(memory); });
-  }
-  void* allocate_device(std::size_t bytes) override {
-    const current_device here(ordinal_);
-    const capture_tolerant now;
-    void* memory = nullptr;
-    check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc");
-    return memory;
-  }
-  void free_device(void* memory) noexcept override {
-    quietly([&] { return cudaFree(memory); });
-  }
+  void* allocate_host(std::size_t bytes) override;
+  void free_host(void* memory) noexcept override;
+  void* allocate_device(std::size_t bytes) override;
+  void free_device(void* memory) noexcept override;
 
   // A waiting thread sleeps instead of spinning, so that the workers can use the core.
-  std::unique_ptr<device_event> make_event() override {
-    return make_event(cudaEventDisableTiming | cudaEventBlockingSync);
-  }
+  std::unique_ptr<device_event> make_event() override;
   std::unique_ptr<device_event> make_timed_event() override { return make_event(cudaEventDefault); }
-  std::optional<std::uint64_t> elapsed_ns(device_event& from, device_event& to) override {
-    const capture_tolerant now;   // needs no current device: the events know their device
-    float ms = 0;
-    const cudaError_t result = cudaEventElapsedTime(&ms, handle(from), handle(to));
-    if (result == cudaErrorNotReady) {
-      ignore_cuda(result);
-      return {};
-    }
-    check_cuda(result, "cudaEventElapsedTime");
-    return static_cast<std::uint64_t>(1e6 * static_cast<double>(std::max(ms, 0.0F)));
-  }
+  std::optional<std::uint64_t> elapsed_ns(device_event& from, device_event& to) override;
 
-  void copy_waits_for(device_event& mark) override {
-    const current_device here(ordinal_);
-    check_cuda(cudaStreamWaitEvent(copies_, handle(mark), 0), "cudaStreamWaitEvent");
-  }
-  void copy_to_device(void* to, const void* from, std::size_t bytes) override {
-    const current_device here(ordinal_);
-    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_), "cudaMemcpyAsync");
-  }
-  void record_copy(device_event& mark) override {
-    const current_device here(ordinal_);
-    check_cuda(cudaEventRecord(handle(mark), copies_), "cudaEventRecord");
-  }
+  void copy_waits_for(device_event& mark) override;
+  void copy_to_device(void* to, const void* from, std::size_t bytes) override;
+  void record_copy(device_event& mark) override;
 
-  void check_stream(stream_view stream) override {
-    const current_device here(ordinal_);
-    if (is_capturing(stream))
-      throw setup_error("a batch was asked for while its stream is being captured",
-                        "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
-                        "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
-  }
-  void record(device_event& mark, stream_view stream) override {
-    const current_device here(ordinal_);
-    // An event recorded during a capture goes into the graph, not into the stream. A stream that waits for it joins the
-    // capture, and so would the copy stream.
-    if (is_capturing(stream))
-      throw setup_error("a batch was released while its stream was being captured",
-                        "Release it after cudaStreamEndCapture, or before cudaStreamBeginCapture");
-    check_cuda(cudaEventRecord(handle(mark), named_stream(stream)), "cudaEventRecord");
-  }
-  void stream_waits_for(stream_view stream, device_event& mark) override {
-    const current_device here(ordinal_);
-    check_cuda(cudaStreamWaitEvent(named_stream(stream), handle(mark), 0), "cudaStreamWaitEvent");
-  }
-  void wait(device_event& mark) override {
-    const current_device here(ordinal_);
-    const capture_tolerant now;
-    check_cuda(cudaEventSynchronize(handle(mark)), "cudaEventSynchronize");
-  }
-  void copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) override {
-    check_stream(after);
-    const current_device here(ordinal_);
-    const capture_tolerant now;   // must not invalidate a capture of another stream
-    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, named_stream(after)), "cudaMemcpyAsync");
-    check_cuda(cudaStreamSynchronize(named_stream(after)), "cudaStreamSynchronize");
-  }
+  void check_stream(stream_view stream) override;
+  void record(device_event& mark, stream_view stream) override;
+  void stream_waits_for(stream_view stream, device_event& mark) override;
+  void wait(device_event& mark) override;
+  void copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) override;
 
  private:
-  std::unique_ptr<device_event> make_event(unsigned flags) {
-    const current_device here(ordinal_);
-    auto made = std::make_unique<event>();
-    check_cuda(cudaEventCreateWithFlags(&made->handle, flags), "cudaEventCreateWithFlags");
-    return made;
-  }
+  std::unique_ptr<device_event> make_event(unsigned flags);
   struct event : device_event {
     cudaEvent_t handle = nullptr;
-    ~event() override {
-      if (handle) ignore_cuda(cudaEventDestroy(handle));
-    }
+    ~event() override;
   };
   static cudaEvent_t handle(device_event& mark) noexcept { return static_cast<event&>(mark).handle; }
 
-  void* allocate_pageable(std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    pageable_.reserve(pageable_.size() + 1);
-    void* const memory = allocate_slot(bytes);
-    pageable_.push_back(memory);
-    if (!pageable_used_.exchange(true))
-      std::fprintf(stderr,
-                   "millrace: %zu bytes of pinned memory could not be had: slots are pageable, copies to %s slower. "
-                   "Lower prefetch({.batches}) or the batch size, or raise the limit on locked memory\n",
-                   bytes, name_.c_str());
-    return memory;
-  }
+  void* allocate_pageable(std::size_t bytes);
 
   /// Makes a call for a destructor: with the device current if possible, and without throwing.
   template <class Call>
@@ -234,3 +103,7 @@ class cuda_backend final : public device_backend {
 inline device cuda_device(int ordinal) { return device(std::make_shared<detail::cuda_backend>(ordinal)); }
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/device/cuda.ipp>
+#endif

@@ -17,44 +17,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-inline std::string cuda_hint(cudaError_t code) {
-  switch (code) {
-    case cudaErrorMemoryAllocation:
-      return "Use a smaller batch, or fewer slots in to_device({.slots}) or prefetch({.batches})";
-    case cudaErrorInsufficientDriver:
-      return "The driver is older than the CUDA runtime that this program was built with: update the driver, or build "
-             "with an older toolkit";
-    case cudaErrorNoDevice:
-      return "No GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES, or use host_device()";
-    case cudaErrorInvalidDevice:
-      return "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES";
-    case cudaErrorInvalidResourceHandle:
-      return "Is the stream alive, and does it belong to the device given to to_device()?";
-    case cudaErrorStreamCaptureUnsupported:
-    case cudaErrorStreamCaptureInvalidated:
-    case cudaErrorStreamCaptureIsolation:
-    case cudaErrorStreamCaptureImplicit:
-    case cudaErrorCapturedEvent:
-      return "A stream was being captured: get and release batches outside the capture";
-    case cudaErrorCudartUnloading: return "The program is ending: destroy sessions before main() returns";
-    case cudaErrorInitializationError: return "After fork() CUDA does not work in the child: start a new process";
-    default:
-      return "This may stem from an earlier kernel or copy of this process, which then has to be started again; "
-             "compute-sanitizer names the culprit";
-  }
-}
+std::string cuda_hint(cudaError_t code);
 
-inline void check_cuda(cudaError_t result, const char* call) {
-  if (result == cudaSuccess) return;
-  cudaGetLastError();
-  throw io_error(std::string(call) + " failed: " + cudaGetErrorName(result) + ", " + cudaGetErrorString(result),
-                 cuda_hint(result));
-}
+void check_cuda(cudaError_t result, const char* call);
 
 /// Drops an error in a destructor, which cannot report it. The usual cause is a runtime that has already shut down.
-inline void ignore_cuda(cudaError_t result) noexcept {
-  if (result != cudaSuccess) cudaGetLastError();
-}
+void ignore_cuda(cudaError_t result) noexcept;
 
 /// Returns the stream, or the legacy stream for a null handle. In a program built with --default-stream per-thread, the
 /// runtime takes a null handle for the calling thread's own stream. Millrace means the legacy stream on every thread.
@@ -63,31 +31,15 @@ inline cudaStream_t named_stream(cudaStream_t stream) noexcept { return stream ?
 
 /// Returns whether work queued in the stream now would go into a graph or invalidate a capture. The legacy stream is
 /// never captured, but its work would have to wait for a captured stream. The query disturbs neither of them.
-inline bool is_capturing(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const cudaError_t result = cudaStreamIsCapturing(named_stream(stream), &status);
-  if (result == cudaErrorStreamCaptureImplicit) {
-    ignore_cuda(result);
-    return true;
-  }
-  check_cuda(result, "cudaStreamIsCapturing");
-  return status != cudaStreamCaptureStatusNone;
-}
+bool is_capturing(cudaStream_t stream);
 
 /// Makes a device current for the calling thread until the end of the scope, then restores the thread's own device.
 class current_device {
  public:
-  explicit current_device(int ordinal) {
-    check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
-    if (before_ == ordinal) return;
-    check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
-    changed_ = true;
-  }
+  explicit current_device(int ordinal);
   current_device(const current_device&) = delete;
   current_device& operator=(const current_device&) = delete;
-  ~current_device() {
-    if (changed_) ignore_cuda(cudaSetDevice(before_));
-  }
+  ~current_device();
 
  private:
   int before_ = 0;
@@ -108,3 +60,7 @@ class capture_tolerant {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/device/cuda_error.ipp>
+#endif

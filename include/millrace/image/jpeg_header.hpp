@@ -8,13 +8,10 @@
 // Format: ITU-T T.81 annex B; the EXIF orientation tag: CIPA DC-008, 4.6.4.
 #pragma once
 
-#include <millrace/base/error.hpp>
 #include <millrace/image/baseline/scan_header.hpp>
-#include <millrace/image/libjpeg/jpeg_segments.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,27 +36,7 @@ struct jpeg_header {
 namespace detail {
 
 /// Returns the name of the format whose files begin like `data`; empty if it is unknown.
-inline std::string_view sniff_format(std::span<const std::byte> data) noexcept {
-  const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
-  const auto at = [text](std::size_t offset, std::string_view mark) {
-    return text.size() >= offset + mark.size() && text.substr(offset, mark.size()) == mark;
-  };
-  using namespace std::string_view_literals;
-  if (at(0, "\x89PNG"sv)) return "a PNG";
-  if (at(0, "GIF8"sv)) return "a GIF";
-  if (at(0, "RIFF"sv) && at(8, "WEBP"sv)) return "a WebP";
-  if (at(0, "II*\0"sv) || at(0, "MM\0*"sv)) return "a TIFF";
-  if (at(4, "ftyp"sv)) return "an ISO media file (HEIF, AVIF or MP4)";
-  if (at(0, "\xff\x4f\xff\x51"sv) || at(4, "jP  "sv)) return "a JPEG 2000 file";
-  if (at(0, "\xff\x0a"sv) || at(4, "JXL "sv)) return "a JPEG XL file";
-  if (at(0, "\x1f\x8b"sv)) return "gzip-compressed data";
-  if (at(0, "PK\x03\x04"sv)) return "a ZIP file";
-  if (at(0, "%PDF"sv)) return "a PDF";
-  if (at(0, "<"sv)) return "an HTML or XML page";
-  if (at(0, "{"sv)) return "a JSON text";
-  if (at(0, "BM"sv)) return "a BMP";
-  return {};
-}
+std::string_view sniff_format(std::span<const std::byte> data) noexcept;
 
 /// Reads 16- and 32-bit numbers in either byte order. The caller checks the bounds.
 struct byte_reader {
@@ -67,120 +44,28 @@ struct byte_reader {
   bool little_endian;
 
   std::uint32_t u8(std::size_t at) const noexcept { return std::to_integer<std::uint32_t>(data[at]); }
-  std::uint32_t u16(std::size_t at) const noexcept {
-    return little_endian ? u8(at) | u8(at + 1) << 8 : u8(at) << 8 | u8(at + 1);
-  }
-  std::uint32_t u32(std::size_t at) const noexcept {
-    return little_endian ? u16(at) | u16(at + 2) << 16 : u16(at) << 16 | u16(at + 2);
-  }
+  std::uint32_t u16(std::size_t at) const noexcept;
+  std::uint32_t u32(std::size_t at) const noexcept;
 };
 
 /// Returns the orientation in the payload of an APP1 segment; 0 if there is none or the segment is malformed.
-inline int exif_orientation(std::span<const std::byte> segment) noexcept {
-  if (segment.size() < 14 || std::memcmp(segment.data(), "Exif\0\0", 6) != 0) return 0;
-  const auto tiff = segment.subspan(6);
-  const bool little_endian = tiff[0] == std::byte{'I'};
-  const byte_reader read{tiff.data(), little_endian};
-  if (tiff[0] != tiff[1] || (!little_endian && tiff[0] != std::byte{'M'}) || read.u16(2) != 42) return 0;
-  const std::size_t directory = read.u32(4);
-  if (directory > tiff.size() || tiff.size() - directory < 2) return 0;
-  const std::size_t entries = read.u16(directory);
-  for (std::size_t i = 0; i < entries; ++i) {
-    const std::size_t entry = directory + 2 + 12 * i;
-    if (tiff.size() - directory < 2 + 12 * (i + 1)) return 0;
-    constexpr std::uint32_t orientation_tag = 0x0112, type_short = 3;
-    if (read.u16(entry) != orientation_tag) continue;
-    const std::uint32_t value = read.u16(entry + 8);
-    return read.u16(entry + 2) == type_short && value >= 1 && value <= 8 ? static_cast<int>(value) : 0;
-  }
-  return 0;
-}
+int exif_orientation(std::span<const std::byte> segment) noexcept;
 
-[[noreturn]] inline void throw_bad_jpeg(std::string message, std::string hint) {
-  throw data_error(std::move(message), std::move(hint), {.stage = "jpeg"});
-}
+[[noreturn]] void throw_bad_jpeg(std::string message, std::string hint);
 
-inline std::string first_bytes(std::span<const std::byte> data) {
-  std::string start;
-  for (const std::byte b : data.first(data.size() < 8 ? data.size() : 8)) {
-    start += ' ';
-    start += hex(std::to_integer<unsigned>(b), 2);
-  }
-  return start;
-}
+std::string first_bytes(std::span<const std::byte> data);
 
-[[noreturn]] inline void throw_not_a_jpeg(std::span<const std::byte> data) {
-  constexpr auto hint = "Name the field that holds the JPEG; other formats have to be decoded by a stage of your own";
-  if (data.empty()) throw_bad_jpeg("a JPEG was expected, but there are 0 bytes", hint);
-  if (const auto format = sniff_format(data); !format.empty())
-    throw_bad_jpeg("a JPEG was expected, but the bytes look like " + std::string(format), hint);
-  throw_bad_jpeg("a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes with" +
-                     first_bytes(data), hint);
-}
+[[noreturn]] void throw_not_a_jpeg(std::span<const std::byte> data);
 
-inline void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
-                       jpeg_header& header) {
-  constexpr auto reencode = "Convert the file to an 8-bit baseline or progressive JPEG";
-  const bool lossy = marker <= 0xc2 || marker == 0xc9 || marker == 0xca;
-  if (!lossy) throw_bad_jpeg("the JPEG is lossless or hierarchical, which is not supported", reencode);
-  if (size < 6)
-    throw_bad_jpeg("the JPEG's frame header is " + std::to_string(size) + " bytes long, not 6 or more", reencode);
-  if (read.u8(at) != 8)
-    throw_bad_jpeg("the JPEG has " + std::to_string(read.u8(at)) + " bits per sample; 8 are supported", reencode);
-  header.height = read.u16(at + 1);
-  header.width = read.u16(at + 3);
-  header.components = static_cast<int>(read.u8(at + 5));
-  header.progressive = marker == 0xc2 || marker == 0xca;
-  header.arithmetic = marker >= 0xc9;
-  if (header.width == 0 || header.height == 0)
-    throw_bad_jpeg("the JPEG's header says " + std::to_string(header.width) + " x " + std::to_string(header.height) +
-                       " pixels", reencode);
-  if (header.components != 1 && header.components != 3 && header.components != 4)
-    throw_bad_jpeg("the JPEG has " + std::to_string(header.components) + " components; 1, 3 and 4 are supported",
-                   reencode);
-}
+void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
+                       jpeg_header& header);
 
 }  // namespace detail
 
 /// Returns the facts in the JPEG's frame header. The orientation comes from an EXIF segment before the frame header.
 /// With `accept_damaged`, the first marker may be damaged, as libjpeg allows it.
 /// Throws data_error if the bytes are not a JPEG, are cut short, or use an unsupported coding process.
-inline jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false) {
-  const detail::byte_reader read{data.data(), false};
-  if (data.size() < 3 || read.u16(0) != 0xffd8) detail::throw_not_a_jpeg(data);
-  constexpr auto damaged = "The file is damaged: fetch it again, or leave the sample out";
-  if (read.u8(2) != 0xff && !accept_damaged)
-    detail::throw_bad_jpeg("the JPEG's first marker is damaged: got" + detail::first_bytes(data) +
-                               ", expected ff d8 ff",
-                           std::string(damaged) + "; jpeg_options::accept_damaged takes what can be decoded of it");
-  jpeg_header header;
-  std::size_t at = 2;
-  for (;;) {
-    // libjpeg also skips bytes that are not markers, and any number of fill bytes.
-    while (at < data.size() && read.u8(at) != 0xff) ++at;
-    while (at < data.size() && read.u8(at) == 0xff) ++at;
-    if (at >= data.size()) break;
-    const std::uint32_t marker = read.u8(at++);
-    const bool alone = marker == 0 || marker == 0x01 || (marker >= 0xd0 && marker <= 0xd8);
-    if (alone) continue;
-    if (marker == 0xd9 || marker == 0xda)
-      detail::throw_bad_jpeg("the JPEG has no frame header before its first scan", damaged);
-    if (data.size() - at < 2) break;
-    const std::size_t length = read.u16(at);
-    if (length < 2 || length > data.size() - at) break;
-    const std::size_t payload = at + 2, size = length - 2;
-    const bool frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
-    if (frame) {
-      detail::read_frame_header(read, payload, size, marker, header);
-      return header;
-    }
-    if (marker == 0xe1)
-      if (const int found = detail::exif_orientation(data.subspan(payload, size)); found != 0)
-        header.orientation = found;
-    at += length;
-  }
-  detail::throw_bad_jpeg("the JPEG ends after " + std::to_string(data.size()) + " bytes, inside its headers", damaged);
-}
+jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false);
 
 /// Options of jpeg_metadata().
 struct jpeg_metadata_options {
@@ -189,14 +74,10 @@ struct jpeg_metadata_options {
 
 /// Returns the segments that say what the picture is (EXIF, comments, ICC profile), complete and in their order. It
 /// leaves out the segments that say how the file is coded (JFIF, Adobe): another encoder writes its own.
-inline std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options = {}) {
-  std::vector<std::byte> kept;
-  detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
-    constexpr unsigned jfif = 0xe0, profile = 0xe2, adobe = 0xee;
-    const bool left_out = marker == jfif || marker == adobe || (marker == profile && !options.color_profile);
-    if (detail::describes_the_picture(marker) && !left_out) kept.insert(kept.end(), segment.begin(), segment.end());
-  });
-  return kept;
-}
+std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options = {});
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/jpeg_header.ipp>
+#endif

@@ -28,7 +28,6 @@
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
 #include <millrace/image/picture_renderer.hpp>
-#include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
 
@@ -47,18 +46,7 @@ class picture {
   static constexpr const char* rendering = "decode";   ///< name of the rendering in reports
 
   /// Reads the header and plans the whole picture; see jpeg().
-  explicit picture(bytes data, const jpeg_options& options = {}) : data_(std::move(data)), options_(options) {
-    try {
-      header_ = read_jpeg_header(data_, options.accept_damaged);
-      check_size();
-    } catch (error& e) {
-      e.locate(detail::location_of(data_));
-      throw;
-    }
-    columns_ = detail::plan_axis(static_cast<std::int64_t>(header_.width));
-    rows_ = detail::plan_axis(static_cast<std::int64_t>(header_.height));
-    if (options.apply_orientation) orient(header_.orientation);
-  }
+  explicit picture(bytes data, const jpeg_options& options = {});
 
   /// Returns the width of the result of the plan so far, in pixels; height() likewise.
   std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
@@ -72,85 +60,38 @@ class picture {
 
   /// Keeps a box, in pixels of the picture so far. Throws data_error if the box does not lie inside the picture.
   picture crop(const crop_box& box) const& { return picture(*this).crop(box); }
-  picture crop(const crop_box& box) && {
-    const bool inside = box.width > 0 && box.height > 0 && box.left <= width() && box.width <= width() - box.left &&
-                        box.top <= height() && box.height <= height() - box.top;
-    if (!inside)
-      throw data_error("a crop of " + size_text(box.width, box.height) + " at (" + std::to_string(box.left) + ", " +
-                           std::to_string(box.top) + ") does not lie in a picture of " + size_text(width(), height()),
-                       "Resize first, or crop by what width() and height() say", where());
-    across().crop(static_cast<std::int64_t>(box.left), static_cast<std::int64_t>(box.width));
-    down().crop(static_cast<std::int64_t>(box.top), static_cast<std::int64_t>(box.height));
-    return std::move(*this);
-  }
+  picture crop(const crop_box& box) &&;
 
   /// Keeps the central box of this size; an odd margin is split as in torchvision. Throws data_error if the box is
   /// larger than the picture.
-  picture center_crop(std::size_t height, std::size_t width) const& {
-    return picture(*this).center_crop(height, width);
-  }
-  picture center_crop(std::size_t height, std::size_t width) && {
-    const auto now = shape();
-    return std::move(*this).crop({.left = middle(now[1], width), .top = middle(now[0], height),
-                                  .width = width, .height = height});
-  }
+  picture center_crop(std::size_t height, std::size_t width) const&;
+  picture center_crop(std::size_t height, std::size_t width) &&;
   picture center_crop(std::size_t side) const& { return picture(*this).center_crop(side, side); }
   picture center_crop(std::size_t side) && { return std::move(*this).center_crop(side, side); }
 
   /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535, and
   /// if so many crops and resizes alternate that the plan is no longer exact.
-  picture resize(std::size_t height, std::size_t width) const& {
-    return picture(*this).resize(height, width);
-  }
-  picture resize(std::size_t height, std::size_t width) && {
-    constexpr auto most = static_cast<std::size_t>(detail::plan_axis::max_length);
-    if (height < 1 || width < 1 || height > most || width > most)
-      throw setup_error("a picture cannot be resized to " + size_text(width, height),
-                        "Each side has to be between 1 and " + std::to_string(most), where());
-    across().resize(static_cast<std::int64_t>(width));
-    down().resize(static_cast<std::int64_t>(height));
-    return std::move(*this);
-  }
+  picture resize(std::size_t height, std::size_t width) const&;
+  picture resize(std::size_t height, std::size_t width) &&;
 
   /// Resizes the shorter side to `side` and keeps the aspect ratio. The longer side is rounded down, as in torchvision.
   /// Throws setup_error if a side of the result is outside 1..65535.
   picture resize_shorter(std::size_t side) const& { return picture(*this).resize_shorter(side); }
-  picture resize_shorter(std::size_t side) && {
-    const std::size_t h = height(), w = width();
-    const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() refuses it; no product overflows
-    return w <= h ? std::move(*this).resize(limited * h / w, limited)
-                  : std::move(*this).resize(limited, limited * w / h);
-  }
+  picture resize_shorter(std::size_t side) &&;
 
   /// Crops a random box by the rule of torchvision's RandomResizedCrop (random_crop.hpp) and resizes it.
   /// Throws setup_error if an option or the size is out of range.
-  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const& {
-    return picture(*this).random_resized_crop(side, random, options);
-  }
-  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) && {
-    return std::move(*this).random_resized_crop({.width = side, .height = side}, random, options);
-  }
-  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const& {
-    return picture(*this).random_resized_crop(size, random, options);
-  }
-  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) && {
-    const crop_box box = detail::random_crop_box({.width = width(), .height = height()}, random, options);
-    return std::move(*this).crop(box).resize(size.height, size.width);
-  }
+  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const&;
+  picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) &&;
+  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const&;
+  picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) &&;
 
   /// Swaps left and right.
   picture flip() const& { return picture(*this).flip(); }
-  picture flip() && {
-    across().flip();
-    return std::move(*this);
-  }
+  picture flip() &&;
   /// Swaps left and right with this probability; default 0.5.
-  picture random_flip(rng& random, double probability = 0.5) const& {
-    return picture(*this).random_flip(random, probability);
-  }
-  picture random_flip(rng& random, double probability = 0.5) && {
-    return random.chance(probability) ? std::move(*this).flip() : std::move(*this);
-  }
+  picture random_flip(rng& random, double probability = 0.5) const&;
+  picture random_flip(rng& random, double probability = 0.5) &&;
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
   /// Throws setup_error if the row has another size, data_error if the file is damaged.
@@ -161,52 +102,24 @@ class picture {
   static constexpr std::size_t together = 8;
   /// Decodes up to `together` pictures, each into its row.
   static void render_together(std::span<const picture* const> pictures,
-                              std::span<const std::span<std::uint8_t>> rows, scratch& s) {
-    std::array<detail::picture_job, together> jobs;
-    for (std::size_t i = 0; i < pictures.size(); ++i)
-      jobs[i] = pictures[i]->job_for(pictures[i]->target_of(rows[i], true));
-    s.get<detail::picture_renderer>().render(std::span(jobs).first(pictures.size()), s);
-  }
+                              std::span<const std::span<std::uint8_t>> rows, scratch& s);
 
   /// Decodes now and returns the pixels, [height, width, 3] u8. Throws data_error if the file is damaged.
-  image pixels(scratch& s) const {
-    image made(shape());
-    render_alone(job_for(target_of(made.span(), false)), s);
-    return made;
-  }
-  image pixels() const {
-    scratch own;
-    return pixels(own);
-  }
+  image pixels(scratch& s) const;
+  image pixels() const;
 
  private:
   template <detail::training_element T>
   friend class normalized_picture;
 
-  static std::string size_text(std::size_t width, std::size_t height) {
-    return std::to_string(width) + " x " + std::to_string(height) + " pixels";
-  }
+  static std::string size_text(std::size_t width, std::size_t height);
 
   /// Returns half of the margin. torchvision rounds an odd half to even.
-  static std::size_t middle(std::size_t whole, std::size_t part) noexcept {
-    if (part > whole) return 0;
-    const std::size_t rest = whole - part;
-    return rest / 2 + (rest % 2 == 1 && rest / 2 % 2 == 1 ? 1 : 0);
-  }
+  static std::size_t middle(std::size_t whole, std::size_t part) noexcept;
 
-  error_location where() const {
-    error_location at{.stage = "jpeg"};
-    at.complete(detail::location_of(data_));
-    return at;
-  }
+  error_location where() const;
 
-  void check_size() const {
-    const std::uint64_t pixels = std::uint64_t{header_.width} * header_.height;
-    if (pixels > options_.max_pixels)
-      throw data_error("the JPEG's header says " + size_text(header_.width, header_.height) +
-                           ", more than max_pixels = " + std::to_string(options_.max_pixels),
-                       "Raise max_pixels if such pictures are meant to be there", {.stage = "jpeg"});
-  }
+  void check_size() const;
 
   /// Returns the columns as seen after the EXIF orientation; down() returns the rows. columns_ and rows_ are as stored.
   detail::plan_axis& across() noexcept { return transposed_ ? rows_ : columns_; }
@@ -215,23 +128,10 @@ class picture {
   const detail::plan_axis& down() const noexcept { return transposed_ ? columns_ : rows_; }
 
   /// Source: CIPA DC-008, 4.6.4, which states the sides on which the stored row 0 and column 0 are seen.
-  void orient(int orientation) noexcept {
-    transposed_ = orientation >= 5;
-    if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8) columns_.flip();
-    if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) rows_.flip();
-  }
+  void orient(int orientation) noexcept;
 
   /// Returns the smallest decoding size, in eighths, that still covers the target on both axes.
-  unsigned eighths() const noexcept {
-    if (options_.quality == picture_quality::exact) return 8;
-    for (const unsigned part : {1U, 2U, 4U}) {
-      const auto covers = [part](const detail::plan_axis& a) {
-        return a.length * part >= a.target * a.denominator * 8;
-      };
-      if (covers(columns_) && covers(rows_)) return part;
-    }
-    return 8;
-  }
+  unsigned eighths() const noexcept;
 
   /// Throws setup_error if the row has another size.
   template <class T>
@@ -242,17 +142,9 @@ class picture {
     return {.data = row.data(), .cold = cold};
   }
 
-  detail::picture_job job_for(const detail::pixel_target& target) const {
-    detail::picture_job job{.data = &data_, .options = &options_, .header = &header_, .eighths = eighths(),
-                            .target = target};
-    job.plan = detail::resize_plan{.rows = rows_, .columns = columns_, .transposed = transposed_};
-    if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
-    return job;
-  }
+  detail::picture_job job_for(const detail::pixel_target& target) const;
 
-  static void render_alone(const detail::picture_job& job, scratch& s) {
-    s.get<detail::picture_renderer>().render({&job, 1}, s);
-  }
+  static void render_alone(const detail::picture_job& job, scratch& s);
 
   bytes data_;
   jpeg_options options_;
@@ -273,3 +165,7 @@ inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_ren
 }  // namespace detail
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/picture.ipp>
+#endif

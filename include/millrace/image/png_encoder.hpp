@@ -9,10 +9,8 @@
 // deflate (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
 #pragma once
 
-#include <millrace/base/error.hpp>
 #include <millrace/item/tensor.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,84 +23,21 @@ namespace detail {
 
 class png_writer {
  public:
-  std::vector<std::byte> write(const image& pixels) {
-    const auto [height, width, channels] = pixels.shape();
-    const std::size_t row_bytes = width * channels, raw_bytes = height * (row_bytes + 1);
-    const std::size_t blocks = (raw_bytes + max_stored - 1) / max_stored;
-    file_.reserve(raw_bytes + 5 * blocks + 100);
-    for (const char c : std::string_view("\x89PNG\r\n\x1a\n")) put(c);
-
-    begin_chunk("IHDR", 13);
-    put_u32(width);
-    put_u32(height);
-    // Bit depth 8; RGB or gray; then the only compression and filter methods of PNG; not interlaced.
-    for (const int byte : {8, channels == 3 ? 2 : 0, 0, 0, 0}) put(byte);
-    end_chunk();
-
-    begin_chunk("IDAT", 2 + 5 * blocks + raw_bytes + 4);
-    put(0x78);   // window of 32 KiB, no dictionary; as one number the two bytes are a multiple of 31
-    put(0x01);
-    to_come_ = raw_bytes;
-    for (std::size_t y = 0; y < height; ++y) {
-      constexpr std::uint8_t no_filter = 0;
-      store({&no_filter, 1});
-      store(pixels.span().subspan(y * row_bytes, row_bytes));
-    }
-    put_u32(adler_high_ << 16 | adler_low_);
-    end_chunk();
-
-    begin_chunk("IEND", 0);
-    end_chunk();
-    return std::move(file_);
-  }
+  std::vector<std::byte> write(const image& pixels);
 
  private:
   static constexpr std::size_t max_stored = 65'535;   // most bytes in a stored block
 
   void put(int byte) { file_.push_back(static_cast<std::byte>(byte)); }
-  void put_u32(std::size_t value) {
-    for (int shift = 24; shift >= 0; shift -= 8) put(static_cast<int>(value >> shift & 255));
-  }
-  void begin_chunk(std::string_view name, std::size_t bytes) {
-    put_u32(bytes);
-    chunk_at_ = file_.size();
-    for (const char c : name) put(c);
-  }
+  void put_u32(std::size_t value);
+  void begin_chunk(std::string_view name, std::size_t bytes);
   void end_chunk() { put_u32(crc(std::span(file_).subspan(chunk_at_))); }
 
   /// Appends bytes to stored blocks. The head of each block holds its length and whether it is the last.
-  void store(std::span<const std::uint8_t> bytes) {
-    for (const std::uint8_t byte : bytes) {
-      adler_low_ = (adler_low_ + byte) % 65'521;
-      adler_high_ = (adler_high_ + adler_low_) % 65'521;
-    }
-    while (!bytes.empty()) {
-      if (block_left_ == 0) {
-        block_left_ = std::min(to_come_, max_stored);
-        put(to_come_ == block_left_);
-        for (const std::size_t length : {block_left_, ~block_left_})
-          for (const int shift : {0, 8}) put(static_cast<int>(length >> shift & 255));
-      }
-      const std::size_t now = std::min(bytes.size(), block_left_);
-      const auto part = std::as_bytes(bytes.first(now));
-      file_.insert(file_.end(), part.begin(), part.end());
-      bytes = bytes.subspan(now);
-      block_left_ -= now;
-      to_come_ -= now;
-    }
-  }
+  void store(std::span<const std::uint8_t> bytes);
 
   /// Returns the CRC-32 of PNG: polynomial 0x04c11db7, reflected.
-  static std::uint32_t crc(std::span<const std::byte> bytes) {
-    std::uint32_t table[256];
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      table[i] = i;
-      for (int bit = 0; bit < 8; ++bit) table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320U : 0);
-    }
-    std::uint32_t state = 0xffffffffU;
-    for (const std::byte b : bytes) state = state >> 8 ^ table[(state ^ static_cast<std::uint32_t>(b)) & 255];
-    return ~state;
-  }
+  static std::uint32_t crc(std::span<const std::byte> bytes);
 
   std::vector<std::byte> file_;
   std::size_t chunk_at_ = 0, to_come_ = 0, block_left_ = 0;
@@ -113,15 +48,10 @@ class png_writer {
 
 /// Returns `pixels`, [height, width, 1 or 3] u8, as an uncompressed PNG file.
 /// Throws setup_error if PNG cannot hold the shape.
-inline std::vector<std::byte> encode_png(const image& pixels) {
-  constexpr std::size_t most = 2'147'483'647;   // limit of PNG for a side and for the bytes of a chunk
-  const auto& [height, width, channels] = pixels.shape();
-  if ((channels != 1 && channels != 3) || height < 1 || width < 1 || height > most || width > most ||
-      height * (width * channels + 1) > most - most / 1000)
-    throw setup_error("a picture of shape " + to_string(pixels.shape()) + " cannot be written as a PNG",
-                      "Give [height, width, 1 or 3] with sides of at least 1 and less than 2 GB together",
-                      {.stage = "png"});
-  return detail::png_writer().write(pixels);
-}
+std::vector<std::byte> encode_png(const image& pixels);
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/png_encoder.ipp>
+#endif

@@ -11,13 +11,12 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/item/record.hpp>
+#include <millrace/item/bytes.hpp>
 #include <millrace/item/tensor.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -63,69 +62,14 @@ class npy_header_parser {
   explicit npy_header_parser(std::string_view text) : text_(text) {}
 
   /// Returns nothing if the text is no such dictionary.
-  std::optional<npy_header> parse() {
-    npy_header header;
-    bool has_type = false, has_order = false, has_shape = false;
-    if (!take("{")) return std::nullopt;
-    while (!take("}")) {
-      const auto key = string();
-      if (!key || !take(":")) return std::nullopt;
-      bool* const seen = *key == "descr"           ? &has_type
-                         : *key == "fortran_order" ? &has_order
-                         : *key == "shape"         ? &has_shape
-                                                   : nullptr;
-      if (!seen || std::exchange(*seen, true)) return std::nullopt;
-      if (seen == &has_type) {
-        const auto type = string();
-        if (!type) return std::nullopt;
-        header.type = *type;
-      } else if (seen == &has_order) {
-        header.fortran_order = take("True");
-        if (!header.fortran_order && !take("False")) return std::nullopt;
-      } else if (!shape(header.shape)) {
-        return std::nullopt;
-      }
-      if (take(",")) continue;
-      if (!take("}")) return std::nullopt;
-      break;
-    }
-    skip_blanks();
-    if (!text_.empty() || !has_type || !has_order || !has_shape) return std::nullopt;
-    return header;
-  }
+  std::optional<npy_header> parse();
 
  private:
   void skip_blanks() noexcept { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n\r"), text_.size())); }
 
-  bool take(std::string_view token) noexcept {
-    skip_blanks();
-    if (!text_.starts_with(token)) return false;
-    text_.remove_prefix(token.size());
-    return true;
-  }
-  std::optional<std::string_view> string() noexcept {
-    skip_blanks();
-    if (text_.empty() || (text_.front() != '\'' && text_.front() != '"')) return std::nullopt;
-    const std::size_t end = text_.find(text_.front(), 1);
-    if (end == std::string_view::npos) return std::nullopt;
-    const std::string_view inside = text_.substr(1, end - 1);
-    text_.remove_prefix(end + 1);
-    return inside;
-  }
-  bool shape(std::vector<std::size_t>& extents) {
-    if (!take("(")) return false;
-    while (!take(")")) {
-      skip_blanks();
-      std::size_t extent = 0;
-      const auto [end, failure] = std::from_chars(text_.data(), text_.data() + text_.size(), extent);
-      if (failure != std::errc{}) return false;
-      text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
-      extents.push_back(extent);
-      if (take(",")) continue;
-      return take(")");
-    }
-    return true;
-  }
+  bool take(std::string_view token) noexcept;
+  std::optional<std::string_view> string() noexcept;
+  bool shape(std::vector<std::size_t>& extents);
 
   std::string_view text_;
 };
@@ -136,10 +80,7 @@ struct array_layout {
   std::span<const std::byte> payload{};
 };
 
-[[noreturn]] inline void throw_no_array(const bytes& field, const std::string& problem, std::string hint) {
-  const std::string name = field.name().empty() ? "the bytes" : "the field '" + printable(field.name()) + "'";
-  throw data_error(name + " " + problem, std::move(hint), location_of(field));
-}
+[[noreturn]] void throw_no_array(const bytes& field, const std::string& problem, std::string hint);
 
 /// Checks the whole field and returns its layout. Allocates the shape only.
 template <array_element T>
@@ -243,3 +184,7 @@ tensor<T, N> array(const bytes& field) {
 }
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/item/array.ipp>
+#endif

@@ -23,39 +23,16 @@ class bad_element_access : public std::exception {
   const char* what() const noexcept override { return text_; }
 
   /// Returns the error of an index out of range. An empty `column` name means a tensor.
-  static bad_element_access index(const char* column, std::size_t index, std::size_t extent) noexcept {
-    bad_element_access e;
-    e.add("an index of ").add_name(column).add(" is out of range: got ").add_number(index);
-    e.add(", expected less than ").add_number(extent).add(". Compare it with the shape");
-    return e;
-  }
+  static bad_element_access index(const char* column, std::size_t index, std::size_t extent) noexcept;
   /// Returns the error of a host access to GPU memory.
-  static bad_element_access memory(const char* column) noexcept {
-    bad_element_access e;
-    e.add_name(column).add(" lies in GPU memory: got an element access by the host, expected one by a kernel. Copy it "
-                           "with to_host() of the batch first, or use to_device({.device = host_device()})");
-    return e;
-  }
+  static bad_element_access memory(const char* column) noexcept;
 
  private:
   bad_element_access() noexcept { add("millrace: "); }
 
-  bad_element_access& add(const char* text) noexcept {
-    while (*text && size_ + 1 < sizeof text_) text_[size_++] = *text++;
-    text_[size_] = '\0';
-    return *this;
-  }
-  bad_element_access& add_name(const char* column) noexcept {
-    return *column ? add("the column ").add(column) : add("the tensor");
-  }
-  bad_element_access& add_number(std::size_t number) noexcept {
-    char digits[24];
-    std::size_t at = sizeof digits;
-    digits[--at] = '\0';
-    do digits[--at] = static_cast<char>('0' + number % 10);
-    while ((number /= 10) > 0);
-    return add(digits + at);
-  }
+  bad_element_access& add(const char* text) noexcept;
+  bad_element_access& add_name(const char* column) noexcept;
+  bad_element_access& add_number(std::size_t number) noexcept;
 
   char text_[512];
   std::size_t size_ = 0;
@@ -70,3 +47,7 @@ constexpr void check_index([[maybe_unused]] const char* column, [[maybe_unused]]
 }
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/item/bad_element_access.ipp>
+#endif

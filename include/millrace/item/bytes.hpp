@@ -21,7 +21,6 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -89,16 +88,9 @@ struct pool_state {
   explicit pool_state(std::size_t limit) : idle_limit_bytes(limit) {}
   pool_state(const pool_state&) = delete;
   pool_state& operator=(const pool_state&) = delete;
-  ~pool_state() {
-    for (auto& list : idle)
-      for (block* b : list) destroy(b);
-  }
+  ~pool_state();
 
-  static void destroy(block* b) noexcept {
-    show_to_readers(*b);
-    b->~block();
-    ::operator delete (static_cast<void*>(b), std::align_val_t{alignof(block)});
-  }
+  static void destroy(block* b) noexcept;
 
   std::mutex mutex;
   std::vector<block*> idle[classes];
@@ -194,47 +186,20 @@ class bytes {
 class block_pool {
  public:
   /// Keeps at most `idle_limit_bytes` for reuse (default: 256 MiB); further blocks go back to the heap.
-  explicit block_pool(std::size_t idle_limit_bytes = std::size_t{256} << 20)
-      : state_(std::make_shared<detail::pool_state>(idle_limit_bytes)) {}
+  explicit block_pool(std::size_t idle_limit_bytes = std::size_t{256} << 20);
 
   /// Returns a block of at least `bytes`; its content is undefined.
-  detail::block_ref take(std::size_t bytes) {
-    const std::size_t size_class = detail::size_class_of(bytes);
-    detail::block* found = nullptr;
-    {
-      const std::lock_guard lock(state_->mutex);
-      auto& list = state_->idle[size_class];
-      if (!list.empty()) {
-        found = list.back();
-        list.pop_back();
-        state_->idle_bytes -= found->capacity_bytes;
-      } else if (list.capacity() == 0) {
-        list.reserve(1024);
-      }
-    }
-    if (found) {
-      detail::show_to_readers(*found);
-    } else {
-      const std::size_t capacity = detail::bytes_of_class(size_class);
-      void* memory = ::operator new (sizeof(detail::block) + capacity, std::align_val_t{alignof(detail::block)});
-      found = new (memory) detail::block;
-      found->capacity_bytes = capacity;
-      found->size_class = size_class;
-    }
-    found->home = state_;
-    return detail::block_ref(found);
-  }
+  detail::block_ref take(std::size_t bytes);
 
   /// Returns a copy of `data` in a block of its own.
-  bytes copy(std::span<const std::byte> data, std::string_view name = {}) {
-    auto block = take(data.size());
-    if (!data.empty()) std::memcpy(block.get()->data(), data.data(), data.size());
-    const std::span<const std::byte> view(block.get()->data(), data.size());
-    return {std::move(block), view, name};
-  }
+  bytes copy(std::span<const std::byte> data, std::string_view name = {});
 
  private:
   std::shared_ptr<detail::pool_state> state_;
 };
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/item/bytes.ipp>
+#endif

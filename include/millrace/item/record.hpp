@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -64,10 +63,7 @@ class record {
   /// Returns the number of fields.
   std::size_t field_count() const noexcept { return head_ ? head_->field_count : 0; }
   /// Returns field `index` of field_count(), in the order of the shard.
-  bytes field(std::size_t index) const noexcept {
-    const auto& f = entries()[index];
-    return {block_, {base() + f.data_at, f.data_size}, text(f.name_at, f.name_size)};
-  }
+  bytes field(std::size_t index) const noexcept;
   /// Returns all fields, in the order of the shard.
   std::vector<bytes> fields() const {
     std::vector<bytes> all;
@@ -88,9 +84,7 @@ class record {
   }
 
   /// Returns the error location of the sample: shard, key and offset.
-  error_location where() const {
-    return {.stage = {}, .shard = std::string(shard()), .key = std::string(key()), .offset_bytes = offset_bytes()};
-  }
+  error_location where() const;
   /// Returns one number for the CRC-32Cs of all payloads in order, if the source computed them; else 0.
   std::uint64_t checksums() const noexcept { return head_ ? head_->checksums : 0; }
   /// Sets checksums(), for sources: only before the record is handed on.
@@ -136,29 +130,9 @@ class record {
     return {reinterpret_cast<const char*>(base() + at), size};
   }
 
-  std::size_t find(std::string_view names) const noexcept {
-    while (head_) {
-      const std::size_t end = names.find(';');
-      const std::string_view name = names.substr(0, end);
-      for (std::size_t i = 0; i < head_->field_count; ++i)
-        if (text(entries()[i].name_at, entries()[i].name_size) == name) return i;
-      if (end == std::string_view::npos) break;
-      names.remove_prefix(end + 1);
-    }
-    return none;
-  }
+  std::size_t find(std::string_view names) const noexcept;
 
-  [[noreturn]] void throw_missing(std::string_view names) const {
-    std::string there;
-    for (std::size_t i = 0; i < field_count(); ++i) {
-      there += there.empty() ? "'" : ", '";
-      there += printable(field(i).name());
-      there += '\'';
-    }
-    throw data_error("the record has no field '" + printable(names) + "'; it has " + (there.empty() ? "none" : there),
-                     "Name a field that every sample has, alternatives as \"jpg;png\", or ask with has() first",
-                     where());
-  }
+  [[noreturn]] void throw_missing(std::string_view names) const;
 
   detail::block_ref block_;
   const detail::record_head* head_ = nullptr;
@@ -168,25 +142,12 @@ class record {
 namespace detail {
 
 /// Returns the error location of the record that a field was taken from; empty for bytes of any other origin.
-inline error_location location_of(const bytes& field) {
-  const auto* block = field.block().get();
-  if (!block || !block->head) return {};
-  const auto* head = static_cast<const detail::record_head*>(block->head);
-  const auto* base = reinterpret_cast<const std::byte*>(block + 1);
-  const auto begin = static_cast<std::size_t>(field.data() - base), end = begin + field.size();
-  for (;;) {
-    const record candidate(field.block(), head);
-    if (head->next_at == 0) return candidate.where();
-    for (std::size_t i = 0; i < candidate.field_count(); ++i) {
-      const bytes own = candidate.field(i);
-      const auto at = static_cast<std::size_t>(own.data() - base);
-      if (at <= begin && end <= at + own.size() && (!own.empty() || own.name().data() == field.name().data()))
-        return candidate.where();
-    }
-    head = reinterpret_cast<const detail::record_head*>(base + head->next_at);
-  }
-}
+error_location location_of(const bytes& field);
 
 }  // namespace detail
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/item/record.ipp>
+#endif

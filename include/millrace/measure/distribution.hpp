@@ -55,40 +55,15 @@ class distribution {
 
   std::uint64_t bucket(std::size_t index) const noexcept { return counts_[index]; }
   std::uint64_t sum() const noexcept { return sum_; }
-  std::uint64_t count() const noexcept {
-    std::uint64_t all = 0;
-    for (const std::uint64_t c : counts_) all += c;
-    return all;
-  }
-  double mean() const noexcept {
-    const std::uint64_t all = count();
-    return all > 0 ? static_cast<double>(sum_) / static_cast<double>(all) : 0;
-  }
+  std::uint64_t count() const noexcept;
+  double mean() const noexcept;
 
   /// Returns the value that `share` (0..1) of all values do not exceed; 0 if there are no values.
-  double quantile(double share) const noexcept {
-    const std::uint64_t all = count();
-    if (all == 0) return 0;
-    const double wanted = std::clamp(share, 0.0, 1.0) * static_cast<double>(all);
-    auto rank = static_cast<std::uint64_t>(wanted);
-    if (static_cast<double>(rank) < wanted) ++rank;
-    rank = std::clamp<std::uint64_t>(rank, 1, all);
-    std::size_t i = 0;
-    for (std::uint64_t seen = counts_[0]; seen < rank; seen += counts_[i]) ++i;
-    return middle_of(i);
-  }
+  double quantile(double share) const noexcept;
 
-  distribution& operator+=(const distribution& other) noexcept {
-    for (std::size_t i = 0; i < buckets; ++i) counts_[i] += other.counts_[i];
-    sum_ += other.sum_;
-    return *this;
-  }
+  distribution& operator+=(const distribution& other) noexcept;
   /// Leaves the values recorded since `earlier`, a snapshot of the same histogram.
-  distribution& operator-=(const distribution& earlier) noexcept {
-    for (std::size_t i = 0; i < buckets; ++i) counts_[i] -= std::min(counts_[i], earlier.counts_[i]);
-    sum_ -= std::min(sum_, earlier.sum_);
-    return *this;
-  }
+  distribution& operator-=(const distribution& earlier) noexcept;
   friend distribution operator+(distribution a, const distribution& b) noexcept { return a += b; }
   friend distribution operator-(distribution later, const distribution& earlier) noexcept { return later -= earlier; }
   friend bool operator==(const distribution&, const distribution&) = default;
@@ -99,3 +74,7 @@ class distribution {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/distribution.ipp>
+#endif

@@ -14,7 +14,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -29,40 +28,15 @@ struct event_count {
 /// Counts events by name.
 class event_counts {
  public:
-  void count(const char* what, std::uint64_t times = 1) noexcept {
-    for (auto& e : entries_) {
-      const char* name = e.what.load();
-      if (!name && e.what.compare_exchange_strong(name, what)) name = what;
-      if (name == what || std::strcmp(name, what) == 0) {
-        e.times.fetch_add(times, std::memory_order_relaxed);
-        return;
-      }
-    }
-    other_.fetch_add(times, std::memory_order_relaxed);
-  }
+  void count(const char* what, std::uint64_t times = 1) noexcept;
 
   /// Leaves a line to be shown to the user, cut after 499 bytes. Does nothing if there is a line already.
-  void tell(std::string_view line) noexcept {
-    auto none = news::none;
-    if (!news_.compare_exchange_strong(none, news::written)) return;
-    line.copy(line_.data(), line_.size() - 1);
-    news_.store(news::told);
-  }
+  void tell(std::string_view line) noexcept;
   /// Returns the line to the first caller, then null; null if there is none. The text lives as long as this object.
-  const char* take_line() noexcept {
-    auto told = news::told;
-    return news_.load(std::memory_order_relaxed) == told && news_.compare_exchange_strong(told, news::taken)
-               ? line_.data() : nullptr;
-  }
+  const char* take_line() noexcept;
 
   /// Returns all counts, in the order in which the names first occurred.
-  std::vector<event_count> counts() const {
-    std::vector<event_count> all;
-    for (const auto& e : entries_)
-      if (const char* const name = e.what.load()) all.push_back({name, e.times.load(std::memory_order_relaxed)});
-    if (const std::uint64_t times = other_.load(std::memory_order_relaxed)) all.push_back({"other", times});
-    return all;
-  }
+  std::vector<event_count> counts() const;
 
  private:
   struct entry {
@@ -77,3 +51,7 @@ class event_counts {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/event_counts.ipp>
+#endif

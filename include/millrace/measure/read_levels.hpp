@@ -39,82 +39,26 @@ class read_levels {
     friend bool operator==(const level&, const level&) = default;
   };
 
-  void add(std::size_t outstanding, const level& more) noexcept {
-    level& l = levels_[std::min(outstanding, most)];
-    l.ns += more.ns;
-    l.reads += more.reads;
-    l.read_ns += more.read_ns;
-    l.bytes += more.bytes;
-  }
+  void add(std::size_t outstanding, const level& more) noexcept;
   const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, most)]; }
 
   /// Returns the time with at least one outstanding read.
-  std::uint64_t busy_ns() const noexcept {
-    std::uint64_t sum = 0;
-    for (std::size_t k = 1; k <= most; ++k) sum += levels_[k].ns;
-    return sum;
-  }
-  std::uint64_t bytes() const noexcept {
-    std::uint64_t sum = 0;
-    for (const auto& l : levels_) sum += l.bytes;
-    return sum;
-  }
+  std::uint64_t busy_ns() const noexcept;
+  std::uint64_t bytes() const noexcept;
   /// Returns the mean number of outstanding reads, over the time with at least one.
-  double mean_outstanding() const noexcept {
-    double sum = 0;
-    for (std::size_t k = 1; k <= most; ++k) sum += static_cast<double>(k) * static_cast<double>(levels_[k].ns);
-    const auto busy = static_cast<double>(busy_ns());
-    return busy > 0 ? sum / busy : 0;
-  }
+  double mean_outstanding() const noexcept;
 
   /// Returns q of the law above, 0..1; nothing if less than two levels have at least 30 reads and 2 % of all reads.
   /// The value is rather too low than too high. A pipe that takes reads in turn gives about 1/2, because a later read
   /// does not slow an earlier one.
-  std::optional<double> contention() const noexcept {
-    std::uint64_t all = 0;
-    for (const auto& l : levels_) all += l.reads;
-    double weight = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
-    std::size_t seen = 0;
-    for (std::size_t k = 1; k < most; ++k) {
-      const level& l = levels_[k];
-      if (l.reads < 30 || l.reads * 50 < all || l.read_ns == 0) continue;
-      const auto x = static_cast<double>(k - 1), w = static_cast<double>(l.reads);
-      const double y = static_cast<double>(l.read_ns) / w;
-      weight += w;
-      sum_x += w * x;
-      sum_y += w * y;
-      sum_xx += w * x * x;
-      sum_xy += w * x * y;
-      ++seen;
-    }
-    if (seen < 2) return {};
-    const double slope = (weight * sum_xy - sum_x * sum_y) / (weight * sum_xx - sum_x * sum_x);
-    const double alone = (sum_y - slope * sum_x) / weight;
-    return alone > 0 ? std::clamp(slope / alone, 0.0, 1.0) : 1.0;
-  }
+  std::optional<double> contention() const noexcept;
 
   /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.
-  static double speed(double outstanding, double contention) noexcept {
-    return outstanding / (1 + contention * (std::max(outstanding, 1.0) - 1));
-  }
+  static double speed(double outstanding, double contention) noexcept;
   /// Returns the mean of speed() over the recorded levels, weighted by time.
-  double mean_speed(double contention) const noexcept {
-    double sum = 0;
-    for (std::size_t k = 1; k <= most; ++k)
-      sum += static_cast<double>(levels_[k].ns) * speed(static_cast<double>(k), contention);
-    const auto busy = static_cast<double>(busy_ns());
-    return busy > 0 ? sum / busy : 0;
-  }
+  double mean_speed(double contention) const noexcept;
 
-  read_levels& operator-=(const read_levels& earlier) noexcept {
-    for (std::size_t k = 0; k <= most; ++k) {
-      levels_[k].ns -= std::min(levels_[k].ns, earlier.levels_[k].ns);
-      levels_[k].reads -= std::min(levels_[k].reads, earlier.levels_[k].reads);
-      levels_[k].read_ns -= std::min(levels_[k].read_ns, earlier.levels_[k].read_ns);
-      levels_[k].bytes -= std::min(levels_[k].bytes, earlier.levels_[k].bytes);
-    }
-    return *this;
-  }
+  read_levels& operator-=(const read_levels& earlier) noexcept;
   friend bool operator==(const read_levels&, const read_levels&) = default;
 
  private:
@@ -122,3 +66,7 @@ class read_levels {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/read_levels.ipp>
+#endif

@@ -96,25 +96,7 @@ class worker_times {
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
   std::uint64_t busy_ns() const noexcept { return busy_ns_.load(std::memory_order_relaxed); }
 
-  void add_to(stage_figures& s, std::uint64_t now_ns) const noexcept {
-    std::uint64_t starved = starved_ns_.load(std::memory_order_acquire);
-    std::uint64_t blocked = blocked_ns_.load(std::memory_order_acquire);
-    const std::uint64_t since = idle_since_ns_.load(std::memory_order_acquire);
-    if (const waits_for what = waiting_for_; since != 0 && since < now_ns && what != waits_for::nothing)
-      (what == waits_for::space ? blocked : starved) += now_ns - since;
-    const std::uint64_t busy = busy_ns();
-    const auto measured = static_cast<double>(measured_ns_.load(std::memory_order_relaxed));
-    const auto cpu = static_cast<double>(measured_cpu_ns_.load(std::memory_order_relaxed));
-    s.busy_ns += busy;
-    s.starved_ns += starved;
-    s.blocked_ns += blocked;
-    if (measured > 0) s.cpu_ns += static_cast<std::uint64_t>(static_cast<double>(busy) * cpu / measured);
-    const auto delay_of = static_cast<double>(delay_of_ns_.load(std::memory_order_relaxed));
-    const auto delay = static_cast<double>(measured_delay_ns_.load(std::memory_order_relaxed));
-    if (delay_of > 0) s.run_delay_ns += static_cast<std::uint64_t>(static_cast<double>(busy) * delay / delay_of);
-    s.items += items_.load(std::memory_order_relaxed);
-    s.service_ns += service_ns_.snapshot();
-  }
+  void add_to(stage_figures& s, std::uint64_t now_ns) const noexcept;
 
  private:
   static constexpr std::uint64_t delay_interval_ns = 10'000'000;
@@ -122,10 +104,7 @@ class worker_times {
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_release);
   }
-  void waited(std::uint64_t ns) noexcept {
-    if (const waits_for what = waiting_for_; what != waits_for::nothing)
-      add(what == waits_for::space ? blocked_ns_ : starved_ns_, ns);
-  }
+  void waited(std::uint64_t ns) noexcept;
 
   std::atomic<std::uint64_t> busy_ns_{0}, starved_ns_{0}, blocked_ns_{0}, items_{0};
   std::atomic<std::uint64_t> idle_since_ns_{0};   // 0: the worker works
@@ -141,3 +120,7 @@ class worker_times {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/worker_times.ipp>
+#endif

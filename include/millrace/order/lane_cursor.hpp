@@ -33,18 +33,10 @@ class lane_cursor {
   using options = lane_cursor_options;
 
   /// Throws setup_error if the world size does not divide, or the position lies beyond the end of the epoch.
-  explicit lane_cursor(const exact_order& plan, const options& o = {}) : plan_(&plan), world_(o.world) {
-    plan.check(world_);
-    move_to(o.epoch, o.position);
-  }
+  explicit lane_cursor(const exact_order& plan, const options& o = {});
 
   /// Moves to the rank's first position that is not below `position`. Throws setup_error beyond the end of the epoch.
-  void move_to(std::uint64_t epoch, std::uint64_t position) {
-    // The end of an epoch stands for the start of the next. Positions beyond the end are mistakes.
-    if (position != plan_->positions()) static_cast<void>(plan_->spot_of(epoch, position));
-    epoch_ = epoch;
-    position_ = position + (world_.rank + world_.size - position % world_.size) % world_.size;
-  }
+  void move_to(std::uint64_t epoch, std::uint64_t position);
 
   /// Returns the epoch of the walk.
   std::uint64_t epoch() const noexcept { return epoch_; }
@@ -69,24 +61,9 @@ class lane_cursor {
     bool entered = false;
   };
 
-  void load(std::uint64_t pass) {
-    layout_ = plan_->layout_of(pass);
-    lanes_.assign(plan_->settings().shuffled ? plan_->settings().lanes / world_.size : 1, {});
-    pass_ = pass;
-    loaded_ = true;
-  }
+  void load(std::uint64_t pass);
 
-  located_sample find(std::uint64_t number) {
-    if (!plan_->settings().shuffled) return layout_.find_from(lanes_.front().near_shard, number);
-    const std::uint64_t lane = number % plan_->settings().lanes, ordinal = number / plan_->settings().lanes;
-    open_lane& at = lanes_[lane / world_.size];   // one rank's lanes in a pass differ by multiples of the world size
-    if (!at.entered || at.walk.ordinal() != ordinal) {
-      at.walk = lane_walk(plan_->lane_of(pass_, lane), ordinal);
-      at.begin = plan_->lane_begin(lane);
-      at.entered = true;
-    }
-    return layout_.find_from(at.near_shard, at.begin + at.walk.next());
-  }
+  located_sample find(std::uint64_t number);
 
   const exact_order* plan_;
   detail::world world_;
@@ -98,3 +75,7 @@ class lane_cursor {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/order/lane_cursor.ipp>
+#endif

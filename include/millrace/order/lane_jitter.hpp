@@ -16,10 +16,9 @@
 // Threads: one thread uses a walk.
 #pragma once
 
-#include <millrace/base/random.hpp>
+#include <millrace/base/version.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -39,9 +38,7 @@ class lane_jitter {
   struct entry {
     std::uint64_t key = 0, index = 0;
     // The heap functions keep the greatest element at the front, so `later` serves as their less-than.
-    static bool later(const entry& a, const entry& b) noexcept {
-      return a.key != b.key ? a.key > b.key : a.index > b.index;
-    }
+    static bool later(const entry& a, const entry& b) noexcept;
     static bool sooner(const entry& a, const entry& b) noexcept { return later(b, a); }
   };
 
@@ -61,36 +58,14 @@ class lane_jitter {
   bool moves() const noexcept { return options_.window > one_place; }
 
   /// Returns the key of a sample, in 1/65536 of a sample.
-  std::uint64_t key(std::uint64_t index) const noexcept {
-    const auto& o = options_;
-    rng random({.seed = o.seed, .epoch = o.pass, .sample = combine_keys(o.lane, index), .stage = jitter_stream});
-    return (index << 16) + random.below(o.window);
-  }
+  std::uint64_t key(std::uint64_t index) const noexcept;
 
   /// Returns the index of the sample with this ordinal in the lane. Costs O(window).
-  std::uint64_t at(std::uint64_t ordinal) const {
-    if (!moves()) return ordinal;
-    std::vector<entry> around;
-    static_cast<void>(gather(ordinal, around));
-    return around.front().index;
-  }
+  std::uint64_t at(std::uint64_t ordinal) const;
 
   /// Fills `around`: first the sample with ordinal `ordinal`, then the later samples that were examined, in no order.
   /// Returns the first index that was not examined.
-  std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const {
-    const auto& o = options_;
-    const std::uint64_t at = ordinal << 16;
-    const std::uint64_t begin = at < o.window ? 0 : ((at - o.window) >> 16) + 1;
-    const std::uint64_t end = std::min(o.length, (at + o.window + one_place - 1) >> 16);
-    around.clear();
-    around.reserve(static_cast<std::size_t>(end - begin));
-    for (std::uint64_t i = begin; i < end; ++i) around.push_back({key(i), i});
-    // Samples before `begin` have come already. So have the first `ordinal - begin` entries in the order of their keys.
-    const auto here = around.begin() + static_cast<std::ptrdiff_t>(ordinal - begin);
-    std::nth_element(around.begin(), here, around.end(), entry::sooner);
-    around.erase(around.begin(), here);
-    return end;
-  }
+  std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const;
 
  private:
   static constexpr std::uint64_t jitter_stream = ~std::uint64_t{1};   // distinct from the streams of the stages
@@ -102,11 +77,7 @@ class lane_jitter {
 class lane_walk {
  public:
   lane_walk() = default;
-  lane_walk(const lane_jitter& order, std::uint64_t ordinal) : order_(order), ordinal_(ordinal) {
-    if (!order_.moves() || ordinal_ >= order_.settings().length) return;
-    arrived_ = order_.gather(ordinal_, waiting_);
-    std::make_heap(waiting_.begin(), waiting_.end(), lane_jitter::entry::later);
-  }
+  lane_walk(const lane_jitter& order, std::uint64_t ordinal);
 
   /// Returns the ordinal of the sample that next() returns.
   std::uint64_t ordinal() const noexcept { return ordinal_; }
@@ -137,3 +108,7 @@ class lane_walk {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/order/lane_jitter.ipp>
+#endif

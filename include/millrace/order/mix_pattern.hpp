@@ -17,16 +17,11 @@
 // Errors: shares_of() throws setup_error for weights that make no shares. Threads: immutable.
 #pragma once
 
-#include <millrace/base/error.hpp>
 #include <millrace/base/version.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -63,12 +58,7 @@ class mix_pattern {
 
   /// A source with the share 0 never comes; at least one share must be greater. The sum of the shares, divided by their
   /// greatest common divisor, must be at most longest_period.
-  explicit mix_pattern(std::vector<std::uint64_t> shares) : shares_(std::move(shares)) {
-    const std::uint64_t common = std::accumulate(shares_.begin(), shares_.end(), std::uint64_t{0},
-                                                 [](std::uint64_t a, std::uint64_t b) { return std::gcd(a, b); });
-    for (std::uint64_t& share : shares_) share /= common;
-    lay_out(std::accumulate(shares_.begin(), shares_.end(), std::uint64_t{0}));
-  }
+  explicit mix_pattern(std::vector<std::uint64_t> shares);
 
   /// Returns the shares, divided by their greatest common divisor.
   const std::vector<std::uint64_t>& shares() const noexcept { return shares_; }
@@ -82,112 +72,30 @@ class mix_pattern {
   std::vector<std::uint64_t> counts_before(std::uint64_t position) const { return counts(0, position, 1); }
 
   /// Returns, for each source, its number of positions among begin, begin + stride, ... below `end`.
-  std::vector<std::uint64_t> counts(std::uint64_t begin, std::uint64_t end, std::uint64_t stride) const {
-    std::vector<std::uint64_t> found(shares_.size(), 0);
-    if (begin >= end) return found;
-    // After `cycle` strides the walk meets the same point of the pattern again.
-    const std::uint64_t steps = (end - begin - 1) / stride + 1, cycle = period() / std::gcd(period(), stride);
-    const auto add = [&](std::uint64_t first, std::uint64_t count) {
-      for (std::uint64_t at = (begin + first % cycle * stride) % period(); count > 0; --count) {
-        ++found[sources_[at]];
-        at = (at + stride) % period();
-      }
-    };
-    if (steps >= cycle) {
-      add(0, cycle);
-      for (std::uint64_t& count : found) count *= steps / cycle;
-    }
-    add(steps / cycle * cycle, steps % cycle);
-    return found;
-  }
+  std::vector<std::uint64_t> counts(std::uint64_t begin, std::uint64_t end, std::uint64_t stride) const;
 
   /// Returns the position of sample `number` of a source, counted from 0.
-  std::uint64_t position_of(std::size_t source, std::uint64_t number) const noexcept {
-    std::uint64_t at = 0;
-    for (std::uint64_t left = number % shares_[source];; ++at)
-      if (sources_[at] == source && left-- == 0) break;
-    return number / shares_[source] * period() + at;
-  }
+  std::uint64_t position_of(std::size_t source, std::uint64_t number) const noexcept;
 
   /// Returns whole numbers in the proportion of the weights. Takes the smallest sum that is exact to a millionth of a
   /// share. Without such a sum up to longest_period, takes longest_period and rounds.
   /// Throws setup_error if there is no weight, a weight is not above 0, or a share is below 1 / longest_period.
-  static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights) {
-    if (weights.empty()) throw setup_error("a mix of no sources has no samples", "Give it at least one");
-    double all = 0;
-    for (const double weight : weights) {
-      if (!std::isfinite(weight) || weight <= 0)
-        throw setup_error("a source of a mix has the weight " + std::to_string(weight),
-                          "Weights are greater than 0; leave out a source that is not wanted");
-      all += weight;
-    }
-    const auto longest = static_cast<double>(longest_period);
-    for (const double weight : weights)
-      if (!(longest * weight / all >= 1))
-        throw setup_error("a source of a mix has a share of less than 1 / " + std::to_string(longest_period),
-                          "Give it more weight, or leave it out");
-    for (std::uint64_t sum = weights.size(); sum <= longest_period; ++sum)
-      if (std::vector<std::uint64_t> exact = exact_shares(weights, all, sum); !exact.empty()) return exact;
-    return rounded_shares(weights, all);
-  }
+  static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
 
  private:
-  static std::vector<std::uint64_t> exact_shares(const std::vector<double>& weights, double all, std::uint64_t sum) {
-    constexpr double close = 1e-6;
-    for (const double weight : weights) {
-      const double share = static_cast<double>(sum) * weight / all;
-      if (share < 0.5 || std::fabs(share - std::nearbyint(share)) > close) return {};
-    }
-    std::vector<std::uint64_t> shares;
-    for (const double weight : weights)
-      shares.push_back(static_cast<std::uint64_t>(std::nearbyint(static_cast<double>(sum) * weight / all)));
-    return shares;
-  }
+  static std::vector<std::uint64_t> exact_shares(const std::vector<double>& weights, double all, std::uint64_t sum);
 
   /// Rounds the largest remainders up.
-  static std::vector<std::uint64_t> rounded_shares(const std::vector<double>& weights, double all) {
-    std::vector<std::uint64_t> shares;
-    std::vector<std::pair<double, std::size_t>> remainders;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const double share = static_cast<double>(longest_period) * weights[i] / all;
-      shares.push_back(static_cast<std::uint64_t>(share));
-      remainders.emplace_back(std::floor(share) - share, i);
-    }
-    std::sort(remainders.begin(), remainders.end());
-    const std::uint64_t given = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
-    for (std::uint64_t i = 0; i < longest_period - given; ++i) ++shares[remainders[i % remainders.size()].second];
-    return shares;
-  }
+  static std::vector<std::uint64_t> rounded_shares(const std::vector<double>& weights, double all);
 
-  void lay_out(std::uint64_t period) {
-    struct candidate {
-      std::uint16_t source;
-      std::int64_t share, lag;   // lag: positions due so far minus positions received, in 1/period
-    };
-    std::vector<candidate> all;
-    for (std::size_t i = 0; i < shares_.size(); ++i)
-      if (shares_[i] > 0) all.push_back({static_cast<std::uint16_t>(i), static_cast<std::int64_t>(shares_[i]), 0});
-    const auto whole = static_cast<std::int64_t>(period), scale = static_cast<std::int64_t>(2 * all.size()) - 2;
-    sources_.reserve(period);
-    for (std::uint64_t position = 0; position < period; ++position) {
-      candidate* first = nullptr;
-      std::int64_t first_slack = 0;
-      for (candidate& c : all) {
-        c.lag += c.share;
-        if (scale * c.lag < whole) continue;   // too early
-        const std::int64_t slack = whole * (scale - 1) - scale * c.lag;   // strides to the deadline * scale * share
-        if (first && slack * first->share >= first_slack * c.share) continue;
-        first = &c;
-        first_slack = slack;
-      }
-      if (!first) first = &all.front();   // a single source
-      first->lag -= whole;
-      sources_.push_back(first->source);
-    }
-  }
+  void lay_out(std::uint64_t period);
 
   std::vector<std::uint64_t> shares_;
   std::vector<std::uint16_t> sources_;   // one period
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/order/mix_pattern.ipp>
+#endif

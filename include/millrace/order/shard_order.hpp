@@ -11,12 +11,10 @@
 // Errors: none. Threads: a shard_order is immutable; one thread uses a jitter_order.
 #pragma once
 
-#include <millrace/base/random.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -41,34 +39,15 @@ class shard_order {
 
   /// Returns the lowest sample index that may come at or after ordinal `ordinal`. All lower indices come earlier,
   /// whatever their random numbers.
-  std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept {
-    const std::uint64_t window = jitters() ? options_.window : 1;
-    return ordinal < window ? 0 : ordinal - window + 1;
-  }
+  std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept;
 
   /// Returns whether each epoch takes all shards as listed. Then shards_of() need not be called, nor its result held.
   bool as_listed() const noexcept { return !options_.shuffled && options_.lanes == 1; }
   /// Returns the shards of the lane in the order of an epoch.
-  std::vector<std::size_t> shards_of(std::uint64_t epoch) const {
-    std::vector<std::size_t> order(options_.shards);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    if (options_.shuffled) {
-      rng random({.seed = options_.seed, .epoch = epoch, .sample = shard_stream, .stage = 0});
-      for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-    }
-    if (options_.lanes == 1) return order;
-    std::size_t kept = 0;
-    for (std::size_t i = options_.lane; i < order.size(); i += options_.lanes) order[kept++] = order[i];
-    order.resize(kept);
-    return order;
-  }
+  std::vector<std::size_t> shards_of(std::uint64_t epoch) const;
 
   /// Returns the key of sample `index` of the epoch's sequence, in 1/65536 of a sample.
-  std::uint64_t jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept {
-    const std::uint64_t sample = options_.lanes == 1 ? index : combine_keys(options_.lane, index);
-    rng random({.seed = options_.seed, .epoch = epoch, .sample = sample, .stage = jitter_stream});
-    return (index << 16) + random.below(static_cast<std::uint64_t>(options_.window) << 16);
-  }
+  std::uint64_t jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept;
   /// Returns whether the jitter changes the order at all.
   bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }
 
@@ -160,3 +139,7 @@ class jitter_order {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/order/shard_order.ipp>
+#endif

@@ -20,8 +20,6 @@
 #include <millrace/base/launcher.hpp>
 
 #include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,11 +34,7 @@ struct world {
   const char* from = "";        ///< name of the launcher; empty: set by hand
 
   /// Returns "rank 1 of 4", followed by the launcher and the local rank if there is a launcher.
-  std::string describe() const {
-    std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
-    if (*from != '\0') text += std::string(" (") + from + ", local rank " + std::to_string(local_rank) + ")";
-    return text;
-  }
+  std::string describe() const;
   friend bool operator==(const world& a, const world& b) noexcept {
     return a.rank == b.rank && a.size == b.size && a.local_rank == b.local_rank;
   }
@@ -141,9 +135,10 @@ class launcher_reader {
 
 /// Returns the world that the launcher of this process put into the environment; rank 0 of 1 without a launcher.
 /// Throws setup_error if the variables are incomplete, invalid or contradictory.
-inline world world_from_launcher() {
-  const auto look = [](const char* variable) -> const char* { return std::getenv(variable); };
-  return detail::launcher_reader(look).read();
-}
+world world_from_launcher();
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/order/world.ipp>
+#endif

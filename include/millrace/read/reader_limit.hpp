@@ -8,10 +8,7 @@
 // Errors: none. Threads: any; rest() blocks its thread. After `stopped` is set, wake() ends every rest().
 #pragma once
 
-#include <millrace/base/clock.hpp>
 #include <millrace/sync/doorbell.hpp>
-
-#include <algorithm>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -19,36 +16,21 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class reader_limit {
  public:
   /// Lets all `threads` read. With 0 threads the trainer itself reads, which counts as one.
-  explicit reader_limit(std::size_t threads)
-      : open_(std::max<std::size_t>(1, threads)), all_(open_.load()), since_ns_(steady_now_ns()) {}
+  explicit reader_limit(std::size_t threads);
 
   /// Returns how many threads may read.
   std::size_t open() const noexcept { return open_.load(); }
   /// Lets threads 0 to count - 1 read. Clamps `count` between 1 and the number of threads.
-  void open(std::size_t count) noexcept {
-    {
-      const std::lock_guard lock(mutex_);
-      const std::uint64_t now = steady_now_ns();
-      open_ns_ += open_.load() * (now - since_ns_);
-      since_ns_ = now;
-      open_.store(std::clamp<std::size_t>(count, 1, all_));
-    }
-    bell_.ring();
-  }
+  void open(std::size_t count) noexcept;
   /// Returns whether thread `thread` may not read now.
   bool closed(std::size_t thread) const noexcept { return thread >= open_.load(); }
   /// Blocks thread `thread` until it may read, or until `stopped` is set.
-  void rest(std::size_t thread, const std::atomic<bool>& stopped) {
-    bell_.wait([&] { return stopped.load() || !closed(thread); });
-  }
+  void rest(std::size_t thread, const std::atomic<bool>& stopped);
   /// Wakes all sleeping threads, which then check `stopped` again.
   void wake() noexcept { bell_.ring(); }
 
   /// Returns the nanoseconds that threads were allowed to read, summed over the threads.
-  std::uint64_t open_ns(std::uint64_t now_ns) const noexcept {
-    const std::lock_guard lock(mutex_);
-    return open_ns_ + open_.load() * (now_ns - std::min(now_ns, since_ns_));
-  }
+  std::uint64_t open_ns(std::uint64_t now_ns) const noexcept;
 
  private:
   std::atomic<std::size_t> open_;
@@ -59,3 +41,7 @@ class reader_limit {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/read/reader_limit.ipp>
+#endif

@@ -9,13 +9,9 @@
 #pragma once
 
 #include <millrace/measure/event_counts.hpp>
-#include <millrace/measure/event_names.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -37,41 +33,20 @@ struct picture_figures {
   std::uint64_t bytes = 0, pixels = 0;             ///< size of the files and of their pictures, as stored
 
   /// Adds an event count if it is about JPEGs. Returns false for any other, which changes nothing.
-  bool add(const event_count& c) {
-    namespace names = detail::event_names;
-    const std::string_view what = c.what;
-    const std::pair<const char*, std::uint64_t*> known[] = {
-        {names::own_together, &own_together}, {names::own_alone, &own_alone}, {names::smaller, &smaller},
-        {names::progressive, &progressive},   {names::damaged, &damaged},     {names::warnings, &warnings},
-        {names::bytes, &bytes},               {names::pixels, &pixels}};
-    for (const auto& [name, sum] : known)
-      if (what == name) {
-        *sum += c.times;
-        return true;
-      }
-    if (!what.starts_with(names::by_libjpeg)) return false;
-    by_libjpeg.push_back({std::string(what.substr(std::string_view(names::by_libjpeg).size())), c.times});
-    std::stable_sort(by_libjpeg.begin(), by_libjpeg.end(),
-                     [](const reason& a, const reason& b) { return a.pictures > b.pictures; });
-    return true;
-  }
+  bool add(const event_count& c);
 
   /// Returns the pictures that libjpeg decoded.
-  std::uint64_t libjpeg() const noexcept {
-    std::uint64_t sum = 0;
-    for (const reason& r : by_libjpeg) sum += r.pictures;
-    return sum;
-  }
+  std::uint64_t libjpeg() const noexcept;
   /// Returns the number of all pictures.
   std::uint64_t pictures() const noexcept { return own_together + own_alone + libjpeg(); }
   /// Returns the share (0..1) of all pictures; 0 if there are none.
-  double share(std::uint64_t of_them) const noexcept {
-    return pictures() > 0 ? static_cast<double>(of_them) / static_cast<double>(pictures()) : 0;
-  }
+  double share(std::uint64_t of_them) const noexcept;
   /// Returns the bytes per pixel of the files: they decide how much entropy decoding costs.
-  double bytes_per_pixel() const noexcept {
-    return pixels > 0 ? static_cast<double>(bytes) / static_cast<double>(pixels) : 0;
-  }
+  double bytes_per_pixel() const noexcept;
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/picture_figures.ipp>
+#endif

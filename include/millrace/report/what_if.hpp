@@ -12,9 +12,9 @@
 // Threads: a pure function.
 #pragma once
 
-#include <millrace/base/numbers.hpp>
 #include <millrace/report/knobs.hpp>
-#include <millrace/report/simulation.hpp>
+#include <millrace/report/pipeline_model.hpp>
+#include <millrace/report/verdict.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -29,60 +29,23 @@ struct prediction {
 namespace detail {
 
 /// Throws setup_error if a factor is not a number above 0, or a count is 0. A step may take no time.
-inline void check_change(const what_if_change& c) {
-  const auto refuse = [](const char* what, double got, const char* expected) {
-    throw setup_error("what_if_change::" + std::string(what) + " is out of range: got " + std::to_string(got) +
-                          ", expected " + expected,
-                      "1 leaves it as it was");
-  };
-  const auto is_factor = [](double x) { return x > 0 && is_finite(x); };
-  if (!is_factor(c.storage_speed)) refuse("storage_speed", c.storage_speed, "a number above 0");
-  if (!is_factor(c.work_time)) refuse("work_time", c.work_time, "a number above 0");
-  if (c.step_time != 0 && !is_factor(c.step_time)) refuse("step_time", c.step_time, "a number that is not below 0");
-  if (c.batch && *c.batch == 0) refuse("batch", 0, "at least one sample");
-}
+void check_change(const what_if_change& c);
 
 /// Returns the model with the change applied.
-inline pipeline_model changed(pipeline_model m, const what_if_change& c) {
-  m.workers = c.workers.value_or(m.workers);
-  if (c.io_threads) m.io_threads = m.useful_readers(*c.io_threads);
-  m.host_slots = c.prefetch.value_or(m.host_slots);
-  m.read_ns = m.read_ns.scaled(1 / c.storage_speed);
-  m.work_ns = m.work_ns.scaled(c.work_time);
-  m.step_ns = m.step_ns.scaled(c.step_time);
-  if (c.batch) {
-    const double larger = static_cast<double>(*c.batch) / static_cast<double>(m.batch_samples);
-    m.copy_ns = m.copy_ns.scaled(larger);
-    const double fixed = std::min(c.fixed_step_ns, m.step_ns.mean());
-    m.step_ns = m.step_ns.with_mean(fixed + (m.step_ns.mean() - fixed) * larger);
-    m.batch_bytes *= larger;
-    m.batch_samples = *c.batch;
-  }
-  return m;
-}
+pipeline_model changed(pipeline_model m, const what_if_change& c);
 
 }  // namespace detail
 
 /// Returns the prediction for a recorded run with the change. Throws setup_error for a setting of 0, and for a factor
 /// that is not a number above 0; step_time may be 0.
-inline prediction what_if(const detail::flow_figures& recorded, const what_if_change& c) {
-  detail::check_change(c);
-  const detail::pipeline_model was = model_of(recorded);
-  const double before = simulate(was).figures.samples_per_s();
-  const detail::flow_figures then = simulate(changed(was, c)).figures;
-  const double ratio = before > 0 ? then.samples_per_s() / before : 0;
-  return {recorded.samples_per_s() * ratio, ratio - 1, then.data_wait_share(), judge(then)};
-}
+prediction what_if(const detail::flow_figures& recorded, const what_if_change& c);
 
 /// Returns the gains of gains_of(), predicted by replay instead of by the limits. A replay includes the effects of
 /// rings and of variance.
-inline std::vector<knob_gain> simulated_gains(const detail::flow_figures& recorded) {
-  std::vector<knob_gain> gains = gains_of(recorded);
-  for (knob_gain& k : gains) {
-    if (k.remark.empty() || k.settings.batch) k.gain = what_if(recorded, k.settings).gain;
-    k.at_most = k.at_most && k.what != knob::prefetch;
-  }
-  return gains;
-}
+std::vector<knob_gain> simulated_gains(const detail::flow_figures& recorded);
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/what_if.ipp>
+#endif

@@ -10,37 +10,17 @@
 #include <millrace/run/session_options.hpp>
 
 #include <exception>
-#include <string>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns `o`. Throws setup_error if it leaves nothing to do (0 epochs).
-inline const session_options& checked(const session_options& o) {
-  if (o.epochs == 0)
-    throw setup_error("session_options.epochs is wrong: got 0, expected at least 1", "Leave it out for one epoch");
-  return o;
-}
+const session_options& checked(const session_options& o);
 
 /// Throws the setup_error of a loop over `epoch` (endless: over the rest) when the session has delivered everything.
-[[noreturn]] inline void throw_finished(const session_options& o, std::uint64_t epoch) {
-  const std::string wanted = epoch == endless ? "another loop" : "a loop over epoch " + std::to_string(epoch);
-  const std::string all = o.epochs == 1 ? "its one epoch" : "all its " + std::to_string(o.epochs) + " epochs";
-  throw setup_error("the session is over: got " + wanted + ", expected none after " + all,
-                    "Raise session_options.epochs, or make a new session");
-}
+[[noreturn]] void throw_finished(const session_options& o, std::uint64_t epoch);
 
 /// Throws the setup_error of each call after the error `first` has ended the session; it repeats the message.
-[[noreturn]] inline void throw_after_error(const std::exception_ptr& first) {
-  const std::string over = "the session is over, it ended with an error: ", hint = "Make a new session";
-  try {
-    std::rethrow_exception(first);
-  } catch (const error& e) {
-    throw setup_error(over + e.message(), hint, e.where());
-  } catch (const std::exception& e) {
-    throw setup_error(over + e.what(), hint);
-  }
-}
+[[noreturn]] void throw_after_error(const std::exception_ptr& first);
 
 /// The reason why a run has no more batches. Used by the trainer only.
 struct run_end {
@@ -52,13 +32,14 @@ struct run_end {
     if (error) raise();
   }
   /// Throws the error itself the first time, and that the session is over each later time.
-  [[noreturn]] void raise() {
-    if (std::exchange(thrown_, true)) throw_after_error(error);
-    std::rethrow_exception(error);
-  }
+  [[noreturn]] void raise();
 
  private:
   bool thrown_ = false;
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/run/session_over.ipp>
+#endif

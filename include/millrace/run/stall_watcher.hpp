@@ -8,9 +8,6 @@
 // Threads: one of its own, from construction to destruction. The destructor waits for a `tell` that is running.
 #pragma once
 
-#include <millrace/base/clock.hpp>
-#include <millrace/base/machine.hpp>
-#include <millrace/measure/read_meter.hpp>
 #include <millrace/measure/trainer_times.hpp>
 #include <millrace/run/session_options.hpp>
 
@@ -24,52 +21,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class stall_watcher {
  public:
   /// Starts the thread. `trainer` must outlive the watcher; `who_waits` is called on the watcher's thread.
-  stall_watcher(stall_watch watch, const trainer_times& trainer, std::function<std::string()> who_waits)
-      : watch_(std::move(watch)), trainer_(&trainer), who_waits_(std::move(who_waits)), thread_([this] { look(); }) {}
+  stall_watcher(stall_watch watch, const trainer_times& trainer, std::function<std::string()> who_waits);
   stall_watcher(const stall_watcher&) = delete;
   stall_watcher& operator=(const stall_watcher&) = delete;
-  ~stall_watcher() {
-    {
-      const std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
-  }
+  ~stall_watcher();
 
  private:
-  void look() {
-    detail::name_this_thread("millrace-watch");
-    std::uint64_t told_of_ns = 0;
-    std::unique_lock lock(mutex_);
-    while (!over_) {
-      const trainer_times::state trainer = trainer_->now();
-      const std::uint64_t now = steady_now_ns();
-      const std::uint64_t late_ns = now - std::min(now, trainer.since_ns);
-      std::uint64_t next_ns = watch_.after_ns;
-      if (trainer.watched && trainer.since_ns != told_of_ns) {
-        if (late_ns >= watch_.after_ns) {
-          told_of_ns = trainer.since_ns;
-          lock.unlock();
-          tell(late_ns);
-          lock.lock();
-        } else {
-          next_ns -= late_ns;
-        }
-      }
-      changed_.wait_for(lock, std::chrono::nanoseconds(next_ns), [&] { return over_; });
-    }
-  }
+  void look();
 
-  void tell(std::uint64_t late_ns) noexcept {
-    try {
-      const std::string text = "millrace: no batch for " + detail::seconds_text(late_ns) + "\n" + who_waits_() + "\n";
-      if (watch_.tell) watch_.tell(text);
-      else std::fputs(text.c_str(), stderr);
-    } catch (...) {
-      // A report that fails must not stop a run that is only late.
-    }
-  }
+  void tell(std::uint64_t late_ns) noexcept;
 
   const stall_watch watch_;
   const trainer_times* const trainer_;
@@ -81,3 +41,7 @@ class stall_watcher {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/run/stall_watcher.ipp>
+#endif

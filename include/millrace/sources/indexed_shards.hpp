@@ -22,10 +22,7 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -48,13 +45,7 @@ class indexed_shards_source {
   using item = record;
   using planned = indexed_run<shard_data>;
 
-  indexed_shards_source(std::vector<std::string> names, const indexed_shards_options& o)
-      : data_(std::make_shared<shard_data>(
-            std::move(names),
-            shard_data_options{.reader = {.fields = o.fields, .max_member_bytes = o.max_member_bytes},
-                               .files = {.cache_folder = o.index_folder},
-                               .progress_file = o.show_progress ? STDERR_FILENO : -1,
-                               .strict = o.strict})) {}
+  indexed_shards_source(std::vector<std::string> names, const indexed_shards_options& o);
 
   std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data_, o); }
 
@@ -81,3 +72,7 @@ auto indexed_shards(const Names& names, const indexed_shards_options& options = 
 }
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/indexed_shards.ipp>
+#endif

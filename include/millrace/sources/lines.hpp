@@ -14,7 +14,6 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
-#include <millrace/io/file/byte_source.hpp>
 #include <millrace/sources/line_reader.hpp>
 #include <millrace/sources/shard_list.hpp>
 
@@ -30,17 +29,7 @@ struct lines_options {
 
 namespace detail {
 
-inline bool names_a_text(std::string_view name) noexcept {
-  constexpr std::array<std::string_view, 5> compressions{".gz", ".zst", ".bz2", ".xz", ".lz4"};
-  constexpr std::array<std::string_view, 6> endings{".txt", ".jsonl", ".ndjson", ".json", ".csv", ".tsv"};
-  if (name.empty() || name.front() == '.') return false;
-  for (const std::string_view end : compressions)
-    if (name.ends_with(end)) {
-      name.remove_suffix(end.size());
-      break;
-    }
-  return std::any_of(endings.begin(), endings.end(), [name](std::string_view end) { return name.ends_with(end); });
-}
+bool names_a_text(std::string_view name) noexcept;
 inline constexpr folder_rule texts_of_a_folder{
     names_a_text, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, then perhaps in .gz, .zst, .bz2, "
                   ".xz or .lz4; name others with a pattern"};
@@ -51,27 +40,17 @@ class lines_source {
   using item = line;
   static constexpr bool same_every_pass = true;
 
-  lines_source(std::vector<std::string> names, const lines_options& o)
-      : names_(std::move(names)),
-        options_{.max_line_bytes = o.max_line_bytes, .skip_empty = o.skip_empty, .check_utf8 = o.check_utf8},
-        pool_(std::make_shared<block_pool>()),
-        reads_(std::make_shared<read_meter>()) {}
+  lines_source(std::vector<std::string> names, const lines_options& o);
 
   std::size_t shards() const noexcept { return names_.size(); }
   const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
   std::uint64_t shard_bytes(std::size_t shard) const noexcept { return detail::size_of_file(names_[shard]); }
   std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return detail::time_of_file_ns(names_[shard]); }
-  line_reader open(std::size_t shard, std::uint64_t) const {
-    return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, options_};
-  }
+  line_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns the meter of all reads, as shards_source::reads().
   read_meter& reads() const noexcept { return *reads_; }
   /// Returns the same source, but with its reads recorded in `meter`.
-  lines_source watched_in(std::shared_ptr<read_meter> meter) const {
-    lines_source same = *this;
-    same.reads_ = std::move(meter);
-    return same;
-  }
+  lines_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:
   std::vector<std::string> names_;
@@ -95,3 +74,7 @@ auto lines(const Names& names, const lines_options& options = {}) {
 }
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/lines.ipp>
+#endif

@@ -13,22 +13,14 @@
 // cannot be read is an io_error. Threads: no shared state.
 #pragma once
 
-#include <millrace/base/error.hpp>
-#include <millrace/io/file/posix_files.hpp>
-#include <millrace/sources/brace_expansion.hpp>
+#include <millrace/base/version.hpp>
 
-#include <algorithm>
-#include <array>
-#include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
-#include <dirent.h>
 #include <glob.h>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -41,176 +33,46 @@ struct folder_rule {
   const char* sentence;   ///< tells the user which endings are taken
 };
 
-inline bool names_a_shard(std::string_view name) noexcept {
-  constexpr std::array<std::string_view, 7> endings{".tar",     ".tar.gz", ".tgz",    ".tar.zst",
-                                                    ".tar.bz2", ".tar.xz", ".tar.lz4"};
-  return !name.empty() && name.front() != '.' &&
-         std::any_of(endings.begin(), endings.end(), [name](std::string_view end) { return name.ends_with(end); });
-}
+bool names_a_shard(std::string_view name) noexcept;
 inline constexpr folder_rule shards_of_a_folder{
     names_a_shard, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
 
 /// Returns the path after "file:", and other text unchanged. Throws setup_error for other schemes and for commands.
-inline std::string_view local_path(std::string_view location) {
-  if (location.starts_with("file:")) {
-    location.remove_prefix(5);
-    if (location.starts_with("//")) {
-      const std::size_t path_at = location.find('/', 2);
-      const std::string_view host = location.substr(2, path_at == std::string_view::npos ? path_at : path_at - 2);
-      if (path_at == std::string_view::npos || (!host.empty() && host != "localhost"))
-        throw setup_error("'file:" + printable(location) + "' names another machine",
-                          "Write file:///path for a path on this one");
-      location.remove_prefix(path_at);
-    }
-    return location;
-  }
-  const std::size_t scheme_end = location.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                            "0123456789+.-");
-  const std::string_view rest = scheme_end == std::string_view::npos ? "" : location.substr(scheme_end);
-  if (location.starts_with("pipe:"))
-    throw setup_error("'" + printable(location) + "' is a command, and data sets never run commands here",
-                      "Download the shards first, or mount the storage as a file system");
-  if (scheme_end != 0 && rest.starts_with("://"))
-    throw setup_error("'" + printable(location) + "' is not a file: the scheme '" +
-                          printable(location.substr(0, scheme_end)) + "' is not supported",
-                      "Download the shards first, or mount the storage as a file system");
-  return location;
-}
+std::string_view local_path(std::string_view location);
 
-inline bool exists(const std::string& path) noexcept {
-  struct ::stat status {};
-  return ::stat(path.c_str(), &status) == 0;
-}
-inline bool is_folder(const std::string& path) noexcept {
-  struct ::stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
+bool exists(const std::string& path) noexcept;
+bool is_folder(const std::string& path) noexcept;
 
-inline std::vector<std::string> glob_matches(const std::string& pattern) {
-  struct matches : ::glob_t {
-    matches() : ::glob_t() {}
-    matches(const matches&) = delete;
-    matches& operator=(const matches&) = delete;
-    ~matches() { ::globfree(this); }
-  } found;
-  const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_NOESCAPE, nullptr, &found);
-  if (result == GLOB_NOSPACE) throw std::bad_alloc();
-  if (result != 0 && result != GLOB_NOMATCH)
-    throw io_error("a folder of the pattern '" + printable(pattern) + "' cannot be read", "Check its permissions");
-  if (found.gl_pathc == 0)
-    throw setup_error("no file matches '" + printable(pattern) + "'",
-                      "Check the path; relative paths begin at the working directory of the program");
-  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+std::vector<std::string> glob_matches(const std::string& pattern);
 
-inline std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule) {
-  const auto close = [](DIR* opened) { ::closedir(opened); };
-  const std::unique_ptr<DIR, decltype(close)> open_folder(::opendir(folder.c_str()), close);
-  if (!open_folder)
-    throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno),
-                   "Check its permissions");
-  std::vector<std::string> paths;
-  for (;;) {
-    errno = 0;
-    const dirent* item = ::readdir(open_folder.get());
-    if (!item) break;
-    if (rule.takes(item->d_name)) paths.push_back(folder + (folder.ends_with('/') ? "" : "/") + item->d_name);
-  }
-  if (errno != 0)
-    throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno), "Check its storage");
-  if (paths.empty())
-    throw setup_error("the folder '" + printable(folder) + "' has no shards",
-                      rule.sentence);
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule);
 
 /// Returns why `path` cannot be read; empty if it can.
-inline std::string unreadable_because(const std::string& path) {
-  struct ::stat status {};
-  if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) return reason_of(errno);
-  return S_ISREG(status.st_mode) ? "" : "not a regular file";
-}
+std::string unreadable_because(const std::string& path);
 
-inline void check_readable(const std::vector<std::string>& paths) {
-  constexpr std::size_t max_named = 3;
-  std::string named;
-  std::size_t bad = 0;
-  for (const auto& path : paths) {
-    const std::string reason = unreadable_because(path);
-    if (reason.empty()) continue;
-    if (++bad <= max_named) named += (named.empty() ? "'" : ", '") + printable(path) + "' (" + reason + ")";
-  }
-  if (bad == 0) return;
-  throw setup_error(std::to_string(bad) + " of " + std::to_string(paths.size()) + " shards cannot be read: " + named +
-                        (bad > max_named ? ", ..." : ""),
-                    "Check the paths; relative paths begin at the working directory of the program");
-}
+void check_readable(const std::vector<std::string>& paths);
 
-inline std::uint64_t size_of_file(const std::string& path) noexcept {
-  struct ::stat status {};
-  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
-}
+std::uint64_t size_of_file(const std::string& path) noexcept;
 /// Returns the time of the last change, in nanoseconds since 1970; 0 if unknown.
-inline std::int64_t time_of_file_ns(const std::string& path) noexcept {
-  struct ::stat status {};
-  return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
-}
+std::int64_t time_of_file_ns(const std::string& path) noexcept;
 
 }  // namespace detail
 
 /// Returns the paths of a list of names, taken literally. Throws setup_error if the list is empty or a shard cannot be
 /// read.
-inline std::vector<std::string> list_shards(const std::vector<std::string>& names) {
-  if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
-  std::vector<std::string> paths;
-  paths.reserve(names.size());
-  for (const auto& name : names) paths.emplace_back(detail::exists(name) ? name : detail::local_path(name));
-  detail::check_readable(paths);
-  return paths;
-}
+std::vector<std::string> list_shards(const std::vector<std::string>& names);
 
 /// Returns the shards that a pattern names. Throws setup_error if there are none or one cannot be read, io_error if a
 /// folder cannot be read.
-inline std::vector<std::string> list_shards(std::string_view pattern,
-                                            const detail::folder_rule& rule = detail::shards_of_a_folder) {
-  std::vector<std::string> paths;
-  const auto append = [&paths](std::vector<std::string> more) {
-    for (auto& path : more) paths.push_back(std::move(path));
-  };
-  for (std::size_t at = 0; at <= pattern.size();) {
-    const std::size_t end = std::min(pattern.find("::", at), pattern.size());
-    const std::string_view part = pattern.substr(at, end - at);
-    if (part.empty())
-      throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
-                        "Name at least one shard before and after each ::");
-    (void)detail::local_path(part);   // checked before the expansion, because a command may hold braces
-    for (const auto& expanded : detail::expand_braces(part)) {
-      const std::string path(detail::local_path(expanded));
-      const bool is_glob = path.find_first_of("*?[") != std::string::npos && !detail::exists(path);
-      for (auto& match : is_glob ? detail::glob_matches(path) : std::vector<std::string>{path}) {
-        if (detail::is_folder(match)) append(detail::shards_in(match, rule));
-        else paths.push_back(std::move(match));
-      }
-    }
-    at = end + 2;
-  }
-  detail::check_readable(paths);
-  return paths;
-}
+std::vector<std::string> list_shards(std::string_view pattern,
+                                            const detail::folder_rule& rule = detail::shards_of_a_folder);
 /// Returns the shards that a pattern names.
 inline std::vector<std::string> list_shards(const char* pattern) { return list_shards(std::string_view(pattern)); }
 /// Returns the shards that a pattern names.
-inline std::vector<std::string> list_shards(const std::string& pattern) {
-  return list_shards(std::string_view(pattern));
-}
+std::vector<std::string> list_shards(const std::string& pattern);
 
 /// Returns the paths of any other list of names, taken literally.
-inline std::vector<std::string> list_shards(std::span<const std::string> names) {
-  return list_shards(std::vector<std::string>(names.begin(), names.end()));
-}
+std::vector<std::string> list_shards(std::span<const std::string> names);
 
 namespace detail {
 
@@ -225,3 +87,7 @@ std::vector<std::string> list_files(const Names& names, const folder_rule& rule)
 }  // namespace detail
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/shard_list.ipp>
+#endif

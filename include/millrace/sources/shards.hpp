@@ -14,7 +14,6 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
-#include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/sources/shard_list.hpp>
@@ -42,33 +41,17 @@ class shards_source {
   using item = record;
   static constexpr bool same_every_pass = true;
 
-  shards_source(std::vector<std::string> names, const shards_options& options)
-      : names_(std::move(names)),
-        reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes,
-                        .strict = options.strict},
-        without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(names_.size())),
-        pool_(std::make_shared<block_pool>()),
-        reads_(std::make_shared<read_meter>()) {}
+  shards_source(std::vector<std::string> names, const shards_options& options);
 
   std::size_t shards() const noexcept { return names_.size(); }
   const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
-  std::uint64_t shard_bytes(std::size_t shard) const noexcept {
-    return detail::size_of_file(names_[shard]);
-  }
+  std::uint64_t shard_bytes(std::size_t shard) const noexcept;
   std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return detail::time_of_file_ns(names_[shard]); }
-  shard_reader open(std::size_t shard, std::uint64_t) const {
-    shard_reader_options options = reader_options_;
-    options.missing_marker_told = &(*without_marker_)[shard];
-    return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, std::move(options)};
-  }
+  shard_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns the meter of all reads of this source. The I/O threads' remaining time is taken for unpacking.
   read_meter& reads() const noexcept { return *reads_; }
   /// Returns the same source, but with its reads recorded in `meter`, together with those of other sources.
-  shards_source watched_in(std::shared_ptr<read_meter> meter) const {
-    shards_source same = *this;
-    same.reads_ = std::move(meter);
-    return same;
-  }
+  shards_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:
   std::vector<std::string> names_;
@@ -89,3 +72,7 @@ auto shards(const Names& names, const shards_options& options = {}) {
 }
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/shards.ipp>
+#endif

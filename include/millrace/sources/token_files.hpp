@@ -14,15 +14,9 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
-#include <millrace/io/file/unique_fd.hpp>
 #include <millrace/item/packed.hpp>
 #include <millrace/measure/event_counts.hpp>
 #include <millrace/sources/shard_list.hpp>
-
-#include <bit>
-#include <cstring>
-
-#include <sys/mman.h>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -40,27 +34,10 @@ namespace detail {
 /// Maps a whole file for reading; the file may be empty.
 class mapped_file {
  public:
-  explicit mapped_file(const std::string& path) {
-    unique_fd file;
-    do file = unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    while (!file && errno == EINTR);
-    struct ::stat status {};
-    void* at = nullptr;
-    const bool opened = file && ::fstat(file.get(), &status) == 0;
-    if (opened && status.st_size > 0)
-      at = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file.get(), 0);
-    const int reason = errno;
-    if (!opened || at == MAP_FAILED)
-      throw io_error("cannot map the file: " + reason_of(reason), "Check the file, its permissions and its storage",
-                     {.stage = "tokens", .shard = path});
-    if (at) bytes_ = {static_cast<const std::byte*>(at), static_cast<std::size_t>(status.st_size)};
-    if (at) ::madvise(at, bytes_.size(), MADV_SEQUENTIAL);
-  }
+  explicit mapped_file(const std::string& path);
   mapped_file(mapped_file&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   mapped_file& operator=(mapped_file&&) = delete;
-  ~mapped_file() {
-    if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-  }
+  ~mapped_file();
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
  private:
@@ -70,45 +47,13 @@ class mapped_file {
 /// Reads the windows of one file, in order. Throws data_error if the file is not a whole number of tokens.
 class token_reader {
  public:
-  token_reader(const std::string& path, const token_files_options& options)
-      : options_(options), file_(path), token_bytes_(token_bytes_of(path, options)) {
-    static_assert(std::endian::native == std::endian::little);
-    const std::size_t bytes = file_.bytes().size();
-    if (bytes % token_bytes_ != 0)
-      throw data_error("the file has " + std::to_string(bytes) + " bytes (expected: a multiple of the " +
-                           std::to_string(token_bytes_) + " that a token has)",
-                       "Write it again, or set token_files_options::token_bytes", {.stage = "tokens", .shard = path});
-    tokens_ = bytes / token_bytes_;
-  }
+  token_reader(const std::string& path, const token_files_options& options);
 
   /// Returns the next window; nothing at the end of the file.
-  std::optional<packed> next() {
-    const std::size_t length = options_.length, left = tokens_ - std::min(at_, tokens_);
-    const std::size_t count = left >= length ? length : options_.keep_short ? left : 0;
-    if (count == 0 || end_ == tokens_) return std::nullopt;
-    packed window;
-    window.ids.resize(count);
-    const std::byte* const from = file_.bytes().data() + at_ * token_bytes_;
-    if (token_bytes_ == 4) {
-      std::memcpy(window.ids.data(), from, count * 4);
-    } else {
-      for (std::size_t i = 0; i < count; ++i) {
-        std::uint16_t token;
-        std::memcpy(&token, from + 2 * i, sizeof token);
-        window.ids[i] = token;
-      }
-    }
-    end_ = at_ + count;
-    at_ += options_.stride > 0 ? options_.stride : length;
-    return window;
-  }
-  void report(event_counts& counts) const noexcept {
-    if (end_ < tokens_) counts.count("tokens behind the last whole window of a file", tokens_ - end_);
-  }
+  std::optional<packed> next();
+  void report(event_counts& counts) const noexcept;
 
-  static std::size_t token_bytes_of(const std::string& path, const token_files_options& o) {
-    return o.token_bytes > 0 ? o.token_bytes : path.ends_with(".u32") ? 4 : 2;
-  }
+  static std::size_t token_bytes_of(const std::string& path, const token_files_options& o);
 
  private:
   token_files_options options_;
@@ -124,14 +69,7 @@ class token_files_source {
   using item = packed;
   static constexpr bool same_every_pass = true;
 
-  token_files_source(std::vector<std::string> names, const token_files_options& options)
-      : names_(std::move(names)), options_(options) {
-    if (options.length == 0)
-      throw setup_error("token_files() was asked for windows of 0 tokens", "Set token_files_options::length");
-    if (options.token_bytes != 0 && options.token_bytes != 2 && options.token_bytes != 4)
-      throw setup_error("token_files() was asked for tokens of " + std::to_string(options.token_bytes) + " bytes",
-                        "Tokens have 2 or 4 bytes; 0 lets the file's name decide");
-  }
+  token_files_source(std::vector<std::string> names, const token_files_options& options);
 
   std::size_t shards() const noexcept { return names_.size(); }
   const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
@@ -144,9 +82,7 @@ class token_files_source {
   token_files_options options_;
 };
 
-inline bool names_tokens(std::string_view name) noexcept {
-  return !name.starts_with('.') && (name.ends_with(".u16") || name.ends_with(".u32") || name.ends_with(".bin"));
-}
+bool names_tokens(std::string_view name) noexcept;
 inline constexpr folder_rule tokens_of_a_folder{names_tokens, "Files of tokens end in .u16, .u32 or .bin"};
 
 }  // namespace detail
@@ -160,3 +96,7 @@ auto token_files(const Names& names, const token_files_options& options = {}) {
 }
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/token_files.ipp>
+#endif

@@ -20,7 +20,6 @@
 #include <millrace/item/batch_keys.hpp>
 #include <millrace/sync/doorbell.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <exception>
@@ -57,43 +56,12 @@ class batch_ring {
 
   /// Sets up the slots; call it once the size of a batch is known. Before it no batch can open, but set_end(),
   /// mark_epoch_start() and stop() may be called.
-  void start(const options& o) {
-    const std::lock_guard lock(mutex_);
-    rows_ = o.rows;
-    fixed_ = o.fixed;
-    slots_ = std::vector<slot>(o.memory.size());
-    slot_of_.resize(o.memory.size());
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      slots_[i].data = o.memory[i];
-      if (o.keys) slots_[i].keys = batch_keys(o.rows);
-    }
-    free_.reserve(slots_.size());
-    for (std::size_t i = slots_.size(); i-- > 0;) free_.push_back(i);
-  }
+  void start(const options& o);
 
   std::size_t count() const noexcept { return slots_.size(); }
 
   /// Gives every FREE slot to the next batch that has none. Returns the number of batches opened so far.
-  std::uint64_t open_free() {
-    const std::lock_guard lock(mutex_);
-    while (opened_ < end_batch_) {
-      const auto chosen = free_slot_for_locked(opened_);
-      if (chosen == free_.end()) break;
-      const std::size_t index = *chosen;
-      free_.erase(chosen);
-      slot& s = slots_[index];
-      s.batch = opened_;
-      s.ready = false;
-      s.error = nullptr;
-      s.error_position = unknown;
-      s.void_rows.store(0, std::memory_order_relaxed);
-      s.digest.store(0, std::memory_order_relaxed);
-      s.to_come.store(rows_, std::memory_order_relaxed);
-      slot_of_[opened_ % slots_.size()] = index;
-      ++opened_;
-    }
-    return opened_;
-  }
+  std::uint64_t open_free();
 
   /// Returns the memory of an open batch. This and the next members are for workers that hold a ticket of the batch.
   std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
@@ -106,13 +74,7 @@ class batch_ring {
     if (of_rows != 0) at(batch).digest.fetch_add(of_rows, std::memory_order_relaxed);
   }
   /// Records the error of a sample; the error with the lowest position becomes the error of the batch.
-  void fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept {
-    slot& s = at(batch);
-    const std::lock_guard lock(mutex_);
-    if (s.error && s.error_position <= position) return;
-    s.error = std::move(error);
-    s.error_position = position;
-  }
+  void fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept;
 
   /// The default for `close`: does nothing.
   struct nothing_to_close {
@@ -135,29 +97,11 @@ class batch_ring {
   }
 
   /// Marks the first batch of an epoch, which is known once the previous epoch has been read to its end.
-  void mark_epoch_start(std::uint64_t batch) {
-    {
-      const std::lock_guard lock(mutex_);
-      epoch_starts_.push_back(batch);
-    }
-    bell_.ring();
-  }
+  void mark_epoch_start(std::uint64_t batch);
   /// Sets the end: no batch from this number on will come.
-  void set_end(std::uint64_t batch) {
-    {
-      const std::lock_guard lock(mutex_);
-      end_batch_ = batch;
-    }
-    bell_.ring();
-  }
+  void set_end(std::uint64_t batch);
   /// Stops the ring: batches that are not ready now will never be.
-  void stop() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
-    }
-    bell_.ring();
-  }
+  void stop();
 
   enum class outcome { ready, end, epoch_end, stopped, not_yet };
 
@@ -169,67 +113,27 @@ class batch_ring {
 
   /// Returns a READY batch, which becomes IN_USE, or the reason why there is none. With `stop_at_epoch`, does not take
   /// a batch that is known to be the first of an epoch.
-  taken take(std::uint64_t batch, bool stop_at_epoch = false) {
-    const std::lock_guard lock(mutex_);
-    if (stop_at_epoch && starts_epoch_locked(batch)) return {outcome::epoch_end, {}};
-    if (batch >= end_batch_) return {outcome::end, {}};
-    if (batch < opened_) {
-      slot& s = at(batch);
-      if (s.batch == batch && s.ready) {
-        s.ready = false;
-        --ready_count_;
-        ++in_use_;
-        const std::size_t rows = rows_ - s.void_rows.load(std::memory_order_relaxed);
-        return {outcome::ready,
-                {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows,
-                 s.digest.load(std::memory_order_relaxed), s.extent, s.error, s.keys.texts()}};
-      }
-    }
-    return {stopped_ ? outcome::stopped : outcome::not_yet, {}};
-  }
+  taken take(std::uint64_t batch, bool stop_at_epoch = false);
 
   /// Swaps the keys of a batch that was taken with `with`, whose memory the slot then reuses.
   void swap_keys(std::size_t slot_index, batch_keys& with) noexcept { slots_[slot_index].keys.swap(with); }
 
   /// Returns whether take() would give something other than not_yet.
-  bool can_take(std::uint64_t batch) const {
-    const std::lock_guard lock(mutex_);
-    if (batch >= end_batch_ || stopped_) return true;
-    return batch < opened_ && at(batch).batch == batch && at(batch).ready;
-  }
-  bool starts_epoch(std::uint64_t batch) const {
-    const std::lock_guard lock(mutex_);
-    return starts_epoch_locked(batch);
-  }
-  void forget_epochs_before(std::uint64_t batch) {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(epoch_starts_, [batch](std::uint64_t start) { return start < batch; });
-  }
+  bool can_take(std::uint64_t batch) const;
+  bool starts_epoch(std::uint64_t batch) const;
+  void forget_epochs_before(std::uint64_t batch);
 
   /// Returns the doorbell that rings whenever take() or starts_epoch() may have a new answer.
   doorbell& bell() noexcept { return bell_; }
 
   /// Makes a slot FREE again. The caller then calls open_free() and notifies the dispatcher.
-  void free(std::size_t slot_index) noexcept {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(slot_index);   // cannot throw: start() reserved the space
-    --in_use_;
-  }
+  void free(std::size_t slot_index) noexcept;
 
   /// Returns whether this batch cannot be made until a slot is freed. Requires that all earlier batches were taken.
-  bool waits_for_slot(std::uint64_t batch) const {
-    const std::lock_guard lock(mutex_);
-    return batch >= opened_ && free_slot_for_locked(batch) == free_.end();
-  }
+  bool waits_for_slot(std::uint64_t batch) const;
 
-  std::size_t in_use() const noexcept {
-    const std::lock_guard lock(mutex_);
-    return in_use_;
-  }
-  std::size_t ready() const noexcept {
-    const std::lock_guard lock(mutex_);
-    return ready_count_;
-  }
+  std::size_t in_use() const noexcept;
+  std::size_t ready() const noexcept;
 
  private:
   struct slot {
@@ -246,13 +150,8 @@ class batch_ring {
   const slot& at(std::uint64_t batch) const noexcept { return slots_[slot_of_[batch % slots_.size()]]; }
   slot& at(std::uint64_t batch) noexcept { return slots_[slot_of_[batch % slots_.size()]]; }
 
-  std::vector<std::size_t>::const_iterator free_slot_for_locked(std::uint64_t batch) const {
-    if (fixed_) return std::find(free_.begin(), free_.end(), batch % slots_.size());
-    return free_.empty() ? free_.end() : free_.end() - 1;
-  }
-  bool starts_epoch_locked(std::uint64_t batch) const {
-    return std::find(epoch_starts_.begin(), epoch_starts_.end(), batch) != epoch_starts_.end();
-  }
+  std::vector<std::size_t>::const_iterator free_slot_for_locked(std::uint64_t batch) const;
+  bool starts_epoch_locked(std::uint64_t batch) const;
 
   std::size_t rows_ = 0;
   bool fixed_ = false;
@@ -269,3 +168,7 @@ class batch_ring {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sync/batch_ring.ipp>
+#endif

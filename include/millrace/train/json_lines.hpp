@@ -11,11 +11,9 @@
 // Errors: setup_error if another log has the file open; io_error. Threads: the log's writer thread.
 #pragma once
 
-#include <millrace/base/json_writer.hpp>
 #include <millrace/io/file/append_file.hpp>
 #include <millrace/train/sink.hpp>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -39,18 +37,7 @@ constexpr bool is_whole_json_object(std::string_view line) noexcept {
 }
 
 /// Repairs the last line, so that the file is empty or ends with a line end.
-inline void repair_last_line(append_file& file) {
-  const std::uint64_t size = file.size_bytes();
-  std::string tail;
-  while (tail.size() < size && tail.find('\n') == std::string::npos) {
-    const std::uint64_t more = std::min<std::uint64_t>(65'536, size - tail.size());
-    tail.insert(0, file.read(size - tail.size() - more, more));
-  }
-  tail.erase(0, tail.rfind('\n') + 1);   // npos + 1 is 0
-  if (tail.empty()) return;
-  if (is_whole_json_object(tail)) file.append("\n");
-  else file.cut(size - tail.size());
-}
+void repair_last_line(append_file& file);
 
 }  // namespace detail
 
@@ -63,43 +50,12 @@ struct json_lines_options {
 class json_lines final : public sink {
  public:
   /// Opens the file and repairs its last line. Throws setup_error if another log has it open, io_error.
-  explicit json_lines(json_lines_options options)
-      : file_({.path = std::move(options.path)}) {
-    detail::repair_last_line(file_);
-  }
+  explicit json_lines(json_lines_options options);
   explicit json_lines(std::string path) : json_lines(json_lines_options{.path = std::move(path)}) {}
 
   const char* name() const noexcept override { return "JSON lines"; }
 
-  void write(const row& r) override {
-    if (r.values.empty() && r.message.empty() && r.nonfinite == 0) return;
-    line_ = "{\"step\":";
-    detail::append_json_number(line_, r.step);
-    if (r.epoch) {
-      line_ += ",\"epoch\":";
-      detail::append_json_number(line_, *r.epoch);
-    }
-    line_ += ",\"time\":";
-    detail::append_json_number(line_, detail::to_seconds(r.unix_ns));
-    std::uint64_t nulls = 0;
-    for (const auto& q : r.values) {
-      line_ += ',';
-      detail::append_json_string(line_, q.name);
-      line_ += ':';
-      detail::append_json_number(line_, q.value);
-      if (!detail::is_finite(q.value)) ++nulls;
-    }
-    if (const std::uint64_t nonfinite = r.nonfinite > 0 ? r.nonfinite : nulls; nonfinite > 0) {
-      line_ += ",\"nonfinite\":";
-      detail::append_json_number(line_, nonfinite);
-    }
-    if (!r.message.empty()) {
-      line_ += ",\"message\":";
-      detail::append_json_string(line_, r.message);
-    }
-    line_ += "}\n";
-    file_.append(line_);
-  }
+  void write(const row& r) override;
 
   void tick(instant now) override { file_.sync_when_due(now.steady_ns, sync_ns); }
   void close() override { file_.sync(); }
@@ -111,3 +67,7 @@ class json_lines final : public sink {
 };
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/train/json_lines.ipp>
+#endif

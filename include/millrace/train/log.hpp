@@ -21,11 +21,8 @@
 #include <millrace/base/error.hpp>
 #include <millrace/train/sink.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <condition_variable>   // and the durations that wait_for takes; <chrono> adds a calendar
-#include <csignal>
-#include <cstdio>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -60,71 +57,17 @@ struct log_counts {
 /// Shared by the log and its thread, so that a hanging sink cannot outlive what it uses.
 class log_state {
  public:
-  log_state(log_options options, std::vector<std::unique_ptr<sink>> sinks)
-      : options_(std::move(options)), sinks_(std::move(sinks)), reported_(sinks_.size()) {}
+  log_state(log_options options, std::vector<std::unique_ptr<sink>> sinks);
 
-  bool put(row& r, bool may_drop) {
-    const std::int64_t now_ns = stamp(r);
-    r.clean_text();
-    const std::size_t size = r.held_bytes();
-    {
-      const std::lock_guard lock(mutex_);
-      if (closing_ || size > options_.queue_bytes || (!may_drop && !can_accept(size))) {
-        ++counts_.refused;
-        return false;
-      }
-      while (!can_accept(size)) drop_first();
-      if (!r.message.empty() && r.values.empty()) r.step = std::max(r.step, last_step_);
-      last_step_ = std::max(last_step_, r.step);
-      const std::uint64_t step = r.step;
-      waiting_.push_back(entry{std::move(r), now_ns, size});
-      for (std::size_t i = waiting_.size() - 1; i > 0 && step < waiting_[i - 1].r.step; --i)
-        std::swap(waiting_[i - 1], waiting_[i]);
-      waiting_bytes_ += size;
-      ++counts_.accepted;
-    }
-    wake_writer_.notify_one();
-    return true;
-  }
+  bool put(row& r, bool may_drop);
 
   /// Waits until all accepted rows are written, for at most drain_ns. `then_close`: also until the sinks are closed.
   /// Returns false if the time ran out.
-  bool drain(bool then_close) {
-    std::unique_lock lock(mutex_);
-    if (then_close) closing_ = true;
-    ++draining_;
-    wake_writer_.notify_one();
-    const bool done = progress_.wait_for(lock, std::chrono::nanoseconds(options_.drain_ns), [&] {
-      return finished_ || (!then_close && waiting_.empty() && !writing_);
-    });
-    --draining_;
-    if (!done && then_close)
-      while (!waiting_.empty()) drop_first();
-    return done;
-  }
+  bool drain(bool then_close);
 
-  log_counts counts() const {
-    const std::lock_guard lock(mutex_);
-    return counts_;
-  }
+  log_counts counts() const;
 
-  void run() noexcept {
-    std::unique_lock lock(mutex_);
-    while (!(closing_ && waiting_.empty())) {
-      if (ready(lock)) {
-        write_first(lock);
-      } else {
-        wake_writer_.wait_for(lock, tick_every);
-      }
-      tick(lock);
-    }
-    lock.unlock();
-    for (std::size_t i = 0; i < sinks_.size(); ++i)
-      guarded(i, [&] { sinks_[i]->close(); });
-    lock.lock();
-    finished_ = true;
-    progress_.notify_all();
-  }
+  void run() noexcept;
 
  private:
   struct entry {
@@ -134,53 +77,16 @@ class log_state {
   };
   static constexpr auto tick_every = std::chrono::milliseconds(50);
 
-  std::int64_t stamp(row& r) const {
-    const instant now = options_.now();
-    if (r.unix_ns == 0) r.unix_ns = now.unix_ns;
-    return now.steady_ns;
-  }
-  bool can_accept(std::size_t size) const noexcept {
-    return waiting_.empty() ||
-           (waiting_.size() < options_.queue_rows && waiting_bytes_ + size <= options_.queue_bytes);
-  }
-  void drop_first() {
-    waiting_bytes_ -= waiting_.front().size_bytes;
-    waiting_.pop_front();
-    ++counts_.dropped;
-  }
+  std::int64_t stamp(row& r) const;
+  bool can_accept(std::size_t size) const noexcept;
+  void drop_first();
 
   /// True if a row may be written: it, or a row behind it, has waited long enough. The lowest step goes first.
-  bool ready(std::unique_lock<std::mutex>&) const {
-    if (waiting_.empty()) return false;
-    if (closing_ || draining_ > 0 || options_.hold_ns <= 0) return true;
-    const std::int64_t aged_ns = options_.now().steady_ns - options_.hold_ns;
-    return std::any_of(waiting_.begin(), waiting_.end(), [&](const entry& e) { return e.arrived_ns <= aged_ns; });
-  }
+  bool ready(std::unique_lock<std::mutex>&) const;
 
-  void write_first(std::unique_lock<std::mutex>& lock) {
-    const row r = std::move(waiting_.front().r);
-    waiting_bytes_ -= waiting_.front().size_bytes;
-    waiting_.pop_front();
-    if (r.step < written_step_) ++counts_.late;
-    written_step_ = std::max(written_step_, r.step);
-    writing_ = true;
-    lock.unlock();
-    bool taken = true;
-    for (std::size_t i = 0; i < sinks_.size(); ++i)
-      taken = guarded(i, [&] { sinks_[i]->write(r); }) && taken;
-    lock.lock();
-    writing_ = false;
-    ++(taken ? counts_.written : counts_.failed);
-    if (draining_ > 0 && waiting_.empty()) progress_.notify_all();
-  }
+  void write_first(std::unique_lock<std::mutex>& lock);
 
-  void tick(std::unique_lock<std::mutex>& lock) {
-    lock.unlock();
-    const instant now = options_.now();
-    for (std::size_t i = 0; i < sinks_.size(); ++i)
-      guarded(i, [&] { sinks_[i]->tick(now); });
-    lock.lock();
-  }
+  void tick(std::unique_lock<std::mutex>& lock);
 
   /// Runs `call` without the lock. Returns false if it threw.
   template <class F>
@@ -197,12 +103,7 @@ class log_state {
     ++counts_.sink_errors;
     return false;
   }
-  void report(std::size_t index, const char* what) noexcept {
-    if (reported_[index]) return;
-    reported_[index] = true;
-    std::fprintf(stderr, "millrace: the log's %s sink failed and will be tried again, silently: %s\n",
-                 sinks_[index]->name(), what);
-  }
+  void report(std::size_t index, const char* what) noexcept;
 
   const log_options options_;
   const std::vector<std::unique_ptr<sink>> sinks_;
@@ -246,43 +147,25 @@ class log {
   bool offer(row& r) { return state_->put(r, false); }
   bool offer(row&& r) { return state_->put(r, false); }
   /// Queues a line of text; it is written after the rows that were sent before it. Returns what push() returns.
-  bool message(std::string text) {
-    row r;
-    r.message = std::move(text);
-    return push(std::move(r));
-  }
+  bool message(std::string text);
 
   /// Blocks until the sinks have all rows so far. Returns false if that takes longer than `drain_ns`.
   bool flush() { return state_->drain(false); }
   /// Writes what is left and closes the sinks. Returns false if that takes longer than `drain_ns`. Never throws.
-  bool close() noexcept {
-    if (!writer_.joinable()) return true;
-    const bool done = state_->drain(true);
-    if (done) writer_.join();
-    else writer_.detach();
-    return done;
-  }
+  bool close() noexcept;
 
   /// Returns the counts of rows so far.
   detail::log_counts counts() const { return state_->counts(); }
 
  private:
-  void start() {
-    // Signals belong to the user's threads. A closed pipe must be an error of the sink, not the end of the program.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      writer_ = std::thread([state = state_] { state->run(); });
-    } catch (...) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
+  void start();
 
   std::shared_ptr<detail::log_state> state_;
   std::thread writer_;
 };
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/train/log.ipp>
+#endif

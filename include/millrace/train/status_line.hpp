@@ -13,16 +13,9 @@
 // Source: NO_COLOR after no-color.org; erasing and dimming by ECMA-48 (EL, SGR 2).
 #pragma once
 
-#include <millrace/base/error.hpp>
 #include <millrace/train/sink.hpp>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <string>
-#include <sys/ioctl.h>
 #include <unistd.h>
 #include <vector>
 
@@ -41,48 +34,15 @@ struct status_line_options {
 /// A sink that shows the latest values in one line.
 class status_line final : public sink {
  public:
-  explicit status_line(status_line_options options = {}) : options_(options) {
-    using output = status_line_options::output;
-    const char* type = std::getenv("TERM");
-    const bool able = type && std::strcmp(type, "dumb") != 0 && ::isatty(options_.file) == 1;
-    terminal_ = options_.kind == output::terminal || (options_.kind == output::detect && able);
-    const char* no_color = std::getenv("NO_COLOR");
-    dim_names_ = terminal_ && !(no_color && *no_color);
-  }
+  explicit status_line(status_line_options options = {});
 
   const char* name() const noexcept override { return "status line"; }
 
-  void write(const row& r) override {
-    if (!r.message.empty()) {
-      print((terminal_ ? "\r\x1b[K" : "") + printable(r.message) + "\n");
-      on_screen_ = false;
-      changed_ = changed_ || (terminal_ && step_known_);
-    }
-    if (r.values.empty() && r.nonfinite == 0) return;
-    step_ = r.step;
-    step_known_ = changed_ = true;
-    if (r.epoch) epoch_ = r.epoch;
-    nonfinite_ += r.nonfinite;
-    for (const auto& q : r.values) {
-      const auto known = std::find_if(latest_.begin(), latest_.end(), [&](const auto& l) { return l.name == q.name; });
-      if (known == latest_.end()) latest_.push_back(q);
-      else *known = q;
-    }
-  }
+  void write(const row& r) override;
 
-  void tick(instant now) override {
-    if (!changed_ || (drawn_once_ && now.steady_ns - drawn_ns_ < (terminal_ ? redraw_ns : options_.plain_ns)))
-      return;
-    drawn_ns_ = now.steady_ns;
-    drawn_once_ = true;
-    draw();
-  }
+  void tick(instant now) override;
 
-  void close() override {
-    if (changed_) draw();
-    if (terminal_ && on_screen_) print("\n");
-    on_screen_ = false;
-  }
+  void close() override;
 
  private:
   static constexpr std::int64_t redraw_ns = 100'000'000;   // least time between redraws: ten a second
@@ -90,83 +50,24 @@ class status_line final : public sink {
   static constexpr std::string_view per_second = "_per_s";
 
   /// Returns a value as a cell shows it: few digits, because width is scarce.
-  static std::string number(const quantity& q) {
-    char text[48];
-    if (q.unit == quantity_unit::share) std::snprintf(text, sizeof text, "%.1f%%", q.value * 100);
-    else if (q.unit == quantity_unit::count) std::snprintf(text, sizeof text, "%.0f", q.value);
-    else if (q.unit == quantity_unit::per_second && q.value >= 100) std::snprintf(text, sizeof text, "%.0f", q.value);
-    else std::snprintf(text, sizeof text, "%.4g", q.value);
-    return text;
-  }
+  static std::string number(const quantity& q);
 
-  void draw() {
-    cells_.clear();
-    if (epoch_) cells_.push_back({"epoch", std::to_string(*epoch_), 1});
-    cells_.push_back({"step", std::to_string(step_), 4});
-    for (const auto& q : latest_) {
-      if (q.unit == quantity_unit::count && has(q.name + std::string(per_second))) continue;
-      std::string label = printable(q.name);
-      const bool rate = q.unit == quantity_unit::per_second;
-      if (rate && label.ends_with(per_second)) label.replace(label.size() - per_second.size(), per_second.size(), "/s");
-      cells_.push_back({std::move(label), number(q), rate ? 3 : q.name == "data_wait" ? 2 : 0});
-    }
-    if (nonfinite_ > 0) cells_.push_back({"nonfinite", std::to_string(nonfinite_), 1});
-    if (terminal_) leave_out(columns());
-
-    line_ = terminal_ ? "\r" : "";
-    for (std::size_t i = 0; i < cells_.size(); ++i) {
-      if (i > 0) line_ += "  ";
-      if (dim_names_) line_ += "\x1b[2m";
-      line_ += cells_[i].label;
-      line_ += dim_names_ ? "\x1b[0m " : " ";
-      line_ += cells_[i].value;
-    }
-    line_ += terminal_ ? "\x1b[K" : "\n";
-    print(line_);
-    changed_ = false;
-    on_screen_ = terminal_;
-  }
+  void draw();
 
   struct cell {
     std::string label, value;
     int rank;   // cells of the lowest rank are left out first
   };
 
-  bool has(std::string_view name) const {
-    return std::any_of(latest_.begin(), latest_.end(), [&](const quantity& q) { return q.name == name; });
-  }
+  bool has(std::string_view name) const;
 
   /// Removes cells until the rest fits into `room` columns.
-  void leave_out(std::size_t room) {
-    const auto width = [&] {
-      std::size_t sum = 0;
-      for (const cell& c : cells_) sum += (sum > 0 ? 2 : 0) + c.label.size() + 1 + c.value.size();
-      return sum;
-    };
-    while (!cells_.empty() && width() > room) {
-      auto least = cells_.begin();
-      for (auto c = cells_.begin(); c != cells_.end(); ++c)
-        if (c->rank <= least->rank) least = c;   // the last of equal ones
-      cells_.erase(least);
-    }
-  }
+  void leave_out(std::size_t room);
 
   /// Returns the width minus one: a character in the last column makes some terminals start a new line.
-  std::size_t columns() const noexcept {
-    std::size_t all = options_.columns;
-    winsize size{};
-    if (all == 0 && ::ioctl(options_.file, TIOCGWINSZ, &size) == 0) all = size.ws_col;
-    return all == 0 ? 79 : all - 1;
-  }
+  std::size_t columns() const noexcept;
 
-  void print(std::string_view text) const {
-    while (!text.empty()) {
-      const ssize_t n = ::write(options_.file, text.data(), text.size());
-      if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
-      else if (n == 0 || errno != EINTR)
-        throw io_error(std::string("cannot write the status line: ") + std::strerror(n == 0 ? EIO : errno), "");
-    }
-  }
+  void print(std::string_view text) const;
 
   status_line_options options_;
   bool terminal_ = false, dim_names_ = false;
@@ -180,3 +81,7 @@ class status_line final : public sink {
 };
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/train/status_line.ipp>
+#endif

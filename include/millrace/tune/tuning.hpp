@@ -16,13 +16,10 @@
 // Threads: the trainer, in next().
 #pragma once
 
-#include <millrace/base/error.hpp>
-#include <millrace/base/machine.hpp>
+#include <millrace/tune/autotuner.hpp>
 #include <millrace/tune/tuning_search.hpp>
 
-#include <cstdio>
 #include <functional>
-#include <optional>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -39,50 +36,18 @@ namespace detail {
 /// Measures windows of a run, and lets a tuning_search decide.
 class window_tuner final : public autotuner {
  public:
-  window_tuner(tuning_options o, const concurrency_limits& of)
-      : options_(std::move(o)),
-        search_({.open = of.open, .most = of.most, .data_wait = options_.data_wait}) {}
+  window_tuner(tuning_options o, const concurrency_limits& of);
 
   bool due(std::uint64_t batches) const noexcept override { return batches >= due_at_; }
 
-  concurrency_counts look(const flow_figures& now) override {
-    if (now.batches < 1 + full_slots(now)) {
-      due_at_ = 1 + full_slots(now);   // by then the batch rings are full
-    } else if (!begun_) {
-      begin(now);
-    } else if (const flow_figures window = now - before_; window.wall_ns < least_window_ns) {
-      due_at_ = now.batches + window.batches;   // batches are so short that looking costs more
-    } else {
-      const concurrency_counts was = search_.open();
-      if (std::optional<tuning_decision> d = search_.look(tuning_window_of(window))) {
-        d->batches = now.batches;
-        tell(*d);
-      }
-      if (search_.open() == was) {
-        begin(now);
-      } else {
-        begun_ = false;
-        due_at_ = now.batches + full_slots(now);   // by then the batches made with the old numbers are used up
-      }
-    }
-    return search_.open();
-  }
+  concurrency_counts look(const flow_figures& now) override;
 
  private:
   static constexpr std::uint64_t least_window_ns = 200'000'000;
 
-  static std::uint64_t full_slots(const flow_figures& f) {
-    return std::max<std::uint64_t>(4, f.host_slots + f.device_slots);
-  }
-  void begin(const flow_figures& now) {
-    begun_ = true;
-    before_ = now;
-    due_at_ = now.batches + window_batches;
-  }
-  void tell(const tuning_decision& d) const {
-    if (options_.tell) options_.tell(d);
-    else std::fprintf(stderr, "millrace: %s\n", d.text().c_str());
-  }
+  static std::uint64_t full_slots(const flow_figures& f);
+  void begin(const flow_figures& now);
+  void tell(const tuning_decision& d) const;
 
   static constexpr std::uint64_t window_batches = 20;   // fewer say too little about a share of 2 % of the time
 
@@ -96,18 +61,9 @@ class window_tuner final : public autotuner {
 /// The rule that tuning() returns.
 class window_tuning final : public tuning_rule {
  public:
-  explicit window_tuning(tuning_options o) : options_(std::move(o)) {
-    if (options_.max_reads == 0 || !(options_.data_wait > 0))
-      throw setup_error("tuning needs at least one read, and a share of data wait above 0",
-                        "Leave out what you do not need to set");
-  }
-  concurrency_counts most(const concurrency_counts& asked) const override {
-    const std::size_t workers = options_.max_workers > 0 ? options_.max_workers : usable_cores();
-    return {std::max(asked.workers, workers), std::max(asked.reads, options_.max_reads)};
-  }
-  std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const override {
-    return std::make_unique<window_tuner>(options_, of_session);
-  }
+  explicit window_tuning(tuning_options o);
+  concurrency_counts most(const concurrency_counts& asked) const override;
+  std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const override;
 
  private:
   const tuning_options options_;
@@ -117,8 +73,10 @@ class window_tuning final : public tuning_rule {
 
 /// Returns a rule for session_options::tuning. Each session that is given the rule is tuned separately.
 /// Throws setup_error if an option has no usable value.
-inline std::shared_ptr<const detail::tuning_rule> tuning(tuning_options o = {}) {
-  return std::make_shared<detail::window_tuning>(std::move(o));
-}
+std::shared_ptr<const detail::tuning_rule> tuning(tuning_options o = {});
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/tune/tuning.ipp>
+#endif

@@ -13,7 +13,6 @@
 // nothing but themselves.
 #pragma once
 
-#include <millrace/measure/trace_range.hpp>
 #include <millrace/sync/fifo.hpp>
 
 // oneTBB 2021.8 includes <immintrin.h> only for _mm_pause, which <emmintrin.h> declares as well. The rest would add a
@@ -23,10 +22,8 @@
 #if !__has_include(<oneapi/tbb/version.h>)
 #error "millrace: oneTBB is not installed: apt-get install libtbb-dev"
 #endif
-#include <oneapi/tbb/version.h>
 #if defined(__x86_64__) && TBB_VERSION_MAJOR == 2021 && TBB_VERSION_MINOR <= 8 && \
     !defined(_IMMINTRIN_H_INCLUDED) && !defined(__IMMINTRIN_H) && (!defined(__clang__) || __clang_major__ <= 14)
-#include <emmintrin.h>
 #define _IMMINTRIN_H_INCLUDED   // g++'s
 #define __IMMINTRIN_H           // clang's
 #define MILLRACE_WITHOUT_IMMINTRIN
@@ -39,7 +36,6 @@
 #undef MILLRACE_WITHOUT_IMMINTRIN
 #endif
 
-#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -69,28 +65,16 @@ class executor {
 /// Runs tasks on oneTBB's workers, in an arena of its own.
 class arena_executor final : public executor {
  public:
-  explicit arena_executor(unsigned workers)
-      : limit_(tbb::global_control::max_allowed_parallelism, max_threads(workers)),
-        arena_(static_cast<int>(workers), 0) {
-    arena_.initialize();
-  }
+  explicit arena_executor(unsigned workers);
 
   /// Returns true: the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
   /// Queues a task for the worker with this index and returns at once.
-  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override {
-    arena_.enqueue([task = std::move(task), worker] {
-      // A user's callable may wait for its own TBB work. Isolation stops that wait from running another dispatcher's
-      // task.
-      tbb::this_task_arena::isolate([&] { task->run_as_worker(worker); });
-    });
-  }
+  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
 
   /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
   /// not join in.
-  static std::size_t max_threads(std::size_t workers) noexcept {
-    return std::max({std::size_t{32}, std::size_t{4} * std::thread::hardware_concurrency(), workers + 1});
-  }
+  static std::size_t max_threads(std::size_t workers) noexcept;
 
  private:
   tbb::global_control limit_;
@@ -101,26 +85,11 @@ class arena_executor final : public executor {
 class thread_executor final : public executor {
  public:
   /// Starts the threads. The destructor runs the queued tasks and joins the threads.
-  explicit thread_executor(unsigned threads) {
-    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
-  }
-  ~thread_executor() override {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    for (auto& t : threads_) t.join();
-  }
+  explicit thread_executor(unsigned threads);
+  ~thread_executor() override;
 
   /// Queues a task for the worker with this index and returns at once.
-  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override {
-    {
-      const std::lock_guard lock(mutex_);
-      queue_.push({std::move(task), worker});
-    }
-    changed_.notify_one();
-  }
+  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
 
  private:
   struct entry {
@@ -128,19 +97,7 @@ class thread_executor final : public executor {
     std::size_t worker;
   };
 
-  void work() {
-    detail::name_worker_thread("millrace-wait");
-    for (;;) {
-      entry next;
-      {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-        if (queue_.empty()) return;
-        next = queue_.pop();
-      }
-      next.task->run_as_worker(next.worker);
-    }
-  }
+  void work();
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -150,3 +107,7 @@ class thread_executor final : public executor {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/executor.ipp>
+#endif

@@ -14,6 +14,7 @@
 // Lifetime: the next segment outlives it.
 #pragma once
 
+#include <millrace/measure/read_meter.hpp>
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/sync/doorbell.hpp>
 #include <millrace/work/dispatcher.hpp>

@@ -65,7 +65,7 @@ class Tree:
         for folder in ("include", "tests", "examples", "bench", ".ci", "subprojects", "."):
             walk = (self.root / folder).glob("*") if folder in (".", "subprojects") else (self.root / folder).rglob("*")
             for path in walk:
-                kinds = (".hpp", ".cpp", ".cuh", ".cu", ".inc", ".py", ".sh", ".md", ".wrap")
+                kinds = (".hpp", ".ipp", ".cpp", ".cuh", ".cu", ".inc", ".py", ".sh", ".md", ".wrap")
                 if path.is_file() and (path.suffix in kinds
                                        or path.name in ("meson.build", "meson_options.txt", "run")):
                     found[str(path.relative_to(self.root))] = path.read_text()
@@ -78,7 +78,7 @@ class Tree:
     def headers(self):
         """The library's own: {path under include/millrace: text}."""
         prefix = "include/millrace/"
-        return {path[len(prefix):]: text for path, text in self.named(".hpp", ".cuh").items()
+        return {path[len(prefix):]: text for path, text in self.named(".hpp", ".ipp", ".cuh").items()
                 if path.startswith(prefix)}
 
     @functools.cached_property
@@ -167,7 +167,8 @@ def banned_headers(tree):
 def umbrellas(tree):
     """The headers beside the folders hold includes only, and none of adapt/."""
     for path, number, line in numbered({path: text for path, text in tree.bare_headers.items() if "/" not in path}):
-        if line.strip() and not re.match(r"\s*#\s*(include|pragma once|ifdef MILLRACE_CUDA|endif)", line):
+        allowed = r"\s*#\s*(include|pragma once|ifdef MILLRACE_CUDA|ifndef MILLRACE_COMPILED|error|endif)"
+        if line.strip() and not re.match(allowed, line):
             yield path, number, "an umbrella holds includes only"
     for path, number, _, name in tree.includes:
         if "/" not in path and name.startswith("millrace/adapt/"):
@@ -182,7 +183,7 @@ def pragma_once(tree):
 
 def opening_comment(tree):
     """Every header, program and script says first what it is."""
-    for path, text in tree.named(".hpp", ".cuh", ".inc", ".cpp", ".cu", ".py", ".sh").items():
+    for path, text in tree.named(".hpp", ".ipp", ".cuh", ".inc", ".cpp", ".cu", ".py", ".sh").items():
         lines = [line for line in text.splitlines() if not line.startswith("#!")]
         tested = path.startswith("tests/") and path.endswith("pp")
         if not tested and not re.match(r"// \S|# \S", lines[0] if lines else ""):
@@ -190,7 +191,7 @@ def opening_comment(tree):
 
 
 def length(tree):
-    for path, text in tree.named(".hpp", ".cuh", ".cpp", ".cu", ".py", ".sh").items():
+    for path, text in tree.named(".hpp", ".ipp", ".cuh", ".cpp", ".cu", ".py", ".sh").items():
         count = len(text.splitlines())
         if count > MAX_LINES:
             yield path, count, f"{count} lines; {MAX_LINES} are allowed"
@@ -200,7 +201,7 @@ def macros(tree):
     """None is left behind but those of base/version.hpp; and no guessing from what is installed."""
     for path, number, line in numbered(tree.bare_headers):
         found = re.match(r"\s*#\s*define\s+(\w+)", line)
-        if found and not re.match(r"MILLRACE_(VERSION_\w+|ABI|BOTH_SIDES)$", found[1]):
+        if found and not re.match(r"MILLRACE_(VERSION_\w+|ABI|ABI_OF|INLINE|BOTH_SIDES)$", found[1]):
             rest = "\n".join(tree.bare_headers[path].splitlines()[number:])
             if not re.search(rf"^\s*#\s*undef\s+{found[1]}\b", rest, re.MULTILINE):
                 yield path, number, f"the macro {found[1]} is left behind"
@@ -209,6 +210,24 @@ def macros(tree):
             if not (re.match(r"#if !__has_include\(<\S+>\)$", lines[0]) and lines[2] == "#endif" and
                     lines[1].startswith('#error "millrace: ')):
                 yield path, number, "__has_include: the build says what is there; only an #error may ask"
+
+
+def compiled_parts(tree):
+    """x.hpp ends by including x.ipp unless MILLRACE_COMPILED is set, src.hpp includes every x.ipp, and x.ipp defines
+    with MILLRACE_INLINE."""
+    all_parts = tree.headers.get("src.hpp", "")
+    for path, text in tree.headers.items():
+        if not path.endswith(".ipp"):
+            continue
+        declares = path.removesuffix(".ipp") + ".hpp"
+        ending = f"\n#ifndef MILLRACE_COMPILED\n#include <millrace/{path}>\n#endif\n"
+        if not tree.headers.get(declares, "").endswith(ending):
+            yield declares, 1, f"it does not end by including {path} unless MILLRACE_COMPILED is set"
+        if f"#include <millrace/{path}>\n" not in all_parts:
+            yield "src.hpp", 1, f"it does not include {path}"
+    for path, number, line in numbered(tree.bare_headers):
+        if path.endswith(".ipp") and re.match(r"(\[\[\w+\]\]\s*)?inline\s+(?!namespace|constexpr)", line):
+            yield path, number, "write MILLRACE_INLINE: the compiled library defines it once"
 
 
 def namespaces(tree):
@@ -287,13 +306,14 @@ def version(tree):
               "CHANGELOG.md": search("CHANGELOG.md", r"^## (\d+\.\d+\.\d+)")}
     if len(set(copies.values())) != 1:
         yield "CHANGELOG.md", 1, f"the copies of the version differ: {copies}"
-    if (namespace := search(header, r"^#define MILLRACE_ABI (v\d+_\d+)$")) != f"v{numbers[0]}_{numbers[1]}":
+    namespace = search(header, r"^#define MILLRACE_ABI_OF\(features\) (v\d+_\d+)##features$")
+    if namespace != f"v{numbers[0]}_{numbers[1]}":
         yield header, 1, f"the namespace {namespace} is not that of version {copies[header]}"
 
 
 RULES = {rule.__name__: rule for rule in (
-    floors, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros, namespaces,
-    assigned_braces,     mutable_state, unfinished, blanks, columns, version)}
+    floors, dependencies, banned_headers, umbrellas, pragma_once, opening_comment, length, macros, compiled_parts,
+    namespaces, assigned_braces, mutable_state, unfinished, blanks, columns, version)}
 
 
 def main(root):

@@ -11,7 +11,7 @@ from lint import RULES, Tree
 
 HEADER = "// A header.\n#pragma once\n\n"
 VERSION = HEADER + ("#define MILLRACE_VERSION_MAJOR 1\n#define MILLRACE_VERSION_MINOR 2\n"
-                    "#define MILLRACE_VERSION_PATCH 3\n#define MILLRACE_ABI v1_2\n")
+                    "#define MILLRACE_VERSION_PATCH 3\n#define MILLRACE_ABI_OF(features) v1_2##features\n")
 
 # A small tree that keeps every rule, near-misses among it.
 CLEAN = {
@@ -34,7 +34,11 @@ CLEAN = {
     "include/millrace/work/dispatcher.hpp":
         HEADER + "#include <tbb/task_arena.h>\n#include <millrace/io/tar/tar.hpp>\n",
     "include/millrace/io/index/names.hpp": HEADER + "#include <millrace/io/tar/tar.hpp>\n",
-    "include/millrace/train/log.hpp": HEADER + "struct log;\n",
+    "include/millrace/train/log.hpp":
+        HEADER + "struct log;\n\n#ifndef MILLRACE_COMPILED\n#include <millrace/train/log.ipp>\n#endif\n",
+    "include/millrace/train/log.ipp": HEADER + "#include <millrace/train/log.hpp>\nMILLRACE_INLINE log::log() {}\n",
+    "include/millrace/src.hpp": HEADER + "#ifndef MILLRACE_COMPILED\n#error \"...\"\n#endif\n"
+                                "#include <millrace/train/log.ipp>\n",
     "tests/run.sh": "#!/bin/sh\n# Runs.\n",
     "tests/unit/base/error_test.cpp": "#include <millrace/base/error.hpp>\n",
     "examples/one.cpp": "// One.\n",
@@ -77,6 +81,8 @@ PLANTS = {
                under("base/m.hpp", "#undef LATE\n#define LATE"),
                under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif"),
                under("base/m.hpp", "#if !__has_include(<cuda.h>)\nstruct other;\n#endif")],
+    "compiled_parts": [under("train/log.hpp", "#include <millrace/train/log.ipp>"), under("src.hpp", ""),
+                       under("train/log.ipp", "inline log::log() {}")],
     "namespaces": [under("base/n.hpp", "namespace millrace::inline MILLRACE_ABI {"),
                    under("base/n.hpp", "namespace millrace {"), under("base/n.hpp", "namespace millrace::detail {")],
     "assigned_braces": [under("run/b.hpp", line) for line in (

@@ -7,6 +7,7 @@
 // the log and the resume point, of one moment, and is replaced at once. A restart cuts the log to that length.
 #include "../../../examples/command_line.hpp"
 
+#include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/index_file.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/run/session.hpp>

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sched.h>
+
 namespace mr = millrace;
 
 TEST_CASE("a quota is read from the text of cpu.max") {

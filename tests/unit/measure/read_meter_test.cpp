@@ -1,3 +1,4 @@
+#include <millrace/base/clock.hpp>
 #include <millrace/measure/process_figures.hpp>
 #include <millrace/measure/read_meter.hpp>
 

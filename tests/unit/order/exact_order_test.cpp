@@ -1,5 +1,6 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/order/lane_cursor.hpp>
+#include <millrace/order/shard_order.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+#include <millrace/base/random.hpp>
 #include <millrace/order/lane_jitter.hpp>
 
 #include <doctest/doctest.h>

@@ -1,9 +1,13 @@
+#include <millrace/base/error.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/order/mix_pattern.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace mr = millrace;
 

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <numeric>
 
 namespace mr = millrace;
 

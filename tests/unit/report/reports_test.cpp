@@ -1,7 +1,10 @@
 #include "hand_made_figures.hpp"
 
+#include <millrace/report/charts.hpp>
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
+#include <millrace/report/saved_predictions.hpp>
+#include <millrace/report/text_report.hpp>
 #include <millrace/report/write_reports.hpp>
 
 #include "../../../bench/parts/bound_verdict.hpp"

@@ -1,3 +1,5 @@
+#include <millrace/base/error.hpp>
+#include <millrace/report/simulation.hpp>
 #include <millrace/report/what_if.hpp>
 
 #include <doctest/doctest.h>

@@ -2,6 +2,7 @@
 #include "../../thorough.hpp"
 
 #include <millrace/report/knobs.hpp>
+#include <millrace/report/simulation.hpp>
 #include <millrace/report/what_if.hpp>
 
 #include <doctest/doctest.h>

@@ -1,11 +1,13 @@
 #include "hand_made_figures.hpp"
 
+#include <millrace/base/format.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/report/what_if.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace mr = millrace;
 using mr::bound_by;

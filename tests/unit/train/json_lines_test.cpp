@@ -1,5 +1,7 @@
 #include "fixtures.hpp"
 
+#include <millrace/base/error.hpp>
+#include <millrace/base/json_writer.hpp>
 #include <millrace/train/json_lines.hpp>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,6 @@
 #include "fixtures.hpp"
 
+#include <millrace/base/error.hpp>
 #include <millrace/train/tensorboard.hpp>
 
 #include <doctest/doctest.h>

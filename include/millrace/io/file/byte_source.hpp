@@ -48,15 +48,7 @@ class byte_source {
 namespace detail {
 
 /// Fills `buffer` with the bytes from `offset_bytes` on. Returns how many it read: fewer only at the end of the source.
-inline std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer) {
-  std::size_t filled = 0;
-  while (filled < buffer.size()) {
-    const std::size_t got = source.read_at(offset_bytes + filled, buffer.subspan(filled));
-    if (got == 0) break;
-    filled += got;
-  }
-  return filled;
-}
+std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer);
 
 }  // namespace detail
 
@@ -164,18 +156,12 @@ class metered_file final : public byte_source {
   /// Returns the path.
   std::string_view name() const noexcept override { return file_.name(); }
   /// Reads as file_source::read_at() does, and reports the time and the bytes to the meter.
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
-    read_meter::running read(*meter_, file_.name());
-    return read.brought(file_.read_at(offset_bytes, buffer));
-  }
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
   /// Reports further reads to `meter`. Must not be called during a read.
   void watch_in(read_meter& meter) noexcept { meter_ = &meter; }
 
  private:
-  static file_source opened(const std::string& path, read_meter& meter) {
-    const read_meter::running read(meter, path);
-    return file_source(path);
-  }
+  static file_source opened(const std::string& path, read_meter& meter);
 
   read_meter* meter_;
   file_source file_;
@@ -184,3 +170,7 @@ class metered_file final : public byte_source {
 }  // namespace detail
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/file/byte_source.ipp>
+#endif

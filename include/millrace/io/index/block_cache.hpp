@@ -13,7 +13,6 @@
 // Errors: those of `read`. Threads: any number; threads that want the same block wait for a single read of it.
 #pragma once
 
-#include <millrace/base/random.hpp>
 #include <millrace/item/record.hpp>
 
 #include <cstddef>
@@ -67,10 +66,7 @@ class block_cache {
   }
 
   /// Returns the bytes of all blocks in the cache, as they were when each was read.
-  std::size_t held_bytes() const {
-    const std::lock_guard lock(mutex_);
-    return held_bytes_;
-  }
+  std::size_t held_bytes() const;
 
  private:
   struct block {
@@ -82,18 +78,10 @@ class block_cache {
     bool forgotten = false;
   };
   struct hash {
-    std::size_t operator()(const block_name& n) const noexcept {
-      return static_cast<std::size_t>(combine_keys(n.shard, n.number));
-    }
+    std::size_t operator()(const block_name& n) const noexcept;
   };
 
-  std::shared_ptr<block> find_or_add(const block_name& name) {
-    const std::lock_guard lock(mutex_);
-    auto& found = blocks_[name];
-    if (!found) found = std::make_shared<block>();
-    found->asked_for_at = ++asked_;
-    return found;
-  }
+  std::shared_ptr<block> find_or_add(const block_name& name);
 
   template <class Read>
   void fill(block& s, const Read& read) {
@@ -112,25 +100,9 @@ class block_cache {
     }
   }
 
-  bool drop_oldest(const block& but) {
-    auto oldest = blocks_.end();
-    for (auto at = blocks_.begin(); at != blocks_.end(); ++at)
-      if (at->second.get() != &but && at->second->bytes > 0 &&
-          (oldest == blocks_.end() || at->second->asked_for_at < oldest->second->asked_for_at))
-        oldest = at;
-    if (oldest == blocks_.end()) return false;
-    held_bytes_ -= oldest->second->bytes;
-    oldest->second->forgotten = true;
-    blocks_.erase(oldest);   // a thread that is using the block keeps it alive
-    return true;
-  }
+  bool drop_oldest(const block& but);
 
-  void forget(const block_name& name, block& s) {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(s.forgotten, true)) return;
-    held_bytes_ -= s.bytes;
-    blocks_.erase(name);
-  }
+  void forget(const block_name& name, block& s);
 
   const options options_;
   mutable std::mutex mutex_;   // guards all members below; locked after the mutex of a block
@@ -140,3 +112,7 @@ class block_cache {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/index/block_cache.ipp>
+#endif

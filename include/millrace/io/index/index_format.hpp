@@ -12,14 +12,12 @@
 // Errors: none thrown. Threads: any; the functions are pure.
 #pragma once
 
-#include <millrace/base/crc32c.hpp>
 #include <millrace/io/index/shard_index.hpp>
+#include <millrace/io/tar/counted_beside.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -47,96 +45,24 @@ struct index_head {
   std::uint32_t known_checksums = 0;
   std::uint32_t head_checksum = 0;   // CRC-32C of all bytes before it
 
-  std::uint32_t right_head_checksum() const noexcept {
-    return crc32c(std::as_bytes(std::span(this, 1)).first(offsetof(index_head, head_checksum)));
-  }
+  std::uint32_t right_head_checksum() const noexcept;
   shard_identity identity() const noexcept { return {.size_bytes = shard_bytes, .modified_ns = shard_modified_ns}; }
-  shard_index::shard_facts facts() const noexcept {
-    const bool marked = state != whole_without_marker;
-    return {.state = marked ? state : shard_index::shard_state::whole, .identity = identity(),
-            .fingerprint = fingerprint,
-            .damage_offset_bytes = damage_offset_bytes, .resume_offset_bytes = resume_offset_bytes,
-            .counters = {.samples = counts.samples, .metadata_members = metadata_members, .dot_files = dot_files,
-                         .names_without_dot = names_without_dot, .not_regular = not_regular,
-                         .unconverted_names = unconverted_names, .missing_end_markers = marked ? 0U : 1U}};
-  }
+  shard_index::shard_facts facts() const noexcept;
 };
 static_assert(std::is_trivially_copyable_v<index_head> && std::has_unique_object_representations_v<index_head> &&
               offsetof(index_head, counts) == index_samples_at);
 
 /// Returns the bytes of the whole file. Checksums that other threads learn during the call may be missing.
-inline std::vector<std::byte> index_bytes(const shard_index& index) {
-  const index_columns& columns = index.columns();
-  const shard_index::shard_facts& facts = index.facts();
-  const shard_counters& c = facts.counters;
-  const auto body = columns.bytes();
-  std::vector<std::byte> file(sizeof(index_head) + body.size());
-  const auto checksums_at = static_cast<std::size_t>(
-      reinterpret_cast<const std::byte*>(columns.checksums().data()) - body.data());
-  const std::size_t checksums_end = checksums_at + columns.checksums().size_bytes();
-  std::byte* const copy = file.data() + sizeof(index_head);
-  const auto copy_part = [&](std::size_t begin, std::size_t end) {
-    if (begin < end) std::memcpy(copy + begin, body.data() + begin, end - begin);
-  };
-  copy_part(0, checksums_at);
-  copy_part(checksums_end, body.size());
-  std::uint32_t known = 0;
-  for (std::uint32_t m = 0; m < index.members(); ++m) {
-    const std::uint32_t checksum = index.checksum(m);
-    known += checksum != 0;
-    std::memcpy(copy + checksums_at + 4 * std::size_t{m}, &checksum, 4);
-  }
-  index_head head{.shard_bytes = facts.identity.size_bytes, .shard_modified_ns = facts.identity.modified_ns,
-                  .fingerprint = facts.fingerprint, .damage_offset_bytes = facts.damage_offset_bytes,
-                  .resume_offset_bytes = facts.resume_offset_bytes, .metadata_members = c.metadata_members,
-                  .dot_files = c.dot_files, .names_without_dot = c.names_without_dot, .not_regular = c.not_regular,
-                  .unconverted_names = c.unconverted_names, .counts = columns.counts,
-                  .state = c.missing_end_markers > 0 ? index_head::whole_without_marker : facts.state,
-                  .body_checksum = crc32c({copy, body.size()}), .known_checksums = known};
-  head.head_checksum = head.right_head_checksum();
-  std::memcpy(file.data(), &head, sizeof head);
-  return file;
-}
+std::vector<std::byte> index_bytes(const shard_index& index);
 
 /// Returns what is wrong with a head whose checksum is right, given the size of its file; empty if nothing is.
-inline std::string unsound(const index_head& head, std::uint64_t file_bytes) {
-  const index_counts& c = head.counts;
-  const std::uint64_t most = head.shard_bytes;   // everything an index counts takes at least one byte of the shard
-  constexpr std::uint32_t longest_damage_bytes = 1 << 20;
-  if (head.state != shard_index::shard_state::whole && head.state != shard_index::shard_state::damaged &&
-      head.state != index_head::whole_without_marker)
-    return "it is of no kind of shard";
-  if (c.samples > c.members || c.members > most / tar_block_bytes || c.fields > c.members || c.key_bytes > most ||
-      c.field_bytes > most || c.damage_bytes > longest_damage_bytes)
-    return "it counts more than the shard has room for";
-  if (head.damage_offset_bytes > most || head.resume_offset_bytes > most ||
-      head.resume_offset_bytes % tar_block_bytes != 0)
-    return "its damage lies outside of the shard";
-  if (file_bytes != sizeof(index_head) + c.all_bytes()) return "its size is not that of its columns";
-  return {};
-}
+std::string unsound(const index_head& head, std::uint64_t file_bytes);
 
 /// Returns what is wrong with the columns; empty if nothing is.
-inline std::string unsound(const index_head& head, const index_columns& columns) {
-  const auto ends_rise_to = [](std::span<const std::uint32_t> ends, std::uint32_t last, std::uint32_t least_step) {
-    std::uint64_t before = 0;
-    bool rising = true;
-    for (const std::uint32_t end : ends) rising &= std::exchange(before, end) + least_step <= end;
-    return rising && before == last;
-  };
-  const index_counts& c = columns.counts;
-  if (!ends_rise_to(columns.key_ends(), c.key_bytes, 0) || !ends_rise_to(columns.member_ends(), c.members, 1) ||
-      !ends_rise_to(columns.field_ends(), c.field_bytes, 0))
-    return "its columns do not fit together";
-  std::uint64_t next_block = 0;
-  bool sound = true;
-  for (const std::uint32_t block : columns.sample_blocks()) sound &= std::exchange(next_block, block + 1ULL) <= block;
-  sound &= next_block <= head.shard_bytes / tar_block_bytes;
-  const auto blocks = columns.payload_blocks(), sizes = columns.payload_sizes(), fields = columns.member_fields();
-  for (std::size_t m = 0; m < blocks.size(); ++m)
-    sound &= (blocks[m] == index_columns::in_pieces ||
-              tar_block_bytes * std::uint64_t{blocks[m]} + sizes[m] <= head.shard_bytes) && fields[m] < c.fields;
-  return sound ? "" : "it tells of a sample outside of the shard";
-}
+std::string unsound(const index_head& head, const index_columns& columns);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/index/index_format.ipp>
+#endif

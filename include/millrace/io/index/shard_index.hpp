@@ -15,20 +15,13 @@
 // Errors: none. Threads: any number of readers; checksums may be learned at the same time.
 #pragma once
 
-#include <millrace/base/digest.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -60,12 +53,8 @@ struct index_counts {
   std::uint32_t samples = 0, members = 0, fields = 0;
   std::uint32_t key_bytes = 0, field_bytes = 0, damage_bytes = 0;
 
-  std::uint64_t text_at() const noexcept {   // offset in bytes
-    return 4 * (3 * std::uint64_t{samples} + 4 * std::uint64_t{members} + fields);
-  }
-  std::uint64_t all_bytes() const noexcept {
-    return (text_at() + key_bytes + field_bytes + damage_bytes + 3) / 4 * 4;
-  }
+  std::uint64_t text_at() const noexcept;
+  std::uint64_t all_bytes() const noexcept;
 };
 
 /// All columns in one block of memory, in the layout of the index file.
@@ -74,17 +63,9 @@ struct index_columns {
   std::unique_ptr<std::uint32_t[]> words{};
 
   index_columns() = default;
-  explicit index_columns(const index_counts& c)
-      : counts(c), words(std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(c.all_bytes() / 4))) {
-    if (c.all_bytes() > 0) words[static_cast<std::size_t>(c.all_bytes() / 4) - 1] = 0;   // padding of the last word
-  }
+  explicit index_columns(const index_counts& c);
 
-  std::span<std::uint32_t> column(std::size_t number) const noexcept {
-    const std::size_t samples = counts.samples, members = counts.members;
-    if (number < 3) return {words.get() + number * samples, samples};
-    if (number < 7) return {words.get() + 3 * samples + (number - 3) * members, members};
-    return {words.get() + 3 * samples + 4 * members, counts.fields};
-  }
+  std::span<std::uint32_t> column(std::size_t number) const noexcept;
   std::span<std::uint32_t> sample_blocks() const noexcept { return column(0); }   // in units of 512 bytes
   std::span<std::uint32_t> key_ends() const noexcept { return column(1); }
   std::span<std::uint32_t> member_ends() const noexcept { return column(2); }
@@ -97,12 +78,8 @@ struct index_columns {
   char* text() const noexcept { return reinterpret_cast<char*>(words.get()) + counts.text_at(); }
   std::string_view keys() const noexcept { return {text(), counts.key_bytes}; }
   std::string_view field_names() const noexcept { return {text() + counts.key_bytes, counts.field_bytes}; }
-  std::string_view damage() const noexcept {
-    return {text() + counts.key_bytes + counts.field_bytes, counts.damage_bytes};
-  }
-  std::span<const std::byte> bytes() const noexcept {
-    return std::as_bytes(std::span(words.get(), static_cast<std::size_t>(counts.all_bytes() / 4)));
-  }
+  std::string_view damage() const noexcept;
+  std::span<const std::byte> bytes() const noexcept;
 
   static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // value of a payload block without an offset
 };
@@ -130,8 +107,7 @@ class shard_index {
   /// Makes an empty index.
   shard_index() = default;
   /// Makes the index from its parts, which have to fit together.
-  shard_index(shard_facts facts, detail::index_columns columns) noexcept
-      : facts_(facts), columns_(std::move(columns)) {}
+  shard_index(shard_facts facts, detail::index_columns columns) noexcept;
 
   /// Returns the facts about the shard.
   const shard_facts& facts() const noexcept { return facts_; }
@@ -155,67 +131,26 @@ class shard_index {
   std::uint32_t fields() const noexcept { return columns_.counts.fields; }
 
   /// Returns the sample with that number, from 0 on.
-  indexed_sample sample(std::uint32_t number) const noexcept {
-    const auto keys = columns_.key_ends(), members = columns_.member_ends();
-    const std::uint32_t key_at = number == 0 ? 0 : keys[number - 1];
-    return {.key = columns_.keys().substr(key_at, keys[number] - key_at),
-            .offset_bytes = block_bytes * columns_.sample_blocks()[number],
-            .first_member = number == 0 ? 0 : members[number - 1],
-            .end_member = members[number]};
-  }
+  indexed_sample sample(std::uint32_t number) const noexcept;
 
   /// Returns the member with that number, from 0 on.
-  indexed_member member(std::uint32_t number) const noexcept {
-    const std::uint32_t block = columns_.payload_blocks()[number];
-    return {.field = field_name(columns_.member_fields()[number]),
-            .offset_bytes = block_bytes * block,
-            .size_bytes = columns_.payload_sizes()[number],
-            .in_one_piece = block != detail::index_columns::in_pieces};
-  }
+  indexed_member member(std::uint32_t number) const noexcept;
   /// Returns the number of the member's field.
   std::uint32_t field_of(std::uint32_t member) const noexcept { return columns_.member_fields()[member]; }
   /// Returns the name of the field with that number.
-  std::string_view field_name(std::uint32_t field) const noexcept {
-    const auto ends = columns_.field_ends();
-    const std::uint32_t at = field == 0 ? 0 : ends[field - 1];
-    return columns_.field_names().substr(at, ends[field] - at);
-  }
+  std::string_view field_name(std::uint32_t field) const noexcept;
 
   /// Returns the CRC-32C of a member's payload; 0 if it is not known.
-  std::uint32_t checksum(std::uint32_t member) const noexcept {
-    return std::atomic_ref(columns_.checksums()[member]).load(std::memory_order_relaxed);
-  }
+  std::uint32_t checksum(std::uint32_t member) const noexcept;
   /// Sets the checksum if none is known. Returns the known checksum after that.
-  std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
-    std::uint32_t known = 0;
-    std::atomic_ref(columns_.checksums()[member]).compare_exchange_strong(known, checksum, std::memory_order_relaxed);
-    return known == 0 ? checksum : known;
-  }
+  std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
   /// Sets the checksum, whether one is known or not.
-  void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept {
-    std::atomic_ref(columns_.checksums()[member]).store(checksum, std::memory_order_relaxed);
-  }
+  void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
   /// Takes over the checksums of an older index of the shard, for members that have not moved. Such a member has the
   /// same key, field, offset and size. Call it before any thread uses this index.
-  void take_checksums_of(const shard_index& before) noexcept {
-    const bool same = fingerprint() == before.fingerprint();
-    for (std::uint32_t s = 0, b = 0; s < samples(); ++s) {
-      const indexed_sample now = sample(s);
-      while (b < before.samples() && before.sample(b).offset_bytes < now.offset_bytes) ++b;
-      if (b == before.samples()) return;
-      const indexed_sample then = before.sample(b);
-      if (then.offset_bytes != now.offset_bytes || then.key != now.key) continue;
-      for (std::uint32_t m = now.first_member; m < now.end_member; ++m)
-        for (std::uint32_t old = then.first_member; old < then.end_member; ++old)
-          if (lies_where(member(m), before.member(old), same)) set_checksum(m, before.checksum(old));
-    }
-  }
+  void take_checksums_of(const shard_index& before) noexcept;
   /// Returns the number of known checksums.
-  std::uint64_t known_checksums() const noexcept {
-    std::uint64_t known = 0;
-    for (std::uint32_t m = 0; m < members(); ++m) known += checksum(m) != 0;
-    return known;
-  }
+  std::uint64_t known_checksums() const noexcept;
 
   /// Returns the columns, for index_format.hpp.
   const detail::index_columns& columns() const noexcept { return columns_; }
@@ -224,14 +159,14 @@ class shard_index {
   static constexpr std::uint64_t block_bytes = tar_block_bytes;
 
   /// Returns whether the member has not moved. For members in pieces, only the fingerprint can tell.
-  static bool lies_where(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept {
-    if (now.field != then.field || now.in_one_piece != then.in_one_piece) return false;
-    return now.in_one_piece ? now.offset_bytes == then.offset_bytes && now.size_bytes == then.size_bytes
-                            : same_fingerprint;
-  }
+  static bool lies_where(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
 
   shard_facts facts_{};
   detail::index_columns columns_{};
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/index/shard_index.ipp>
+#endif

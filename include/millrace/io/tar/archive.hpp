@@ -12,14 +12,12 @@
 #include <millrace/base/version.hpp>
 
 #include <memory>
-#include <new>
 #include <string>
 
 #if !__has_include(<archive.h>)
 #error "millrace: libarchive is not installed: apt-get install libarchive-dev"
 #endif
 #include <archive.h>
-#include <archive_entry.h>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -32,16 +30,13 @@ struct archive_read_closer {
 using archive_reader = std::unique_ptr<struct ::archive, archive_read_closer>;
 
 /// Returns a new handle. Throws std::bad_alloc if there is no memory for it.
-inline archive_reader open_archive_reader() {
-  archive_reader handle(::archive_read_new());
-  if (!handle) throw std::bad_alloc();
-  return handle;
-}
+archive_reader open_archive_reader();
 
 /// Returns libarchive's text for the last failure; empty where it has none.
-inline std::string archive_text(struct ::archive* handle) {
-  const char* text = ::archive_error_string(handle);
-  return text ? text : "";
-}
+std::string archive_text(struct ::archive* handle);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/archive.ipp>
+#endif

@@ -8,13 +8,10 @@
 // Errors: none; a file that cannot be read is ignored. Threads: any; nothing is shared.
 #pragma once
 
-#include <millrace/io/file/byte_source.hpp>
+#include <millrace/base/error.hpp>
 
-#include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -29,56 +26,19 @@ struct samples_told {
 constexpr std::size_t index_samples_at = 96;   // byte offset in an index file, see index_head
 
 /// Returns the first bytes of a file, `max_bytes` at most; empty if it cannot be read.
-inline std::string front_of_file(const std::string& path, std::size_t max_bytes) {
-  struct ::stat status {};
-  if (posix_files::stat_path(path.c_str(), status) == -1 || !S_ISREG(status.st_mode)) return {};
-  try {
-    file_source file(path);
-    std::string text(std::min(max_bytes, static_cast<std::size_t>(status.st_size)), '\0');
-    text.resize(read_fully(file, 0, std::as_writable_bytes(std::span(text))));
-    return text;
-  } catch (const io_error&) {
-    return {};
-  }
-}
+std::string front_of_file(const std::string& path, std::size_t max_bytes);
 
 /// Returns the number at `at`, after blanks and a colon; 0 if there is none.
-inline std::uint64_t number_at(std::string_view text, std::size_t at) noexcept {
-  at = std::min(text.find_first_not_of(" \t\r\n:", std::min(at, text.size())), text.size());
-  std::uint64_t number = 0;
-  std::from_chars(text.data() + at, text.data() + text.size(), number);
-  return number;
-}
+std::uint64_t number_at(std::string_view text, std::size_t at) noexcept;
 
 /// Looks at the files beside `shard`. Returns the largest number of samples that one of them states.
-inline samples_told counted_beside(const std::string& shard) {
-  samples_told most;
-  const auto look = [&most](const std::string& file, std::uint64_t samples) {
-    if (samples > most.samples) most = {samples, file};
-  };
-  const std::size_t name_at = shard.rfind('/') + 1;
-  const std::string folder = shard.substr(0, name_at), name = shard.substr(name_at);
-
-  const std::string own = shard + ".millrace-index", head = front_of_file(own, index_samples_at + 4);
-  if (head.starts_with("MR-INDEX") && head.size() == index_samples_at + 4) {
-    std::uint32_t samples = 0;
-    std::memcpy(&samples, head.data() + index_samples_at, sizeof samples);
-    look(own, samples);
-  }
-  const std::string dali = folder + name.substr(0, name.find('.')) + ".idx", line = front_of_file(dali, 64);
-  if (line.starts_with("v1.")) look(dali, number_at(line, line.find(' ')));
-
-  const std::string sizes = folder + "sizes.json", all = front_of_file(sizes, std::size_t{64} << 20);
-  const std::string quoted = '"' + name + '"';
-  if (const std::size_t at = all.find(quoted); at != std::string::npos) look(sizes, number_at(all, at + quoted.size()));
-  return most;
-}
+samples_told counted_beside(const std::string& shard);
 
 /// Returns the error for a shard without an end marker that has fewer samples than `told` states.
-inline data_error fewer_than_counted(const samples_told& told, std::uint64_t found, error_location where) {
-  return {"the shard ends without an end marker, and with fewer samples than " + printable(told.file) +
-              " counts: got " + std::to_string(found) + ", expected " + std::to_string(told.samples),
-          "It was cut: write, copy or download it again. If it is right, remove that file", std::move(where)};
-}
+data_error fewer_than_counted(const samples_told& told, std::uint64_t found, error_location where);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/counted_beside.ipp>
+#endif

@@ -29,22 +29,13 @@ struct member_name {
 };
 
 /// Returns the parts of `name`; the views point into `name`.
-inline member_name split_member_name(std::string_view name) noexcept {
-  using enum member_name::kind_of_name;
-  const std::string_view first = name.substr(0, name.find('/'));
-  if (first.size() >= 4 && first.starts_with("__") && first.ends_with("__")) return {.kind = metadata};
-  const std::size_t slash = name.rfind('/');
-  const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
-  if (name.substr(base).starts_with('.')) return {.kind = dot_file};
-  const std::size_t dot = name.find('.', base);
-  if (dot == std::string_view::npos) return {.kind = without_dot};
-  return {.kind = sample, .key = name.substr(0, dot), .field = name.substr(dot + 1)};
-}
+member_name split_member_name(std::string_view name) noexcept;
 
 /// Returns whether `name` belongs to a sample whose key is not `key`.
-inline bool begins_other_sample(std::string_view name, std::string_view key) noexcept {
-  const member_name split = split_member_name(name);
-  return split.kind == member_name::kind_of_name::sample && split.key != key;
-}
+bool begins_other_sample(std::string_view name, std::string_view key) noexcept;
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/member_name.ipp>
+#endif

@@ -21,8 +21,6 @@
 #include <millrace/io/tar/gzip_inflater.hpp>
 #include <millrace/item/bytes.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -30,7 +28,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -46,39 +43,15 @@ class shard_stream {
   };
 
   shard_stream(byte_source& source, block_pool& pool) : shard_stream(source, pool, content{}) {}
-  shard_stream(byte_source& source, block_pool& pool, content what)
-      : source_(&source), pool_(&pool), content_(what), block_(pool.take(chunk_bytes)) {
-    auto start = read_source();
-    if (start.empty() && !what.may_be_empty)
-      throw data_error("the shard is empty: expected a tar archive, which has at least 1024 bytes",
-                       "Copy or download it again", where(0));
-    const compression* method = compression_of(start);
-    if (!method) method = compression_behind_skippable_frames(start);
-    if (method) open_decompressor(*method);
-    peeked_ = start;
-  }
+  shard_stream(byte_source& source, block_pool& pool, content what);
   shard_stream(const shard_stream&) = delete;
   shard_stream& operator=(const shard_stream&) = delete;
 
   /// Returns the next bytes, valid until the next call; empty at the end.
-  std::span<const std::byte> next_chunk() {
-    const auto chunk = gzip_ ? inflate() : decompressor_ ? decompress() : read_source();
-    std::size_t used = chunk.size();
-    while (used > 0 && chunk[used - 1] == std::byte{0}) --used;
-    if (used > 0) zeros_from_bytes_ = end_bytes_ + used;
-    end_bytes_ += chunk.size();
-    return chunk;
-  }
+  std::span<const std::byte> next_chunk();
 
   /// Skips `count_bytes` without reading them. Returns how many it skipped: 0 if that is impossible or not worth it.
-  std::uint64_t skip(std::uint64_t count_bytes) {
-    if (compressed() || count_bytes < chunk_bytes / 4) return 0;
-    std::byte last{};   // the last skipped byte has to exist
-    if (source_->read_at(source_read_bytes_ + count_bytes - 1, {&last, 1}) == 0) return 0;
-    source_read_bytes_ += count_bytes;
-    end_bytes_ += count_bytes;
-    return count_bytes;
-  }
+  std::uint64_t skip(std::uint64_t count_bytes);
 
   std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< bytes handed out or skipped so far
   std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }   ///< all bytes from here on were 0
@@ -88,13 +61,7 @@ class shard_stream {
   /// Returns whether the stream is known to be undamaged up to its end. Reads on for 64 MiB at most: returns false if
   /// the end is further away, and throws the error of a damaged stream. The stream cannot be read after this call.
   /// Damaged bytes can look like another error in the archive, so a caller asks here before it reports that error.
-  bool is_sound_to_its_end() {
-    constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
-    if (!compressed()) return true;
-    for (const std::uint64_t end = end_bytes_ + max_bytes; end_bytes_ < end;)
-      if (next_chunk().empty()) return true;
-    return false;
-  }
+  bool is_sound_to_its_end();
 
  private:
   static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
@@ -104,185 +71,37 @@ class shard_stream {
     int (*enable)(struct ::archive*);   // null for gzip
   };
 
-  static const compression* compression_of(std::span<const std::byte> start) noexcept {
-    using namespace std::string_view_literals;
-    static constexpr std::array<compression, 6> known{{
-        {"gzip", "\x1f\x8b"sv, nullptr},
-        {"bzip2", "BZh"sv, ::archive_read_support_filter_bzip2},
-        {"xz", "\xfd" "7zXZ\0"sv, ::archive_read_support_filter_xz},
-        {"zstd", "\x28\xb5\x2f\xfd"sv, ::archive_read_support_filter_zstd},
-        {"lz4", "\x04\x22\x4d\x18"sv, ::archive_read_support_filter_lz4},
-        {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
-    }};
-    const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-    // A tar member's name or a text may also begin with "BZh". The mark of a tar header shows that it is a tar archive.
-    // A bzip2 stream has the mark of its first block, or of its end, behind the digit.
-    if (text.size() >= 512 && text.substr(257, 5) == "ustar") return nullptr;
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [text](const compression& c) { return text.starts_with(c.magic); });
-    if (found == known.end()) return nullptr;
-    if (found->name == "bzip2" && text.size() >= 10 && text.substr(4, 6) != "1AY&SY" &&
-        text.substr(4, 6) != "\x17\x72\x45\x38\x50\x90"sv)
-      return nullptr;
-    return &*found;
-  }
+  static const compression* compression_of(std::span<const std::byte> start) noexcept;
 
   /// Skips the skippable frames at the start of a zstd or lz4 stream; pzstd always writes them. libarchive does not
   /// recognize a stream that begins with them. Sets `start` to the bytes behind them. Returns null if no zstd or lz4
   /// stream follows.
-  const compression* compression_behind_skippable_frames(std::span<const std::byte>& start) {
-    constexpr std::uint32_t any_mark = 0x184D2A50, mark_bits = 0xfffffff0;
-    constexpr std::uint64_t head_bytes = 8;
-    std::uint64_t begin = 0, at = 0;   // offsets of `rest` and of the frame in the source
-    std::span<const std::byte> rest = start;
-    for (;;) {
-      if (at + 2 * head_bytes > begin + rest.size()) {
-        if (at == 0) return nullptr;
-        source_read_bytes_ = begin = at;
-        rest = read_source();
-      }
-      const auto head = rest.subspan(static_cast<std::size_t>(at - begin));
-      if (head.size() < head_bytes) break;
-      const auto number = [head](std::size_t from) noexcept {
-        std::uint32_t value = 0;
-        for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(head[from + i]);
-        return value;
-      };
-      if ((number(0) & mark_bits) != any_mark) {
-        if (at == 0) return nullptr;
-        const compression* const method = compression_of(head);
-        if (!method || (method->name != "zstd" && method->name != "lz4")) break;
-        start = head;
-        skipped_bytes_ = at;
-        return method;
-      }
-      at += head_bytes + number(4);
-    }
-    source_read_bytes_ = 0;   // it only looked like a skippable frame
-    start = read_source();
-    return nullptr;
-  }
+  const compression* compression_behind_skippable_frames(std::span<const std::byte>& start);
 
-  void open_decompressor(const compression& method) {
-    method_name_ = method.name;
-    if (!method.enable) {
-      gzip_ = std::make_unique<gzip_inflater>();
-      inflated_ = pool_->take(inflated_bytes);
-      return;
-    }
-    decompressor_ = open_archive_reader();
-    struct ::archive* const handle = decompressor_.get();
-    // Any other result than ARCHIVE_OK means that libarchive would run an external program.
-    if (method.enable(handle) != ARCHIVE_OK)
-      throw setup_error("this build of libarchive cannot read " + std::string(method.name) + " by itself",
-                        "Install a libarchive with it, or decompress the shards", where(error_location::unknown));
-    ::archive_read_support_format_raw(handle);
-    ::archive_read_support_format_empty(handle);
-    ::archive_read_set_read_callback(handle, &shard_stream::give_compressed);
-    ::archive_read_set_callback_data(handle, this);
-  }
+  void open_decompressor(const compression& method);
 
-  std::span<const std::byte> read_source() {
-    if (!peeked_.empty()) return std::exchange(peeked_, {});
-    const std::span<std::byte> buffer(block_.get()->data(), chunk_bytes);
-    const auto filled = buffer.first(read_fully(*source_, source_read_bytes_, buffer));
-    source_read_bytes_ += filled.size();
-    return filled;
-  }
+  std::span<const std::byte> read_source();
 
   /// Callback of libarchive. Exceptions must not pass through libarchive's C frames, so source_failure_ keeps them.
-  static ::la_ssize_t give_compressed(struct ::archive*, void* self, const void** data) noexcept {
-    auto& stream = *static_cast<shard_stream*>(self);
-    try {
-      const auto chunk = stream.read_source();
-      *data = chunk.data();
-      return static_cast<::la_ssize_t>(chunk.size());
-    } catch (...) {
-      stream.source_failure_ = std::current_exception();
-      return -1;
-    }
-  }
+  static ::la_ssize_t give_compressed(struct ::archive*, void* self, const void** data) noexcept;
 
   /// Fills the buffer of inflated bytes. If damage ends it early, only the part up to the last member whose checksum
   /// was right is handed out. If a cut ends it, all of it is handed out.
-  std::span<const std::byte> inflate() {
-    if (gzip_failure_) std::rethrow_exception(gzip_failure_);
-    const std::span<std::byte> buffer(inflated_.get()->data(), inflated_bytes);
-    std::size_t made = 0, sound = 0;
-    while (!gzip_ended_ && !gzip_failure_ && made < buffer.size()) {
-      if (compressed_.empty()) compressed_ = read_source();
-      const bool cut = compressed_.empty();
-      const gzip_step step = cut ? gzip_step{} : gzip_->inflate(compressed_, buffer.subspan(made));
-      made += step.made;
-      if (cut || step.what == gzip_step::member_end) sound = made;
-      if (step.what == gzip_step::member_end) end_gzip_member();
-      else if (cut) gzip_failure_ = std::make_exception_ptr(cut_short(end_bytes_ + made));
-      else if (step.what == gzip_step::damaged) gzip_failure_ = std::make_exception_ptr(damage(gzip_->reason()));
-    }
-    if (gzip_failure_ && sound == 0) std::rethrow_exception(gzip_failure_);
-    if (made == 0) check_tail(gzip_end_bytes_);
-    return buffer.first(gzip_failure_ ? sound : made);
-  }
+  std::span<const std::byte> inflate();
 
-  void end_gzip_member() {
-    if (compressed_.empty()) compressed_ = read_source();
-    gzip_ended_ = compressed_.empty() || compressed_[0] != std::byte{0x1f};
-    gzip_end_bytes_ = source_read_bytes_ - compressed_.size();
-    if (!gzip_ended_) gzip_->begin_member();
-  }
+  void end_gzip_member();
 
-  std::span<const std::byte> decompress() {
-    struct ::archive* const handle = decompressor_.get();
-    if (!opened_) {
-      opened_ = true;
-      struct ::archive_entry* ignored = nullptr;
-      if (::archive_read_open1(handle) != ARCHIVE_OK) fail_to_decompress();
-      const int result = ::archive_read_next_header(handle, &ignored);
-      if (result == ARCHIVE_EOF) return {};
-      if (result != ARCHIVE_OK) fail_to_decompress();
-    }
-    const void* data = nullptr;
-    std::size_t size_bytes = 0;
-    ::la_int64_t offset_bytes = 0;
-    int result = ARCHIVE_OK;
-    do result = ::archive_read_data_block(handle, &data, &size_bytes, &offset_bytes);
-    while (result == ARCHIVE_OK && size_bytes == 0);
-    if (result == ARCHIVE_EOF) {
-      check_tail(skipped_bytes_ + static_cast<std::uint64_t>(::archive_filter_bytes(handle, -1)));
-      return {};
-    }
-    if (result != ARCHIVE_OK) fail_to_decompress();
-    return {static_cast<const std::byte*>(data), size_bytes};
-  }
+  std::span<const std::byte> decompress();
 
   /// Throws data_error if anything but zeros follows the last compressed member.
-  void check_tail(std::uint64_t at) {
-    for (source_read_bytes_ = at;; at = source_read_bytes_) {
-      const auto tail = read_source();
-      if (tail.empty()) return;
-      if (std::any_of(tail.begin(), tail.end(), [](std::byte b) { return b != std::byte{0}; }))
-        throw data_error("the " + std::string(method_name_) + " stream ends at byte " + std::to_string(at) +
-                             " of the file, and something else than zeros follows it",
-                         "Compress the shard again", where(end_bytes_));
-    }
-  }
+  void check_tail(std::uint64_t at);
 
-  [[noreturn]] void fail_to_decompress() {
-    if (source_failure_) std::rethrow_exception(source_failure_);
-    const std::string reason = archive_text(decompressor_.get());
-    throw damage(reason.empty() ? "or cut short" : "or cut short (libarchive: " + printable(reason) + ")");
-  }
+  [[noreturn]] void fail_to_decompress();
   /// Returns a late_data_error: a flipped bit can look like a cut too, so the bytes before it are suspect.
-  late_data_error cut_short(std::uint64_t at) const {
-    return {"the gzip stream is cut short: its end is not in the file", where(at)};
-  }
-  late_data_error damage(const std::string& what) const {
-    return {"the " + std::string(method_name_) + " stream is damaged" + (gzip_ ? ": " : " ") + what, where(end_bytes_)};
-  }
+  late_data_error cut_short(std::uint64_t at) const;
+  late_data_error damage(const std::string& what) const;
 
-  error_location where(std::uint64_t offset_bytes) const {
-    return {.stage = content_.stage, .shard = std::string(source_->name()), .key = {}, .offset_bytes = offset_bytes};
-  }
+  error_location where(std::uint64_t offset_bytes) const;
 
   byte_source* source_;
   block_pool* pool_;
@@ -306,3 +125,7 @@ class shard_stream {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/shard_stream.ipp>
+#endif

@@ -19,6 +19,7 @@
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/tar/member_name.hpp>
 #include <millrace/io/tar/tar_header.hpp>
+#include <millrace/item/bytes.hpp>
 
 #include <algorithm>
 #include <array>

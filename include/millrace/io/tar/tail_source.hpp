@@ -10,35 +10,23 @@
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>
-#include <millrace/io/tar/tar_header.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A shard from an offset on.
 class tail_source final : public byte_source {
  public:
-  tail_source(std::unique_ptr<byte_source> source, std::uint64_t offset_bytes)
-      : source_(std::move(source)), base_bytes_(offset_bytes - tar_block_bytes) {
-    append_tar_header(front_, ".start", 0);
-  }
+  tail_source(std::unique_ptr<byte_source> source, std::uint64_t offset_bytes);
 
   std::string_view name() const noexcept override { return source_->name(); }
 
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
-    if (offset_bytes >= front_.size()) return source_->read_at(base_bytes_ + offset_bytes, buffer);
-    const std::size_t count = std::min(buffer.size(), front_.size() - static_cast<std::size_t>(offset_bytes));
-    std::memcpy(buffer.data(), front_.data() + offset_bytes, count);
-    return count;
-  }
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
 
  private:
   std::unique_ptr<byte_source> source_;
@@ -51,12 +39,14 @@ class borrowed_source final : public byte_source {
  public:
   explicit borrowed_source(byte_source& source) noexcept : source_(&source) {}
   std::string_view name() const noexcept override { return source_->name(); }
-  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
-    return source_->read_at(offset_bytes, buffer);
-  }
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
 
  private:
   byte_source* source_;
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/tail_source.ipp>
+#endif

@@ -12,12 +12,10 @@
 #pragma once
 
 #include <millrace/io/tar/tar_header.hpp>
+#include <millrace/item/bytes.hpp>
 
-#include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,103 +25,32 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 constexpr std::uint64_t tar_most_payload_bytes = std::uint64_t{1} << 40;
 
 /// Returns an octal number. Blanks may stand before its digits, blanks or NULs behind them; nothing else may.
-inline std::optional<std::uint64_t> tar_octal(std::string_view number) noexcept {
-  std::size_t at = 0;
-  while (at < number.size() && number[at] == ' ') ++at;
-  const std::size_t first = at;
-  std::uint64_t value = 0;   // at most twelve digits
-  for (; at < number.size() && number[at] >= '0' && number[at] <= '7'; ++at)
-    value = value << 3 | static_cast<unsigned char>(number[at] - '0');
-  if (at == first) return std::nullopt;
-  for (; at < number.size(); ++at)
-    if (number[at] != ' ' && number[at] != '\0') return std::nullopt;
-  return value;
-}
+std::optional<std::uint64_t> tar_octal(std::string_view number) noexcept;
 
 /// Returns a size in octal or base-256; nothing if it is malformed or too large.
-inline std::optional<std::uint64_t> tar_size(std::string_view number) noexcept {
-  if (static_cast<unsigned char>(number[0]) != 0x80) return tar_octal(number);
-  std::uint64_t value = 0;
-  for (const char c : number.substr(1)) {
-    if (value > tar_most_payload_bytes) return std::nullopt;
-    value = value << 8 | static_cast<unsigned char>(c);
-  }
-  return value;
-}
+std::optional<std::uint64_t> tar_size(std::string_view number) noexcept;
 
 /// Returns the text at `at`, up to its first NUL or `size` bytes.
-inline std::string_view tar_text(std::string_view block, std::size_t at, std::size_t size) noexcept {
-  const std::string_view whole = block.substr(at, size);
-  return whole.substr(0, std::min(whole.find('\0'), size));
-}
+std::string_view tar_text(std::string_view block, std::size_t at, std::size_t size) noexcept;
 
 /// Returns whether every byte is 0.
-inline bool all_zeros(std::string_view bytes) noexcept {
-  return bytes.find_first_not_of('\0') == std::string_view::npos;
-}
+bool all_zeros(std::string_view bytes) noexcept;
 
 /// Returns whether the block has the mark of a GNU header.
-inline bool is_gnu_header(std::string_view block) noexcept {
-  using namespace std::string_view_literals;
-  return block.substr(257, 8) == "ustar  \0"sv;
-}
+bool is_gnu_header(std::string_view block) noexcept;
 
 /// Returns whether the checksum of a header block is right.
-inline bool tar_checksum_holds(std::string_view block) noexcept {
-  constexpr std::uint64_t every_other_byte = 0x00ff00ff00ff00ff;
-  // Adds eight bytes at a time in four sums of 16 bits. Each sum has 128 bytes and stays far below 65,536.
-  std::uint64_t sums = 0;
-  for (std::size_t at = 0; at < tar_block_bytes; at += sizeof sums) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, block.data() + at, sizeof word);
-    sums += (word & every_other_byte) + (word >> 8 & every_other_byte);
-  }
-  auto sum = static_cast<unsigned>((sums & 0xffff) + (sums >> 16 & 0xffff) + (sums >> 32 & 0xffff) + (sums >> 48));
-  for (std::size_t i = 148; i < 156; ++i) sum += unsigned{' '} - static_cast<unsigned char>(block[i]);
-  return tar_octal(block.substr(148, 8)) == sum;
-}
+bool tar_checksum_holds(std::string_view block) noexcept;
 
 /// Removes one record "<length> <key>=<value>\n" from the front; the length counts its own digits. Returns false if it
 /// is malformed.
-inline bool next_pax_record(std::string_view& records, std::string_view& key, std::string_view& value) noexcept {
-  std::size_t length = 0;
-  const char* const end = records.data() + std::min<std::size_t>(records.size(), 8);
-  const auto number = std::from_chars(records.data(), end, length);
-  const auto digits = static_cast<std::size_t>(number.ptr - records.data());
-  if (digits == 0 || records[0] == '0' || length > records.size() || length < digits + 4 || records[digits] != ' ' ||
-      records[length - 1] != '\n')
-    return false;
-  const std::string_view record = records.substr(digits + 1, length - digits - 2);
-  const std::size_t equals = record.find('=');
-  if (equals == std::string_view::npos) return false;
-  key = record.substr(0, equals);
-  value = record.substr(equals + 1);
-  records.remove_prefix(length);
-  return true;
-}
+bool next_pax_record(std::string_view& records, std::string_view& key, std::string_view& value) noexcept;
 
 /// The header blocks of a member, as far as they are present: extended ones with their payloads, then its own. It holds
 /// views of the bytes it was made from.
 class tar_header_chain {
  public:
-  explicit tar_header_chain(std::string_view bytes) {
-    while (bytes.size() >= tar_block_bytes) {
-      const std::string_view block = bytes.substr(0, tar_block_bytes);
-      const char type = block[156];
-      if (std::string_view("gxXLKAV").find(type) == std::string_view::npos) {
-        main_ = block;
-        return;
-      }
-      // A volume label has no payload, whatever size its header states.
-      const auto size = type == 'V' ? std::optional<std::uint64_t>(0) : tar_size(block.substr(124, 12));
-      sound_ = sound_ && tar_checksum_holds(block);
-      if (!size || *size > bytes.size() - tar_block_bytes) break;
-      take(type, bytes.substr(tar_block_bytes, static_cast<std::size_t>(*size)));
-      const auto payload_bytes = static_cast<std::size_t>(*size) + tar_padding(*size);
-      bytes.remove_prefix(std::min(bytes.size(), tar_block_bytes + payload_bytes));
-    }
-    sound_ = false;
-  }
+  explicit tar_header_chain(std::string_view bytes);
 
   /// Returns the member's own header block; empty if it is missing.
   std::string_view main() const noexcept { return main_; }
@@ -133,29 +60,17 @@ class tar_header_chain {
   std::string_view damage() const noexcept { return damage_; }
 
   /// Returns the member's name if all headers are sound and it is a file; else nothing.
-  std::optional<std::string> certain_name() const {
-    if (!sound_ || main_.empty() || !tar_checksum_holds(main_)) return std::nullopt;
-    if (const char type = main_[156]; type != '0' && type != '\0' && type != '7') return std::nullopt;
-    if (!long_name_.empty()) return std::string(long_name_);
-    const std::string_view prefix = is_gnu_header(main_) ? std::string_view() : tar_text(main_, 345, 155);
-    return std::string(prefix) + (prefix.empty() ? "" : "/") + std::string(tar_text(main_, 0, 100));
-  }
+  std::optional<std::string> certain_name() const;
 
  private:
-  void take(char type, std::string_view payload) {
-    if (type == 'L') long_name_ = tar_text(payload, 0, payload.size());
-    if (type == 'L' && long_name_.empty()) sound_ = false;
-    if (type != 'g' && type != 'x') return;
-    std::string_view key, value, records = payload;
-    while (!records.empty() && next_pax_record(records, key, value))
-      if (type == 'x' && key == "path") long_name_ = value;
-    if (records.empty() || (records.size() < payload.size() && all_zeros(records))) return;
-    sound_ = false;
-    if (type == 'g') damage_ = "has a global pax header that is damaged or cut";
-  }
+  void take(char type, std::string_view payload);
 
   std::string_view main_, damage_, long_name_;
   bool sound_ = true;
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/tar_fields.ipp>
+#endif

@@ -10,13 +10,10 @@
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format".
 #pragma once
 
-#include <millrace/item/scalar.hpp>
+#include <millrace/base/version.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -32,70 +29,21 @@ constexpr std::size_t tar_padding(std::uint64_t size_bytes) noexcept {
 }
 
 /// Returns the slash that splits `name` into prefix and name; npos if no slash can.
-inline std::size_t ustar_split(std::string_view name) noexcept {
-  if (name.size() > 256) return std::string_view::npos;
-  const std::size_t slash = name.find('/', name.size() > 101 ? name.size() - 101 : 1);
-  return slash != std::string_view::npos && slash > 0 && slash <= 155 && slash + 1 < name.size()
-             ? slash : std::string_view::npos;
-}
+std::size_t ustar_split(std::string_view name) noexcept;
 
 /// Appends one header block; `type` is '0' for a file and 'x' for a pax header. The caller ensures that name and size
 /// fit.
-inline void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
-                               std::uint64_t size_bytes, char type) {
-  std::array<char, tar_block_bytes> block{};
-  const auto put = [&block](std::size_t at, std::string_view text) {
-    if (!text.empty()) std::memcpy(block.data() + at, text.data(), text.size());
-  };
-  const auto put_octal = [&block](std::size_t at, std::size_t digits, std::uint64_t value) {
-    for (std::size_t i = digits; i-- > 0; value /= 8) block[at + i] = static_cast<char>('0' + value % 8);
-  };
-  put(0, name);
-  put_octal(100, 7, 0644);
-  put_octal(108, 7, 0);              // user
-  put_octal(116, 7, 0);              // group
-  put_octal(124, 11, size_bytes);
-  put_octal(136, 11, 0);             // time
-  put(148, "        ");              // the checksum field counts as blanks while the checksum is computed
-  block[156] = type;
-  put(257, std::string_view("ustar\00000", 8));
-  put_octal(329, 7, 0);              // device numbers
-  put_octal(337, 7, 0);
-  put(345, prefix);
-  std::uint64_t checksum = 0;
-  for (const char c : block) checksum += static_cast<unsigned char>(c);
-  put_octal(148, 6, checksum);
-  block[154] = '\0';
-  out.append(block.data(), block.size());
-}
+void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
+                               std::uint64_t size_bytes, char type);
 
 /// Appends the record "<length> <key>=<value>\n"; the length counts its own digits.
-inline void append_pax_record(std::string& out, std::string_view key, std::string_view value) {
-  const std::size_t rest = key.size() + value.size() + 3;   // blank, '=', newline
-  std::size_t length = rest + 1;
-  while (std::to_string(length).size() + rest != length) ++length;
-  out += std::to_string(length);
-  out.append(" ").append(key).append("=").append(value).append("\n");
-}
+void append_pax_record(std::string& out, std::string_view key, std::string_view value);
 
 /// Appends all header blocks of a file with that name and size.
-inline void append_tar_header(std::string& out, std::string_view name, std::uint64_t size_bytes) {
-  const std::size_t split = name.size() <= 100 ? std::string_view::npos : ustar_split(name);
-  const bool name_fits = name.size() <= 100 || split != std::string_view::npos;
-  const bool size_fits = size_bytes <= tar_largest_size_bytes;
-  if (!name_fits || !size_fits) {
-    std::string records;
-    if (!is_utf8(name)) append_pax_record(records, "hdrcharset", "BINARY");
-    if (!name_fits) append_pax_record(records, "path", name);
-    if (!size_fits) append_pax_record(records, "size", std::to_string(size_bytes));
-    append_ustar_block(out, "", "PaxHeader", records.size(), 'x');
-    out += records;
-    out.append(tar_padding(records.size()), '\0');
-  }
-  const bool cut = split != std::string_view::npos;
-  const std::string_view prefix = cut ? name.substr(0, split) : "";
-  const std::string_view base = cut ? name.substr(split + 1) : name.substr(0, std::min<std::size_t>(name.size(), 100));
-  append_ustar_block(out, prefix, base, size_fits ? size_bytes : 0, '0');
-}
+void append_tar_header(std::string& out, std::string_view name, std::uint64_t size_bytes);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/tar/tar_header.ipp>
+#endif

@@ -1,4 +1,5 @@
 // Index files: round trips, every kind of damage, staleness, and many writers at once.
+#include <millrace/base/crc32c.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/io/index/index_file.hpp>
 #include <millrace/io/index/indexed_reader.hpp>

@@ -1,8 +1,10 @@
 // What an index holds, when the quick way makes it, and samples in any order. That an index gives what shard_reader
 // gives is checked for every archive of this folder's tests: see read_tar().
+#include <millrace/base/crc32c.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
 #include <millrace/io/index/tar_index_scan.hpp>
+#include <millrace/io/tar/header_window.hpp>
 #include <millrace/io/tar/shard_writer.hpp>
 
 #include "../tar_bytes.hpp"

@@ -1,0 +1,123 @@
+// Defines what error.hpp declares.
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#include <millrace/base/hex.hpp>
+
+#include <stdexcept>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+MILLRACE_INLINE void error_location::complete(const error_location& other) {
+  if (stage.empty()) stage = other.stage;
+  if (shard.empty()) shard = other.shard;
+  if (key.empty()) key = other.key;
+  if (offset_bytes == unknown) offset_bytes = other.offset_bytes;
+  if (position == unknown) position = other.position;
+}
+
+MILLRACE_INLINE std::string printable(std::string_view name) {
+  std::string safe;
+  safe.reserve(name.size());
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f && c != '\\') {
+      safe += c;
+    } else {
+      safe += "\\x";
+      safe += detail::hex(byte, 2);
+    }
+  }
+  return safe;
+}
+
+MILLRACE_INLINE error::error(std::string message, std::string hint, error_location where)
+    : message_(std::move(message)), hint_(std::move(hint)), where_(std::move(where)) {
+  compose();
+}
+
+MILLRACE_INLINE void error::locate(const error_location& more) {
+  where_.complete(more);
+  compose();
+}
+
+MILLRACE_INLINE void error::add(std::string_view more) {
+  message_ += more;
+  compose();
+}
+
+MILLRACE_INLINE void error::advise(std::string hint) {
+  hint_ = std::move(hint);
+  compose();
+}
+
+MILLRACE_INLINE void error::compose() {
+  text_ = "millrace: " + message_;
+  std::string details;
+  const auto detail = [&details](std::string_view name, const std::string& value) {
+    details += details.empty() ? " (" : ", ";
+    details += name;
+    details += value;
+  };
+  if (!where_.shard.empty()) detail("shard ", printable(where_.shard));
+  if (where_.offset_bytes != error_location::unknown) detail("offset ", std::to_string(where_.offset_bytes));
+  if (!where_.key.empty()) detail("key ", printable(where_.key));
+  if (!where_.stage.empty()) detail("stage ", where_.stage);
+  if (where_.position != error_location::unknown) detail("position ", std::to_string(where_.position));
+  if (!details.empty()) text_ += details + ")";
+  if (!hint_.empty()) text_ += ". " + hint_;
+}
+
+MILLRACE_INLINE late_data_error::late_data_error(std::string message, error_location where)
+    : data_error(std::move(message), "Copy or download the shard again", std::move(where)) {
+  suspect(suspect_samples::not_said);
+}
+
+MILLRACE_INLINE void late_data_error::suspect(suspect_samples which, std::uint64_t first, bool exact) {
+  suspects_ = which;
+  first_ = first;
+  exact_ = exact;
+  const std::string since = std::to_string(first) + (exact ? " (its first)" : " (its first, or one before it)");
+  advise(which == suspect_samples::none ? "No sample of it was delivered. Copy or download the shard again"
+         : which == suspect_samples::since
+             ? "Samples of this shard delivered since position " + since +
+                   " may be wrong: go on from a resume point before it, with a good copy of the shard"
+             : "Samples of this shard that were delivered before may be wrong: go on from a resume point before its "
+               "first, with a good copy of the shard");
+}
+
+MILLRACE_INLINE stage_error::stage_error(std::string message, std::exception_ptr cause, error_location where)
+    : error(std::move(message), "The callable given to this stage threw; see cause()", std::move(where)),
+      cause_(std::move(cause)) {}
+
+namespace detail {
+
+MILLRACE_INLINE std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
+                                                 std::uint64_t first, bool exact) {
+  try {
+    std::rethrow_exception(why);
+  } catch (late_data_error& late) {
+    if (late.suspects() == late_data_error::suspect_samples::not_said) late.suspect(which, first, exact);
+  } catch (...) {
+  }
+  return why;
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE std::exception_ptr located_exception(const error_location& where) {
+  try {
+    throw;
+  } catch (error& known) {
+    known.locate(where);
+    return std::current_exception();
+  } catch (const std::exception& foreign) {
+    return std::make_exception_ptr(stage_error(foreign.what(), std::current_exception(), where));
+  } catch (...) {
+    return std::make_exception_ptr(stage_error("an exception of unknown type", std::current_exception(), where));
+  }
+}
+
+}}  // namespace millrace

@@ -1,0 +1,56 @@
+// Defines what batch_output.hpp declares.
+#pragma once
+
+#include <millrace/deliver/batch_output.hpp>
+
+#include <millrace/base/error.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE batch_output::~batch_output() {
+  for (void* memory : host_memory_) backend_->free_host(memory);
+}
+
+MILLRACE_INLINE std::string batch_output::waits(std::uint64_t) const {
+  return "slots: " + std::to_string(ready()) + " batches ready, " + std::to_string(leased()) + " of " +
+         std::to_string(lease_slots()) + " leased";
+}
+
+MILLRACE_INLINE void batch_output::set_listener(space_listener* listener) noexcept {
+  const std::lock_guard lock(listener_mutex_);
+  listener_ = listener;
+}
+
+MILLRACE_INLINE void batch_output::allocate_host(const memory& wanted, bool fixed) {
+  batch_ring::options o{.rows = wanted.rows, .memory = {}, .fixed = fixed, .keys = wanted.keys};
+  for (std::size_t i = 0; i < wanted.host_slots; ++i) {
+    host_memory_.push_back(backend_->allocate_host(wanted.batch_bytes));
+    o.memory.push_back(static_cast<std::byte*>(host_memory_.back()));
+  }
+  host_.start(o);
+}
+
+MILLRACE_INLINE void batch_output::free_host_slot(std::size_t slot) noexcept {
+  host_.free(slot);
+  const std::lock_guard lock(listener_mutex_);
+  if (listener_) listener_->space_freed();
+}
+
+MILLRACE_INLINE void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
+  const std::size_t count = from.leased();
+  const std::string held = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still held, ";
+  throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) + ", the next batch's, is leased: " +
+                                held + "that one among them"
+                          : "all slots are leased: " + held + "so no further batch can be made",
+                    "Release batches before asking for the next, raise prefetch({.batches}) or to_device({.slots}), or "
+                    "set session_options::leases_released_by_other_threads");
+}
+
+MILLRACE_INLINE host_batch_output::host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots)
+    : batch_output(std::move(backend)), fixed_slots_(fixed_slots) {}
+
+MILLRACE_INLINE bool host_batch_output::can_take(std::uint64_t batch, bool stop_at_epoch) const {
+  return (stop_at_epoch && host_.starts_epoch(batch)) || host_.can_take(batch);
+}
+
+}}}  // namespace millrace::detail

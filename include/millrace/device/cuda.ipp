@@ -1,0 +1,188 @@
+// Defines what cuda.hpp declares.
+#pragma once
+
+#include <millrace/device/cuda.hpp>
+
+#include <millrace/device/host.hpp>
+#include <millrace/device/stream_name.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+MILLRACE_INLINE int cuda_device_count() noexcept {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess) return count;
+  detail::ignore_cuda(result);
+  int driver = 0;
+  const bool without_driver = result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+                              driver == 0;
+  if (result != cudaErrorNoDevice && !without_driver)
+    std::fprintf(stderr, "millrace: no GPU is used: %s, %s\n", cudaGetErrorName(result), cudaGetErrorString(result));
+  return 0;
+}
+
+namespace detail {
+
+MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal) : ordinal_(ordinal) {
+  const int count = cuda_device_count();
+  if (ordinal < 0 || ordinal >= count)
+    throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
+                          "), and this process sees " + std::to_string(count) + " GPUs",
+                      "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
+  name_ = "cuda:" + std::to_string(ordinal) + " (" + properties.name + ")";
+  const current_device here(ordinal_);
+  const capture_tolerant now;
+  check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  name_stream(copies_, "millrace copies");
+}
+
+MILLRACE_INLINE cuda_backend::~cuda_backend() {
+  quietly([&] { return cudaStreamDestroy(copies_); });
+}
+
+MILLRACE_INLINE void cuda_backend::enter_thread() {
+  check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;   // never restored, because Millrace owns the thread
+  check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+}
+
+MILLRACE_INLINE void* cuda_backend::allocate_host(std::size_t bytes) {
+  void* memory = nullptr;
+  cudaError_t result = cudaSuccess;
+  {
+    const current_device here(ordinal_);
+    const capture_tolerant now;
+    result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+  }
+  if (result == cudaSuccess) return memory;
+  if (result != cudaErrorMemoryAllocation && result != cudaErrorNotSupported && result != cudaErrorOperatingSystem)
+    check_cuda(result, "cudaHostAlloc");
+  cudaGetLastError();
+  return allocate_pageable(bytes);
+}
+
+MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find(pageable_.begin(), pageable_.end(), memory);
+    if (found != pageable_.end()) {
+      pageable_.erase(found);
+      free_slot(memory);
+      return;
+    }
+  }
+  quietly([&] { return cudaFreeHost(memory); });
+}
+
+MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
+  const current_device here(ordinal_);
+  const capture_tolerant now;
+  void* memory = nullptr;
+  check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc");
+  return memory;
+}
+
+MILLRACE_INLINE void cuda_backend::free_device(void* memory) noexcept {
+  quietly([&] { return cudaFree(memory); });
+}
+
+MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event() {
+  return make_event(cudaEventDisableTiming | cudaEventBlockingSync);
+}
+
+MILLRACE_INLINE std::optional<std::uint64_t> cuda_backend::elapsed_ns(device_event& from, device_event& to) {
+  const capture_tolerant now;   // needs no current device: the events know their device
+  float ms = 0;
+  const cudaError_t result = cudaEventElapsedTime(&ms, handle(from), handle(to));
+  if (result == cudaErrorNotReady) {
+    ignore_cuda(result);
+    return {};
+  }
+  check_cuda(result, "cudaEventElapsedTime");
+  return static_cast<std::uint64_t>(1e6 * static_cast<double>(std::max(ms, 0.0F)));
+}
+
+MILLRACE_INLINE void cuda_backend::copy_waits_for(device_event& mark) {
+  const current_device here(ordinal_);
+  check_cuda(cudaStreamWaitEvent(copies_, handle(mark), 0), "cudaStreamWaitEvent");
+}
+
+MILLRACE_INLINE void cuda_backend::copy_to_device(void* to, const void* from, std::size_t bytes) {
+  const current_device here(ordinal_);
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_), "cudaMemcpyAsync");
+}
+
+MILLRACE_INLINE void cuda_backend::record_copy(device_event& mark) {
+  const current_device here(ordinal_);
+  check_cuda(cudaEventRecord(handle(mark), copies_), "cudaEventRecord");
+}
+
+MILLRACE_INLINE void cuda_backend::check_stream(stream_view stream) {
+  const current_device here(ordinal_);
+  if (is_capturing(stream))
+    throw setup_error("a batch was asked for while its stream is being captured",
+                      "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
+                      "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
+}
+
+MILLRACE_INLINE void cuda_backend::record(device_event& mark, stream_view stream) {
+  const current_device here(ordinal_);
+  // An event recorded during a capture goes into the graph, not into the stream. A stream that waits for it joins the
+  // capture, and so would the copy stream.
+  if (is_capturing(stream))
+    throw setup_error("a batch was released while its stream was being captured",
+                      "Release it after cudaStreamEndCapture, or before cudaStreamBeginCapture");
+  check_cuda(cudaEventRecord(handle(mark), named_stream(stream)), "cudaEventRecord");
+}
+
+MILLRACE_INLINE void cuda_backend::stream_waits_for(stream_view stream, device_event& mark) {
+  const current_device here(ordinal_);
+  check_cuda(cudaStreamWaitEvent(named_stream(stream), handle(mark), 0), "cudaStreamWaitEvent");
+}
+
+MILLRACE_INLINE void cuda_backend::wait(device_event& mark) {
+  const current_device here(ordinal_);
+  const capture_tolerant now;
+  check_cuda(cudaEventSynchronize(handle(mark)), "cudaEventSynchronize");
+}
+
+MILLRACE_INLINE void cuda_backend::copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) {
+  check_stream(after);
+  const current_device here(ordinal_);
+  const capture_tolerant now;   // must not invalidate a capture of another stream
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, named_stream(after)), "cudaMemcpyAsync");
+  check_cuda(cudaStreamSynchronize(named_stream(after)), "cudaStreamSynchronize");
+}
+
+MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event(unsigned flags) {
+  const current_device here(ordinal_);
+  auto made = std::make_unique<event>();
+  check_cuda(cudaEventCreateWithFlags(&made->handle, flags), "cudaEventCreateWithFlags");
+  return made;
+}
+
+MILLRACE_INLINE cuda_backend::event::~event() {
+  if (handle) ignore_cuda(cudaEventDestroy(handle));
+}
+
+MILLRACE_INLINE void* cuda_backend::allocate_pageable(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  pageable_.reserve(pageable_.size() + 1);
+  void* const memory = allocate_slot(bytes);
+  pageable_.push_back(memory);
+  if (!pageable_used_.exchange(true))
+    std::fprintf(stderr,
+                 "millrace: %zu bytes of pinned memory could not be had: slots are pageable, copies to %s slower. "
+                 "Lower prefetch({.batches}) or the batch size, or raise the limit on locked memory\n",
+                 bytes, name_.c_str());
+  return memory;
+}
+
+}  // namespace detail
+
+}}  // namespace millrace

@@ -1,0 +1,68 @@
+// Defines what cuda_error.hpp declares.
+#pragma once
+
+#include <millrace/device/cuda_error.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE std::string cuda_hint(cudaError_t code) {
+  switch (code) {
+    case cudaErrorMemoryAllocation:
+      return "Use a smaller batch, or fewer slots in to_device({.slots}) or prefetch({.batches})";
+    case cudaErrorInsufficientDriver:
+      return "The driver is older than the CUDA runtime that this program was built with: update the driver, or build "
+             "with an older toolkit";
+    case cudaErrorNoDevice:
+      return "No GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES, or use host_device()";
+    case cudaErrorInvalidDevice:
+      return "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES";
+    case cudaErrorInvalidResourceHandle:
+      return "Is the stream alive, and does it belong to the device given to to_device()?";
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureImplicit:
+    case cudaErrorCapturedEvent:
+      return "A stream was being captured: get and release batches outside the capture";
+    case cudaErrorCudartUnloading: return "The program is ending: destroy sessions before main() returns";
+    case cudaErrorInitializationError: return "After fork() CUDA does not work in the child: start a new process";
+    default:
+      return "This may stem from an earlier kernel or copy of this process, which then has to be started again; "
+             "compute-sanitizer names the culprit";
+  }
+}
+
+MILLRACE_INLINE void check_cuda(cudaError_t result, const char* call) {
+  if (result == cudaSuccess) return;
+  cudaGetLastError();
+  throw io_error(std::string(call) + " failed: " + cudaGetErrorName(result) + ", " + cudaGetErrorString(result),
+                 cuda_hint(result));
+}
+
+MILLRACE_INLINE void ignore_cuda(cudaError_t result) noexcept {
+  if (result != cudaSuccess) cudaGetLastError();
+}
+
+MILLRACE_INLINE bool is_capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t result = cudaStreamIsCapturing(named_stream(stream), &status);
+  if (result == cudaErrorStreamCaptureImplicit) {
+    ignore_cuda(result);
+    return true;
+  }
+  check_cuda(result, "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+MILLRACE_INLINE current_device::current_device(int ordinal) {
+  check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
+  if (before_ == ordinal) return;
+  check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
+  changed_ = true;
+}
+
+MILLRACE_INLINE current_device::~current_device() {
+  if (changed_) ignore_cuda(cudaSetDevice(before_));
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,94 @@
+// Defines what append_file.hpp declares.
+#pragma once
+
+#include <millrace/io/file/append_file.hpp>
+
+#include <millrace/base/error.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void throw_file_error(const std::string& what, const std::string& path, int failure) {
+  throw io_error(what + " '" + printable(path) + "': " + std::strerror(failure),
+                 failure == ENOSPC || failure == EDQUOT ? "Make room on the disk; later records are tried again"
+                                                        : "Check that the path exists and may be written");
+}
+
+MILLRACE_INLINE void make_folders(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    struct stat found {};
+    if (::mkdir(part.c_str(), 0777) != 0 && (::stat(part.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)))
+      throw_file_error("cannot make the folder", part, errno == 0 ? ENOTDIR : errno);
+    if (end == std::string::npos) return;
+  }
+}
+
+MILLRACE_INLINE append_file::append_file(append_file_options options) : path_(std::move(options.path)) {
+  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (options.must_be_new ? O_EXCL : 0);
+  file_ = unique_fd(::open(path_.c_str(), flags, 0666));
+  if (!file_) throw_file_error("cannot open", path_, errno);
+  // A file system without locks reports other errors. They are ignored: the log also works without a lock.
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw setup_error("another log writes to '" + printable(path_) + "'", "Give each log and each rank its own file");
+}
+
+MILLRACE_INLINE std::uint64_t append_file::size_bytes() const {
+  struct stat found {};
+  if (::fstat(file_.get(), &found) != 0) throw_file_error("cannot ask for the size of", path_, errno);
+  return static_cast<std::uint64_t>(found.st_size);
+}
+
+MILLRACE_INLINE void append_file::append(std::string_view record) {
+  std::size_t done = 0;
+  unsynced_ = true;
+  while (done < record.size()) {
+    const ssize_t n = ::write(file_.get(), record.data() + done, record.size() - done);
+    if (n > 0) {
+      done += static_cast<std::size_t>(n);
+    } else if (n == 0 || errno != EINTR) {
+      const int failure = n == 0 ? EIO : errno;
+      if (done > 0) cut(size_bytes() - done);
+      throw_file_error("cannot write to", path_, failure);
+    }
+  }
+}
+
+MILLRACE_INLINE std::string append_file::read(std::uint64_t from, std::size_t size_bytes) const {
+  std::string buffer(size_bytes, '\0');
+  std::size_t done = 0;
+  while (done < buffer.size()) {
+    const ssize_t n =
+        ::pread(file_.get(), buffer.data() + done, buffer.size() - done, static_cast<off_t>(from + done));
+    if (n > 0) done += static_cast<std::size_t>(n);
+    else if (n == 0 || errno != EINTR) throw_file_error("cannot read", path_, n == 0 ? EIO : errno);
+  }
+  return buffer;
+}
+
+MILLRACE_INLINE void append_file::cut(std::uint64_t size_bytes) {
+  if (::ftruncate(file_.get(), static_cast<off_t>(size_bytes)) != 0) throw_file_error("cannot shorten", path_, errno);
+}
+
+MILLRACE_INLINE void append_file::sync() {
+  if (!std::exchange(unsynced_, false)) return;
+  // Pipes and some devices cannot be flushed, and need not be.
+  if (::fdatasync(file_.get()) != 0 && errno != EINVAL && errno != EROFS)
+    throw_file_error("cannot flush", path_, errno);
+}
+
+MILLRACE_INLINE void append_file::sync_when_due(std::int64_t now_ns, std::int64_t every_ns) {
+  if (now_ns - synced_ns_ < every_ns) return;
+  synced_ns_ = now_ns;
+  sync();
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,32 @@
+// Defines what byte_source.hpp declares.
+#pragma once
+
+#include <millrace/io/file/byte_source.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer) {
+  std::size_t filled = 0;
+  while (filled < buffer.size()) {
+    const std::size_t got = source.read_at(offset_bytes + filled, buffer.subspan(filled));
+    if (got == 0) break;
+    filled += got;
+  }
+  return filled;
+}
+
+MILLRACE_INLINE std::size_t metered_file::read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
+  read_meter::running read(*meter_, file_.name());
+  return read.brought(file_.read_at(offset_bytes, buffer));
+}
+
+MILLRACE_INLINE file_source metered_file::opened(const std::string& path, read_meter& meter) {
+  const read_meter::running read(meter, path);
+  return file_source(path);
+}
+
+}  // namespace detail
+
+}}  // namespace millrace

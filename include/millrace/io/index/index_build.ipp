@@ -1,0 +1,177 @@
+// Defines what index_build.hpp declares.
+#pragma once
+
+#include <millrace/io/index/index_build.hpp>
+
+#include <millrace/base/machine.hpp>
+#include <millrace/io/index/tar_index_scan.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+#include <thread>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards, const index_build_options& options)
+    : shards_(shards), options_(options), terminal_(options.progress_file >= 0 && ::isatty(options.progress_file)) {
+  result_.indexes.resize(shards.size());
+  result_.heads.resize(shards.size());
+}
+
+MILLRACE_INLINE shard_indexes index_builder::run() {
+  if (options_.keep && !options_.files.cache_folder.empty())
+    posix_files::make_folder(options_.files.cache_folder.c_str());   // a failure shows when an index is written
+  std::size_t count = options_.threads > 0 ? options_.threads : std::min(usable_cores(), 8U);
+  count = std::min(count, shards_.size());
+  std::vector<std::thread> others;
+  const auto join = [&others] {
+    for (auto& other : others) other.join();
+  };
+  try {
+    while (others.size() + 1 < count) others.emplace_back([this] { work(); });
+  } catch (...) {
+    failed_from_ = 0;
+    join();
+    throw;
+  }
+  work();
+  join();
+  if (failure_) std::rethrow_exception(failure_);
+  if (shown_once_) show_progress(true);
+  std::sort(result_.touched.begin(), result_.touched.end());
+  return std::move(result_);
+}
+
+MILLRACE_INLINE void index_builder::work() noexcept {
+  block_pool pool;
+  for (;;) {
+    const std::size_t shard = next_.fetch_add(1);
+    if (shard >= shards_.size() || shard > failed_from_) return;
+    try {
+      look_at(shard, pool);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (failure_ && shard > failed_from_) continue;
+      failed_from_ = shard;
+      failure_ = std::current_exception();
+    }
+  }
+}
+
+MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool) {
+  const std::string& path = shards_[shard];
+  const std::string kept_at = index_path(path, options_.files);
+  const shard_identity identity = identify_shard(path);
+  loaded_index known;
+  try {
+    if (options_.heads_only) {
+      const index_summary head = summarize_index(kept_at, identity);
+      if (head.state == index_file_state::good && head.shard_is_whole) return add_head(shard, head);
+    }
+    known = load_index(kept_at, identity);
+  } catch (const io_error&) {   // an unreadable index is made again; keep_index() then reports the reason
+  }
+  std::string why_not_kept;
+  bool kept = true;
+  if (known.state != index_file_state::good) {
+    shard_index made = scan(path, identity, pool);
+    if (known.state == index_file_state::touched) made.take_checksums_of(known.index);
+    known.index = std::move(made);
+    try {
+      if (options_.keep) keep_index(kept_at, known.index);
+    } catch (const io_error& trouble) {
+      kept = false;
+      why_not_kept = trouble.what();
+    }
+  }
+  auto index = std::make_shared<shard_index>(std::move(known.index));
+  const std::lock_guard lock(mutex_);
+  if (!kept && result_.why_not_kept.empty()) result_.why_not_kept = why_not_kept;
+  count(*index, known.state, kept);
+  if (known.state == index_file_state::touched) result_.touched.push_back(shard);
+  result_.heads[shard] = index_summary{
+      .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
+      .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
+      .shard_is_whole = index->state() == shard_index::shard_state::whole,
+      .without_end_marker = index->facts().counters.missing_end_markers > 0, .shard = index->identity()};
+  result_.indexes[shard] = std::move(index);
+  ++done_;
+  show_progress(false);
+}
+
+MILLRACE_INLINE void index_builder::add_head(std::size_t shard, const index_summary& head) {
+  const std::lock_guard lock(mutex_);
+  result_.heads[shard] = head;
+  ++result_.counts.loaded;
+  result_.counts.samples += head.samples;
+  ++done_;
+}
+
+MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const shard_identity& identity,
+                                                block_pool& pool) {
+  file_source source(path);
+  shard_index index = scan_shard(source, pool);
+  if (identify_shard(path) != identity)
+    throw io_error("the shard was changed while its index was made",
+                   "Wait until it is complete; write new shards under another name and rename them",
+                   {.stage = "index", .shard = path});
+  index.identify(identity);
+  if (index.facts().counters.missing_end_markers > 0)
+    if (const auto told = counted_beside(path); told.samples > index.samples())
+      throw fewer_than_counted(told, index.samples(), {.stage = "index", .shard = path});
+  return index;
+}
+
+MILLRACE_INLINE void index_builder::count(const shard_index& index, index_file_state before, bool kept) noexcept {
+  index_build_counts& c = result_.counts;
+  using enum index_file_state;
+  if (index.state() == shard_index::shard_state::compressed) ++c.compressed;
+  else ++(before == good ? c.loaded : before == stale || before == touched ? c.rebuilt_stale
+          : before == damaged ? c.rebuilt_damaged : c.built);
+  if (before != good) {
+    c.scanned_bytes += index.identity().size_bytes;
+    c.scanned_members += index.members();
+  }
+  c.not_kept += !kept;
+  c.damaged_shards += index.state() == shard_index::shard_state::damaged;
+  c.samples += index.samples();
+}
+
+MILLRACE_INLINE void index_builder::show_progress(bool last) {
+  if (options_.progress_file < 0) return;
+  const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  const std::int64_t pause_ns = !shown_once_ ? 1'000'000'000 : terminal_ ? 250'000'000 : 10'000'000'000;
+  if (!last && now_ns - shown_ns_ < pause_ns) return;
+  const double seconds = static_cast<double>(now_ns - start_ns_) * 1e-9;
+  char text[200];
+  const int length = std::snprintf(
+      text, sizeof text, "%sindexing: %zu of %zu shards, %llu samples; %.2f GB/s of shards, %.2f million headers/s%s",
+      terminal_ ? "\r\x1b[K" : "", done_, shards_.size(), static_cast<unsigned long long>(result_.counts.samples),
+      static_cast<double>(result_.counts.scanned_bytes) * 1e-9 / seconds,
+      static_cast<double>(result_.counts.scanned_members) * 1e-6 / seconds, terminal_ && !last ? "" : "\n");
+  // A failure to show the progress is ignored.
+  [[maybe_unused]] const auto written =
+      posix_files::write(options_.progress_file, text, static_cast<std::size_t>(length));
+  shown_ns_ = now_ns;
+  shown_once_ = true;
+}
+
+MILLRACE_INLINE shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options) {
+  return detail::index_builder(shards, options).run();
+}
+
+MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
+                                                      index_build_options options) {
+  options.heads_only = false;
+  options.threads = 1;
+  auto found = build_indexes({&shard, 1}, options).indexes.front();
+  if (found->identity() == head.shard && found->fingerprint() == head.fingerprint && found->samples() == head.samples)
+    return found;
+  throw data_error("the shard was changed since this program has started: it has other samples, another size or time",
+                   "Write new shards under another name, and start again", {.stage = "index", .shard = shard});
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,166 @@
+// Defines what index_file.hpp declares.
+#pragma once
+
+#include <millrace/io/index/index_file.hpp>
+
+#include <millrace/base/digest.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/text.hpp>
+#include <millrace/io/file/atomic_file.hpp>
+#include <millrace/io/file/posix_files.hpp>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <tuple>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE std::string index_path(const std::string& shard, const index_file_options& options) {
+  constexpr std::string_view ending = ".millrace-index";
+  if (options.cache_folder.empty()) return shard + std::string(ending);
+  const std::unique_ptr<char, decltype(&std::free)> absolute(::realpath(shard.c_str(), nullptr), &std::free);
+  const std::string whole = absolute ? absolute.get() : shard;
+  const std::string digits = hex(digest_bytes(bytes_of(whole)), 16);
+  const std::string name = whole.substr(whole.rfind('/') + 1).substr(0, 150);
+  return options.cache_folder + (options.cache_folder.ends_with('/') ? "" : "/") + name + "-" + digits +
+         std::string(ending);
+}
+
+MILLRACE_INLINE void fail_index(std::string_view what, int reason, const std::string& path) {
+  throw io_error(std::string(what) + ": " + reason_of(reason), "Check the file and its permissions, or name another "
+                 "folder for indexes", {.stage = "index", .shard = path});
+}
+
+MILLRACE_INLINE unique_fd open_index(const std::string& path, int flags) noexcept {
+  int file = -1;
+  do file = posix_files::open(path.c_str(), flags | O_NONBLOCK, 0666);
+  while (file == -1 && errno == EINTR);
+  return unique_fd(file);
+}
+
+MILLRACE_INLINE bool read_index(const unique_fd& file, std::uint64_t offset_bytes,
+                                std::span<std::byte> buffer) noexcept {
+  errno = 0;
+  while (!buffer.empty()) {
+    const ssize_t got = posix_files::read_at(file.get(), buffer.data(), std::min(buffer.size(), std::size_t{1} << 30),
+                                             static_cast<off_t>(offset_bytes));
+    if (got == -1 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    offset_bytes += static_cast<std::uint64_t>(got);
+    buffer = buffer.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
+MILLRACE_INLINE std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
+    const shard_identity& shard, index_head& head) {
+  using enum index_file_state;
+  struct ::stat status {};
+  if (posix_files::stat_open(file.get(), status) == -1) fail_index("cannot get the size of the index", errno, path);
+  if (!S_ISREG(status.st_mode)) return {damaged, "it is not a regular file"};
+  const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+  if (file_bytes == 0) return {missing, "it is being made"};
+  if (file_bytes < sizeof head) return {damaged, "it is cut"};
+  if (!read_index(file, 0, std::as_writable_bytes(std::span(&head, 1)))) {
+    if (errno != 0) fail_index("cannot read the index", errno, path);
+    return {damaged, "it is cut"};
+  }
+  if (head.mark != index_head::right_mark) return {damaged, "it does not begin as an index does"};
+  if (head.byte_order != index_head::right_order || head.version != index_head::right_version)
+    return {stale, "it is of another version or kind of machine"};
+  if (head.head_checksum != head.right_head_checksum()) return {damaged, "the checksum of its head is wrong"};
+  if (head.shard_bytes != shard.size_bytes) return {stale, "the shard has another size"};
+  if (std::string wrong = unsound(head, file_bytes); !wrong.empty()) return {damaged, std::move(wrong)};
+  if (head.identity() != shard) return {touched, "the shard has another time"};
+  return {good, {}};
+}
+
+MILLRACE_INLINE loaded_index load_open_index(const unique_fd& file, const std::string& path,
+                                             const shard_identity& shard) {
+  loaded_index result;
+  index_head head;
+  std::tie(result.state, result.reason) = read_index_head(file, path, shard, head);
+  if (result.state != index_file_state::good && result.state != index_file_state::touched) return result;
+  index_columns columns(head.counts);
+  const auto body = std::as_writable_bytes(
+      std::span(columns.words.get(), static_cast<std::size_t>(head.counts.all_bytes() / 4)));
+  if (!read_index(file, sizeof head, body) && errno != 0) fail_index("cannot read the index", errno, path);
+  std::string wrong = errno == 0 && crc32c(body) == head.body_checksum ? unsound(head, columns)
+                                                                       : "the checksum of its columns is wrong";
+  if (wrong.empty()) result.index = shard_index(head.facts(), std::move(columns));
+  else result = loaded_index{.state = index_file_state::damaged, .reason = std::move(wrong)};
+  return result;
+}
+
+MILLRACE_INLINE shard_identity identify_shard(const std::string& path) {
+  struct ::stat status {};
+  if (detail::posix_files::stat_path(path.c_str(), status) == -1)
+    throw io_error("cannot get the size of the file: " + detail::reason_of(errno),
+                   "Check the file, its permissions and its storage", {.stage = "index", .shard = path});
+  return {.size_bytes = static_cast<std::uint64_t>(status.st_size), .modified_ns = detail::modified_ns(status)};
+}
+
+MILLRACE_INLINE loaded_index load_index(const std::string& path, const shard_identity& shard) {
+  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
+  if (file.get() != -1) return detail::load_open_index(file, path, shard);
+  if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
+  return {.state = index_file_state::missing, .reason = "there is none"};
+}
+
+MILLRACE_INLINE index_summary summarize_index(const std::string& path, const shard_identity& shard) {
+  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
+  if (file.get() == -1) {
+    if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
+    return {};
+  }
+  detail::index_head head;
+  const auto state = detail::read_index_head(file, path, shard, head).first;
+  if (state != index_file_state::good) return {.state = state};
+  return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
+          .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
+          .shard_is_whole = head.facts().state == shard_index::shard_state::whole,
+          .without_end_marker = head.facts().counters.missing_end_markers > 0, .shard = head.identity()};
+}
+
+MILLRACE_INLINE kept_index keep_index(const std::string& path, shard_index& index) {
+  kept_index result;
+  if (index.state() == shard_index::shard_state::compressed) return result;
+  for (;;) {
+    const detail::unique_fd file = detail::open_index(path, O_RDWR | O_CREAT);
+    if (file.get() == -1) detail::fail_index("cannot write the index", errno, path);
+    while (detail::posix_files::lock(file.get()) == -1 && errno == EINTR) {}
+    struct ::stat locked {}, now {};
+    if (detail::posix_files::stat_open(file.get(), locked) == -1)
+      detail::fail_index("cannot get the size of the index", errno, path);
+    // The previous holder of the lock replaced the file, or another program removed it: open and lock the new file.
+    if (detail::posix_files::stat_path(path.c_str(), now) == -1 || now.st_ino != locked.st_ino ||
+        now.st_dev != locked.st_dev)
+      continue;
+    const loaded_index before = detail::load_open_index(file, path, index.identity());
+    bool news = true;
+    if (before.state == index_file_state::good && before.index.fingerprint() == index.fingerprint() &&
+        before.index.members() == index.members()) {
+      news = false;
+      for (std::uint32_t m = 0; m < index.members(); ++m) {
+        const std::uint32_t old = before.index.checksum(m), own = index.checksum(m);
+        news |= old == 0 && own != 0;
+        result.learned_checksums += old != 0 && own == 0;
+        result.conflicting_checksums += old != 0 && own != 0 && old != own;
+        if (old != 0 && own != old) index.set_checksum(m, old);
+      }
+    }
+    if (!news) return result;
+    try {
+      detail::atomic_file<> replacement(path);
+      replacement.append(detail::index_bytes(index));
+      replacement.publish();
+    } catch (const io_error& trouble) {
+      throw io_error(trouble.message(), trouble.hint(), {.stage = "index", .shard = path});
+    }
+    result.written = true;
+    return result;
+  }
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,259 @@
+// Defines what indexed_reader.hpp declares.
+#pragma once
+
+#include <millrace/io/index/indexed_reader.hpp>
+
+#include <millrace/base/crc32c.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE indexed_reader::indexed_reader(byte_source& source, shard_index& index, block_pool& pool,
+                                               indexed_reader_options options)
+    : source_(&source), index_(&index), pool_(&pool), options_(std::move(options)) {
+  const wanted_fields wanted(options_.fields);
+  for (std::uint32_t field = 0; field < index.fields(); ++field)
+    fields_.push_back({.wanted = wanted.contains(index.field_name(field))});
+}
+
+MILLRACE_INLINE std::size_t indexed_reader::read(std::span<const std::uint32_t> numbers, std::span<record> records) {
+  failure_ = nullptr;
+  failed_at_ = numbers.size();
+  records_ = records;
+  order_.resize(numbers.size());
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  if (!std::is_sorted(numbers.begin(), numbers.end()))
+    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+      return numbers[a] != numbers[b] ? numbers[a] < numbers[b] : a < b;
+    });
+  begin_block();
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const std::uint32_t number = numbers[order_[i]];
+    if (i > 0 && number == numbers[order_[i - 1]]) continue;
+    if (add(order_[i], number)) continue;
+    if (!planned_.empty()) finish_block();
+    if (!add(order_[i], number)) read_alone(order_[i], number);
+  }
+  if (!planned_.empty()) finish_block();
+  for (std::size_t i = 1; i < order_.size(); ++i)
+    if (numbers[order_[i]] == numbers[order_[i - 1]]) records[order_[i]] = records[order_[i - 1]];
+  return failed_at_;
+}
+
+MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
+  record one;
+  if (read({&number, 1}, {&one, 1}) == 0) std::rethrow_exception(failure_);
+  return one;
+}
+
+MILLRACE_INLINE void indexed_reader::throw_damage() {
+    shard_reader reader = reader_from(index_->samples(), index_->facts().resume_offset_bytes);
+    while (reader.next()) {}
+    throw data_error("the shard was damaged when its index was made, and is not any more: " +
+                         printable(index_->damage()),
+                     "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
+  }
+
+MILLRACE_INLINE void indexed_reader::throw_missing_end_marker() {
+    const std::uint32_t last = index_->samples() == 0 ? 0 : index_->samples() - 1;
+    const std::uint64_t offset_bytes = index_->samples() == 0 ? 0 : index_->sample(last).offset_bytes;
+    shard_reader reader = reader_from(last, offset_bytes, true);
+    while (reader.next()) {}
+    throw data_error("the shard had no end marker when its index was made, and has one now",
+                     "Remove its index, and start again", where({}, offset_bytes));
+  }
+
+MILLRACE_INLINE void indexed_reader::begin_block() {
+  planned_.clear();
+  parts_.clear();
+  pieces_.clear();
+  payload_bytes_ = 0;
+  tail_bytes_ = source_->name().size();
+  ++block_number_;
+}
+
+MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t number) {
+  const indexed_sample sample = index_->sample(number);
+  const std::size_t parts = parts_.size(), pieces = pieces_.size(), payload = payload_bytes_, tail = tail_bytes_;
+  const std::optional<piece> last = pieces == 0 ? std::nullopt : std::optional(pieces_.back());
+  bool fits = true;
+  for (std::uint32_t m = sample.first_member; m < sample.end_member && fits; ++m) {
+    known_field& field = fields_[index_->field_of(m)];
+    if (!field.wanted) continue;
+    const indexed_member member = index_->member(m);
+    // shard_reader reads a bad sample again, and throws the proper error.
+    fits = member.in_one_piece && member.size_bytes <= options_.max_member_bytes && field.seen_in != number + 1;
+    field.seen_in = number + 1;
+    if (fits) add_part(m, member);
+    tail_bytes_ += member.field.size() + sizeof(field_entry);
+  }
+  for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) fields_[index_->field_of(m)].seen_in = 0;
+  if (!fits || (!planned_.empty() && payload_bytes_ > options_.bytes_per_read)) {
+    parts_.resize(parts);
+    pieces_.resize(pieces);
+    if (last) pieces_.back() = *last;
+    payload_bytes_ = payload;
+    tail_bytes_ = tail;
+    return false;
+  }
+  tail_bytes_ += sample.key.size() + sizeof(record_head) + 2 * alignof(record_head);
+  planned_.push_back({position, number, parts, parts_.size()});
+  return true;
+}
+
+MILLRACE_INLINE void indexed_reader::add_part(std::uint32_t number, const indexed_member& member) {
+  const auto size = static_cast<std::size_t>(member.size_bytes);
+  if (pieces_.empty() || member.offset_bytes < pieces_.back().offset_bytes + pieces_.back().size ||
+      member.offset_bytes - pieces_.back().offset_bytes - pieces_.back().size > options_.largest_gap_bytes)
+    pieces_.push_back({member.offset_bytes, aligned(payload_bytes_, alignment), 0});
+  piece& last = pieces_.back();
+  const auto at = last.at + static_cast<std::size_t>(member.offset_bytes - last.offset_bytes);
+  last.size = at + size - last.at;
+  payload_bytes_ = at + size;
+  parts_.push_back({number, at, size});
+}
+
+MILLRACE_INLINE void indexed_reader::finish_block() {
+  try {
+    fill_block();
+  } catch (...) {
+    std::size_t first = planned_.front().position;
+    for (const auto& sample : planned_) first = std::min(first, sample.position);
+    failed(first, std::current_exception());
+  }
+  begin_block();
+}
+
+MILLRACE_INLINE void indexed_reader::fill_block() {
+  auto block = pool_->take(payload_bytes_ + tail_bytes_ + 2 * alignment);
+  std::byte* const base = block.get()->data();
+  const std::size_t lead = (alignment - reinterpret_cast<std::uintptr_t>(base) % alignment) % alignment;
+  for (const piece& p : pieces_) {
+    const std::size_t got = read_fully(*source_, p.offset_bytes, {base + lead + p.at, p.size});
+    ++counters_.reads;
+    counters_.read_bytes += got;
+    if (got < p.size)
+      throw data_error("the shard ends here, which is before the end that it had when its index was made",
+                       "Shards must not change while they are read: copy or download it again",
+                       where({}, p.offset_bytes + got));
+  }
+  std::size_t at = lead + payload_bytes_;
+  const std::string_view shard = source_->name();
+  const std::size_t shard_at = put(base, at, shard);
+  std::size_t previous_head_at = 0;
+  for (const sought_sample& planned : planned_) {
+    const indexed_sample sample = index_->sample(planned.number);
+    record_head head{.key_at = put(base, at, sample.key), .key_size = sample.key.size(),
+                             .shard_at = shard_at, .shard_size = shard.size(), .fields_at = 0,
+                             .field_count = planned.end_part - planned.first_part,
+                             .offset_bytes = sample.offset_bytes, .next_at = 0,
+                             .records_in_block = planned_.size()};
+    for (std::size_t i = planned.first_part; i < planned.end_part; ++i) name_field(base, at, parts_[i].member);
+    at = head.fields_at = aligned(at, alignof(record_head));
+    std::exception_ptr mismatch;
+    for (std::size_t i = planned.first_part; i < planned.end_part; ++i) {
+      const part& p = parts_[i];
+      const known_field& field = fields_[index_->field_of(p.member)];
+      const std::string_view name = index_->field_name(index_->field_of(p.member));
+      const field_entry entry{field.name_at, name.size(), lead + p.at, p.size};
+      std::memcpy(base + at, &entry, sizeof entry);
+      at += sizeof entry;
+      counters_.payload_bytes += p.size;
+      const checked payload = check(planned.number, p.member, {base + lead + p.at, p.size});
+      head.checksums = combine_keys(head.checksums, payload.checksum);
+      if (!mismatch) mismatch = payload.mismatch;
+    }
+    std::memcpy(base + at, &head, sizeof head);
+    const auto* lasting = reinterpret_cast<const record_head*>(base + at);
+    if (previous_head_at == 0) block.get()->head = lasting;
+    else reinterpret_cast<record_head*>(base + previous_head_at)->next_at = at;
+    previous_head_at = at;
+    at += sizeof head;
+    ++counters_.samples;
+    if (mismatch) failed(planned.position, mismatch);
+    else records_[planned.position] = record(block, lasting);
+  }
+}
+
+MILLRACE_INLINE std::size_t indexed_reader::put(std::byte* base, std::size_t& at, std::string_view text) noexcept {
+  if (!text.empty()) std::memcpy(base + at, text.data(), text.size());
+  return std::exchange(at, at + text.size());
+}
+
+MILLRACE_INLINE void indexed_reader::name_field(std::byte* base, std::size_t& at, std::uint32_t member) {
+  known_field& field = fields_[index_->field_of(member)];
+  if (std::exchange(field.named_in, block_number_) == block_number_) return;
+  field.name_at = put(base, at, index_->field_name(index_->field_of(member)));
+}
+
+MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint32_t number) {
+  try {
+    auto sample = reader_from(number, index_->sample(number).offset_bytes).next();
+    if (!sample || sample->key() != index_->sample(number).key)
+      throw data_error("the shard has another sample here than when its index was made",
+                       "Shards must not change while they are read: remove the index, and start again",
+                       where(index_->sample(number).key, index_->sample(number).offset_bytes));
+    std::size_t field = 0;
+    std::uint64_t checksums = 0;
+    const indexed_sample known = index_->sample(number);
+    for (std::uint32_t m = known.first_member; m < known.end_member && field < sample->field_count(); ++m) {
+      if (!fields_[index_->field_of(m)].wanted) continue;
+      counters_.payload_bytes += sample->field(field).size();
+      const checked payload = check(number, m, sample->field(field++));
+      checksums = combine_keys(checksums, payload.checksum);
+      if (payload.mismatch) return failed(position, payload.mismatch);
+    }
+    sample->set_checksums(checksums);
+    ++counters_.samples;
+    records_[position] = std::move(*sample);
+  } catch (...) {
+    failed(position, std::current_exception());
+  }
+}
+
+MILLRACE_INLINE shard_reader indexed_reader::reader_from(std::uint32_t number, std::uint64_t offset_bytes,
+                                                         bool strict) {
+  return {std::make_unique<borrowed_source>(*source_), *pool_,
+          {.fields = options_.fields, .max_member_bytes = options_.max_member_bytes, .strict = strict},
+          {.offset_bytes = offset_bytes, .samples_before = number,
+           .last_key = number == 0 ? std::string() : std::string(index_->sample(number - 1).key)}};
+}
+
+MILLRACE_INLINE indexed_reader::checked indexed_reader::check(std::uint32_t number, std::uint32_t member,
+                                                              std::span<const std::byte> payload) {
+  if (!options_.checksums || payload.empty()) return {};
+  const std::uint32_t found = crc32c(payload);
+  std::uint32_t expected = index_->checksum(member);
+  if (expected == 0) {
+    ++counters_.checksums_learned;
+    expected = index_->learn_checksum(member, found);
+  } else {
+    ++counters_.checksums_checked;
+  }
+  if (found == expected) return {.checksum = found};
+  const indexed_member m = index_->member(member);
+  return {found, std::make_exception_ptr(data_error(
+      "the sample was changed: got the CRC-32C 0x" + hex(found, 8) + " of its field '" + printable(m.field) +
+          "', expected 0x" + hex(expected, 8) + ", which it had when it was first read",
+      "Copy or download the shard again, or remove its index if the new bytes are right",
+      where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes)))};
+}
+
+MILLRACE_INLINE void indexed_reader::failed(std::size_t position, std::exception_ptr why) {
+  if (position >= failed_at_) return;
+  failed_at_ = position;
+  failure_ = std::move(why);
+}
+
+MILLRACE_INLINE error_location indexed_reader::where(std::string_view key, std::uint64_t offset_bytes) const {
+  return {.stage = "tar", .shard = std::string(source_->name()), .key = std::string(key),
+          .offset_bytes = offset_bytes};
+}
+
+}}}  // namespace millrace::detail

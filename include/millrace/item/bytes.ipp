@@ -1,0 +1,62 @@
+// Defines what bytes.hpp declares.
+#pragma once
+
+#include <millrace/item/bytes.hpp>
+
+#include <new>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE pool_state::~pool_state() {
+  for (auto& list : idle)
+    for (block* b : list) destroy(b);
+}
+
+MILLRACE_INLINE void pool_state::destroy(block* b) noexcept {
+  show_to_readers(*b);
+  b->~block();
+  ::operator delete (static_cast<void*>(b), std::align_val_t{alignof(block)});
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE block_pool::block_pool(std::size_t idle_limit_bytes)
+    : state_(std::make_shared<detail::pool_state>(idle_limit_bytes)) {}
+
+MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
+  const std::size_t size_class = detail::size_class_of(bytes);
+  detail::block* found = nullptr;
+  {
+    const std::lock_guard lock(state_->mutex);
+    auto& list = state_->idle[size_class];
+    if (!list.empty()) {
+      found = list.back();
+      list.pop_back();
+      state_->idle_bytes -= found->capacity_bytes;
+    } else if (list.capacity() == 0) {
+      list.reserve(1024);
+    }
+  }
+  if (found) {
+    detail::show_to_readers(*found);
+  } else {
+    const std::size_t capacity = detail::bytes_of_class(size_class);
+    void* memory = ::operator new (sizeof(detail::block) + capacity, std::align_val_t{alignof(detail::block)});
+    found = new (memory) detail::block;
+    found->capacity_bytes = capacity;
+    found->size_class = size_class;
+  }
+  found->home = state_;
+  return detail::block_ref(found);
+}
+
+MILLRACE_INLINE bytes block_pool::copy(std::span<const std::byte> data, std::string_view name) {
+  auto block = take(data.size());
+  if (!data.empty()) std::memcpy(block.get()->data(), data.data(), data.size());
+  const std::span<const std::byte> view(block.get()->data(), data.size());
+  return {std::move(block), view, name};
+}
+
+}}  // namespace millrace

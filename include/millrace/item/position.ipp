@@ -1,0 +1,148 @@
+// Defines what position.hpp declares.
+#pragma once
+
+#include <millrace/item/position.hpp>
+
+#include <millrace/base/crc32c.hpp>
+#include <millrace/base/text.hpp>
+
+#include <charconv>
+#include <cstddef>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE std::uint32_t checksum_of(std::string_view text) noexcept {
+  return crc32c(bytes_of(text));
+}
+
+MILLRACE_INLINE position_reader::position_reader(std::string_view text) : text_(text), left_(text) {
+  if (!text.starts_with(position_mark))
+    fail("it does not begin with '" + std::string(position_mark) + "'");
+  left_.remove_prefix(position_mark.size());
+}
+
+MILLRACE_INLINE std::uint64_t position_reader::take(const position_field& field) {
+  const std::string before = " " + std::string(field.name) + "=";
+  if (!left_.starts_with(before)) {
+    if (before.starts_with(left_)) fail("it is cut off before " + std::string(field.name));
+    fail("'" + before.substr(1) + "' is missing in front of '" + printable(left_.substr(0, 40)) + "'");
+  }
+  left_.remove_prefix(before.size());
+  const std::string_view digits = left_.substr(0, left_.find(' '));
+  left_.remove_prefix(digits.size());
+  std::uint64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, value, field.hexadecimal ? 16 : 10);
+  // Accepts only the spelling that to_text() writes, so that no other text means the same.
+  if (read.ec != std::errc{} || read.ptr != end || value > field.most || field_text(field, value) != digits)
+    fail(std::string(field.name) + "=" + printable(digits.substr(0, 40)) + " is not a valid number for that field");
+  return value;
+}
+
+MILLRACE_INLINE void position_reader::take_checksum() {
+  const std::string_view covered = text_.substr(0, text_.size() - left_.size());
+  const std::string before = " crc32c=", expected = before + hex(checksum_of(covered), 8);
+  if (left_ == expected) return;
+  if (left_.size() < expected.size() && (left_.starts_with(before) || before.starts_with(left_)))
+    fail("it is cut off in its checksum");
+  if (!left_.starts_with(before)) fail("'crc32c=' is missing in front of '" + printable(left_.substr(0, 40)) + "'");
+  if (left_.size() > expected.size()) fail("more follows its checksum");
+  fail("its checksum does not fit: it was changed or damaged");
+}
+
+MILLRACE_INLINE void position_reader::fail(const std::string& why) const {
+    throw data_error("this is not a resume point of a run: " + why + "; it has " + std::to_string(text_.size()) +
+                         " bytes",
+                     "Give the text that batch::position() gave, whole and unchanged");
+  }
+
+}  // namespace detail
+
+MILLRACE_INLINE std::string to_text(const position& p) {
+  std::string text(detail::position_mark);
+  const auto add = [&](const detail::position_field& field, std::uint64_t value) {
+    text += ' ';
+    text += field.name;
+    text += '=';
+    text += detail::field_text(field, value);
+  };
+  detail::for_each_field(p, add);
+  if (p.is_share()) add(detail::shares_field, p.share.ranks);
+  return text + " crc32c=" + detail::hex(detail::checksum_of(text), 8);
+}
+
+MILLRACE_INLINE position parse_position(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  detail::position_reader reader(text);
+  position p;
+  detail::for_each_field(p, [&]<class T>(const detail::position_field& field, T& member) {
+    member = static_cast<T>(reader.take(field));
+    if (p.version < position::known_version || p.version > position::packing_version)
+      throw data_error("this resume point is of version " + std::to_string(p.version) + ", and only versions " +
+                           std::to_string(position::known_version) + " to " +
+                           std::to_string(position::packing_version) + " are known here",
+                       "Resume with the release of Millrace that wrote it");
+  });
+  if (p.version == position::known_version && reader.has(detail::shares_field)) {
+    p.share = detail::digest_share{.digest = p.digest,
+                                   .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
+  }
+  reader.take_checksum();
+  return p;
+}
+
+namespace detail {
+
+MILLRACE_INLINE void check_same(const position& from, const position& current) {
+  if ((from.version == position::older_replay_version || from.version == position::older_packing_version) &&
+      from.lanes > 1 && current.version != position::known_version)
+    throw setup_error("this resume point is of version " + std::to_string(from.version) + ", whose order of lanes is "
+                          "not made any more: got " + std::to_string(from.lanes) + " lanes that went from pass to pass "
+                          "each for itself, expected version " + std::to_string(current.version) +
+                          ", where they wait for each other",
+                      "Resume with the release of Millrace that wrote it, or start without it");
+  std::string differences;
+  const auto compare = [&](const char* what, const std::string& then, const std::string& now) {
+    if (then == now) return;
+    differences += differences.empty() ? "" : "; ";
+    differences += std::string(what) + " was " + then + " and is " + now;
+  };
+  const auto epoch_of = [](const position& p) -> std::string {
+    if (p.epoch_batches == std::numeric_limits<std::uint64_t>::max()) return "endless";
+    if (p.epoch_batches > 0) return std::to_string(p.epoch_batches) + " batches";
+    return p.drop_last ? "one pass without a short last batch" : "one pass with its short last batch";
+  };
+  const auto window_of = [](const position& p) { return p.window == 0 ? "none" : std::to_string(p.window); };
+  const auto order_of = [](const position& p) -> std::string {
+    switch (p.version) {
+      case position::older_replay_version:
+      case position::replay_version: return std::to_string(position::replay_version) + " (without an index)";
+      case position::older_packing_version:
+      case position::packing_version: return std::to_string(position::packing_version) + " (without an index, packing)";
+      default: return std::to_string(p.version);
+    }
+  };
+  const auto ranks_of = [](const position& p) {
+    if (p.ranks == 0) return std::string("any");
+    return (p.rank == p.ranks ? "any" : "rank " + std::to_string(p.rank)) + " of " + std::to_string(p.ranks);
+  };
+  compare("the order's version", order_of(from), order_of(current));
+  compare("the data set", detail::hex(from.data_set, 16),
+          detail::hex(current.data_set, 16));
+  compare("the seed", std::to_string(from.seed), std::to_string(current.seed));
+  compare("the shuffle window", window_of(from), window_of(current));
+  compare("the number of lanes", std::to_string(from.lanes), std::to_string(current.lanes));
+  compare("the global batch", std::to_string(from.global_batch), std::to_string(current.global_batch));
+  compare("an epoch", epoch_of(from), epoch_of(current));
+  compare("the rank, which counts without an index,", ranks_of(from), ranks_of(current));
+  if (!differences.empty())
+    throw setup_error("the resume point belongs to another run: " + differences,
+                      "Make them equal, or start without it; workers may change, and with an index the ranks of one "
+                      "global batch");
+}
+
+}  // namespace detail
+
+}}  // namespace millrace

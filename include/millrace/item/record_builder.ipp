@@ -1,0 +1,85 @@
+// Defines what record_builder.hpp declares.
+#pragma once
+
+#include <millrace/item/record_builder.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+MILLRACE_INLINE void record_builder::begin(std::string_view shard, std::string_view key, std::uint64_t offset_bytes) {
+  shard_ = shard;
+  key_ = key;
+  offset_bytes_ = offset_bytes;
+  fields_.clear();
+  names_.clear();
+  used_bytes_ = 0;
+}
+
+MILLRACE_INLINE bool record_builder::has(std::string_view name) const noexcept {
+  return std::any_of(fields_.begin(), fields_.end(),
+                     [&](const auto& f) { return std::string_view(names_).substr(f.name_at, f.name_size) == name; });
+}
+
+MILLRACE_INLINE std::span<std::byte> record_builder::add_field(std::string_view name, std::size_t size_bytes) {
+  make_room(size_bytes);
+  fields_.push_back({names_.size(), name.size(), used_bytes_, size_bytes});
+  names_ += name;
+  const std::span<std::byte> buffer(block_.get()->data() + used_bytes_, size_bytes);
+  used_bytes_ += size_bytes;
+  return buffer;
+}
+
+MILLRACE_INLINE void record_builder::drop_last_field() {
+  used_bytes_ = fields_.back().data_at;
+  names_.resize(fields_.back().name_at);
+  fields_.pop_back();
+}
+
+MILLRACE_INLINE record record_builder::finish() {
+  using detail::field_entry, detail::record_head;
+  make_room(0);
+  detail::block& block = *block_.get();
+  std::byte* const base = block.data();
+  std::size_t at = used_bytes_;
+  const auto put_text = [&](std::string_view text) {
+    if (!text.empty()) std::memcpy(base + at, text.data(), text.size());
+    return std::exchange(at, at + text.size());
+  };
+  const std::size_t names_at = put_text(names_);
+  const std::size_t key_at = put_text(key_);
+  const std::size_t shard_at = put_text(shard_);
+  at = aligned(at);
+  const std::size_t fields_at = at;
+  for (field_entry f : fields_) {
+    f.name_at += names_at;
+    std::memcpy(base + at, &f, sizeof f);
+    at += sizeof f;
+  }
+  const record_head head{key_at, key_.size(), shard_at, shard_.size(), fields_at, fields_.size(), offset_bytes_};
+  std::memcpy(base + at, &head, sizeof head);
+  const auto* lasting = reinterpret_cast<const record_head*>(base + at);
+  block.head = lasting;
+  const std::size_t largest = largest_field();
+  tail_hint_bytes_ = at + sizeof head - largest;
+  return {std::exchange(block_, {}), lasting};
+}
+
+MILLRACE_INLINE std::size_t record_builder::largest_field() const noexcept {
+  std::size_t largest = 0;
+  for (const auto& f : fields_) largest = std::max(largest, f.data_size);
+  return largest;
+}
+
+MILLRACE_INLINE void record_builder::make_room(std::size_t size_bytes) {
+  const std::size_t table = 256 + names_.size() + key_.size() + shard_.size() +
+                            (fields_.size() + 2) * (sizeof(detail::field_entry) + 64) + sizeof(detail::record_head);
+  const std::size_t needed = used_bytes_ + size_bytes + table;
+  if (block_ && block_.get()->capacity_bytes >= needed) return;
+  auto larger = pool_->take(needed + (size_bytes > 0 ? std::min(tail_hint_bytes_, needed) : 0));
+  if (used_bytes_ > 0) std::memcpy(larger.get()->data(), block_.get()->data(), used_bytes_);
+  block_ = std::move(larger);
+}
+
+}}  // namespace millrace

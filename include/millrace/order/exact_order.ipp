@@ -1,0 +1,117 @@
+// Defines what exact_order.hpp declares.
+#pragma once
+
+#include <millrace/order/exact_order.hpp>
+
+#include <millrace/order/shard_order.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE exact_order::exact_order(options o) : options_(std::move(o)) {
+  if (options_.lanes == 0) throw setup_error("a plan of 0 lanes has no order", "Choose at least 1; 48 suit most");
+  if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
+  for (const std::uint64_t count : options_.counts) {
+    samples_ += std::min(count, lane_jitter::max_places);
+    if (samples_ >= lane_jitter::max_places)
+      throw setup_error("the shards have 2^40 samples or more together", "Check what counted them");
+  }
+  if (samples_ == 0) throw setup_error("no shard has a sample", "Look at what the shards hold (examples/inspect)");
+  const std::uint64_t batch = options_.global_batch;
+  if (exact() && options_.drop_last) dropped_ = samples_ % batch;
+  if (pass_length() == 0)
+    throw setup_error("an epoch has only " + std::to_string(samples_) + " samples, fewer than the global batch of " +
+                          std::to_string(batch) + ", and drop_last drops them",
+                      "Use a smaller batch, more data, or batch({.drop_last = false})");
+  if (!exact() && options_.epoch_batches != options::endless && options_.epoch_batches > max_positions / batch)
+    throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
+                      "Choose fewer, or an endless one");
+  lane_window_ = lane_jitter::places(options_.window) / options_.lanes;
+}
+
+MILLRACE_INLINE std::uint64_t exact_order::positions() const noexcept {
+  if (exact()) return pass_length();
+  if (options_.epoch_batches == options::endless) return options::endless;
+  return options_.epoch_batches * options_.global_batch;
+}
+
+MILLRACE_INLINE std::uint64_t exact_order::batches() const noexcept {
+  return exact() ? (pass_length() + options_.global_batch - 1) / options_.global_batch : options_.epoch_batches;
+}
+
+MILLRACE_INLINE std::size_t exact_order::rows(std::uint64_t batch, const world& mine) const noexcept {
+  if (batch >= batches()) return 0;
+  const std::uint64_t left = positions() - batch * options_.global_batch;
+  return static_cast<std::size_t>(share(std::min<std::uint64_t>(left, options_.global_batch), mine));
+}
+
+MILLRACE_INLINE std::uint64_t exact_order::share(std::uint64_t positions, const world& mine) noexcept {
+  return positions > mine.rank ? (positions - mine.rank - 1) / mine.size + 1 : 0;
+}
+
+MILLRACE_INLINE void exact_order::check(const world& r) const {
+  if (r.size == 0 || r.rank >= r.size)
+    throw setup_error("there is no " + r.describe(), "Ranks count from 0");
+  const auto divides = [&](std::size_t whole, const char* what) {
+    if (whole % r.size != 0)
+      throw setup_error(std::to_string(r.size) + " ranks do not divide the " + what + " of " +
+                            std::to_string(whole),
+                        "Choose a number that they divide: the order would depend on them otherwise");
+  };
+  divides(options_.global_batch, "global batch");
+  if (options_.shuffled) divides(options_.lanes, "number of lanes");
+}
+
+MILLRACE_INLINE exact_order::spot exact_order::spot_of(std::uint64_t epoch, std::uint64_t position) const {
+  if (position >= positions())
+    throw setup_error("an epoch has " + std::to_string(positions()) + " positions, and " + std::to_string(position) +
+                          " is out of range",
+                      "Positions count from 0");
+  if (exact()) return {epoch, position};
+  const bool one_epoch = options_.epoch_batches == options::endless;
+  if (one_epoch ? epoch > 0 : epoch > max_positions / positions())
+    throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
+                      "An endless epoch is the only one, epoch 0");
+  const std::uint64_t since_start = one_epoch ? position : epoch * positions() + position;
+  return {since_start / samples_, since_start % samples_};
+}
+
+MILLRACE_INLINE pass_layout exact_order::layout_of(std::uint64_t pass) const {
+  const shard_order shards({.seed = options_.seed, .shards = options_.counts.size(), .shuffled = options_.shuffled});
+  rng random({.seed = options_.seed, .epoch = pass, .sample = drop_stream, .stage = drop_stream});
+  return pass_layout({.counts = options_.counts,
+                      .shards = shards.shards_of(pass),
+                      .dropped = dropped_,
+                      .dropped_at = options_.shuffled ? random.below(pass_length() + 1) : pass_length()});
+}
+
+MILLRACE_INLINE lane_jitter exact_order::lane_of(std::uint64_t pass, std::uint64_t lane) const noexcept {
+  return lane_jitter({.seed = options_.seed,
+                      .pass = pass,
+                      .lane = lane,
+                      .length = lane_begin(lane + 1) - lane_begin(lane),
+                      .window = options_.window > 1 ? lane_window_ : 0});
+}
+
+MILLRACE_INLINE std::uint64_t exact_order::lane_begin(std::uint64_t lane) const noexcept {
+  return pass_length() / options_.lanes * lane + std::min<std::uint64_t>(pass_length() % options_.lanes, lane);
+}
+
+MILLRACE_INLINE ordered_sample exact_order::sample_at(std::uint64_t epoch, std::uint64_t position) const {
+  const spot s = spot_of(epoch, position);
+  std::uint64_t number = s.number;
+  if (options_.shuffled) {
+    const std::uint64_t lane = s.number % options_.lanes;
+    number = lane_begin(lane) + lane_of(s.pass, lane).at(s.number / options_.lanes);
+  }
+  return {epoch, position, s.pass, layout_of(s.pass).find(number)};
+}
+
+MILLRACE_INLINE std::vector<located_sample> exact_order::dropped(std::uint64_t epoch) const {
+  return exact() ? layout_of(epoch).dropped() : std::vector<located_sample>{};
+}
+
+}}}  // namespace millrace::detail

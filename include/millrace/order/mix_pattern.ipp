@@ -1,0 +1,123 @@
+// Defines what mix_pattern.hpp declares.
+#pragma once
+
+#include <millrace/order/mix_pattern.hpp>
+
+#include <millrace/base/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE mix_pattern::mix_pattern(std::vector<std::uint64_t> shares) : shares_(std::move(shares)) {
+  const std::uint64_t common = std::accumulate(shares_.begin(), shares_.end(), std::uint64_t{0},
+                                               [](std::uint64_t a, std::uint64_t b) { return std::gcd(a, b); });
+  for (std::uint64_t& share : shares_) share /= common;
+  lay_out(std::accumulate(shares_.begin(), shares_.end(), std::uint64_t{0}));
+}
+
+MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::counts(std::uint64_t begin, std::uint64_t end,
+                                                               std::uint64_t stride) const {
+  std::vector<std::uint64_t> found(shares_.size(), 0);
+  if (begin >= end) return found;
+  // After `cycle` strides the walk meets the same point of the pattern again.
+  const std::uint64_t steps = (end - begin - 1) / stride + 1, cycle = period() / std::gcd(period(), stride);
+  const auto add = [&](std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t at = (begin + first % cycle * stride) % period(); count > 0; --count) {
+      ++found[sources_[at]];
+      at = (at + stride) % period();
+    }
+  };
+  if (steps >= cycle) {
+    add(0, cycle);
+    for (std::uint64_t& count : found) count *= steps / cycle;
+  }
+  add(steps / cycle * cycle, steps % cycle);
+  return found;
+}
+
+MILLRACE_INLINE std::uint64_t mix_pattern::position_of(std::size_t source, std::uint64_t number) const noexcept {
+  std::uint64_t at = 0;
+  for (std::uint64_t left = number % shares_[source];; ++at)
+    if (sources_[at] == source && left-- == 0) break;
+  return number / shares_[source] * period() + at;
+}
+
+MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::shares_of(const std::vector<double>& weights) {
+  if (weights.empty()) throw setup_error("a mix of no sources has no samples", "Give it at least one");
+  double all = 0;
+  for (const double weight : weights) {
+    if (!std::isfinite(weight) || weight <= 0)
+      throw setup_error("a source of a mix has the weight " + std::to_string(weight),
+                        "Weights are greater than 0; leave out a source that is not wanted");
+    all += weight;
+  }
+  const auto longest = static_cast<double>(longest_period);
+  for (const double weight : weights)
+    if (!(longest * weight / all >= 1))
+      throw setup_error("a source of a mix has a share of less than 1 / " + std::to_string(longest_period),
+                        "Give it more weight, or leave it out");
+  for (std::uint64_t sum = weights.size(); sum <= longest_period; ++sum)
+    if (std::vector<std::uint64_t> exact = exact_shares(weights, all, sum); !exact.empty()) return exact;
+  return rounded_shares(weights, all);
+}
+
+MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::exact_shares(const std::vector<double>& weights, double all,
+                                                                     std::uint64_t sum) {
+  constexpr double close = 1e-6;
+  for (const double weight : weights) {
+    const double share = static_cast<double>(sum) * weight / all;
+    if (share < 0.5 || std::fabs(share - std::nearbyint(share)) > close) return {};
+  }
+  std::vector<std::uint64_t> shares;
+  for (const double weight : weights)
+    shares.push_back(static_cast<std::uint64_t>(std::nearbyint(static_cast<double>(sum) * weight / all)));
+  return shares;
+}
+
+MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::rounded_shares(const std::vector<double>& weights,
+                                                                       double all) {
+  std::vector<std::uint64_t> shares;
+  std::vector<std::pair<double, std::size_t>> remainders;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double share = static_cast<double>(longest_period) * weights[i] / all;
+    shares.push_back(static_cast<std::uint64_t>(share));
+    remainders.emplace_back(std::floor(share) - share, i);
+  }
+  std::sort(remainders.begin(), remainders.end());
+  const std::uint64_t given = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
+  for (std::uint64_t i = 0; i < longest_period - given; ++i) ++shares[remainders[i % remainders.size()].second];
+  return shares;
+}
+
+MILLRACE_INLINE void mix_pattern::lay_out(std::uint64_t period) {
+  struct candidate {
+    std::uint16_t source;
+    std::int64_t share, lag;   // lag: positions due so far minus positions received, in 1/period
+  };
+  std::vector<candidate> all;
+  for (std::size_t i = 0; i < shares_.size(); ++i)
+    if (shares_[i] > 0) all.push_back({static_cast<std::uint16_t>(i), static_cast<std::int64_t>(shares_[i]), 0});
+  const auto whole = static_cast<std::int64_t>(period), scale = static_cast<std::int64_t>(2 * all.size()) - 2;
+  sources_.reserve(period);
+  for (std::uint64_t position = 0; position < period; ++position) {
+    candidate* first = nullptr;
+    std::int64_t first_slack = 0;
+    for (candidate& c : all) {
+      c.lag += c.share;
+      if (scale * c.lag < whole) continue;   // too early
+      const std::int64_t slack = whole * (scale - 1) - scale * c.lag;   // strides to the deadline * scale * share
+      if (first && slack * first->share >= first_slack * c.share) continue;
+      first = &c;
+      first_slack = slack;
+    }
+    if (!first) first = &all.front();   // a single source
+    first->lag -= whole;
+    sources_.push_back(first->source);
+  }
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,188 @@
+// Defines what mix_plan.hpp declares.
+#pragma once
+
+#include <millrace/order/mix_plan.hpp>
+
+#include <numeric>
+#include <tuple>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
+  if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
+  std::vector<double> weights;
+  std::uint64_t shards = 0;
+  for (mix_source_spec& s : options_.sources) {
+    const std::uint64_t samples = std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
+    if (samples == 0)
+      throw setup_error("source " + std::to_string(weights.size()) + " of the mix has no sample",
+                        "Leave it out, or look at what its shards hold (examples/inspect)");
+    weights.push_back(s.weight);
+    first_shards_.push_back(shards);
+    shards += s.counts.size();
+    sources_.push_back(exact_order({.seed = s.seed,
+                                  .counts = std::move(s.counts),
+                                  .shuffled = s.window > 0,
+                                  .window = s.window,
+                                  .lanes = options_.lanes,
+                                  .epoch_batches = exact_order_options::endless}));
+    s.counts.clear();
+  }
+  lay_phases(mix_pattern::shares_of(weights));
+  set_length();
+}
+
+MILLRACE_INLINE std::uint64_t mix_plan::window() const noexcept {
+  std::uint64_t all = 0;
+  for (const mix_source_spec& s : options_.sources) all += s.window;
+  return all;
+}
+
+MILLRACE_INLINE std::uint64_t mix_plan::batches() const noexcept {
+  if (positions_ == exact_order_options::endless) return positions_;
+  return (positions_ + options_.global_batch - 1) / options_.global_batch;
+}
+
+MILLRACE_INLINE std::size_t mix_plan::rows(std::uint64_t batch, const world& mine) const noexcept {
+  if (batch >= batches()) return 0;
+  const std::uint64_t all =
+      std::min<std::uint64_t>(positions_ - batch * options_.global_batch, options_.global_batch);
+  return static_cast<std::size_t>(exact_order::share(all, mine));
+}
+
+MILLRACE_INLINE void mix_plan::check(const world& r) const {
+  if (r.size == 0 || r.rank >= r.size)
+    throw setup_error("there is no " + r.describe(), "Ranks count from 0");
+  if (options_.global_batch % r.size != 0)
+    throw setup_error(std::to_string(r.size) + " ranks do not divide the global batch of " +
+                          std::to_string(options_.global_batch),
+                      "Choose a number that they divide: the order would depend on them otherwise");
+}
+
+MILLRACE_INLINE const mix_plan::phase& mix_plan::phase_at(std::uint64_t at) const noexcept {
+  const auto after = std::upper_bound(phases_.begin(), phases_.end(), at,
+                                      [](std::uint64_t position, const phase& p) { return position < p.begin; });
+  return *(after - 1);
+}
+
+MILLRACE_INLINE std::uint64_t mix_plan::phase_end(const phase& p) const noexcept {
+  return &p == &phases_.back() ? ~std::uint64_t{0} : (&p + 1)->begin;
+}
+
+MILLRACE_INLINE std::uint64_t mix_plan::ordinal_of(std::uint64_t epoch, std::uint64_t position) const {
+  if (position > positions_) throw_beyond(position);
+  const bool one_epoch = positions_ == exact_order_options::endless;
+  if (one_epoch ? epoch > 0 : epoch > max_positions / positions_)
+    throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
+                      "An endless epoch is the only one, epoch 0");
+  return cycles() && !one_epoch ? epoch * positions_ + position : position;
+}
+
+MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::counts_before(std::uint64_t epoch, std::uint64_t position) const {
+  const std::uint64_t at = ordinal_of(epoch, position);
+  const phase& p = phase_at(at);
+  std::vector<std::uint64_t> counts = p.pattern.counts_before(at - p.begin);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    counts[i] += p.counts_before[i];
+    if (!cycles()) counts[i] += epoch * sources_[i].samples();
+  }
+  return counts;
+}
+
+MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::counts_of(const world& mine, std::uint64_t epoch,
+                                                               std::uint64_t begin, std::uint64_t end) const {
+  std::vector<std::uint64_t> counts(sources_.size(), 0);
+  std::uint64_t at = begin + (mine.rank + mine.size - begin % mine.size) % mine.size;
+  while (at < end) {
+    const std::uint64_t ordinal = ordinal_of(epoch, at);
+    const phase& p = phase_at(ordinal);
+    const std::uint64_t left = std::min(end - at, phase_end(p) - ordinal);
+    const auto some = p.pattern.counts(ordinal - p.begin, ordinal - p.begin + left, mine.size);
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += some[i];
+    at += (left + mine.size - 1) / mine.size * mine.size;
+  }
+  return counts;
+}
+
+MILLRACE_INLINE mix_plan::spot mix_plan::spot_of(std::uint64_t epoch, std::uint64_t position) const {
+  if (position == positions_) throw_beyond(position);
+  const std::uint64_t at = ordinal_of(epoch, position);
+  const phase& p = phase_at(at);
+  const std::size_t source = p.pattern.source_at(at - p.begin);
+  return {source, counts_before(epoch, position)[source]};
+}
+
+MILLRACE_INLINE ordered_sample mix_plan::sample_at(std::uint64_t epoch, std::uint64_t position) const {
+  const spot s = spot_of(epoch, position);
+  ordered_sample found = sources_[s.source].sample_at(0, s.number);
+  found.epoch = epoch;
+  found.position = position;
+  found.sample.shard += first_shards_[s.source];
+  return found;
+}
+
+MILLRACE_INLINE void mix_plan::throw_beyond(std::uint64_t position) const {
+    throw setup_error("an epoch has " + std::to_string(positions_) + " positions, and " + std::to_string(position) +
+                          " is out of range",
+                      "Positions count from 0");
+  }
+
+MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_plan::first_exhausted(const phase& p) const {
+  std::pair<std::size_t, std::uint64_t> first{0, ~std::uint64_t{0}};
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if (p.pattern.shares()[i] == 0) continue;
+    const std::uint64_t end = p.pattern.position_of(i, sources_[i].samples() - p.counts_before[i] - 1) + 1;
+    if (end < first.second) first = {i, end};
+  }
+  return first;
+}
+
+MILLRACE_INLINE void mix_plan::lay_phases(std::vector<std::uint64_t> shares) {
+  phases_.push_back({0, mix_pattern(shares), std::vector<std::uint64_t>(sources_.size(), 0)});
+  std::tie(measure_, positions_) = first_exhausted(phases_.front());
+  if (options_.on_exhausted != exhausted::reweight) return;
+  for (std::size_t left = sources_.size(); left > 1; --left) {
+    shares[measure_] = 0;
+    const phase& before = phases_.back();
+    std::vector<std::uint64_t> counts = before.pattern.counts_before(positions_ - before.begin);
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += before.counts_before[i];
+    phases_.push_back({positions_, mix_pattern(shares), std::move(counts)});
+    const auto [next, length] = first_exhausted(phases_.back());
+    measure_ = next;
+    positions_ += length;
+  }
+}
+
+MILLRACE_INLINE void mix_plan::set_length() {
+  const std::uint64_t batch = options_.global_batch;
+  if (!cycles()) {
+    if (options_.epoch_batches != exact_order_options::exact_pass)
+      throw setup_error("epochs of a chosen number of batches need sources that begin anew when they run out",
+                        "Mix with on_exhausted = exhausted::repeat");
+    if (options_.drop_last) dropped_ = positions_ % batch;
+    positions_ -= dropped_;
+    if (positions_ == 0)
+      throw setup_error("an epoch of the mix has fewer samples than the global batch of " + std::to_string(batch) +
+                            ", and drop_last drops them",
+                        "Use a smaller batch, more data, exhausted::repeat, or batch({.drop_last = false})");
+    return;
+  }
+  std::uint64_t pass = 0;
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const std::uint64_t end = phases_.front().pattern.position_of(i, sources_[i].samples() - 1) + 1;
+    if (end > pass) measure_ = i;
+    pass = std::max(pass, end);
+  }
+  if (options_.epoch_batches == exact_order_options::endless) {
+    positions_ = exact_order_options::endless;
+  } else if (options_.epoch_batches != exact_order_options::exact_pass) {
+    if (options_.epoch_batches > max_positions / batch)
+      throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
+                        "Choose fewer, or an endless one");
+    positions_ = options_.epoch_batches * batch;
+  } else {
+    positions_ = (pass + batch - 1) / batch * batch;
+  }
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,121 @@
+// Defines what shuffle_forecast.hpp declares.
+#pragma once
+
+#include <millrace/order/shuffle_forecast.hpp>
+
+#include <cmath>
+#include <unordered_set>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void shard_counter::add(std::uint64_t shard) {
+  std::uint32_t& rows = rows_[shard];
+  if (rows++ == 0) met_.push_back(shard);
+  most_ = std::max(most_, rows);
+  ++all_;
+}
+
+MILLRACE_INLINE double shard_counter::largest_share() const noexcept {
+  return all_ > 0 ? static_cast<double>(most_) / static_cast<double>(all_) : 0;
+}
+
+MILLRACE_INLINE void shard_counter::clear() noexcept {
+  for (const std::uint64_t shard : met_) rows_[shard] = 0;
+  met_.clear();
+  all_ = 0;
+  most_ = 0;
+}
+
+MILLRACE_INLINE shuffle_forecast::shuffle_forecast(const exact_order& plan, const world& mine)
+    : plan_(&plan), world_(mine) {
+  plan.check(mine);
+  const std::size_t shards = plan.settings().counts.size();
+  for (std::size_t pass = 0; pass < std::clamp<std::size_t>(max_places / shards, 1, 64); ++pass)
+    layouts_.push_back(plan.layout_of(pass));
+  const std::size_t full = plan.settings().global_batch / mine.size;
+  rows_ = static_cast<std::size_t>(std::min<std::uint64_t>(full, plan.samples()));
+  rounds_ = std::clamp<std::size_t>(draws / rows_, 64, 2'000);
+}
+
+MILLRACE_INLINE double shuffle_forecast::ideal_share() const {
+  detail::shard_counter counter(plan_->settings().counts.size());
+  const pass_layout everything({.counts = plan_->settings().counts, .shards = as_listed()});
+  const std::uint64_t all = plan_->samples();
+  double sum = 0;
+  std::unordered_set<std::uint64_t> taken;
+  for (std::size_t round = 0; round < rounds_; ++round) {
+    rng random = stream(round, 0);
+    taken.clear();
+    counter.clear();
+    // Without replacement, after Floyd (Bentley, Programming Pearls, CACM 30(9), 1987).
+    for (std::uint64_t last = all - rows_; last < all; ++last) {
+      std::uint64_t chosen = random.below(last + 1);
+      if (!taken.insert(chosen).second) taken.insert(chosen = last);
+      counter.add(everything.find(chosen).shard);
+    }
+    sum += counter.largest_share();
+  }
+  return sum / static_cast<double>(rounds_);
+}
+
+MILLRACE_INLINE double shuffle_forecast::share(std::size_t window) const {
+  const double places = static_cast<double>(window) / static_cast<double>(plan_->settings().lanes);
+  return mean_share(&places);
+}
+
+MILLRACE_INLINE std::optional<std::size_t> shuffle_forecast::window_within(double excess) const {
+  const double wanted = ideal_share() * (1 + excess);
+  const std::size_t lanes = plan_->settings().lanes;
+  // In a lane much smaller than its window, all orders are about equally likely.
+  const std::size_t widest = 32 * static_cast<std::size_t>(plan_->pass_length() / lanes + 1) * lanes;
+  // The search begins at the order's own window, the most likely answer.
+  std::size_t too_small = 1, enough = std::clamp<std::size_t>(plan_->settings().window, 1, widest);
+  while (share(enough) > wanted) {
+    if (enough >= widest) return std::nullopt;
+    too_small = enough;
+    enough = std::min(std::max(2 * enough, lanes), widest);
+  }
+  while (enough - too_small > enough / 20) {
+    const std::size_t middle = too_small + (enough - too_small) / 2;
+    (share(middle) > wanted ? too_small : enough) = middle;
+  }
+  return enough;
+}
+
+MILLRACE_INLINE std::vector<std::size_t> shuffle_forecast::as_listed() const {
+  return shard_order({.shards = plan_->settings().counts.size()}).shards_of(0);
+}
+
+MILLRACE_INLINE rng shuffle_forecast::stream(std::size_t round, std::uint64_t what) noexcept {
+  return rng({.seed = 0, .epoch = round, .sample = what, .stage = ~std::uint64_t{3}});
+}
+
+MILLRACE_INLINE double shuffle_forecast::mean_share(const double* window) const {
+  detail::shard_counter counter(plan_->settings().counts.size());
+  const std::uint64_t batch = std::min<std::uint64_t>(plan_->settings().global_batch, plan_->pass_length());
+  const std::size_t lanes = plan_->settings().lanes;
+  double sum = 0;
+  for (std::size_t round = 0; round < rounds_; ++round) {
+    rng random = stream(round, 1);
+    const std::uint64_t first = random.below(plan_->pass_length() / batch) * batch, end = first + batch;
+    counter.clear();
+    const std::uint64_t pass = round % layouts_.size();
+    const auto take = [&](std::uint64_t number) { counter.add(layouts_[pass].find(number).shard); };
+    if (!window)
+      for (std::uint64_t p = first + world_.rank; p < end; p += world_.size) take(p);
+    else
+      for (std::uint64_t p = first + world_.rank; p < std::min(end, first + lanes); p += world_.size)
+        take_from_lane({.pass = pass, .lane = p % lanes, .ordinal = p / lanes, .rows = (end - p - 1) / lanes + 1,
+                        .window = *window}, random, take);
+    sum += counter.largest_share();
+  }
+  return sum / static_cast<double>(rounds_);
+}
+
+MILLRACE_INLINE double shuffle_forecast::key_of(double come, double window, double all) noexcept {
+  if (come > all / 2) return all + window - key_of(all - come, window, all);
+  const double start = std::min(window, all), by_start = start * start / (2 * window);
+  return come < by_start ? std::sqrt(2 * window * come) : start + come - by_start;
+}
+
+}}}  // namespace millrace::detail

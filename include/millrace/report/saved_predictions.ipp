@@ -1,0 +1,77 @@
+// Defines what saved_predictions.hpp declares.
+#pragma once
+
+#include <millrace/report/saved_predictions.hpp>
+
+#include <millrace/base/error.hpp>
+
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE kept_settings settings_of(const flow_figures& f) {
+  const stage_figures *const work = f.find(stage_kind::work), *const read = f.find(stage_kind::read);
+  return {work ? work->concurrency : 0, read ? read->concurrency : 0, f.host_slots, f.batch_samples};
+}
+
+MILLRACE_INLINE std::string predictions_text(const run_report& r) {
+  const detail::kept_settings now = detail::settings_of(r.figures);
+  std::ostringstream out;
+  out.precision(std::numeric_limits<double>::max_digits10);
+  const auto add = [&](const char* what, const detail::kept_settings& s, double samples_per_s) {
+    out << what;
+    for (const std::size_t number : s) out << ' ' << number;
+    out << ' ' << samples_per_s;
+  };
+  out << detail::predictions_head << '\n';
+  add("run", now, r.figures.samples_per_s());
+  out << '\n';
+  for (const knob_gain& k : r.gains) {
+    const what_if_change& c = k.settings;
+    if (c.storage_speed != 1 || c.work_time != 1 || (c.step_time != 1 && !c.batch)) continue;
+    const detail::kept_settings then{c.workers.value_or(now[0]), c.io_threads.value_or(now[1]),
+                                     c.prefetch.value_or(now[2]), c.batch.value_or(now[3])};
+    if (then == now) continue;
+    add("predicted", then, r.figures.samples_per_s() * (1 + k.gain));
+    out << ' ' << k.change << (k.at_most ? " (at most)" : "") << '\n';
+  }
+  for (const run_report::point& p : r.scaling) {
+    if (p.workers == now[0]) continue;
+    add("predicted", {p.workers, now[1], now[2], now[3]}, p.samples_per_s);
+    out << ' ' << now[0] << " -> " << p.workers << " workers\n";
+  }
+  return out.str();
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
+  const std::string path = earlier + ".predictions";
+  std::ifstream file(path);
+  if (!file)
+    throw io_error("cannot read the predictions of an earlier run " + printable(path),
+                   "Give the path that its reports were written to, without an ending");
+  std::string line, word, change;
+  if (!std::getline(file, line) || line != detail::predictions_head)
+    throw data_error(printable(path) + " holds no predictions of this version", "Write that run's reports anew");
+  const detail::kept_settings now = detail::settings_of(r.figures);
+  detail::kept_settings then{}, there{};
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    words >> word;
+    detail::kept_settings& s = word == "run" ? then : there;
+    for (std::size_t& number : s) words >> number;
+    double samples_per_s = 0;
+    if (!(words >> samples_per_s)) throw data_error(printable(path) + " is damaged", "Write that run's reports anew");
+    if (word == "run" || there != now || then == now) continue;
+    std::getline(words >> std::ws, change);
+    const auto said = std::find_if(r.kept.begin(), r.kept.end(), [&](const auto& k) { return k.change == change; });
+    if (said == r.kept.end()) r.kept.push_back({change, samples_per_s, r.figures.samples_per_s()});
+  }
+}
+
+}}  // namespace millrace

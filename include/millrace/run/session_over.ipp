@@ -1,0 +1,40 @@
+// Defines what session_over.hpp declares.
+#pragma once
+
+#include <millrace/run/session_over.hpp>
+
+#include <string>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE const session_options& checked(const session_options& o) {
+  if (o.epochs == 0)
+    throw setup_error("session_options.epochs is wrong: got 0, expected at least 1", "Leave it out for one epoch");
+  return o;
+}
+
+MILLRACE_INLINE void throw_finished(const session_options& o, std::uint64_t epoch) {
+  const std::string wanted = epoch == endless ? "another loop" : "a loop over epoch " + std::to_string(epoch);
+  const std::string all = o.epochs == 1 ? "its one epoch" : "all its " + std::to_string(o.epochs) + " epochs";
+  throw setup_error("the session is over: got " + wanted + ", expected none after " + all,
+                    "Raise session_options.epochs, or make a new session");
+}
+
+MILLRACE_INLINE void throw_after_error(const std::exception_ptr& first) {
+  const std::string over = "the session is over, it ended with an error: ", hint = "Make a new session";
+  try {
+    std::rethrow_exception(first);
+  } catch (const error& e) {
+    throw setup_error(over + e.message(), hint, e.where());
+  } catch (const std::exception& e) {
+    throw setup_error(over + e.what(), hint);
+  }
+}
+
+MILLRACE_INLINE void run_end::raise() {
+    if (std::exchange(thrown_, true)) throw_after_error(error);
+    std::rethrow_exception(error);
+  }
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,58 @@
+// Defines what stall_watcher.hpp declares.
+#pragma once
+
+#include <millrace/run/stall_watcher.hpp>
+
+#include <millrace/base/clock.hpp>
+#include <millrace/base/machine.hpp>
+#include <millrace/measure/read_meter.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE stall_watcher::stall_watcher(stall_watch watch, const trainer_times& trainer,
+                                             std::function<std::string()> who_waits)
+    : watch_(std::move(watch)), trainer_(&trainer), who_waits_(std::move(who_waits)), thread_([this] { look(); }) {}
+
+MILLRACE_INLINE stall_watcher::~stall_watcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+MILLRACE_INLINE void stall_watcher::look() {
+  detail::name_this_thread("millrace-watch");
+  std::uint64_t told_of_ns = 0;
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    const trainer_times::state trainer = trainer_->now();
+    const std::uint64_t now = steady_now_ns();
+    const std::uint64_t late_ns = now - std::min(now, trainer.since_ns);
+    std::uint64_t next_ns = watch_.after_ns;
+    if (trainer.watched && trainer.since_ns != told_of_ns) {
+      if (late_ns >= watch_.after_ns) {
+        told_of_ns = trainer.since_ns;
+        lock.unlock();
+        tell(late_ns);
+        lock.lock();
+      } else {
+        next_ns -= late_ns;
+      }
+    }
+    changed_.wait_for(lock, std::chrono::nanoseconds(next_ns), [&] { return over_; });
+  }
+}
+
+MILLRACE_INLINE void stall_watcher::tell(std::uint64_t late_ns) noexcept {
+  try {
+    const std::string text = "millrace: no batch for " + detail::seconds_text(late_ns) + "\n" + who_waits_() + "\n";
+    if (watch_.tell) watch_.tell(text);
+    else std::fputs(text.c_str(), stderr);
+  } catch (...) {
+    // A report that fails must not stop a run that is only late.
+  }
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,25 @@
+// Defines what indexed_shards.hpp declares.
+#pragma once
+
+#include <millrace/sources/indexed_shards.hpp>
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE indexed_shards_source::indexed_shards_source(std::vector<std::string> names,
+                                                             const indexed_shards_options& o)
+    : data_(std::make_shared<shard_data>(
+          std::move(names),
+          shard_data_options{.reader = {.fields = o.fields, .max_member_bytes = o.max_member_bytes},
+                             .files = {.cache_folder = o.index_folder},
+                             .progress_file = o.show_progress ? STDERR_FILENO : -1,
+                             .strict = o.strict})) {}
+
+}  // namespace detail
+
+}}  // namespace millrace

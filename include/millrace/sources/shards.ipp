@@ -1,0 +1,38 @@
+// Defines what shards.hpp declares.
+#pragma once
+
+#include <millrace/sources/shards.hpp>
+
+#include <millrace/io/file/byte_source.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, const shards_options& options)
+    : names_(std::move(names)),
+      reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes,
+                      .strict = options.strict},
+      without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(names_.size())),
+      pool_(std::make_shared<block_pool>()),
+      reads_(std::make_shared<read_meter>()) {}
+
+MILLRACE_INLINE std::uint64_t shards_source::shard_bytes(std::size_t shard) const noexcept {
+  return detail::size_of_file(names_[shard]);
+}
+
+MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
+  shard_reader_options options = reader_options_;
+  options.missing_marker_told = &(*without_marker_)[shard];
+  return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, std::move(options)};
+}
+
+MILLRACE_INLINE shards_source shards_source::watched_in(std::shared_ptr<read_meter> meter) const {
+  shards_source same = *this;
+  same.reads_ = std::move(meter);
+  return same;
+}
+
+}  // namespace detail
+
+}}  // namespace millrace

@@ -1,0 +1,142 @@
+// Defines what batch_ring.hpp declares.
+#pragma once
+
+#include <millrace/sync/batch_ring.hpp>
+
+#include <algorithm>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void batch_ring::start(const options& o) {
+  const std::lock_guard lock(mutex_);
+  rows_ = o.rows;
+  fixed_ = o.fixed;
+  slots_ = std::vector<slot>(o.memory.size());
+  slot_of_.resize(o.memory.size());
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].data = o.memory[i];
+    if (o.keys) slots_[i].keys = batch_keys(o.rows);
+  }
+  free_.reserve(slots_.size());
+  for (std::size_t i = slots_.size(); i-- > 0;) free_.push_back(i);
+}
+
+MILLRACE_INLINE std::uint64_t batch_ring::open_free() {
+  const std::lock_guard lock(mutex_);
+  while (opened_ < end_batch_) {
+    const auto chosen = free_slot_for_locked(opened_);
+    if (chosen == free_.end()) break;
+    const std::size_t index = *chosen;
+    free_.erase(chosen);
+    slot& s = slots_[index];
+    s.batch = opened_;
+    s.ready = false;
+    s.error = nullptr;
+    s.error_position = unknown;
+    s.void_rows.store(0, std::memory_order_relaxed);
+    s.digest.store(0, std::memory_order_relaxed);
+    s.to_come.store(rows_, std::memory_order_relaxed);
+    slot_of_[opened_ % slots_.size()] = index;
+    ++opened_;
+  }
+  return opened_;
+}
+
+MILLRACE_INLINE void batch_ring::fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept {
+  slot& s = at(batch);
+  const std::lock_guard lock(mutex_);
+  if (s.error && s.error_position <= position) return;
+  s.error = std::move(error);
+  s.error_position = position;
+}
+
+MILLRACE_INLINE void batch_ring::mark_epoch_start(std::uint64_t batch) {
+  {
+    const std::lock_guard lock(mutex_);
+    epoch_starts_.push_back(batch);
+  }
+  bell_.ring();
+}
+
+MILLRACE_INLINE void batch_ring::set_end(std::uint64_t batch) {
+  {
+    const std::lock_guard lock(mutex_);
+    end_batch_ = batch;
+  }
+  bell_.ring();
+}
+
+MILLRACE_INLINE void batch_ring::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  bell_.ring();
+}
+
+MILLRACE_INLINE batch_ring::taken batch_ring::take(std::uint64_t batch, bool stop_at_epoch) {
+  const std::lock_guard lock(mutex_);
+  if (stop_at_epoch && starts_epoch_locked(batch)) return {outcome::epoch_end, {}};
+  if (batch >= end_batch_) return {outcome::end, {}};
+  if (batch < opened_) {
+    slot& s = at(batch);
+    if (s.batch == batch && s.ready) {
+      s.ready = false;
+      --ready_count_;
+      ++in_use_;
+      const std::size_t rows = rows_ - s.void_rows.load(std::memory_order_relaxed);
+      return {outcome::ready,
+              {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows,
+               s.digest.load(std::memory_order_relaxed), s.extent, s.error, s.keys.texts()}};
+    }
+  }
+  return {stopped_ ? outcome::stopped : outcome::not_yet, {}};
+}
+
+MILLRACE_INLINE bool batch_ring::can_take(std::uint64_t batch) const {
+  const std::lock_guard lock(mutex_);
+  if (batch >= end_batch_ || stopped_) return true;
+  return batch < opened_ && at(batch).batch == batch && at(batch).ready;
+}
+
+MILLRACE_INLINE bool batch_ring::starts_epoch(std::uint64_t batch) const {
+  const std::lock_guard lock(mutex_);
+  return starts_epoch_locked(batch);
+}
+
+MILLRACE_INLINE void batch_ring::forget_epochs_before(std::uint64_t batch) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(epoch_starts_, [batch](std::uint64_t start) { return start < batch; });
+}
+
+MILLRACE_INLINE void batch_ring::free(std::size_t slot_index) noexcept {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(slot_index);   // cannot throw: start() reserved the space
+  --in_use_;
+}
+
+MILLRACE_INLINE bool batch_ring::waits_for_slot(std::uint64_t batch) const {
+  const std::lock_guard lock(mutex_);
+  return batch >= opened_ && free_slot_for_locked(batch) == free_.end();
+}
+
+MILLRACE_INLINE std::size_t batch_ring::in_use() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return in_use_;
+}
+
+MILLRACE_INLINE std::size_t batch_ring::ready() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return ready_count_;
+}
+
+MILLRACE_INLINE std::vector<std::size_t>::const_iterator batch_ring::free_slot_for_locked(std::uint64_t batch) const {
+  if (fixed_) return std::find(free_.begin(), free_.end(), batch % slots_.size());
+  return free_.empty() ? free_.end() : free_.end() - 1;
+}
+
+MILLRACE_INLINE bool batch_ring::starts_epoch_locked(std::uint64_t batch) const {
+  return std::find(epoch_starts_.begin(), epoch_starts_.end(), batch) != epoch_starts_.end();
+}
+
+}}}  // namespace millrace::detail

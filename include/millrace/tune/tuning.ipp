@@ -1,0 +1,79 @@
+// Defines what tuning.hpp declares.
+#pragma once
+
+#include <millrace/tune/tuning.hpp>
+
+#include <millrace/base/error.hpp>
+#include <millrace/base/machine.hpp>
+
+#include <cstdio>
+#include <optional>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+MILLRACE_INLINE window_tuner::window_tuner(tuning_options o, const concurrency_limits& of)
+    : options_(std::move(o)),
+      search_({.open = of.open, .most = of.most, .data_wait = options_.data_wait}) {}
+
+MILLRACE_INLINE concurrency_counts window_tuner::look(const flow_figures& now) {
+  if (now.batches < 1 + full_slots(now)) {
+    due_at_ = 1 + full_slots(now);   // by then the batch rings are full
+  } else if (!begun_) {
+    begin(now);
+  } else if (const flow_figures window = now - before_; window.wall_ns < least_window_ns) {
+    due_at_ = now.batches + window.batches;   // batches are so short that looking costs more
+  } else {
+    const concurrency_counts was = search_.open();
+    if (std::optional<tuning_decision> d = search_.look(tuning_window_of(window))) {
+      d->batches = now.batches;
+      tell(*d);
+    }
+    if (search_.open() == was) {
+      begin(now);
+    } else {
+      begun_ = false;
+      due_at_ = now.batches + full_slots(now);   // by then the batches made with the old numbers are used up
+    }
+  }
+  return search_.open();
+}
+
+MILLRACE_INLINE std::uint64_t window_tuner::full_slots(const flow_figures& f) {
+  return std::max<std::uint64_t>(4, f.host_slots + f.device_slots);
+}
+
+MILLRACE_INLINE void window_tuner::begin(const flow_figures& now) {
+  begun_ = true;
+  before_ = now;
+  due_at_ = now.batches + window_batches;
+}
+
+MILLRACE_INLINE void window_tuner::tell(const tuning_decision& d) const {
+  if (options_.tell) options_.tell(d);
+  else std::fprintf(stderr, "millrace: %s\n", d.text().c_str());
+}
+
+MILLRACE_INLINE window_tuning::window_tuning(tuning_options o) : options_(std::move(o)) {
+  if (options_.max_reads == 0 || !(options_.data_wait > 0))
+    throw setup_error("tuning needs at least one read, and a share of data wait above 0",
+                      "Leave out what you do not need to set");
+}
+
+MILLRACE_INLINE concurrency_counts window_tuning::most(const concurrency_counts& asked) const {
+  const std::size_t workers = options_.max_workers > 0 ? options_.max_workers : usable_cores();
+  return {std::max(asked.workers, workers), std::max(asked.reads, options_.max_reads)};
+}
+
+MILLRACE_INLINE std::unique_ptr<autotuner> window_tuning::start(const concurrency_limits& of_session) const {
+  return std::make_unique<window_tuner>(options_, of_session);
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE std::shared_ptr<const detail::tuning_rule> tuning(tuning_options o) {
+  return std::make_shared<detail::window_tuning>(std::move(o));
+}
+
+}}  // namespace millrace

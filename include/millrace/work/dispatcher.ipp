@@ -1,0 +1,222 @@
+// Defines what dispatcher.hpp declares.
+#pragma once
+
+#include <millrace/work/dispatcher.hpp>
+
+#include <millrace/base/clock.hpp>
+#include <millrace/measure/read_meter.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE dispatcher::dispatcher(dispatcher_work& work, options o)
+    : work_(&work), options_(o), open_(o.max_workers), workers_(o.max_workers) {
+  max_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.max_workers), o.together, 32);
+  max_at_once_ -= max_at_once_ % o.together;
+  const std::uint64_t now = steady_now_ns();
+  for (auto& s : workers_) {
+    s.at_once = o.together;
+    s.times = std::make_unique<worker_times>(now);
+  }
+}
+
+MILLRACE_INLINE void dispatcher::set_available(std::uint64_t tickets) {
+  if (available_.exchange(tickets) == 0) first_available_.ring();
+  kick();
+}
+
+MILLRACE_INLINE void dispatcher::set_limit(std::uint64_t tickets) {
+  // Several threads may free space at once, and the later call may bring the smaller number.
+  std::uint64_t now = limit_.load();
+  while (now < tickets && !limit_.compare_exchange_weak(now, tickets)) {
+  }
+  kick();
+}
+
+MILLRACE_INLINE void dispatcher::wait_for_available() {
+  first_available_.wait([&] { return available_.load() > 0; });
+}
+
+MILLRACE_INLINE bool dispatcher::advance() {
+  std::uint64_t first;
+  const std::size_t count = claim(options_.together, first);
+  if (count == 0) return false;
+  worker_times& times = *workers_[0].times;
+  times.begin(steady_now_ns());
+  times.at(first);
+  work_->run(0, first, count);
+  const std::uint64_t now = steady_now_ns();
+  times.worked(now, count, batch_of(first));
+  times.leave(now, what_is_missing());
+  return true;
+}
+
+MILLRACE_INLINE void dispatcher::set_active(std::size_t count) {
+  if (!on_workers()) return;
+  const std::size_t open = std::clamp<std::size_t>(count, 1, workers_.size());
+  {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t now = steady_now_ns();
+    for (std::size_t i = std::min(open, open_.load()); i < std::max(open, open_.load()); ++i)
+      if (!workers_[i].taken)
+        workers_[i].times->wait_for(now, i < open ? what_is_missing() : worker_times::waits_for::nothing);
+    open_.store(open);
+    all_taken_.store(false);
+  }
+  kick();
+}
+
+MILLRACE_INLINE void dispatcher::join() noexcept {
+  std::unique_lock lock(mutex_);
+  worker_left_.wait(lock, [&] { return taken_ == 0; });
+}
+
+MILLRACE_INLINE std::uint64_t dispatcher::busy_ns() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& s : workers_) sum += s.times->busy_ns();
+  return sum;
+}
+
+MILLRACE_INLINE stage_figures dispatcher::figures(std::string name, std::uint64_t now_ns) const {
+  stage_figures f{.name = std::move(name), .kind = stage_kind::work, .concurrency = open_.load()};
+  f.on_workers = on_workers();
+  for (const auto& s : workers_) s.times->add_to(f, now_ns);
+  return f;
+}
+
+MILLRACE_INLINE std::string dispatcher::waits(std::uint64_t now_ns) const {
+  std::size_t working = 0, for_input = 0, for_space = 0;
+  worker_times::state oldest{};
+  for (const auto& s : workers_) {
+    const worker_times::state one = s.times->now();
+    if (one.works && (working++ == 0 || one.since_ns < oldest.since_ns)) oldest = one;
+    for_input += !one.works && one.what == worker_times::waits_for::input;
+    for_space += !one.works && one.what == worker_times::waits_for::space;
+  }
+  std::string text = std::to_string(working) + " of " + std::to_string(open_.load()) + " at work";
+  if (working > 0) {
+    char thread[24];
+    std::snprintf(thread, sizeof thread, "0x%llx", static_cast<unsigned long long>(oldest.thread));
+    text += ", the longest for " + detail::seconds_text(now_ns - std::min(now_ns, oldest.since_ns)) + " at sample " +
+            std::to_string(oldest.ticket);
+    if (options_.group > 1) text += " (batch " + std::to_string(oldest.ticket / options_.group) + ")";
+    text += std::string(", thread ") + thread;
+  }
+  if (for_input > 0) text += "; " + std::to_string(for_input) + " wait for input";
+  if (for_space > 0) text += "; " + std::to_string(for_space) + " wait for room";
+  return text;
+}
+
+MILLRACE_INLINE void dispatcher::add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const {
+  for (std::size_t i = 0; i < workers_.size(); ++i)
+    t.add_spans(name + " " + std::to_string(i), name.c_str(), workers_[i].times->spans(), start_ns);
+}
+
+MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
+  worker& s = workers_[index];
+  const std::uint64_t start = steady_now_ns();
+  std::uint64_t now = start;
+  std::uint64_t first;
+  s.times->begin(start);
+  while (!stopped_.load() && index < open_.load()) {
+    const std::size_t count = claim(s.at_once, first);
+    if (count == 0) break;
+    s.times->at(first);
+    work_->run(index, first, count);
+    now = steady_now_ns();
+    adapt(s, s.times->worked(now, count, batch_of(first)), count);
+    // After its turn the worker queues again, so that other sessions and the user's own TBB work run, too.
+    if (now - start > turn_ns) {
+      s.times->end_of_stay();
+      if (submit(index)) return;
+      s.times->begin(now);
+    }
+  }
+  leave(index, now);
+  kick();
+}
+
+MILLRACE_INLINE std::size_t dispatcher::claim(std::size_t most, std::uint64_t& first) noexcept {
+  std::uint64_t head = head_.load();
+  for (;;) {
+    const std::uint64_t to_border = options_.group - head % options_.group;
+    const std::uint64_t count = std::min({static_cast<std::uint64_t>(most), claimable(head), to_border});
+    if (count == 0) return 0;
+    if (head_.compare_exchange_weak(head, head + count)) {
+      first = head;
+      return static_cast<std::size_t>(count);
+    }
+  }
+}
+
+MILLRACE_INLINE std::uint64_t dispatcher::batch_of(std::uint64_t ticket) const noexcept {
+  return options_.group > 1 ? ticket / options_.group : timeline_span::no_batch;
+}
+
+MILLRACE_INLINE worker_times::waits_for dispatcher::what_is_missing() const noexcept {
+  return limit_.load() < available_.load() ? worker_times::waits_for::space : worker_times::waits_for::input;
+}
+
+MILLRACE_INLINE std::uint64_t dispatcher::claimable(std::uint64_t head) const noexcept {
+  const std::uint64_t end = std::min(available_.load(), limit_.load());
+  if (head >= end) return 0;
+  const std::uint64_t left_in_group = options_.group - head % options_.group;
+  if (end - head >= left_in_group) return end - head;
+  return (end - head) / options_.together * options_.together;
+}
+
+MILLRACE_INLINE void dispatcher::adapt(worker& s, std::uint64_t spent_ns, std::size_t count) const noexcept {
+  if (count < s.at_once) return;
+  if (spent_ns < cheap_ns && s.at_once * 2 <= max_at_once_) s.at_once *= 2;
+  else if (spent_ns > 2 * cheap_ns && s.at_once > options_.together) s.at_once /= 2;
+}
+
+MILLRACE_INLINE void dispatcher::kick() {
+  if (!executor_) return;
+  while (!stopped_.load()) {
+    const std::uint64_t tickets = claimable(head_.load());
+    if (tickets == 0 || all_taken_.load()) return;
+    std::size_t index;
+    {
+      const std::lock_guard lock(mutex_);
+      // Start no more workers than there are claims.
+      if (taken_ >= (tickets + options_.together - 1) / options_.together && taken_ > 0) return;
+      index = 0;
+      while (index < open_.load() && workers_[index].taken) ++index;
+      if (index == open_.load() || stopped_.load()) return;
+      workers_[index].taken = true;
+      ++taken_;
+      all_taken_.store(taken_ >= open_.load());   // an inactive worker that leaves checks again
+    }
+    if (!submit(index)) {
+      leave(index, steady_now_ns());
+      return;
+    }
+  }
+}
+
+MILLRACE_INLINE bool dispatcher::submit(std::size_t index) noexcept {
+  try {
+    executor_->submit(this->shared_from_this(), index);
+    return true;
+  } catch (...) {
+    return false;   // out of memory: the next change of a counter tries again
+  }
+}
+
+MILLRACE_INLINE void dispatcher::leave(std::size_t index, std::uint64_t now) noexcept {
+  worker& s = workers_[index];
+  s.times->end_of_stay();
+  {
+    const std::lock_guard lock(mutex_);
+    s.times->leave(now, index < open_.load() ? what_is_missing() : worker_times::waits_for::nothing);
+    s.taken = false;
+    --taken_;
+    all_taken_.store(false);
+  }
+  worker_left_.notify_all();
+}
+
+}}}  // namespace millrace::detail
