@@ -127,7 +127,7 @@ class RememberedPasses:
         key.write_text(remark)
 
 
-def in_parallel(function, items):
-    """Yields (item, result) in order, with as many at work as there are cores."""
-    with ThreadPoolExecutor(JOBS) as pool:
+def in_parallel(function, items, jobs=JOBS):
+    """Yields (item, result) in order, with as many at work as there are cores, or `jobs`."""
+    with ThreadPoolExecutor(jobs) as pool:
         yield from zip(items, pool.map(function, items))

@@ -9,18 +9,14 @@
 import functools
 import typing
 
+from planting import Edit
+
 DEVICE, SESSION, CAPTURE = (f"cuda/contract/{name}_contract_test.cpp" for name in ("device", "session", "capture"))
 ORDERS = "unit/deliver/cuda_faults_test.cpp"
 DELIVERY = "unit/deliver/batch_output_test.cpp"
 METRICS, METRIC_KERNELS = "unit/train/metrics_cuda_test.cpp", "unit/train/metric_kernels_test.cpp"
 NORMALIZE = "unit/device/normalize_cuda_test.cpp"
 CHECK, FAULT = "check", "fault"
-
-
-class Edit(typing.NamedTuple):
-    file: str   # under include/millrace
-    old: str
-    new: str
 
 
 class Bug(typing.NamedTuple):

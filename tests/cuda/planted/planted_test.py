@@ -6,9 +6,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from bugs import bug, Edit
+from bugs import bug
 from checks import ROOT, Report, in_parallel
-from planted import TESTS, common_objects, judge, judge_unplanted
+from planted import BUILD, judge
+from planting import TESTS, Edit
 
 HEADER, OLD = "base/random.hpp", "#pragma once\n"
 TEST = """#include <millrace/base/random.hpp>
@@ -21,13 +22,15 @@ TEST_CASE("toy") { CHECK(PLANTED); }
 """
 
 
-def toy(new, old=OLD, red=("check",)):
-    return bug("toy " + new, "", Edit(HEADER, old, new), red=red)
+def toy(new, old=OLD, red=("check",), header=HEADER):
+    return bug(f"toy {header} {new}", "", Edit(header, old, new), red=red)
 
 
 # What the row is like -> (the row, what the planter says about it).
 CASES = {
     "a failed check, as expected": (toy(OLD + "#define PLANTED false\n"), None),
+    "a header without its ending": (toy("#define PLANTED false\nclass rng {\n", "class rng {\n", header="base/random"),
+                                    None),
     "a fault, as expected": (toy(OLD + "#define PLANTED std::raise(SIGSEGV)\n", red=("check", "fault")), None),
     "a fault that was not expected": (toy(OLD + "#define PLANTED std::raise(SIGSEGV) + 1\n"), "not a fault: SIGSEGV"),
     "a bug that nobody notices": (toy(OLD + "#define PLANTED !false\n"), "nobody notices"),
@@ -41,13 +44,13 @@ def main():
     report = Report()
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
-        objects = common_objects([TESTS / "main.cpp"])
+        objects = BUILD.common_objects([TESTS / "main.cpp"])
         test = pathlib.Path(folder, "toy_test.cpp")
         test.write_text(TEST)
-        report.add("planter: a program that is green", judge_unplanted(str(test), objects))
+        report.add("planter: a program that is green", BUILD.check_unplanted(str(test), objects))
         red = pathlib.Path(folder, "red_test.cpp")
         red.write_text(TEST.replace("CHECK(", "CHECK(!"))
-        problem = judge_unplanted(str(red), objects) or ""
+        problem = BUILD.check_unplanted(str(red), objects) or ""
         report.add("planter: a program that is red before", None if "has to be green" in problem else problem or "ok?")
 
         jobs = [(row._replace(program=str(test)), objects) for row, _ in CASES.values()]

@@ -1,0 +1,124 @@
+# What plants mistakes in copies of our headers and looks whether a test program turns red: cuda/planted/planted.py and
+# system/mutations/mutations.py.
+#
+#   build = Build("g++", ["-O0"], SCRATCH)
+#   objects = build.common_objects([TESTS / "main.cpp"])
+#   plant([Edit("base/random", "below(span + 1)", "below(span)")], folder / "include")
+#   kind, what = build.outcome_of("unit/base/random_test.cpp", folder, objects, [folder / "include"])
+#
+# A planted header lies before include/ on the compiler's path, so that the tree itself is never touched. An edit
+# replaces a text that stands in its file exactly once. A file without an ending is x.hpp and x.ipp together.
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import typing
+
+from checks import ROOT, in_parallel, launcher, library_flags
+
+INCLUDE, TESTS = ROOT / "include", ROOT / "tests"
+LIMIT_SECONDS = 60
+
+
+class Broken(Exception):
+    """Why a row of a table proves nothing."""
+
+
+class Edit(typing.NamedTuple):
+    file: str   # under include/millrace
+    old: str
+    new: str
+
+
+def run_or_break(command, what):
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise Broken(f"{what}\n" + "\n".join(done.stdout.splitlines()[:20]))
+
+
+def folder_for(scratch, name):
+    return scratch / re.sub(r"\W+", "_", name)
+
+
+def files_of(name):
+    """The file of that name; of a name without an ending all that there are of its parts."""
+    if pathlib.PurePath(name).suffix:
+        return [name]
+    return [f"{name}.{ending}" for ending in ("hpp", "ipp") if (INCLUDE / "millrace" / f"{name}.{ending}").exists()]
+
+
+def plant(edits, folder):
+    """Writes the headers that the edits change."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for edit in edits:
+        texts = {}
+        for file in files_of(edit.file):
+            planted = folder / "millrace" / file
+            texts[file] = (planted if planted.exists() else INCLUDE / "millrace" / file).read_text()
+        if sum(text.count(edit.old) for text in texts.values()) != 1:
+            raise Broken(f"the text is no longer there, or not once: {edit.file}\n{edit.old}")
+        for file, text in texts.items():
+            if edit.old in text:
+                planted = folder / "millrace" / file
+                planted.parent.mkdir(parents=True, exist_ok=True)
+                planted.write_text(text.replace(edit.old, edit.new))
+
+
+class Build(typing.NamedTuple):
+    """How test programs are made: `flags` are for compiling and for linking, `defines` for compiling alone."""
+    compiler: str
+    flags: list
+    scratch: pathlib.Path
+    defines: tuple = ()
+    include: tuple = ()   # folders beside include/ and tests/
+
+    def compile_command(self, source, to, include=()):
+        folders = [*include, INCLUDE, *self.include, TESTS]
+        # doctest is the system's, or what Meson has fetched.
+        fetched = [f"-isystem{folder}" for folder in sorted((ROOT / "subprojects").glob("doctest-*/"))]
+        return [*launcher(), self.compiler, "-std=c++20", *self.flags, *self.defines,
+                *(f"-I{folder}" for folder in folders), *fetched, *library_flags("--cflags"), "-c", str(source),
+                "-o", str(to)]
+
+    def common_objects(self, sources):
+        """What all programs are linked with, compiled once."""
+        folder = self.scratch / "common"
+        folder.mkdir(parents=True, exist_ok=True)
+        objects = [folder / f"{source.stem}.o" for source in sources]
+        for _ in in_parallel(lambda job: run_or_break(self.compile_command(*job), f"{job[0].name} does not compile"),
+                             list(zip(sources, objects))):
+            pass
+        return objects
+
+    def outcome_of(self, program, folder, objects, include=(), limit_seconds=LIMIT_SECONDS):
+        """('green' | 'check' | 'fault' | 'time-out', what happened where)."""
+        folder.mkdir(parents=True, exist_ok=True)
+        run_or_break(self.compile_command(TESTS / program, folder / "test.o", include), "it does not compile")
+        run_or_break([self.compiler, *self.flags, folder / "test.o", *objects, "-o", folder / "test", "-pthread",
+                      *library_flags("--libs")], "it does not link")
+        try:
+            done = subprocess.run([folder / "test", "--abort-after=1", "--no-colors=true"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, errors="replace", timeout=limit_seconds,
+                                  cwd=folder)
+        except subprocess.TimeoutExpired:
+            return "time-out", f"no end within {limit_seconds:.0f} s"
+        cases = re.findall(r"^TEST CASE: +(.*)$", done.stdout, re.MULTILINE)
+        where = cases[-1] if cases else done.stdout[-500:]
+        if done.returncode == 0:
+            return "green", ""
+        if done.returncode < 0:
+            return "fault", f"{signal.Signals(-done.returncode).name} in: {where}"
+        return "check", f"failed: {where}"
+
+    def check_unplanted(self, program, objects, **limits):
+        """None where the program is green as the tree stands; else what is wrong."""
+        folder = folder_for(self.scratch, program)
+        try:
+            kind, what = self.outcome_of(program, folder, objects, **limits)
+        except Broken as problem:
+            return str(problem)
+        if kind != "green":
+            return f"it has to be green as the tree stands: {what}"
+        shutil.rmtree(folder)
+        return None
