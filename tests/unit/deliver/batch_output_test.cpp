@@ -172,6 +172,13 @@ TEST_CASE("each stream of a batch waits for its copy, and the slot's next copy w
   CHECK(device->counted(counting_device::copy_wait) == 3 * 3);
 }
 
+TEST_CASE("a batch is used on so many streams, and on no more") {
+  mr::session run{flow(16, {.device = mr::host_device()}), quiet(1)};
+  auto b = run.next();
+  for (std::size_t i = 1; i < mr::detail::batch_output::max_streams; ++i) b.also_used_on({});
+  CHECK_THROWS_WITH_AS(b.also_used_on({}), doctest::Contains("more than 8 streams"), mr::setup_error);
+}
+
 TEST_CASE("a batch is handed out when its copy has been marked, and its slot used again when its release has") {
   const auto device = std::make_shared<slow_device>();
   {

@@ -114,6 +114,15 @@ TEST_CASE("from the number of tokens that it holds it goes on as it would have, 
   }
 }
 
+TEST_CASE("best fit: a document goes where the least space is that fits") {
+  const auto rows = rows_of(mr::pack_best_fit({.length = 10, .open_rows = 3}).expanding,
+                            {ids(4, 1), ids(7, 2), ids(8, 3), ids(3, 4), ids(2, 5)});
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].ids == ids{2, 2, 2, 2, 2, 2, 2, 4, 4, 4});
+  CHECK(rows[1].ids == ids{3, 3, 3, 3, 3, 3, 3, 3, 5, 5});
+  CHECK(rows[2].ids == ids{1, 1, 1, 1, 0, 0, 0, 0, 0, 0});
+}
+
 TEST_CASE("best fit: no document is cut that fits, every token comes once, and rows are fuller than in order") {
   std::mt19937 random(7);
   std::size_t best_fit_rows = 0, least_rows = 0;

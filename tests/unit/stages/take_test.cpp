@@ -65,7 +65,8 @@ TEST_CASE("further on in a flow") {
            mr::filter([](int n) { return n % 3 == 0; }) | mr::take(20) | mr::map(with_draw) | rows_of(6);
   };
   const replay_trace whole = check_every_cut(flow, quiet(0, 3));
-  CHECK(whole.batches.size() == 3 * 4);
+  REQUIRE(whole.batches.size() == 3 * 4);
+  CHECK(whole.batches[3].size() == 20 - 3 * 6);
   for (const auto& batch : whole.batches)
     for (const auto& [number, drawn] : batch) CHECK(number % 3 == 0);
   check_chain(flow, quiet(0, 3), whole);

@@ -1,10 +1,11 @@
-// Sessions come and go; the threads of oneTBB, which never end, stay few.
+// Sessions come and go; the threads of oneTBB, which never end, stay few. Own threads end when their queue is empty.
 #include <millrace/work/executor.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -48,20 +49,41 @@ TEST_CASE("one arena after the other leaves no more threads behind than have a u
 
 TEST_CASE("workers that were asked for by number come, however few cores there are") {
   const unsigned wanted = std::max(40U, 5 * std::thread::hardware_concurrency());
-  std::atomic<unsigned> there{0};
   struct meeting final : mr::detail::worker_task {
     void run_as_worker(std::size_t) noexcept override {
-      ++*count;
-      while (*count < all) std::this_thread::yield();   // until the last of them has come
+      ++count;
+      while (count < all) std::this_thread::yield();   // until the last of them has come
     }
-    std::atomic<unsigned>* count = nullptr;
+    std::atomic<unsigned> count{0};   // lives as long as a worker looks at it
     unsigned all = 0;
   };
   mr::detail::arena_executor workers(wanted);
   const auto task = std::make_shared<meeting>();
-  task->count = &there;
   task->all = wanted;
   for (unsigned i = 0; i < wanted; ++i) workers.submit(task, i);
-  while (there < wanted) std::this_thread::yield();
-  CHECK(there == wanted);
+  while (task->count < wanted) std::this_thread::yield();
+  CHECK(task->count == wanted);
+}
+
+TEST_CASE("own threads run what is queued before they end") {
+  struct gate final : mr::detail::worker_task {
+    void run_as_worker(std::size_t) noexcept override {
+      while (!open) std::this_thread::yield();
+    }
+    std::atomic<bool> open{false};
+  };
+  std::atomic<int> done{0};
+  const auto closed = std::make_shared<gate>();
+  std::thread opens;
+  {
+    mr::detail::thread_executor own(1);
+    own.submit(closed, 0);
+    for (int i = 0; i < 3; ++i) own.submit(std::make_shared<counted_task>(done), 0);
+    opens = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));   // the executor is being destroyed by then
+      closed->open = true;
+    });
+  }
+  opens.join();
+  CHECK(done == 3);
 }

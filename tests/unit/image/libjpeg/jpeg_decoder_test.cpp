@@ -132,6 +132,8 @@ TEST_CASE("scans and memory of progressive files are bounded") {
   const double before = cpu_seconds();
   CHECK(outcome(with_scans(file, 1'000), {.accept_damaged = true}, s) == "the JPEG has more than 100 scans");
   CHECK(outcome(with_scans(file, 0), {.max_scans = 2}, s) == "the JPEG has more than 2 scans");
+  CHECK(outcome(file, {.max_scans = 5}, s) == "the JPEG has more than 5 scans");   // it has 6
+  CHECK(outcome(file, {.max_scans = 6}, s).empty());
   const auto big =
       mr::encode_jpeg(slow::photo(400, 400, 3, 6), {.sampling = mr::chroma_sampling::yuv444, .progressive = true});
   CHECK(outcome(big, {.max_memory_bytes = 100'000}, s).find("needs more than 100000 bytes") != std::string::npos);

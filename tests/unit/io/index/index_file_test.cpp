@@ -99,7 +99,8 @@ TEST_CASE("an index comes back from its file as it was") {
 
 TEST_CASE("every cut and every flipped bit of an index file is seen") {
   shard_on_disk s;
-  s.index.learn_checksum(2, 0x12345678);
+  CHECK(s.index.learn_checksum(2, 0x12345678) == 0x12345678);
+  CHECK(s.index.learn_checksum(2, 5) == 0x12345678);   // the known one stays
   const std::string whole = text_of(s.index);
   std::size_t refused = 0;
   for (std::size_t length = 0; length < whole.size(); ++length) {

@@ -85,7 +85,7 @@ TEST_CASE("usual archives are indexed without libarchive, unusual ones are not")
   for (const std::string& tar :
        {small_shard().bytes(), small_shard(pax_file).bytes(), small_shard(gnu_long_name).bytes(),
         file("a.jpg", big) + links + file("b.jpg", big) + end_marker(),
-        gnu_long_name(name + ".jpg", "1") + end_marker(),
+        gnu_long_name(name + ".jpg", "1") + end_marker(), gnu_long_name(name, "1") + file("b.jpg", "2") + end_marker(),
         pax(pax_record("path", name + ".jpg") + pax_record("mtime", "1.5")) + file("short", "1") + end_marker(),
         block({.name = "b.jpg", .size_bytes = 1, .prefix = "deep/folder"}) + padded("1") + end_marker(),
         file("a.txt", "1") + block({.name = "b.txt", .raw_size = size}) + padded("hello") + end_marker(),
