@@ -1,0 +1,81 @@
+# Tests of the tests: mistakes that are easy to make are made in the library one by one, and a unit test finds each.
+#
+#   python3 tests/system/mutations/mutations.py                        # all of them, with g++ -O0
+#   python3 tests/system/mutations/mutations.py sync "take gives"      # those whose name holds one of these texts
+#   python3 tests/system/mutations/mutations.py --compiler clang++ --flags '-O0 -fsanitize=address,undefined'
+#
+# The table is table.py. First each test program has to be green as the tree stands. A mistake is found if the program
+# then fails a check, crashes, or does not end within a minute, or within three times what it took before, compiled and
+# run, if that is more. Each mistake has to compile without a warning. Prints a line for each and ends with `N passed, N
+# failed, N skipped`. Needs no GPU. Two mistakes are in code for x86-64 alone, with SSE4.2 and with AVX2.
+import argparse
+import pathlib
+import shlex
+import shutil
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import JOBS, ROOT, WARNINGS, Report, in_parallel
+from planting import LIMIT_SECONDS, TESTS, Broken, Build, folder_for, plant
+from table import MUTATIONS
+
+LIMIT_UNPLANTED_SECONDS = 600
+
+
+def timed(function):
+    """What `function` does with an item, and the seconds it takes."""
+    def call(item):
+        started = time.monotonic()
+        return function(item), time.monotonic() - started
+    return call
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", help="texts; without one, all mutations")
+    parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--flags", type=shlex.split, default=["-O0"], help="for compiling and for linking")
+    parser.add_argument("--jobs", type=int, default=JOBS, help="as many are compiled at a time")
+    options = parser.parse_args()
+    build = Build(options.compiler, options.flags, ROOT / "build" / "mutations", tuple(WARNINGS))
+    report = Report()
+    chosen = [m for m in MUTATIONS if not options.names or any(name in m.name for name in options.names)]
+    if not chosen:
+        report.add("mutations", "none has such a name")
+        return report.close()
+
+    objects = build.common_objects([TESTS / "main.cpp"])
+    limits = {}   # of the programs that are green as the tree stands
+
+    def unplanted(test):
+        return build.check_unplanted(f"unit/{test}", objects, limit_seconds=LIMIT_UNPLANTED_SECONDS)
+
+    def planted(mutation):
+        if mutation.test not in limits:
+            return f"{mutation.test} is red without it", ""
+        folder = folder_for(build.scratch, mutation.name)
+        try:
+            plant([mutation.edit], folder / "include")
+            kind, what = build.outcome_of(f"unit/{mutation.test}", folder, objects, [folder / "include"],
+                                          limit_seconds=limits[mutation.test])
+        except Broken as problem:
+            return str(problem), ""
+        if kind == "green":
+            return f"NOT found: {mutation.test} stays green", ""
+        shutil.rmtree(folder)
+        return None, what
+
+    tests = sorted({mutation.test for mutation in chosen})
+    for test, (problem, seconds) in in_parallel(timed(unplanted), tests, options.jobs):
+        report.add(f"{test} as the tree stands, {seconds:.0f} s", problem)
+        if not problem:
+            limits[test] = max(LIMIT_SECONDS, 3 * seconds)
+    for mutation, ((problem, what), seconds) in in_parallel(timed(planted), chosen, options.jobs):
+        found = "" if problem else f"found by {mutation.test} in "
+        report.add(f"{mutation.name}: {found}{seconds:.0f} s" + (f" ({what})" if what else ""), problem)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
