@@ -4,6 +4,7 @@
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
 #include <millrace/report/saved_predictions.hpp>
+#include <millrace/report/svg_plot.hpp>
 #include <millrace/report/text_report.hpp>
 #include <millrace/report/write_reports.hpp>
 
