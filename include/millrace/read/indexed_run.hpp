@@ -49,36 +49,7 @@ class indexed_run {
   using plan_type = decltype(plan_of(std::declval<const Data&>(), std::declval<const options&>()));
   using source_type = indexed_source<Data, plan_type>;
 
-  indexed_run(std::shared_ptr<Data> data, const options& o)
-      : data_(std::move(data)),
-        world_(o.world),
-        plan_(plan_of(*data_, o)),
-        start_(start_of(o, data_->fingerprint())),
-        source_(data_, plan_,
-                {.world = o.world,
-                 .first_epoch = start_.epoch,
-                 .first_position = start_.next_position,
-                 .samples_per_block = samples_at_once(o, *data_)}),
-        shards_({.seed = o.seed, .shards = source_.shards()}),
-        account_({.epoch = start_.epoch,
-                  .batch = start_.next_position / plan_.settings().global_batch,
-                  .batches = plan_.batches(),
-                  .rows = exact_order::share(plan_.positions(), world_),
-                  .dropped = exact_order::share(plan_.dropped_per_pass(), world_),
-                  .delivered = exact_order::share(start_.next_position, world_),
-                  .digest = world_.rank == 0 ? start_.digest : 0}) {
-    if constexpr (requires { data_->expect({}); })
-      held_bytes_ = data_->expect({.window = o.window / world_.size,
-                                   .lanes = std::max<std::size_t>(1, o.lanes / world_.size),
-                                   .max_held_bytes = o.max_held_bytes});
-    if (o.epoch_batches == exact_order_options::endless && o.epochs > 1)
-      throw setup_error("epoch_batches = endless allows one epoch, but epochs = " + std::to_string(o.epochs),
-                        "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");
-    if (start_.epoch >= o.epochs)
-      throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(start_.epoch) +
-                            " of " + std::to_string(o.epochs),
-                        "Raise session_options::epochs to go on, which counts from the first start");
-  }
+  indexed_run(std::shared_ptr<Data> data, const options& o);
 
   /// Returns the source for the read stage.
   const source_type& source() const noexcept { return source_; }
@@ -91,23 +62,15 @@ class indexed_run {
   /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
   std::size_t held_bytes() const noexcept { return held_bytes_; }
   /// Returns the number of batches of the run before the session's first batch.
-  std::uint64_t first_step() const noexcept {
-    return start_.epoch * plan_.batches() + start_.next_position / plan_.settings().global_batch;
-  }
+  std::uint64_t first_step() const noexcept;
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
-  error_location locate(std::uint64_t epoch, std::uint64_t at) const {
-    error_location found = data_->location_of(plan_.sample_at(epoch, at).sample);
-    found.position = at;
-    return found;
-  }
+  error_location locate(std::uint64_t epoch, std::uint64_t at) const;
   /// Returns the order of the samples.
   const plan_type& order() const noexcept { return plan_; }
   /// Returns the data set.
   const Data& data() const noexcept { return *data_; }
   /// Returns the rows that all ranks together have in the session's batch `batch`, counted from 0.
-  std::size_t global_rows(std::uint64_t batch) const noexcept {
-    return plan_.rows((first_step() + batch) % plan_.batches(), {});
-  }
+  std::size_t global_rows(std::uint64_t batch) const noexcept;
   /// Returns the observed and the expected shuffle quality. The first call takes some ten milliseconds.
   shuffle_quality_figures shuffle_quality() const
     requires source_type::observes
@@ -124,48 +87,21 @@ class indexed_run {
   }
   /// Returns advice about a poor shuffle, with a window that would help. Returns an empty text if the shuffle is good,
   /// if the run was resumed, and on all ranks but 0: a run gets the advice once.
-  std::string shuffle_advice() const {
-    if constexpr (!source_type::observes) return {};
-    else return lane_mixing_advice();
-  }
+  std::string shuffle_advice() const;
 
   /// Returns a warning for a line of its own; empty if all is well.
-  std::string notice() const {
-    std::string text;
-    if constexpr (requires { data_->notice(); }) text = data_->notice();
-    if (!start_.is_share() || world_.rank > 0) return text;   // rank 0 warns for all ranks
-    if (!text.empty()) text += "\nmillrace: ";
-    return text + "the resume point's digest is not that of the run: got the share of one of " +
-           std::to_string(start_.share.ranks) +
-           " ranks, expected the sum of all. Order and samples are right; the digests from here on mean nothing. Sum "
-           "position().digest over the ranks before to_text()";
-  }
+  std::string notice() const;
 
   /// Accounts for the next batch in order, and returns the resume point behind it.
   /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
-  position deliver(const ready_batch& batch) {
-    account_.deliver(batch);
-    position next = after(batch.batch);
-    next.digest = account_.digest();
-    // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
-    others_rows_ += global_rows(batch.batch) - batch.rows;
-    next.share = digest_share{.digest = next.digest,
-                  .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(world_.size) : 0};
-    return next;
-  }
+  position deliver(const ready_batch& batch);
   /// Tells the run that no more batches come. Throws conservation_error if an epoch is incomplete.
   void finish() const { account_.finish(); }
   /// Returns this rank's account of delivered samples.
   const delivery_account& account() const noexcept { return account_; }
 
   /// Returns the resume point behind the session's batch `batch`, counted from 0, without its digest.
-  position after(std::uint64_t batch) const noexcept {
-    const std::uint64_t done = first_step() + batch + 1;
-    position p = start_;
-    p.epoch = done / plan_.batches();
-    p.next_position = done % plan_.batches() * plan_.settings().global_batch;
-    return p;
-  }
+  position after(std::uint64_t batch) const noexcept;
 
  private:
   std::string lane_mixing_advice() const
@@ -183,31 +119,9 @@ class indexed_run {
            (window ? "; a window of " + std::to_string(*window) + " comes within 10 % of that" : "");
   }
 
-  position start_of(const options& o, std::uint64_t data_set) const {
-    const position now{.seed = o.seed,
-                       .lanes = static_cast<std::uint32_t>(o.lanes),
-                       .window = plan_.window(),
-                       .global_batch = plan_.settings().global_batch,
-                       .epoch_batches = o.epoch_batches,
-                       .drop_last = o.drop_last,
-                       .data_set = data_set};
-    if (o.resume.empty()) return now;
-    const position from = parse_position(o.resume);
-    if constexpr (requires { data_->check_same(from.data_set); }) data_->check_same(from.data_set);
-    check_same(from, now);
-    if (from.next_position % now.global_batch != 0 || from.next_position >= plan_.positions() ||
-        from.next_position > std::uint64_t{1} << 62)
-      throw data_error("the resume point stands within a batch, or behind the epoch's last",
-                       "Give the text that batch::position() gave");
-    return from;
-  }
+  position start_of(const options& o, std::uint64_t data_set) const;
 
-  static std::uint64_t samples_at_once(const options& o, const Data& data) {
-    std::uint64_t samples = 0;
-    for (const std::uint64_t count : data.counts()) samples += count;
-    const std::uint64_t mean_bytes = data.size_bytes() / std::max<std::uint64_t>(1, samples);
-    return std::clamp<std::uint64_t>(o.bytes_at_once / std::max<std::uint64_t>(1, mean_bytes), 16, 4096);
-  }
+  static std::uint64_t samples_at_once(const options& o, const Data& data);
 
   const std::shared_ptr<Data> data_;
   const world world_;
@@ -223,3 +137,5 @@ class indexed_run {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/read/indexed_run.ipp>

@@ -47,18 +47,12 @@ class indexed_source {
   /// Whether shuffle_quality() exists: only for a single data set.
   static constexpr bool observes = std::is_same_v<Plan, exact_order>;
 
-  indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o)
-      : shared_(std::make_shared<shared>(std::move(data), plan, o)) {}
+  indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o);
 
   /// Returns the number of blocks in an epoch. The first epoch begins with block first_shard().
-  std::size_t shards() const {
-    const auto& s = *shared_;
-    return static_cast<std::size_t>((s.plan.positions() - 1) / s.block + 1);
-  }
+  std::size_t shards() const;
   /// Returns the block in which the first epoch begins.
-  std::size_t first_shard() const {
-    return static_cast<std::size_t>(shared_->options.first_position / shared_->block);
-  }
+  std::size_t first_shard() const;
 
   /// Returns the shuffle quality of the samples planned so far, including those that are read ahead.
   shuffle_quality_figures shuffle_quality() const
@@ -89,49 +83,16 @@ class indexed_source {
   };
 
   struct shared {
-    shared(std::shared_ptr<Data> d, const Plan& p, const indexed_source_options& o)
-        : data(std::move(d)),
-          plan(p),
-          options(o),
-          block(o.samples_per_block * o.world.size),
-          cursor(plan, {.world = o.world, .epoch = o.first_epoch, .position = o.first_position}),
-          next_epoch(o.first_epoch),
-          next_shard(o.first_position / block),
-          observed(plan, o.world) {}
+    shared(std::shared_ptr<Data> d, const Plan& p, const indexed_source_options& o);
 
     /// Blocks are requested nearly in order. A block that is planned on the way is kept until it is requested.
-    samples planned(std::uint64_t shard, std::uint64_t epoch) {
-      const std::lock_guard lock(mutex);
-      const auto wanted = std::pair(epoch, shard);
-      while (!ahead.contains(wanted)) plan_next();
-      auto found = ahead.extract(wanted);
-      return std::move(found.mapped());
-    }
+    samples planned(std::uint64_t shard, std::uint64_t epoch);
 
-    void plan_next() {
-      samples& made = ahead[{next_epoch, next_shard}];
-      const std::uint64_t end = std::min(plan.positions(), (next_shard + 1) * block);
-      while (cursor.position() < end) {
-        made.push_back(*cursor.next());
-        observed.add(made.back());
-      }
-      if (end < plan.positions()) {
-        ++next_shard;
-        return;
-      }
-      if (plan.rows(plan.batches() - 1, options.world) == 0) made.push_back(stand_in());
-      ++next_epoch;
-      next_shard = 0;
-      cursor.move_to(next_epoch, 0);
-    }
+    void plan_next();
 
     /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch.
     /// This position lies behind the epoch's end. It marks the sample as a void row.
-    ordered_sample stand_in() const {
-      ordered_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
-      last.position = (plan.batches() - 1) * plan.settings().global_batch + options.world.rank;
-      return last;
-    }
+    ordered_sample stand_in() const;
 
     const std::shared_ptr<Data> data;
     const Plan plan;
@@ -150,36 +111,14 @@ class indexed_source {
     reader(std::shared_ptr<shared> from, samples wanted) : from_(std::move(from)), wanted_(std::move(wanted)) {}
 
     /// Returns the block's next record; none at its end. Throws the error of a sample that cannot be read.
-    std::optional<item> next() {
-      if (at_ == 0 && !wanted_.empty()) read();
-      if (at_ + prefetched < good_) records_[at_ + prefetched].prefetch_checksums();
-      if (at_ < good_) return std::move(records_[at_++]);
-      if (failure_) std::rethrow_exception(failure_);
-      return std::nullopt;
-    }
+    std::optional<item> next();
     /// Sets the identity of the sample that next() gave last; `s` already holds its item.
-    void stamp(sample<item>& s) const {
-      const ordered_sample& last = wanted_[at_ - 1];
-      s.pass = last.pass;
-      s.id = last.sample.id();
-      if (last.position >= from_->plan.positions()) {
-        s.what = sample<item>::kind::void_row;
-        return;
-      }
-      s.digest = stream_digest::term(combine_keys(combine_keys(0, last.epoch), last.position),
-                                     combine_keys(s.id, s.item->checksums()));
-    }
+    void stamp(sample<item>& s) const;
 
    private:
     static constexpr std::size_t prefetched = 16;   // stamp() reads records that may have left the cache
 
-    void read() {
-      std::vector<located_sample> located;
-      located.reserve(wanted_.size());
-      for (const auto& w : wanted_) located.push_back(w.sample);
-      records_.resize(located.size());
-      good_ = from_->data->read(located, records_, failure_);
-    }
+    void read();
 
     std::shared_ptr<shared> from_;
     samples wanted_;
@@ -193,3 +132,5 @@ class indexed_source {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/read/indexed_source.ipp>

@@ -49,11 +49,7 @@ class lane_queue final : public sample_sink<T> {
   /// Returns whether no sample is held.
   bool empty() const noexcept { return samples_.empty(); }
   /// Removes the first sample and returns it. The queue must not be empty.
-  sample<T> pop() {
-    sample<T> s = samples_.pop();
-    bytes_ -= held_bytes_of(*s.item);
-    return s;
-  }
+  sample<T> pop();
   /// Returns whether the lane's pass is over and all its samples were taken.
   bool at_border() const noexcept { return border_ && samples_.empty(); }
   /// Lets the samples of the next pass enter.
@@ -62,11 +58,7 @@ class lane_queue final : public sample_sink<T> {
   const std::exception_ptr& error() const noexcept { return error_; }
 
   bool can_accept() override { return !border_ && samples_.size() < capacity_; }
-  void put(sample<T>&& s) override {
-    bytes_ += held_bytes_of(*s.item);
-    samples_.push(std::move(s));
-    ++put_;
-  }
+  void put(sample<T>&& s) override;
   void end_epoch() override { border_ = true; }
   void finish(std::exception_ptr error) override { error_ = std::move(error); }
   void publish() override {}
@@ -123,70 +115,20 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   /// Number of passes without a sample after which the source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
 
-  interleaved_read_stage(const Source& source, options o, sample_sink<item>& next)
-      : read_stage_base<Source>(source, next, o.threads),
-        options_(std::move(o)),
-        ordinal_(options_.first_ordinal) {
-    std::uint64_t pass = ~std::uint64_t{0};
-    for (const lane_start& start : options_.lanes) {
-      lanes_.push_back(std::make_unique<lane>(start, options_.window_bytes / options_.lanes.size()));
-      pass = std::min(pass, start.pass);
-    }
-    for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      if (options_.lanes[i].pass > pass) {
-        lanes_[i]->ready.end_epoch();
-        continue;
-      }
-      if (i < options_.turn) ++turn_;
-      in_pass_.push_back(i);
-    }
-    turn_ %= in_pass_.size();
-    next.set_listener(this);
-  }
+  interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
 
-  void count_into(event_counts& counts) noexcept override {
-    for (auto& l : lanes_) l->shards.count_into(counts);
-  }
-  void start() override {
-    for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
-  }
+  void count_into(event_counts& counts) noexcept override;
+  void start() override;
 
   /// Reads one sample on the caller, or passes on waiting samples. Returns false if there was nothing to do.
-  bool advance() override {
-    std::unique_lock lock(mutex_);
-    if (pass_on()) return true;
-    if (finished_ || !next_->can_accept()) return false;
-    lane& l = *lanes_[in_pass_[turn_]];
-    shard* const from = idle_shard_of(l);
-    if (!from) return false;
-    read_and_append(lock, l, *from, read_by_advance_, 1);
-    pass_on();
-    return true;
-  }
+  bool advance() override;
 
-  void space_freed() noexcept override {
-    if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
-    ring_one();
-  }
-  void set_active(const concurrency_counts& open) override {
-    limit_.open(open.reads);
-    ring_one();
-  }
-  void stop() noexcept override {
-    stopped_.store(true);
-    news_.ring();
-    limit_.wake();
-  }
-  void join() noexcept override {
-    for (auto& t : threads_)
-      if (t.joinable()) t.join();
-  }
+  void space_freed() noexcept override;
+  void set_active(const concurrency_counts& open) override;
+  void stop() noexcept override;
+  void join() noexcept override;
   std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : limit_.open(); }
-  std::size_t read_ahead_bytes() const noexcept override {
-    std::size_t sum = next_->held_bytes();
-    for (const auto& l : lanes_) sum += l->shards.queued_bytes();
-    return sum;
-  }
+  std::size_t read_ahead_bytes() const noexcept override;
 
  private:
   using typename read_stage_base<Source>::shard;
@@ -198,13 +140,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   static constexpr std::size_t ready_samples = 8;
 
   struct lane {
-    lane(const lane_start& start, std::size_t window_bytes)
-        : order(start.order),
-          shards(order,
-                {.epochs = ~std::uint64_t{0}, .window_bytes = window_bytes, .first_epoch = start.pass,
-                 .first_shard = start.shard, .first_sample = start.sample, .first_ordinal = start.ordinal,
-                 .may_be_empty = true},
-                ready) {}
+    lane(const lane_start& start, std::size_t window_bytes);
 
     const shard_order order;
     lane_queue<item> ready{ready_samples};
@@ -218,156 +154,31 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     std::size_t most = 0;   // samples
   };
 
-  void work(std::size_t thread) {
-    detail::name_worker_thread("millrace-read");
-    chunk read;
-    std::unique_lock lock(mutex_);
-    while (!stopped_.load()) {
-      if (limit_.closed(thread)) {
-        lock.unlock();
-        ring_one();   // another thread must act on the news that woke this one
-        limit_.rest(thread, stopped_);
-        lock.lock();
-        continue;
-      }
-      const std::uint64_t before = next_->backlog();
-      const bool moved = pass_on();
-      const work_piece piece = find_work();
-      if (piece.from) {
-        if (find_other_work(piece)) ring_one();
-        read_and_append(lock, *piece.of, *piece.from, read, piece.most);
-      } else if (!moved) {
-        sleep(lock, before == 0);
-      }
-    }
-  }
+  void work(std::size_t thread);
 
   // ---- under mutex_ ----
 
-  bool pass_on() {
-    bool moved = false;
-    while (!finished_ && next_->can_accept()) {
-      lane& l = *lanes_[in_pass_[turn_]];
-      if (l.ready.empty()) l.shards.pass_on();
-      if (!l.ready.empty()) {
-        sample<item> s = l.ready.pop();
-        ++l.taken;
-        s.ordinal = ordinal_++;
-        next_->put(std::move(s));
-        empty_passes_ = 0;
-        ++turn_;
-      } else if (l.ready.at_border()) {
-        in_pass_.erase(in_pass_.begin() + static_cast<std::ptrdiff_t>(turn_));
-        if (in_pass_.empty()) begin_pass();
-      } else if (l.ready.error()) {
-        finish(in_rows_of_rank(l.ready.error(), l));
-      } else {
-        break;
-      }
-      if (turn_ == in_pass_.size()) turn_ = 0;
-      moved = true;
-    }
-    next_->publish();
-    return moved;
-  }
+  bool pass_on();
 
   /// Translates the suspect samples that an error of lane `of` names into rows of this rank.
-  std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const {
-    using enum late_data_error::suspect_samples;
-    try {
-      std::rethrow_exception(why);
-    } catch (late_data_error& late) {
-      if (late.suspects() != since) return why;
-      // Lanes take turns, so all were about level when `of` gave its first suspect sample. Each other lane had then
-      // given as many samples of this pass as `of`, or one more, or all that it has.
-      const std::uint64_t suspects = of.ready.next_row() - late.first_suspect(), row = next_->next_row();
-      const std::uint64_t before = of.taken - std::min(of.taken, suspects);
-      std::uint64_t later = 0;
-      for (const auto& l : lanes_) later += l->taken - std::min(l->taken, before);
-      if (row == error_location::unknown || suspects > of.taken || later > row) late.suspect(some);
-      else late.suspect(since, row - later, late.is_exact() && lanes_.size() == 1);
-    } catch (...) {
-    }
-    return why;
-  }
+  std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const;
 
-  void begin_pass() {
-    for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      lanes_[i]->ready.begin_pass();
-      lanes_[i]->taken = 0;
-      in_pass_.push_back(i);
-    }
-    turn_ = 0;
-    if (++empty_passes_ == max_empty_passes)
-      finish(std::make_exception_ptr(detail::no_sample_error(max_empty_passes, options_.lanes.front().order)));
-  }
+  void begin_pass();
 
-  void finish(std::exception_ptr error) {
-    finished_ = true;
-    next_->finish(std::move(error));
-  }
+  void finish(std::exception_ptr error);
 
-  shard* idle_shard_of(lane& l) {
-    shard* const open = l.shards.first_idle();
-    const std::size_t max_open = 1 + 2 * threads() / lanes_.size();
-    return open || l.shards.open_shards() >= max_open ? open : l.shards.open_next();
-  }
+  shard* idle_shard_of(lane& l);
 
-  work_piece find_work() {
-    if (finished_) return {};
-    const std::size_t taken = std::min(next_->held_bytes(), options_.read_ahead_bytes);
-    const std::size_t share = (options_.read_ahead_bytes - taken) / lanes_.size();
-    const std::size_t turn = in_pass_[turn_];
-    for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      lane& l = *lanes_[(turn + i) % lanes_.size()];
-      if (l.shards.finished()) continue;
-      const bool within = l.shards.queued_bytes() + l.ready.held_bytes() < share;
-      const bool starves = i == 0 && l.ready.empty();
-      if (!within && !starves) continue;
-      shard* const from = idle_shard_of(l);
-      if (!from || (!within && from != l.shards.front())) continue;
-      return {&l, from, within ? read_stage_base<Source>::chunk_samples : 1};
-    }
-    return {};
-  }
+  work_piece find_work();
   /// Returns whether one more thread would find something to read besides `mine`.
-  bool find_other_work(const work_piece& mine) {
-    mine.from->in_hand = true;
-    const bool found = find_work().from != nullptr;
-    mine.from->in_hand = false;
-    return found;
-  }
+  bool find_other_work(const work_piece& mine);
 
-  void read_and_append(std::unique_lock<std::mutex>& lock, lane& of, shard& from, chunk& read, std::size_t most) {
-    from.in_hand = true;
-    lock.unlock();
-    this->read_chunk(from, read, most);
-    lock.lock();
-    from.in_hand = false;
-    of.shards.append(from, read.samples);
-    if (!read.more) of.shards.end(from, std::exchange(read.error, nullptr));
-    static_cast<void>(of.shards.take_news());
-    read.samples.clear();
-    read.bytes = 0;
-    read.more = true;
-  }
+  void read_and_append(std::unique_lock<std::mutex>& lock, lane& of, shard& from, chunk& read, std::size_t most);
 
   /// Sleeps until there is space for waiting samples, or something to read.
   /// `drained`: the workers had nothing to take, so no worker will free space.
-  void sleep(std::unique_lock<std::mutex>& lock, bool drained) {
-    if (!drained) {
-      const std::uint64_t below = next_->backlog() / 2 + 1;
-      wake_below_.store(below);
-      if (next_->backlog() < below) return;
-    }
-    lock.unlock();
-    news_.wait([&] { return stopped_.load() || news_here_.exchange(false); });
-    lock.lock();
-  }
-  void ring_one() noexcept {
-    news_here_.store(true);
-    news_.ring_one();
-  }
+  void sleep(std::unique_lock<std::mutex>& lock, bool drained);
+  void ring_one() noexcept;
 
   const options options_;
   std::mutex mutex_;
@@ -386,3 +197,5 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/read/interleaved_read_stage.ipp>

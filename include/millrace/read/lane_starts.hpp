@@ -43,34 +43,15 @@ class shard_counts {
  public:
   explicit shard_counts(const Source& source) : source_(&source) {}
 
-  std::uint64_t of(std::size_t shard, std::uint64_t pass) {
-    entry* found;
-    {
-      const std::lock_guard lock(mutex_);
-      found = &entries_[number(shard, pass)];
-    }
-    const std::lock_guard lock(found->mutex);
-    if (!found->known) {
-      found->samples = read_through(shard, pass);
-      found->known = true;
-      counted_.fetch_add(1);
-    }
-    return found->samples;
-  }
+  std::uint64_t of(std::size_t shard, std::uint64_t pass);
   /// Returns whether of() already has the answer.
-  bool knows(std::size_t shard, std::uint64_t pass) {
-    const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(number(shard, pass));
-    return found != entries_.end() && found->second.known;
-  }
+  bool knows(std::size_t shard, std::uint64_t pass);
   std::uint64_t counted() const noexcept { return counted_.load(); }
 
  private:
   static constexpr bool same_every_pass = requires { requires Source::same_every_pass; };
 
-  std::uint64_t number(std::size_t shard, std::uint64_t pass) const {
-    return (same_every_pass ? 0 : pass) * source_->shards() + shard;
-  }
+  std::uint64_t number(std::size_t shard, std::uint64_t pass) const;
 
   struct entry {
     std::mutex mutex;
@@ -78,19 +59,7 @@ class shard_counts {
     std::uint64_t samples = 0;
   };
 
-  std::uint64_t read_through(std::size_t shard, std::uint64_t pass) const {
-    try {
-      std::uint64_t samples = 0;
-      auto reader = source_->open(shard, pass);
-      while (reader.next()) ++samples;
-      return samples;
-    } catch (...) {
-      error_location at;
-      at.stage = "source";
-      if constexpr (requires { source_->shard_name(shard); }) at.shard = source_->shard_name(shard);
-      std::rethrow_exception(located_exception(at));
-    }
-  }
+  std::uint64_t read_through(std::size_t shard, std::uint64_t pass) const;
 
   const Source* const source_;
   std::mutex mutex_;
@@ -110,66 +79,20 @@ class counted_pass {
     bool complete() const noexcept { return ends.size() == shards.size(); }
   };
 
-  counted_pass(const lane_starts_options& o, std::uint64_t pass, shard_counts<Source>& counts)
-      : options_(&o), pass_(pass), counts_(&counts), lanes_(o.lanes / o.world.size) {
-    const std::vector<std::size_t> order = shard_order(o.order).shards_of(pass);
-    for (std::size_t i = 0; i < lanes_.size(); ++i)
-      for (std::size_t at = o.world.rank + i * o.world.size; at < order.size(); at += o.lanes)
-        lanes_[i].shards.push_back(order[at]);
-  }
+  counted_pass(const lane_starts_options& o, std::uint64_t pass, shard_counts<Source>& counts);
 
   const std::vector<lane>& lanes() const noexcept { return lanes_; }
   /// Returns the samples that the rank gives in the first `rounds` rounds: in a round each lane gives one sample.
   /// The result is right only up to certain_rounds().
-  std::uint64_t given_in(std::uint64_t rounds) const noexcept {
-    std::uint64_t given = 0;
-    for (const lane& l : lanes_) given += std::min(rounds, l.known());
-    return given;
-  }
+  std::uint64_t given_in(std::uint64_t rounds) const noexcept;
   /// Returns the number of rounds in which no lane needs an uncounted shard; the greatest number if all are counted.
-  std::uint64_t certain_rounds() const noexcept {
-    std::uint64_t certain = ~std::uint64_t{0};
-    for (const lane& l : lanes_)
-      if (!l.complete()) certain = std::min(certain, l.known());
-    return certain;
-  }
+  std::uint64_t certain_rounds() const noexcept;
 
   /// Counts shards until ordinal `ordinal` is found in the pass, or until the pass ends.
-  void count_to(std::uint64_t ordinal) {
-    for (;;) {
-      const std::uint64_t certain = certain_rounds(), given = given_in(certain);
-      if (certain == ~std::uint64_t{0} || given >= ordinal) return;
-      std::uint64_t going_on = 0;
-      for (const lane& l : lanes_) going_on += !l.complete() || l.known() > certain;
-      count_rounds(certain + (ordinal - given + going_on - 1) / going_on);
-    }
-  }
+  void count_to(std::uint64_t ordinal);
 
  private:
-  void count_rounds(std::uint64_t rounds) {
-    std::vector<lane*> unread;
-    for (lane& l : lanes_) {
-      while (wants(l, rounds) && counts_->knows(l.shards[l.ends.size()], pass_)) count_shard(l);
-      if (wants(l, rounds)) unread.push_back(&l);
-    }
-    std::atomic<std::size_t> next{0};
-    std::mutex mutex;
-    std::exception_ptr error;
-    const auto work = [&] {
-      for (std::size_t i; (i = next.fetch_add(1)) < unread.size();) try {
-          while (wants(*unread[i], rounds)) count_shard(*unread[i]);
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          error = std::current_exception();
-          next.store(unread.size());
-        }
-    };
-    std::vector<std::thread> threads;
-    for (unsigned i = 1; i < std::min<std::size_t>(options_->threads, unread.size()); ++i) threads.emplace_back(work);
-    work();
-    for (auto& t : threads) t.join();
-    if (error) std::rethrow_exception(error);
-  }
+  void count_rounds(std::uint64_t rounds);
   static bool wants(const lane& l, std::uint64_t rounds) noexcept { return !l.complete() && l.known() < rounds; }
   void count_shard(lane& l) { l.ends.push_back(l.known() + counts_->of(l.shards[l.ends.size()], pass_)); }
 
@@ -242,3 +165,5 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
 }
 
 }}}  // namespace millrace::detail
+
+#include <millrace/read/lane_starts.ipp>

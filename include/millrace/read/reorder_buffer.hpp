@@ -76,18 +76,7 @@ class reorder_buffer {
   using shard = open_shard<Source>;
   using options = reorder_buffer_options;
 
-  reorder_buffer(const shard_order& order, options o, sample_sink<item>& next)
-      : plan_(&order),
-        options_(o),
-        next_(&next),
-        jitter_(order),
-        epoch_(o.first_epoch),
-        at_(o.first_shard),
-        epoch_samples_(o.first_sample),
-        ordinal_(o.first_sample),
-        first_ordinal_(o.first_ordinal) {
-    jitter_.begin_epoch(o.first_sample);
-  }
+  reorder_buffer(const shard_order& order, options o, sample_sink<item>& next);
 
   /// Sets where the readers of the shards report their events.
   void count_into(event_counts& counts) noexcept { counts_ = &counts; }
@@ -101,11 +90,7 @@ class reorder_buffer {
   /// Returns the shard whose turn it is, or null.
   shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
   /// Returns the first unfinished shard that no thread is reading, or null.
-  shard* first_idle() const noexcept {
-    for (const auto& p : shards_)
-      if (!p->done && !p->in_hand) return p.get();
-    return nullptr;
-  }
+  shard* first_idle() const noexcept;
   /// Returns the bytes of the samples in the queues of all shards. May be called from any thread.
   std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
   /// Returns the samples passed on since the session began, including those dropped on resume.
@@ -114,190 +99,37 @@ class reorder_buffer {
   bool take_news() noexcept { return std::exchange(news_, false); }
 
   /// Opens the next shard of the run. Returns null if there is none, or not yet.
-  shard* open_next() {
-    if (finished_ || epoch_ >= options_.epochs) return nullptr;
-    if constexpr (requires { requires Source::one_reader_at_a_time; })
-      if (!shards_.empty() && !shards_.back()->done) return nullptr;
-    if (!plan_->as_listed() && (at_ == 0 || epoch_shards_.empty())) epoch_shards_ = plan_->shards_of(epoch_);
-    auto opened = spare_shards_.empty() ? std::make_unique<shard>() : std::move(spare_shards_.back());
-    if (!spare_shards_.empty()) spare_shards_.pop_back();
-    opened->next_index = 0;
-    opened->error = nullptr;
-    opened->done = false;
-    opened->reader_waits = false;
-    opened->epoch = epoch_;
-    opened->ordinal = plan_->as_listed() ? at_ : epoch_shards_[at_];
-    opened->turn = at_;
-    opened->begun = false;
-    opened->cut = false;
-    opened->last_of_epoch = ++at_ == (plan_->as_listed() ? plan_->settings().shards : epoch_shards_.size());
-    if (opened->last_of_epoch) {
-      at_ = 0;
-      ++epoch_;
-    }
-    shards_.push_back(std::move(opened));
-    return shards_.back().get();
-  }
+  shard* open_next();
 
   /// Adds samples that were read from an open shard. Moves the samples out of `samples`.
-  void append(shard& to, std::vector<sample<item>>& samples) {
-    if (to.cut) {
-      end(to, nullptr);
-      return;
-    }
-    // Without a shuffle, samples of the shard whose turn it is need no queue.
-    const bool at_once = !finished_ && !plan_->jitters() && &to == front();
-    for (auto& s : samples) {
-      if (at_once && to.samples.empty() && ordinal_ < options_.take && next_->can_accept()) {
-        count_sample_of(to);
-        give(std::move(s));
-      } else {
-        queued_bytes_.store(queued_bytes() + held_bytes_of(*s.item), std::memory_order_relaxed);
-        to.samples.push(std::move(s));
-      }
-    }
-  }
+  void append(shard& to, std::vector<sample<item>>& samples);
   /// Ends a shard: no more samples come from it. An `error` replaces its next sample.
-  void end(shard& ended, std::exception_ptr error) {
-    ended.done = true;
-    if (!ended.cut) ended.error = std::move(error);
-    if constexpr (requires { ended.open->report(*counts_); })
-      if (ended.open && counts_) ended.open->report(*counts_);
-    ended.open.reset();
-  }
+  void end(shard& ended, std::exception_ptr error);
 
   /// Passes on samples while the next segment has space. Returns whether any step was made.
-  bool pass_on() {
-    bool moved = false;
-    while ((room_ = next_->can_accept()) && !finished_) {
-      if (ordinal_ >= options_.take && !shards_.empty() && !shards_.front()->cut) {
-        cut_pass();
-      } else if (jitter_.ready()) {
-        give(jitter_.pop());
-      } else if (!advance_front()) {
-        break;
-      }
-      moved = true;
-    }
-    next_->publish();
-    return moved;
-  }
+  bool pass_on();
 
  private:
   /// Makes one step with the shard whose turn it is. Returns false if the shard has nothing to give yet.
-  bool advance_front() {
-    if (shards_.empty()) {
-      if (epoch_ < options_.epochs) return false;
-      finish(nullptr);
-      return true;
-    }
-    shard& first = *shards_.front();
-    if (!first.samples.empty()) {
-      pass_on_from(first);
-      return true;
-    }
-    if (!first.done) return false;
-    if (first.error) {
-      using enum late_data_error::suspect_samples;
-      const auto suspects = !first.begun ? none : first.first_row == error_location::unknown ? some : since;
-      finish(with_suspects(first.error, suspects, first.first_row, !plan_->jitters()));
-      return true;
-    }
-    if (!first.last_of_epoch) {
-      close_front();
-      return true;
-    }
-    if (!epoch_ended_) {
-      if (epoch_samples_ == 0 && !options_.may_be_empty) {
-        finish(empty_error(first.epoch));
-        return true;
-      }
-      jitter_.end_epoch();
-      epoch_ended_ = true;
-      return true;
-    }
-    next_->end_epoch();
-    jitter_.begin_epoch();
-    epoch_ended_ = false;
-    epoch_samples_ = ordinal_ = first_ordinal_ = 0;
-    close_front();
-    return true;
-  }
+  bool advance_front();
 
   /// Drops the rest of the current pass: cuts its open shards, and opens no other shard of it.
-  void cut_pass() {
-    const std::uint64_t epoch = shards_.front()->epoch;
-    jitter_.clear();
-    shard* last = nullptr;
-    for (const auto& p : shards_) {
-      if (p->epoch != epoch) break;
-      for (last = p.get(); !p->samples.empty();) queued_bytes_ -= held_bytes_of(*p->samples.pop().item);
-      p->cut = true;
-      p->error = nullptr;
-    }
-    if (!std::exchange(last->last_of_epoch, true)) {
-      at_ = 0;
-      ++epoch_;
-    }
-    news_ = true;
-  }
+  void cut_pass();
 
   /// Gives the next sample in order to the next segment, unless it was delivered before the resume.
-  void give(sample<item>&& s) {
-    s.ordinal = ordinal_++;
-    ++passed_on_;
-    if (s.ordinal >= first_ordinal_) next_->put(std::move(s));
-  }
+  void give(sample<item>&& s);
 
-  void count_sample_of(shard& from) {
-    if (options_.log && !from.begun) {
-      const replay_log::shard_begin begins{.pass = from.epoch, .shard = from.turn, .first = epoch_samples_};
-      options_.log->shard_begins(begins);
-    }
-    if (!from.begun) from.first_row = ordinal_ < first_ordinal_ ? error_location::unknown : next_->next_row();
-    from.begun = true;
-    ++epoch_samples_;
-  }
+  void count_sample_of(shard& from);
 
-  void pass_on_from(shard& first) {
-    sample<item> s = first.samples.pop();
-    queued_bytes_.store(queued_bytes() - held_bytes_of(*s.item), std::memory_order_relaxed);
-    count_sample_of(first);
-    if (!plan_->jitters()) {
-      give(std::move(s));
-      return;
-    }
-    jitter_.push(std::move(s));
-    if (jitter_.held_bytes() > options_.window_bytes) finish(window_error());
-  }
+  void pass_on_from(shard& first);
 
   /// Moves on to the next shard; one more shard may then be opened.
-  void close_front() {
-    spare_shards_.push_back(std::move(shards_.front()));
-    shards_.pop_front();
-    news_ = true;
-  }
+  void close_front();
 
-  void finish(std::exception_ptr error) {
-    finished_ = true;
-    jitter_.clear();
-    next_->finish(std::move(error));
-    news_ = true;
-  }
+  void finish(std::exception_ptr error);
 
-  std::exception_ptr empty_error(std::uint64_t epoch) const {
-    return std::make_exception_ptr(
-        data_error("the source has no sample: its " + std::to_string(plan_->settings().shards) +
-                       " shards were read to the end in epoch " + std::to_string(epoch),
-                   "Look at what the shards hold (examples/inspect), and at the names of their members"));
-  }
-  std::exception_ptr window_error() const {
-    return std::make_exception_ptr(
-        setup_error("the shuffle window holds " + std::to_string(jitter_.held_bytes()) + " bytes in " +
-                        std::to_string(jitter_.size()) + " samples, more than the " +
-                        std::to_string(options_.window_bytes) + " bytes that the budget leaves for it",
-                    "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
-  }
+  std::exception_ptr empty_error(std::uint64_t epoch) const;
+  std::exception_ptr window_error() const;
 
   const shard_order* const plan_;
   const options options_;
@@ -320,3 +152,5 @@ class reorder_buffer {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/read/reorder_buffer.ipp>

@@ -79,28 +79,7 @@ class replayed_run {
   /// Throws the errors of find_lane_starts().
   template <class Source>
   std::unique_ptr<read_stage> read(const Source& source, shard_read_stage_options o,
-                                   sample_sink<typename Source::item>& next) {
-    const replay_point& r = start_.replay;
-    if (lanes_ > 1) {
-      const std::uint64_t ordinal = options_.one_row ? start_.step * options_.rows : r.ordinal;
-      lane_starts starts = find_lane_starts(
-          source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .ordinal = ordinal,
-                   .threads = o.threads});
-      counted_ = starts.counted;
-      return std::make_unique<interleaved_read_stage<Source>>(
-          source, interleaved_read_stage_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
-                                      .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
-                                      .turn = starts.turn, .first_ordinal = ordinal}, next);
-    }
-    if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
-    o.first_epoch = r.pass;
-    o.first_shard = static_cast<std::size_t>(r.shard);
-    o.first_sample = r.first;
-    o.first_ordinal = r.ordinal;
-    o.take = options_.take;
-    if (from_ == replay_start::sample) o.log = log_.get();
-    return std::make_unique<shard_read_stage<Source>>(source, order_, o, next);
-  }
+                                   sample_sink<typename Source::item>& next);
   /// Returns where the session starts and where epochs end, for the last segment.
   batch_borders borders() const;
 
@@ -139,6 +118,31 @@ class replayed_run {
   const std::unique_ptr<replay_log> log_;
   std::uint64_t counted_ = 0;   // shards that were read through to count their samples
 };
+
+template <class Source>
+MILLRACE_INLINE std::unique_ptr<read_stage> replayed_run::read(const Source& source, shard_read_stage_options o,
+                                                               sample_sink<typename Source::item>& next) {
+  const replay_point& r = start_.replay;
+  if (lanes_ > 1) {
+    const std::uint64_t ordinal = options_.one_row ? start_.step * options_.rows : r.ordinal;
+    lane_starts starts = find_lane_starts(
+        source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .ordinal = ordinal,
+                 .threads = o.threads});
+    counted_ = starts.counted;
+    return std::make_unique<interleaved_read_stage<Source>>(
+        source, interleaved_read_stage_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
+                                    .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
+                                    .turn = starts.turn, .first_ordinal = ordinal}, next);
+  }
+  if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
+  o.first_epoch = r.pass;
+  o.first_shard = static_cast<std::size_t>(r.shard);
+  o.first_sample = r.first;
+  o.first_ordinal = r.ordinal;
+  o.take = options_.take;
+  if (from_ == replay_start::sample) o.log = log_.get();
+  return std::make_unique<shard_read_stage<Source>>(source, order_, o, next);
+}
 
 }}}  // namespace millrace::detail
 

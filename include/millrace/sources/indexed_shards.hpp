@@ -73,6 +73,8 @@ auto indexed_shards(const Names& names, const indexed_shards_options& options = 
 
 }}  // namespace millrace
 
+#include <millrace/sources/compiled_indexed_shards.hpp>
+
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/indexed_shards.ipp>
 #endif

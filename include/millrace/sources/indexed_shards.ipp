@@ -22,4 +22,16 @@ MILLRACE_INLINE indexed_shards_source::indexed_shards_source(std::vector<std::st
 
 }  // namespace detail
 
+#ifdef MILLRACE_COMPILED
+namespace detail {
+
+template class indexed_source<shard_data, exact_order>;
+template class indexed_run<shard_data>;
+template class reorder_buffer<indexed_source<shard_data, exact_order>>;
+template class read_stage_base<indexed_source<shard_data, exact_order>>;
+template class shard_read_stage<indexed_source<shard_data, exact_order>>;
+
+}  // namespace detail
+#endif
+
 }}  // namespace millrace

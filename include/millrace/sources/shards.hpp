@@ -73,6 +73,8 @@ auto shards(const Names& names, const shards_options& options = {}) {
 
 }}  // namespace millrace
 
+#include <millrace/sources/compiled_shards.hpp>
+
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/shards.ipp>
 #endif

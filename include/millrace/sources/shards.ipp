@@ -35,4 +35,22 @@ MILLRACE_INLINE shards_source shards_source::watched_in(std::shared_ptr<read_met
 
 }  // namespace detail
 
+#ifdef MILLRACE_COMPILED
+namespace detail {
+
+template class ticket_input<record>;
+template class jitter_order<record>;
+template class reorder_buffer<shards_source>;
+template class read_stage_base<shards_source>;
+template class shard_read_stage<shards_source>;
+template class interleaved_read_stage<shards_source>;
+template class shard_counts<shards_source>;
+template class counted_pass<shards_source>;
+template lane_starts find_lane_starts(const shards_source&, const lane_starts_options&);
+template std::unique_ptr<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
+                                                       sample_sink<record>&);
+
+}  // namespace detail
+#endif
+
 }}  // namespace millrace

@@ -1,0 +1,124 @@
+// Defines the members of the templates in indexed_run.hpp.
+#pragma once
+
+#include <millrace/read/indexed_run.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+template <class Data>
+MILLRACE_INLINE indexed_run<Data>::indexed_run(std::shared_ptr<Data> data, const options& o)
+    : data_(std::move(data)),
+      world_(o.world),
+      plan_(plan_of(*data_, o)),
+      start_(start_of(o, data_->fingerprint())),
+      source_(data_, plan_,
+              {.world = o.world,
+               .first_epoch = start_.epoch,
+               .first_position = start_.next_position,
+               .samples_per_block = samples_at_once(o, *data_)}),
+      shards_({.seed = o.seed, .shards = source_.shards()}),
+      account_({.epoch = start_.epoch,
+                .batch = start_.next_position / plan_.settings().global_batch,
+                .batches = plan_.batches(),
+                .rows = exact_order::share(plan_.positions(), world_),
+                .dropped = exact_order::share(plan_.dropped_per_pass(), world_),
+                .delivered = exact_order::share(start_.next_position, world_),
+                .digest = world_.rank == 0 ? start_.digest : 0}) {
+  if constexpr (requires { data_->expect({}); })
+    held_bytes_ = data_->expect({.window = o.window / world_.size,
+                                 .lanes = std::max<std::size_t>(1, o.lanes / world_.size),
+                                 .max_held_bytes = o.max_held_bytes});
+  if (o.epoch_batches == exact_order_options::endless && o.epochs > 1)
+    throw setup_error("epoch_batches = endless allows one epoch, but epochs = " + std::to_string(o.epochs),
+                      "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");
+  if (start_.epoch >= o.epochs)
+    throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(start_.epoch) +
+                          " of " + std::to_string(o.epochs),
+                      "Raise session_options::epochs to go on, which counts from the first start");
+}
+
+template <class Data>
+MILLRACE_INLINE std::uint64_t indexed_run<Data>::first_step() const noexcept {
+  return start_.epoch * plan_.batches() + start_.next_position / plan_.settings().global_batch;
+}
+
+template <class Data>
+MILLRACE_INLINE error_location indexed_run<Data>::locate(std::uint64_t epoch, std::uint64_t at) const {
+  error_location found = data_->location_of(plan_.sample_at(epoch, at).sample);
+  found.position = at;
+  return found;
+}
+
+template <class Data>
+MILLRACE_INLINE std::size_t indexed_run<Data>::global_rows(std::uint64_t batch) const noexcept {
+  return plan_.rows((first_step() + batch) % plan_.batches(), {});
+}
+
+template <class Data>
+MILLRACE_INLINE std::string indexed_run<Data>::shuffle_advice() const {
+  if constexpr (!source_type::observes) return {};
+  else return lane_mixing_advice();
+}
+
+template <class Data>
+MILLRACE_INLINE std::string indexed_run<Data>::notice() const {
+  std::string text;
+  if constexpr (requires { data_->notice(); }) text = data_->notice();
+  if (!start_.is_share() || world_.rank > 0) return text;   // rank 0 warns for all ranks
+  if (!text.empty()) text += "\nmillrace: ";
+  return text + "the resume point's digest is not that of the run: got the share of one of " +
+         std::to_string(start_.share.ranks) +
+         " ranks, expected the sum of all. Order and samples are right; the digests from here on mean nothing. Sum "
+         "position().digest over the ranks before to_text()";
+}
+
+template <class Data>
+MILLRACE_INLINE position indexed_run<Data>::deliver(const ready_batch& batch) {
+  account_.deliver(batch);
+  position next = after(batch.batch);
+  next.digest = account_.digest();
+  // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
+  others_rows_ += global_rows(batch.batch) - batch.rows;
+  next.share = digest_share{.digest = next.digest,
+                .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(world_.size) : 0};
+  return next;
+}
+
+template <class Data>
+MILLRACE_INLINE position indexed_run<Data>::after(std::uint64_t batch) const noexcept {
+  const std::uint64_t done = first_step() + batch + 1;
+  position p = start_;
+  p.epoch = done / plan_.batches();
+  p.next_position = done % plan_.batches() * plan_.settings().global_batch;
+  return p;
+}
+
+template <class Data>
+MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint64_t data_set) const {
+  const position now{.seed = o.seed,
+                     .lanes = static_cast<std::uint32_t>(o.lanes),
+                     .window = plan_.window(),
+                     .global_batch = plan_.settings().global_batch,
+                     .epoch_batches = o.epoch_batches,
+                     .drop_last = o.drop_last,
+                     .data_set = data_set};
+  if (o.resume.empty()) return now;
+  const position from = parse_position(o.resume);
+  if constexpr (requires { data_->check_same(from.data_set); }) data_->check_same(from.data_set);
+  check_same(from, now);
+  if (from.next_position % now.global_batch != 0 || from.next_position >= plan_.positions() ||
+      from.next_position > std::uint64_t{1} << 62)
+    throw data_error("the resume point stands within a batch, or behind the epoch's last",
+                     "Give the text that batch::position() gave");
+  return from;
+}
+
+template <class Data>
+MILLRACE_INLINE std::uint64_t indexed_run<Data>::samples_at_once(const options& o, const Data& data) {
+  std::uint64_t samples = 0;
+  for (const std::uint64_t count : data.counts()) samples += count;
+  const std::uint64_t mean_bytes = data.size_bytes() / std::max<std::uint64_t>(1, samples);
+  return std::clamp<std::uint64_t>(o.bytes_at_once / std::max<std::uint64_t>(1, mean_bytes), 16, 4096);
+}
+
+}}}  // namespace millrace::detail

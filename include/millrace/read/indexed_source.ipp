@@ -1,0 +1,100 @@
+// Defines the members of the templates in indexed_source.hpp.
+#pragma once
+
+#include <millrace/read/indexed_source.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+template <class Data, class Plan>
+MILLRACE_INLINE indexed_source<Data, Plan>::indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o)
+    : shared_(std::make_shared<shared>(std::move(data), plan, o)) {}
+
+template <class Data, class Plan>
+MILLRACE_INLINE std::size_t indexed_source<Data, Plan>::shards() const {
+  const auto& s = *shared_;
+  return static_cast<std::size_t>((s.plan.positions() - 1) / s.block + 1);
+}
+
+template <class Data, class Plan>
+MILLRACE_INLINE std::size_t indexed_source<Data, Plan>::first_shard() const {
+  return static_cast<std::size_t>(shared_->options.first_position / shared_->block);
+}
+
+template <class Data, class Plan>
+MILLRACE_INLINE indexed_source<Data, Plan>::shared::shared(std::shared_ptr<Data> d, const Plan& p,
+                                                           const indexed_source_options& o)
+    : data(std::move(d)),
+      plan(p),
+      options(o),
+      block(o.samples_per_block * o.world.size),
+      cursor(plan, {.world = o.world, .epoch = o.first_epoch, .position = o.first_position}),
+      next_epoch(o.first_epoch),
+      next_shard(o.first_position / block),
+      observed(plan, o.world) {}
+
+template <class Data, class Plan>
+MILLRACE_INLINE auto indexed_source<Data, Plan>::shared::planned(std::uint64_t shard, std::uint64_t epoch) -> samples {
+  const std::lock_guard lock(mutex);
+  const auto wanted = std::pair(epoch, shard);
+  while (!ahead.contains(wanted)) plan_next();
+  auto found = ahead.extract(wanted);
+  return std::move(found.mapped());
+}
+
+template <class Data, class Plan>
+MILLRACE_INLINE void indexed_source<Data, Plan>::shared::plan_next() {
+  samples& made = ahead[{next_epoch, next_shard}];
+  const std::uint64_t end = std::min(plan.positions(), (next_shard + 1) * block);
+  while (cursor.position() < end) {
+    made.push_back(*cursor.next());
+    observed.add(made.back());
+  }
+  if (end < plan.positions()) {
+    ++next_shard;
+    return;
+  }
+  if (plan.rows(plan.batches() - 1, options.world) == 0) made.push_back(stand_in());
+  ++next_epoch;
+  next_shard = 0;
+  cursor.move_to(next_epoch, 0);
+}
+
+template <class Data, class Plan>
+MILLRACE_INLINE ordered_sample indexed_source<Data, Plan>::shared::stand_in() const {
+  ordered_sample last = plan.sample_at(next_epoch, plan.positions() - 1);
+  last.position = (plan.batches() - 1) * plan.settings().global_batch + options.world.rank;
+  return last;
+}
+
+template <class Data, class Plan>
+MILLRACE_INLINE auto indexed_source<Data, Plan>::reader::next() -> std::optional<item> {
+  if (at_ == 0 && !wanted_.empty()) read();
+  if (at_ + prefetched < good_) records_[at_ + prefetched].prefetch_checksums();
+  if (at_ < good_) return std::move(records_[at_++]);
+  if (failure_) std::rethrow_exception(failure_);
+  return std::nullopt;
+}
+
+template <class Data, class Plan>
+MILLRACE_INLINE void indexed_source<Data, Plan>::reader::stamp(sample<item>& s) const {
+  const ordered_sample& last = wanted_[at_ - 1];
+  s.pass = last.pass;
+  s.id = last.sample.id();
+  if (last.position >= from_->plan.positions()) {
+    s.what = sample<item>::kind::void_row;
+    return;
+  }
+  s.digest = stream_digest::term(combine_keys(combine_keys(0, last.epoch), last.position),
+                                 combine_keys(s.id, s.item->checksums()));
+}
+
+template <class Data, class Plan>
+MILLRACE_INLINE void indexed_source<Data, Plan>::reader::read() {
+  std::vector<located_sample> located;
+  located.reserve(wanted_.size());
+  for (const auto& w : wanted_) located.push_back(w.sample);
+  records_.resize(located.size());
+  good_ = from_->data->read(located, records_, failure_);
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,120 @@
+// Defines the members of the templates in read_stage_base.hpp.
+#pragma once
+
+#include <millrace/read/read_stage_base.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::add_to(flow_figures& f, std::uint64_t now_ns) const {
+  add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = limit_.open(),
+                  .open_ns = limit_.open_ns(now_ns), .busy_ns = busy_ns(), .samples = samples_read(),
+                  .bytes = bytes_read(), .in_turn_ns = in_turn_ns_.load(std::memory_order_relaxed),
+                  .in_turn_samples = in_turn_samples_.load(std::memory_order_relaxed),
+                  .passed_on = passed_on_.load(std::memory_order_relaxed)});
+}
+
+template <class Source>
+MILLRACE_INLINE std::string read_stage_base<Source>::waits(std::uint64_t now_ns) const {
+  std::string text = "read: " + meter().waits(now_ns);
+  // A source that watches its own reads does not report other waits, and does not always report what it reads.
+  if constexpr (metered)
+    if (const std::string shard = chunks_.longest(now_ns); !shard.empty() && meter().longest(now_ns).empty())
+      text += "; at " + shard;
+  return text + "; " + std::to_string(this->read_ahead_bytes() / 1'000'000) + " MB wait for workers";
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::add_to(timeline& t, std::uint64_t start_ns) const {
+  const auto lanes = meter().spans();
+  for (std::size_t i = 0; i < lanes.size(); ++i) t.add_spans("read " + std::to_string(i), "read", lanes[i], start_ns);
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::name_samples(std::shared_ptr<sample_names> names) {
+  if constexpr (requires { source_->name_samples(names); }) source_->name_samples(names);
+  names_ = std::move(names);
+}
+
+template <class Source>
+MILLRACE_INLINE read_stage_base<Source>::read_stage_base(const Source& source, sample_sink<item>& next,
+                                                         std::size_t threads)
+    : source_(&source), next_(&next), limit_(threads), before_(meter().snapshot()) {}
+
+template <class Source>
+MILLRACE_INLINE std::string read_stage_base<Source>::name_of(const shard& from) const {
+  if constexpr (requires { source_->shard_name(from.ordinal); }) {
+    const std::string name = source_->shard_name(from.ordinal);
+    return name.substr(name.rfind('/') + 1);
+  } else {
+    return std::to_string(from.ordinal);
+  }
+}
+
+template <class Source>
+MILLRACE_INLINE std::string read_stage_base<Source>::full_name_of(const shard& from) const {
+  if constexpr (requires { source_->shard_name(from.ordinal); }) return source_->shard_name(from.ordinal);
+  else if (source_->shards() == 1) return "the source";
+  else return "shard " + std::to_string(from.ordinal) + " of the source";
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::read_chunk(shard& from, chunk& read, std::size_t most, bool in_turn) {
+  const std::uint64_t start = steady_now_ns();
+  std::optional<read_meter::running> all;
+  const trace_range reading([&] { return "read/" + name_of(from); });
+  try {
+    if (!from.open) from.name = full_name_of(from);
+    all.emplace(chunks_, start, from.name);
+    if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
+    while (read.samples.size() < most && read.bytes < chunk_bytes) {
+      std::optional<item> next = from.open->next();
+      if (!next) {
+        read.more = false;
+        break;
+      }
+      sample<item> s;
+      s.epoch = s.pass = from.epoch;
+      read.bytes += held_bytes_of(*next);
+      s.item = std::move(next);
+      if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
+      else s.id = sample_id(from.ordinal, from.next_index++);
+      if (names_)
+        names_->name(s, [&] {
+          const located_sample at{from.ordinal, from.next_index - 1};
+          return sample_names::name_in(*source_, at);
+        });
+      read.samples.push_back(std::move(s));
+      // Idle workers get the samples of a slow read early; busy workers get whole chunks. A check after 1, 2, 4, ...
+      // samples is enough: no sample is held back for longer than reading took so far.
+      if (std::has_single_bit(read.samples.size()) && next_->backlog() == 0 && steady_now_ns() - start > hungry_ns)
+        break;
+      if (stopped_.load(std::memory_order_relaxed)) break;
+    }
+  } catch (...) {
+    error_location at;
+    at.stage = "source";
+    if constexpr (requires { source_->shard_name(from.ordinal); }) at.shard = source_->shard_name(from.ordinal);
+    read.error = located_exception(at);
+    read.more = false;
+  }
+  const std::uint64_t end = steady_now_ns();
+  if (all) {
+    all->brought(read.bytes);
+    all->end(end);
+  }
+  bytes_read_.fetch_add(read.bytes, std::memory_order_relaxed);
+  samples_read_.fetch_add(read.samples.size(), std::memory_order_relaxed);
+  busy_ns_.fetch_add(end - start, std::memory_order_relaxed);
+  if (!in_turn) return;
+  in_turn_ns_.fetch_add(end - start, std::memory_order_relaxed);
+  in_turn_samples_.fetch_add(read.samples.size(), std::memory_order_relaxed);
+}
+
+template <class Source>
+MILLRACE_INLINE read_meter& read_stage_base<Source>::meter() const noexcept {
+  if constexpr (metered) return source_->reads();
+  else return chunks_;
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,155 @@
+// Defines the members of the templates in ticket_input.hpp.
+#pragma once
+
+#include <millrace/work/ticket_input.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::put(sample<T>&& s) {
+  if (options_.batches && !count_row(s)) return;
+  put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(*s.item), std::memory_order_relaxed);
+  ring_.put(next_++, std::move(s));
+  if (options_.batches && next_ % options_.group == 0) count_batch(false);
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::end_batch() {
+  const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
+  if (partial == 0) return;   // full, or delivered before the resume
+  pads_ = options_.group - partial;
+  count_batch(false);
+  settle();
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::end_epoch() {
+  if (!options_.batches) {
+    add_entry(sample<T>::kind::epoch_end, nullptr);
+    return;
+  }
+  const bool empty = std::exchange(row_.rows_of_pass, 0) == 0;
+  if (options_.borders.epoch_batches > 0) {
+    if (empty) finish(nothing_left_error(0));
+    return;
+  }
+  const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
+  if (options_.drop_partial)
+    for (std::size_t i = 0; i < partial; ++i) drop(--next_);
+  else pads_ = partial > 0 ? options_.group - partial : 0;
+  if (pads_ > 0) count_batch(true);
+  if (next_ + pads_ == epoch_start_) {
+    // After a resume at the end of an epoch, nothing of that epoch is left, which is no error.
+    if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial));
+    return;
+  }
+  epoch_start_ = next_ + pads_;
+  options_.batches->mark_epoch_start(epoch_start_ / options_.group);
+  settle();
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::finish(std::exception_ptr error) {
+  if (finished_) return;
+  finished_ = true;
+  if (options_.batches && !error && next_ + pads_ == 0) error = run_is_over_error();
+  if (!options_.batches || error) {
+    const std::uint64_t entry = next_;
+    add_entry(sample<T>::kind::failed, std::move(error));
+    if (options_.batches) pads_ = static_cast<std::size_t>(options_.group - 1 - entry % options_.group);
+  }
+  const std::uint64_t end = next_ + (pending_ ? 1 : 0) + pads_;
+  if (options_.batches) options_.batches->set_end(end / options_.group);
+  settle();
+}
+
+template <class T>
+MILLRACE_INLINE bool ticket_input<T>::settle() {
+  bool wrote = false;
+  while ((pending_ || pads_ > 0) && ring_.can_accept(next_)) {
+    if (pending_) {
+      ring_.put(next_++, {.what = pending_->what, .error = std::move(pending_->error)});
+      pending_.reset();
+    } else {
+      ring_.put(next_++, {.what = sample<T>::kind::void_row});
+      --pads_;
+    }
+    wrote = true;
+  }
+  if (wrote) publish();
+  return !pending_ && pads_ == 0;
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::publish() {
+  const bool hold_back = options_.drop_partial && !finished_;
+  const std::uint64_t visible = hold_back ? next_ / options_.group * options_.group : next_;
+  if (visible > gate_->available()) gate_->set_available(visible);
+}
+
+template <class T>
+MILLRACE_INLINE std::uint64_t ticket_input<T>::next_row() const noexcept {
+  const bool counts = options_.batches && row_.rows_of_run >= options_.borders.skipped_rows;
+  return counts ? next_ + pads_ : error_location::unknown;
+}
+
+template <class T>
+MILLRACE_INLINE std::size_t ticket_input<T>::held_bytes() const noexcept {
+  const std::size_t taken = taken_bytes_.load(std::memory_order_relaxed);
+  const std::size_t put = put_bytes_.load(std::memory_order_relaxed);
+  return put > taken ? put - taken : 0;
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::drop(std::uint64_t ticket) {
+  std::size_t bytes = 0;
+  static_cast<void>(take(ticket, bytes));
+  taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+template <class T>
+MILLRACE_INLINE bool ticket_input<T>::count_row(const sample<T>& s) noexcept {
+  if (s.ordinal != row_.ordinal || s.epoch != row_.pass) row_.rows_of_ordinal = 0;
+  row_.ordinal = s.ordinal;
+  row_.pass = s.epoch;
+  row_.held = s.held;
+  ++row_.rows_of_ordinal;
+  ++row_.rows_of_pass;
+  return ++row_.rows_of_run > options_.borders.skipped_rows;
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::count_batch(bool ends_pass) {
+  const batch_borders& b = options_.borders;
+  row_.ends_pass = ends_pass;
+  if (b.log) b.log->batch_ends(row_);
+  if (b.epoch_batches == 0) return;
+  const std::uint64_t batch = (next_ + pads_) / options_.group, step = b.first_step + batch;
+  if (step % b.epoch_batches == 0) options_.batches->mark_epoch_start(batch);
+  if (step < b.end_step) return;
+  complete_ = true;
+  finish(nullptr);
+}
+
+template <class T>
+MILLRACE_INLINE std::exception_ptr ticket_input<T>::run_is_over_error() const {
+  return std::make_exception_ptr(setup_error("the run is over: its resume point is the end of its last epoch",
+                                             "Raise session_options::epochs to go on, which counts from the first "
+                                             "start"));
+}
+
+template <class T>
+MILLRACE_INLINE std::exception_ptr ticket_input<T>::nothing_left_error(std::size_t rows) const {
+  return std::make_exception_ptr(
+      setup_error("an epoch has only " + std::to_string(rows) + " samples, fewer than the batch size of " +
+                      std::to_string(options_.group) + (rows > 0 ? ", and drop_last drops them" : ""),
+                  "Use a smaller batch, more data, or batch({.drop_last = false})"));
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::add_entry(typename sample<T>::kind what, std::exception_ptr error) {
+  pending_ = end_entry{what, std::move(error)};
+  settle();
+}
+
+}}}  // namespace millrace::detail
