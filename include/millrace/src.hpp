@@ -75,6 +75,7 @@
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>
 #include <millrace/image/picture.ipp>
+#include <millrace/image/picture_job.ipp>
 #include <millrace/image/png_encoder.ipp>
 #include <millrace/image/random_crop.ipp>
 #include <millrace/device/slot_memory.ipp>
@@ -84,10 +85,18 @@
 #include <millrace/work/executor.ipp>
 #include <millrace/work/replay_log.ipp>
 #include <millrace/work/sample_names.ipp>
+#include <millrace/work/ticket_input.ipp>
 #include <millrace/read/delivery_account.ipp>
+#include <millrace/read/indexed_run.ipp>
+#include <millrace/read/indexed_source.ipp>
+#include <millrace/read/interleaved_read_stage.ipp>
+#include <millrace/read/lane_starts.ipp>
 #include <millrace/read/mixed_data.ipp>
+#include <millrace/read/read_stage_base.ipp>
 #include <millrace/read/reader_limit.ipp>
+#include <millrace/read/reorder_buffer.ipp>
 #include <millrace/read/replayed_run.ipp>
+#include <millrace/read/shard_read_stage.ipp>
 #include <millrace/deliver/batch_output.ipp>
 #include <millrace/deliver/device_batch_output.ipp>
 #include <millrace/deliver/device_gaps.ipp>

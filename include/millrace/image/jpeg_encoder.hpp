@@ -9,10 +9,8 @@
 // Threads: any; calls share nothing.
 #pragma once
 
-#include <millrace/image/libjpeg/jpeg_output.hpp>
 #include <millrace/item/tensor.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -33,19 +31,6 @@ struct jpeg_encode_options {
   unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0: no markers
   bool keep_rgb = false;                                     ///< stores R, G, B as they are: larger, no color rounding
 };
-
-namespace detail {
-
-class jpeg_compressor : private jpeg_output {
- public:
-  std::vector<std::byte> encode(const image& pixels, const jpeg_encode_options& options);
-
- private:
-  bool compress(const std::uint8_t* pixels, const std::array<std::size_t, 3>& shape,
-                const jpeg_encode_options& options) noexcept;
-};
-
-}  // namespace detail
 
 /// Returns `pixels`, [height, width, 1 or 3] u8, as a JPEG file.
 /// Throws setup_error if the shape or an option is not possible, io_error if libjpeg cannot be started.

@@ -4,13 +4,24 @@
 #include <millrace/image/jpeg_encoder.hpp>
 
 #include <millrace/base/error.hpp>
+#include <millrace/image/libjpeg/jpeg_output.hpp>
 
+#include <array>
 #include <csetjmp>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
+
+class jpeg_compressor : private jpeg_output {
+ public:
+  std::vector<std::byte> encode(const image& pixels, const jpeg_encode_options& options);
+
+ private:
+  bool compress(const std::uint8_t* pixels, const std::array<std::size_t, 3>& shape,
+                const jpeg_encode_options& options) noexcept;
+};
 
 MILLRACE_INLINE std::vector<std::byte> jpeg_compressor::encode(const image& pixels,
                                                                const jpeg_encode_options& options) {

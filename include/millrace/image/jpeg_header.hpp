@@ -8,7 +8,7 @@
 // Format: ITU-T T.81 annex B; the EXIF orientation tag: CIPA DC-008, 4.6.4.
 #pragma once
 
-#include <millrace/image/baseline/scan_header.hpp>
+#include <millrace/image/baseline/jpeg_refusal.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,6 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 using detail::jpeg_refusal;        // why the built-in decoder leaves a file to libjpeg-turbo
 using detail::refusal_name;
-using detail::refusal_of_header;
 
 /// The facts that a JPEG's headers state about the picture.
 struct jpeg_header {
@@ -66,6 +65,10 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 /// With `accept_damaged`, the first marker may be damaged, as libjpeg allows it.
 /// Throws data_error if the bytes are not a JPEG, are cut short, or use an unsupported coding process.
 jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false);
+
+/// Returns why libjpeg has to decode a file, judged by its header alone; none: the built-in decoder decodes it.
+/// Damage in the file's data may still leave it to libjpeg.
+jpeg_refusal refusal_of_header(std::span<const std::byte> file);
 
 /// Options of jpeg_metadata().
 struct jpeg_metadata_options {

@@ -3,6 +3,7 @@
 
 #include <millrace/image/jpeg_header.hpp>
 
+#include <millrace/image/baseline/scan_header.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/image/libjpeg/jpeg_segments.hpp>
 
@@ -143,6 +144,11 @@ MILLRACE_INLINE jpeg_header read_jpeg_header(std::span<const std::byte> data, bo
     at += length;
   }
   detail::throw_bad_jpeg("the JPEG ends after " + std::to_string(data.size()) + " bytes, inside its headers", damaged);
+}
+
+MILLRACE_INLINE jpeg_refusal refusal_of_header(std::span<const std::byte> file) {
+  detail::scan_header header;
+  return detail::read_scan_header(file, header);
 }
 
 MILLRACE_INLINE std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options) {

@@ -58,7 +58,7 @@ class normalized_picture {
                               std::span<const std::span<T>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;
     for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(rows[i]);
-    s.get<detail::picture_renderer>().render(std::span(jobs).first(pictures.size()), s);
+    detail::render_pictures(std::span(jobs).first(pictures.size()), s);
   }
 
  private:

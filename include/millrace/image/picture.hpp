@@ -27,7 +27,7 @@
 #include <millrace/image/random_crop.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
-#include <millrace/image/picture_renderer.hpp>
+#include <millrace/image/picture_job.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
 
@@ -156,13 +156,6 @@ class picture {
 /// Returns a plan of the whole picture in `data`. Reads only the header, which takes well under 1.5 us.
 /// Throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels.
 inline picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
-
-namespace detail {
-
-/// Returns the event counts of the pictures rendered with this scratch so far.
-inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<detail::picture_renderer>().counts(); }
-
-}  // namespace detail
 
 }}  // namespace millrace
 

@@ -102,7 +102,7 @@ MILLRACE_INLINE void picture::render_together(std::span<const picture* const> pi
   std::array<detail::picture_job, together> jobs;
   for (std::size_t i = 0; i < pictures.size(); ++i)
     jobs[i] = pictures[i]->job_for(pictures[i]->target_of(rows[i], true));
-  s.get<detail::picture_renderer>().render(std::span(jobs).first(pictures.size()), s);
+  detail::render_pictures(std::span(jobs).first(pictures.size()), s);
 }
 
 MILLRACE_INLINE image picture::pixels(scratch& s) const {
@@ -166,7 +166,7 @@ MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target&
 }
 
 MILLRACE_INLINE void picture::render_alone(const detail::picture_job& job, scratch& s) {
-  s.get<detail::picture_renderer>().render({&job, 1}, s);
+  detail::render_pictures({&job, 1}, s);
 }
 
 }}  // namespace millrace

@@ -19,6 +19,7 @@
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
 #include <millrace/image/libjpeg/jpeg_decoder.hpp>
+#include <millrace/image/picture_job.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 #include <millrace/item/bytes.hpp>
@@ -34,16 +35,6 @@
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// One picture to render. All objects that it points to must outlive the call.
-struct picture_job {
-  const bytes* data = nullptr;
-  const jpeg_options* options = nullptr;
-  const jpeg_header* header = nullptr;
-  resize_plan plan{};       ///< in pixels of the picture at its decoding size
-  unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
-  pixel_target target{};
-};
 
 class picture_renderer {
  public:
@@ -181,5 +172,8 @@ class picture_renderer {
   plane_resizer resizer_;
   std::uint64_t own_pictures_ = 0;
 };
+
+/// Returns the event counts of the pictures rendered with this scratch so far.
+inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<picture_renderer>().counts(); }
 
 }}}  // namespace millrace::detail

@@ -1,3 +1,4 @@
+#include <millrace/image/picture_renderer.hpp>
 #include <millrace/pictures.hpp>
 
 #include "drawn_files.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <millrace/image/picture.hpp>
+#include <millrace/image/picture_renderer.hpp>
 
 #include "slow_pictures.hpp"
 

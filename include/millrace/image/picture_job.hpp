@@ -1,0 +1,37 @@
+// One picture to render: its file, its plan, and where its pixels go.
+//
+//   mr::detail::picture_job job{.data = &file, .options = &options, .header = &header, .target = {.data = row}};
+//   mr::detail::render_pictures({&job, 1}, memory);
+//
+// Errors: data_error for a damaged file. Threads: any; each has a scratch of its own.
+#pragma once
+
+#include <millrace/image/jpeg_header.hpp>
+#include <millrace/image/jpeg_options.hpp>
+#include <millrace/image/resize/pixel_target.hpp>
+#include <millrace/image/resize/resize_plan.hpp>
+#include <millrace/item/bytes.hpp>
+#include <millrace/item/scratch.hpp>
+
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// One picture to render. All objects that it points to must outlive the call.
+struct picture_job {
+  const bytes* data = nullptr;
+  const jpeg_options* options = nullptr;
+  const jpeg_header* header = nullptr;
+  resize_plan plan{};       ///< in pixels of the picture at its decoding size
+  unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
+  pixel_target target{};
+};
+
+/// Decodes up to eight pictures, and writes the pixels of each to its target. Throws data_error if a file is damaged.
+void render_pictures(std::span<const picture_job> jobs, scratch& s);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/picture_job.ipp>
+#endif
