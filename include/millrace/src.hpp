@@ -100,6 +100,7 @@
 #include <millrace/deliver/batch_output.ipp>
 #include <millrace/deliver/device_batch_output.ipp>
 #include <millrace/deliver/device_gaps.ipp>
+#include <millrace/deliver/new_batch_output.ipp>
 #include <millrace/tune/tuning.ipp>
 #include <millrace/tune/tuning_search.ipp>
 #include <millrace/sources/brace_expansion.ipp>

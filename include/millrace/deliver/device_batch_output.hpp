@@ -148,9 +148,6 @@ class device_batch_output final : public batch_output {
   std::thread stager_, waiter_;
 };
 
-/// Returns the object that hands out a session's batches, for the device of the options.
-std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded);
-
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
-#include <millrace/deliver/device_batch_output.hpp>
+#include <millrace/deliver/new_batch_output.hpp>
 #include <millrace/measure/run_figures.hpp>
 #include <millrace/measure/timeline.hpp>
 #include <millrace/measure/trace_range.hpp>
@@ -241,7 +241,7 @@ class engine {
   }
 
   executor* make_arena() {
-    if (workers_ > 0) arena_ = std::make_unique<arena_executor>(concurrency_.max_workers());
+    if (workers_ > 0) arena_ = new_arena_executor(concurrency_.max_workers());
     return arena_.get();
   }
 
@@ -370,7 +370,7 @@ class engine {
   const shard_order plan_;
   const std::shared_ptr<sample_names> names_;   // null: batches have no keys
   event_counts counts_;
-  std::unique_ptr<arena_executor> arena_;
+  std::unique_ptr<executor> arena_;
   const std::shared_ptr<batch_output> output_;
   pipeline_builder<layout> builder_;
   std::unique_ptr<read_stage> read_stage_;

@@ -15,27 +15,6 @@
 
 #include <millrace/sync/fifo.hpp>
 
-// oneTBB 2021.8 includes <immintrin.h> only for _mm_pause, which <emmintrin.h> declares as well. The rest would add a
-// tenth or more to the compile time of this library. So the guards of <immintrin.h> are set while oneTBB is included,
-// and unset afterwards. A later #include <immintrin.h> then gets the whole header. Untested versions of oneTBB and of
-// the compilers are left alone.
-#if !__has_include(<oneapi/tbb/version.h>)
-#error "millrace: oneTBB is not installed: apt-get install libtbb-dev"
-#endif
-#if defined(__x86_64__) && TBB_VERSION_MAJOR == 2021 && TBB_VERSION_MINOR <= 8 && \
-    !defined(_IMMINTRIN_H_INCLUDED) && !defined(__IMMINTRIN_H) && (!defined(__clang__) || __clang_major__ <= 14)
-#define _IMMINTRIN_H_INCLUDED   // g++'s
-#define __IMMINTRIN_H           // clang's
-#define MILLRACE_WITHOUT_IMMINTRIN
-#endif
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/task_arena.h>
-#ifdef MILLRACE_WITHOUT_IMMINTRIN
-#undef _IMMINTRIN_H_INCLUDED
-#undef __IMMINTRIN_H
-#undef MILLRACE_WITHOUT_IMMINTRIN
-#endif
-
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -62,24 +41,8 @@ class executor {
   virtual bool shared() const noexcept { return false; }
 };
 
-/// Runs tasks on oneTBB's workers, in an arena of its own.
-class arena_executor final : public executor {
- public:
-  explicit arena_executor(unsigned workers);
-
-  /// Returns true: the stages of a session share these workers.
-  bool shared() const noexcept override { return true; }
-  /// Queues a task for the worker with this index and returns at once.
-  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
-
-  /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
-  /// not join in.
-  static std::size_t max_threads(std::size_t workers) noexcept;
-
- private:
-  tbb::global_control limit_;
-  tbb::task_arena arena_;
-};
+/// Returns an executor that runs tasks on oneTBB's workers, in an arena of its own.
+std::unique_ptr<executor> new_arena_executor(unsigned workers);
 
 /// Runs tasks on its own threads, for callables that wait.
 class thread_executor final : public executor {

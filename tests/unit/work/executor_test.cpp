@@ -1,5 +1,5 @@
 // Sessions come and go; the threads of oneTBB, which never end, stay few. Own threads end when their queue is empty.
-#include <millrace/work/executor.hpp>
+#include <millrace/work/arena_executor.hpp>
 
 #include <doctest/doctest.h>
 

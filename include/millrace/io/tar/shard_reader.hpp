@@ -19,8 +19,9 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/tar/member_name.hpp>
-#include <millrace/io/tar/tar_reader.hpp>
+#include <millrace/io/tar/tar_member.hpp>
 #include <millrace/io/tar/wanted_fields.hpp>
 #include <millrace/item/record_builder.hpp>
 #include <millrace/measure/event_counts.hpp>
@@ -53,6 +54,8 @@ struct shard_reader_options {
 
 namespace detail {
 
+class tar_reader;
+
 /// Counts of a shard's content. Each member is counted when the reader meets it.
 struct shard_counters {
   std::uint64_t samples = 0;               ///< delivered samples
@@ -83,13 +86,16 @@ class shard_reader {
  public:
   /// Opens the shard. Throws setup_error if a wanted field has upper-case letters, data_error if the shard is empty.
   shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {},
-                     detail::shard_start start = {});
+               detail::shard_start start = {});
+  shard_reader(shard_reader&&) noexcept;
+  shard_reader& operator=(shard_reader&&) noexcept;
+  ~shard_reader();
 
   /// Returns the next sample; nothing at the end of the shard. Throws the errors described at the top of the file.
   std::optional<record> next();
 
   /// Returns the name of the source.
-  std::string_view shard() const noexcept { return tar_->shard(); }
+  std::string_view shard() const noexcept;
   /// Returns the counts so far.
   detail::shard_counters counters() const noexcept;
   /// Adds the counts of skipped members, raw names and a missing end marker to `counts`.

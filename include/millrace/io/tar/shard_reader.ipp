@@ -4,6 +4,7 @@
 #include <millrace/io/tar/shard_reader.hpp>
 
 #include <millrace/io/tar/counted_beside.hpp>
+#include <millrace/io/tar/tar_reader.hpp>
 
 #include <utility>
 
@@ -30,6 +31,12 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
       max_member_bytes_(options.max_member_bytes),
       samples_before_(start.samples_before),
       last_key_(std::move(start.last_key)) {}
+
+MILLRACE_INLINE shard_reader::shard_reader(shard_reader&&) noexcept = default;
+MILLRACE_INLINE shard_reader& shard_reader::operator=(shard_reader&&) noexcept = default;
+MILLRACE_INLINE shard_reader::~shard_reader() = default;
+
+MILLRACE_INLINE std::string_view shard_reader::shard() const noexcept { return tar_->shard(); }
 
 MILLRACE_INLINE std::optional<record> shard_reader::next() {
   if (failure_) std::rethrow_exception(failure_);

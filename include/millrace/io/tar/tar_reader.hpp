@@ -25,6 +25,7 @@
 #include <millrace/io/tar/archive.hpp>
 #include <millrace/io/tar/shard_stream.hpp>
 #include <millrace/io/tar/tar_fields.hpp>
+#include <millrace/io/tar/tar_member.hpp>
 #include <millrace/item/bytes.hpp>
 
 #include <cstddef>
@@ -37,16 +38,6 @@
 #include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// The header of a member.
-struct tar_member {
-  std::string_view name{};                  ///< valid until the next member
-  std::uint64_t size_bytes = 0;             ///< size of the payload, holes included
-  std::uint64_t offset_bytes = 0;           ///< first header block, in the uncompressed stream
-  std::uint64_t payload_offset_bytes = 0;   ///< payload in that stream; meaningless if the member is sparse
-  bool regular = false;                     ///< true for a file; false for a link, a folder or a device
-  bool sparse = false;                      ///< true if it has holes, which the archive does not store
-};
 
 /// Options of tar_reader.
 struct tar_reader_options {

@@ -1,0 +1,26 @@
+// The header of one member of a tar archive.
+//
+//   while (auto member = tar.next())
+//     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
+//
+// Units: offsets count in the uncompressed stream. Lifetime: the name is valid until the next member.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The header of a member.
+struct tar_member {
+  std::string_view name{};                  ///< valid until the next member
+  std::uint64_t size_bytes = 0;             ///< size of the payload, holes included
+  std::uint64_t offset_bytes = 0;           ///< first header block, in the uncompressed stream
+  std::uint64_t payload_offset_bytes = 0;   ///< payload in that stream; meaningless if the member is sparse
+  bool regular = false;                     ///< true for a file; false for a link, a folder or a device
+  bool sparse = false;                      ///< true if it has holes, which the archive does not store
+};
+
+}}}  // namespace millrace::detail
