@@ -97,6 +97,7 @@
 #include <millrace/read/reorder_buffer.ipp>
 #include <millrace/read/replayed_run.ipp>
 #include <millrace/read/shard_read_stage.ipp>
+#include <millrace/deliver/batch_lease.ipp>
 #include <millrace/deliver/batch_output.ipp>
 #include <millrace/deliver/device_batch_output.ipp>
 #include <millrace/deliver/device_gaps.ipp>
@@ -114,6 +115,7 @@
 #include <millrace/sources/token_files.ipp>
 #include <millrace/run/concurrency.ipp>
 #include <millrace/run/memory_budget.ipp>
+#include <millrace/run/run_core.ipp>
 #include <millrace/run/session_over.ipp>
 #include <millrace/run/stall_watcher.ipp>
 #include <millrace/report/charts.ipp>

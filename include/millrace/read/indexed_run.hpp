@@ -19,6 +19,8 @@
 #include <millrace/read/delivery_account.hpp>
 #include <millrace/read/indexed_run_options.hpp>
 #include <millrace/read/indexed_source.hpp>
+#include <millrace/read/planned_run.hpp>
+#include <millrace/read/shard_read_stage.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -43,7 +45,7 @@ exact_order plan_of(const Data& data, const indexed_run_options& o) {
 
 /// Connects an indexed data set with the session that delivers it.
 template <class Data>
-class indexed_run {
+class indexed_run final : public planned_run {
  public:
   using options = indexed_run_options;
   using plan_type = decltype(plan_of(std::declval<const Data&>(), std::declval<const options&>()));
@@ -59,8 +61,11 @@ class indexed_run {
   const position& start() const noexcept { return start_; }
   /// Returns the rank and the world size of this process.
   const world& own_ranks() const noexcept { return world_; }
+  /// Returns the stage that reads the run. `Source` is the data's own source, which this run stands in for.
+  template <class Source>
+  std::unique_ptr<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
   /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
-  std::size_t held_bytes() const noexcept { return held_bytes_; }
+  std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the number of batches of the run before the session's first batch.
   std::uint64_t first_step() const noexcept;
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
@@ -87,16 +92,26 @@ class indexed_run {
   }
   /// Returns advice about a poor shuffle, with a window that would help. Returns an empty text if the shuffle is good,
   /// if the run was resumed, and on all ranks but 0: a run gets the advice once.
-  std::string shuffle_advice() const;
+  std::string shuffle_advice() const override;
+  /// Returns what the data set says about its order; empty if it says nothing.
+  std::string describe() const override;
 
   /// Returns a warning for a line of its own; empty if all is well.
-  std::string notice() const;
+  std::string notice() const override;
 
   /// Accounts for the next batch in order, and returns the resume point behind it.
   /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
   position deliver(const ready_batch& batch);
+  /// Accounts for a batch as deliver() does, and returns its origin.
+  batch_origin account_for(ready_batch& b) override;
   /// Tells the run that no more batches come. Throws conservation_error if an epoch is incomplete.
-  void finish() const { account_.finish(); }
+  void finish() override { account_.finish(); }
+  /// Sets the digest, the samples dropped at the ends of epochs, and the samples of each source of a mix.
+  void add_to(run_stats& s) const override;
+  /// Adds the events found while the indexes were loaded or built.
+  void report(event_counts& counts) const override {
+    if constexpr (requires { data_->report(counts); }) data_->report(counts);
+  }
   /// Returns this rank's account of delivered samples.
   const delivery_account& account() const noexcept { return account_; }
 

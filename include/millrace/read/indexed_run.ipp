@@ -85,6 +85,35 @@ MILLRACE_INLINE position indexed_run<Data>::deliver(const ready_batch& batch) {
 }
 
 template <class Data>
+MILLRACE_INLINE batch_origin indexed_run<Data>::account_for(ready_batch& b) {
+  if (b.error) return {};
+  return {.first_step = first_step(), .global_rows = global_rows(b.batch), .next = deliver(b)};
+}
+
+template <class Data>
+MILLRACE_INLINE void indexed_run<Data>::add_to(run_stats& s) const {
+  s.digest = account_.digest();
+  s.dropped_last = account_.dropped();
+  if constexpr (requires { data_->delivered(plan_, world_, start_, start_); })
+    s.sources = data_->delivered(plan_, world_, start_, s.batches == 0 ? start_ : after(s.batches - 1));
+}
+
+template <class Data>
+MILLRACE_INLINE std::string indexed_run<Data>::describe() const {
+  if constexpr (requires { data_->describe(plan_); }) return "; " + data_->describe(plan_);
+  else return {};
+}
+
+template <class Data>
+template <class Source>
+MILLRACE_INLINE std::unique_ptr<read_stage> indexed_run<Data>::read(const Source&, shard_read_stage_options o,
+                                                                    sample_sink<typename Data::item>& next) {
+  o.first_epoch = start_.epoch;
+  o.first_shard = source_.first_shard();
+  return std::make_unique<shard_read_stage<source_type>>(source_, shards_, o, next);
+}
+
+template <class Data>
 MILLRACE_INLINE position indexed_run<Data>::after(std::uint64_t batch) const noexcept {
   const std::uint64_t done = first_step() + batch + 1;
   position p = start_;

@@ -11,6 +11,8 @@
 #pragma once
 
 #include <millrace/io/index/shard_data.hpp>
+#include <millrace/item/position.hpp>
+#include <millrace/measure/run_stats.hpp>
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/order/mix_pattern.hpp>
 #include <millrace/order/mix_plan.hpp>
@@ -73,6 +75,13 @@ class mixed_data {
   /// Sets `failure` to the error of the next one, if there is one.
   std::size_t read(std::span<const located_sample> wanted, std::span<mixed_record> records,
                    std::exception_ptr& failure);
+
+  /// Returns, for each source, how many samples the ranks `own` get from position `from` of the run up to `to`.
+  std::vector<source_count> delivered(const mix_plan& order, const world& own, const position& from,
+                                      const position& to) const;
+
+  /// Returns one sentence about the shares and the end of an epoch.
+  std::string describe(const mix_plan& order) const;
 
  private:
   static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;

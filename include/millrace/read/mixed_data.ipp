@@ -3,7 +3,6 @@
 
 #include <millrace/read/mixed_data.hpp>
 
-#include <millrace/order/mix_cursor.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -86,6 +85,33 @@ MILLRACE_INLINE std::size_t mixed_data::read(std::span<const located_sample> wan
 MILLRACE_INLINE std::size_t mixed_data::source_of(std::uint64_t shard) const noexcept {
   const auto after = std::upper_bound(first_shards_.begin(), first_shards_.end(), shard);
   return static_cast<std::size_t>(after - first_shards_.begin()) - 1;
+}
+
+MILLRACE_INLINE std::vector<source_count> mixed_data::delivered(const mix_plan& order, const world& own,
+                                                                const position& from, const position& to) const {
+  std::vector<source_count> all;
+  for (const mix_source_spec& s : rule_.sources) all.push_back({s.name, 0});
+  for (std::uint64_t epoch = from.epoch; epoch <= to.epoch; ++epoch) {
+    const auto counts = order.counts_of(own, epoch, epoch == from.epoch ? from.next_position : 0,
+                                        epoch == to.epoch ? to.next_position : order.positions());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].samples += counts[i];
+  }
+  return all;
+}
+
+MILLRACE_INLINE std::string mixed_data::describe(const mix_plan& order) const {
+  std::string shares, ends = rule_.sources[order.measure()].name;
+  for (std::size_t i = 0; i < order.sources(); ++i)
+    shares += (i > 0 ? " : " : "") + std::to_string(order.shares()[i]);
+  const bool chosen = order.settings().epoch_batches != exact_order_options::exact_pass;
+  switch (order.settings().on_exhausted) {
+    case exhausted::stop: ends += " runs out first and ends the epoch"; break;
+    case exhausted::reweight: ends = "the others go on when one runs out, " + ends + " last"; break;
+    case exhausted::repeat:
+      ends = "sources that run out begin anew" + (chosen ? "" : ", an epoch is a pass of " + ends);
+  }
+  return "mix " + shares + " of " + std::to_string(order.sources()) + " sources: " + ends +
+         (chosen ? "" : " (" + std::to_string(order.batches()) + " batches)");
 }
 
 MILLRACE_INLINE mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {

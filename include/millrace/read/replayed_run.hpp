@@ -31,6 +31,7 @@
 #include <millrace/order/world.hpp>
 #include <millrace/read/data_identity.hpp>
 #include <millrace/read/lane_starts.hpp>
+#include <millrace/read/planned_run.hpp>
 #include <millrace/read/shard_read_stage.hpp>
 #include <millrace/work/ticket_input.hpp>
 
@@ -59,7 +60,7 @@ struct replayed_run_options {
 };
 
 /// Connects a source without an index with its session.
-class replayed_run {
+class replayed_run final : public planned_run {
  public:
   using options = replayed_run_options;
 
@@ -73,7 +74,7 @@ class replayed_run {
   std::uint64_t first_step() const noexcept { return start_.step; }
 
   /// Returns this rank's share of the shuffle window, in samples.
-  std::size_t window() const noexcept { return options_.order.window / options_.world.size; }
+  std::size_t window() const noexcept override { return options_.order.window / options_.world.size; }
 
   /// Returns the read stage, which begins where the session has to read first. May count samples, which blocks.
   /// Throws the errors of find_lane_starts().
@@ -81,21 +82,23 @@ class replayed_run {
   std::unique_ptr<read_stage> read(const Source& source, shard_read_stage_options o,
                                    sample_sink<typename Source::item>& next);
   /// Returns where the session starts and where epochs end, for the last segment.
-  batch_borders borders() const;
+  batch_borders borders() const override;
 
   /// Returns the epoch of the session's batch `batch`; `pass` is the pass of its first sample.
   std::uint64_t epoch_of(std::uint64_t batch, std::uint64_t pass) const noexcept;
   /// Returns the rows of all ranks together for a batch with `rows` on this rank; ~0 if unknown.
   /// Several ranks never have a short batch, except with buckets.
   std::size_t global_rows(std::size_t rows) const noexcept;
+  /// Completes the epoch of a batch, and returns its origin.
+  batch_origin account_for(ready_batch& b) override;
   /// Returns the resume point behind `batch`. Called once for each batch, in order.
   position after(const ready_batch& batch);
 
   /// Returns what a session announces at its start: its lanes, and what it reads again to resume.
-  std::string describe() const;
+  std::string describe() const override;
 
   /// Returns a warning for a line of its own; empty if all is well.
-  std::string notice() const;
+  std::string notice() const override;
 
  private:
   static const options& checked(const options& o);

@@ -32,6 +32,12 @@ MILLRACE_INLINE std::size_t replayed_run::global_rows(std::size_t rows) const no
   return options_.buckets && world_size > 1 ? ~std::size_t{0} : rows * world_size;
 }
 
+MILLRACE_INLINE batch_origin replayed_run::account_for(ready_batch& b) {
+  b.epoch = epoch_of(b.batch, b.epoch);
+  if (b.error) return {};
+  return {.first_step = first_step(), .global_rows = global_rows(b.rows), .next = after(b)};
+}
+
 MILLRACE_INLINE position replayed_run::after(const ready_batch& batch) {
   const replay_point next = log_->take();
   if (lanes_ == 1 || !options_.one_row) now_.replay = next;

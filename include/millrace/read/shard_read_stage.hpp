@@ -126,14 +126,6 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   std::vector<std::thread> threads_;
 };
 
-/// Returns a new shard_read_stage that passes its samples on to `next`.
-template <class Source>
-std::unique_ptr<read_stage> new_shard_read_stage(const Source& source, const shard_order& order,
-                                                 const shard_read_stage_options& o,
-                                                 sample_sink<typename Source::item>& next) {
-  return std::make_unique<shard_read_stage<Source>>(source, order, o, next);
-}
-
 }}}  // namespace millrace::detail
 
 #include <millrace/read/shard_read_stage.ipp>

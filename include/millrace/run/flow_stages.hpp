@@ -1,17 +1,15 @@
-// Reads the type of a flow for its session: the columns of a batch, and the options of a stage.
+// Reads the type of a flow for its session: the columns of a batch, and what its stages set.
 //
 //   using layout = mr::detail::columns_of<flow_type::item>::type;      // columns<&example::pixels, &example::label>
-//   auto copying = mr::detail::find_stage<mr::detail::to_device_stage>(flow.stages);     // the last one, or nullopt
+//   mr::detail::run_settings s;
+//   mr::detail::add_settings(stage, s);              // what this stage says about the whole run
 //
 // Errors: none. Threads: pure functions.
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
 #include <millrace/run/pipeline_builder.hpp>
-
-#include <optional>
-#include <tuple>
-#include <type_traits>
+#include <millrace/run/run_core.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -23,25 +21,12 @@ struct columns_of<batched<Members...>> {
   using batch = batch_of<Members...>;
 };
 
-/// Returns the last stage of type Wanted in a tuple, if there is one.
-template <class Wanted, class... Stages>
-std::optional<Wanted> find_stage(const std::tuple<Stages...>& stages) {
-  std::optional<Wanted> found;
-  std::apply(
-      [&](const auto&... s) {
-        const auto look = [&](const auto& one) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, Wanted>) found = one;
-        };
-        (look(s), ...);
-      },
-      stages);
-  return found;
-}
-
-template <class Batch>
-std::size_t batch_size_of(const Batch& stage) {
-  if constexpr (is_batch<Batch>) return stage.options.size;
-  else return 0;
+/// Sets what a stage says about the whole run: the rows of a batch, prefetch, the device. The last one of a kind counts.
+inline void add_settings(const prefetch_stage& stage, run_settings& s) { s.prefetch_batches = stage.options.batches; }
+inline void add_settings(const to_device_stage& stage, run_settings& s) { s.device = stage.options; }
+template <class Stage>
+void add_settings(const Stage& stage, run_settings& s) {
+  if constexpr (is_batch<Stage>) s.batch_rows += stage.options.size;
 }
 
 }}}  // namespace millrace::detail

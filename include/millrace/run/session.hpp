@@ -99,7 +99,7 @@ class session {
   epoch_range epoch(std::uint64_t number) { return {*this, number}; }
 
   /// Returns the number of slots that a batch can lie in; b.slot() counts from 0.
-  std::size_t slots() const { return engine_->slots(); }
+  std::size_t slots() const { return engine_->core().slots(); }
   /// Returns the shard, key and offset of the sample at `position` of an epoch. Positions count the samples of all
   /// ranks together. Indexed sources only.
   error_location locate(std::uint64_t epoch, std::uint64_t position) const
@@ -115,18 +115,18 @@ class session {
     return engine_->planned_order().shuffle_quality();
   }
   /// Returns the counters of the run. Cheap. Any thread.
-  detail::run_stats stats() const { return engine_->stats(); }
+  detail::run_stats stats() const { return engine_->core().stats(); }
   /// Returns all that a report needs (measure/flow_figures.hpp), since the start of the run. Any thread, at any time.
   /// Takes 0.2 to 0.5 ms: it asks the system about each thread.
-  detail::flow_figures figures() const { return engine_->figures(); }
+  detail::flow_figures figures() const { return engine_->core().figures(); }
   /// Returns the same without the first batches, during which the rings were still filling.
-  detail::flow_figures figures_after_warm_up() const { return engine_->figures_after_warm_up(); }
+  detail::flow_figures figures_after_warm_up() const { return engine_->core().figures_after_warm_up(); }
   /// Returns what the trainer and each stage wait for now, one line each. session_options::stalls reports this text.
-  std::string waits() const { return engine_->waits(); }
+  std::string waits() const { return engine_->core().waits(); }
   /// Returns the timeline as far as it is kept: the last 2048 batches, and what each thread did last.
-  detail::timeline events() const { return engine_->events(); }
+  detail::timeline events() const { return engine_->core().events(); }
   /// Returns what was announced at start: device, threads, shapes and memory.
-  const std::string& description() const { return engine_->description(); }
+  const std::string& description() const { return engine_->core().description(); }
 
  private:
   session_options options_;

@@ -1,7 +1,7 @@
 // Chooses the order of a session's run: the order of the samples if the source has an index, else that of the shards.
 //
 //   mr::detail::shard_order order = mr::detail::order_for(source, flow);
-//   auto run = mr::detail::indexed_run_for(source, flow, {.session = options, .budget_bytes = budget});
+//   auto run = mr::detail::planned_run_for(source, flow, {.session = options, .budget_bytes = budget});
 //   // *run: Source::planned (an indexed run) for sources with an index, else replayed_run
 //
 // Errors: setup_error for stages, ranks and resume points that the source cannot serve. Threads: pure functions.
@@ -13,7 +13,6 @@
 #include <millrace/run/pipeline_builder.hpp>
 #include <millrace/run/session_options.hpp>
 
-#include <cstdio>
 #include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -34,11 +33,6 @@ template <has_index Source>
 struct planned_run_of<Source> {
   using type = typename Source::planned;
 };
-
-/// Prints the next line of the event counts, if there is one, to stderr. Such an event is not an error.
-inline void tell_news(event_counts& counts, bool announce) noexcept {
-  if (const char* const line = announce ? counts.take_line() : nullptr) std::fprintf(stderr, "millrace: %s\n", line);
-}
 
 /// Returns the limit of lanes. Each lane has its own reader, so a source that allows one reader at a time has one lane.
 template <class Source>
@@ -112,15 +106,18 @@ template <class... Stages>
 constexpr bool has_take(const std::tuple<Stages...>&) {
   return (std::is_same_v<Stages, take_stage> || ...);
 }
-template <class Stage>
-bool wants_keys(const Stage& stage) {
-  if constexpr (is_batch<Stage>) return stage.options.keys;
-  else return false;
+template <class... Stages>
+bool wants_keys(const std::tuple<Stages...>& stages) {
+  const auto asks = [](const auto& stage) {
+    if constexpr (is_batch<std::remove_cvref_t<decltype(stage)>>) return stage.options.keys;
+    else return false;
+  };
+  return std::apply([&](const auto&... s) { return (asks(s) || ...); }, stages);
 }
 /// Returns the names of the samples if batches have keys, else null. Throws setup_error if a stage joins samples.
 template <class... Stages>
 std::shared_ptr<sample_names> names_for(const std::tuple<Stages...>& stages) {
-  if (!std::apply([](const auto&... s) { return (wants_keys(s) || ...); }, stages)) return nullptr;
+  if (!wants_keys(stages)) return nullptr;
   if ((joins_samples<Stages> || ...))
     throw setup_error("the rows of pack() have no keys, each is made of several samples: got batch({.keys = true}), "
                       "expected batch({.keys = false})",
@@ -146,7 +143,7 @@ shard_order order_for(const Source& source, const Flow& flow) {
 }
 
 template <class Source, class Flow>
-auto indexed_run_for(const Source& source, const Flow& flow, const planning_options& o) {
+auto planned_run_for(const Source& source, const Flow& flow, const planning_options& o) {
   indexed_run_options planned{.seed = flow.seed,
                               .window = leading_window(flow.stages),
                               .world = o.session.world,
@@ -177,30 +174,6 @@ auto indexed_run_for(const Source& source, const Flow& flow, const planning_opti
                                                                .buckets = has_buckets(flow.stages),
                                                                .world = o.session.world,
                                                                .max_lanes = max_lanes<Source>(o.session.lanes)});
-  }
-}
-
-/// Returns the samples that the shuffle window holds: none of an indexed source, whose order is computed.
-template <class Source, class Run>
-std::size_t held_window_of(const Run& run) {
-  if constexpr (has_index<Source>) return 1;
-  else return run.window();
-}
-/// Returns where the batches of the run end, if the source cannot compute it.
-template <class Source, class Run>
-batch_borders borders_of(const Run& run) {
-  if constexpr (has_index<Source>) return {};
-  else return run.borders();
-}
-/// Returns the stage that reads the source in the run's order and passes each sample to `first`.
-template <class Source, class Run, class Sink>
-std::unique_ptr<read_stage> read_stage_of(Source& source, Run& run, shard_read_stage_options o, Sink& first) {
-  if constexpr (has_index<Source>) {
-    o.first_epoch = run.start().epoch;
-    o.first_shard = run.source().first_shard();
-    return new_shard_read_stage(run.source(), run.shards(), o, first);
-  } else {
-    return run.read(source, o, first);
   }
 }
 

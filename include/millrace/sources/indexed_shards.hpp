@@ -50,8 +50,6 @@ class indexed_shards_source {
   std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data_, o); }
 
   const std::shared_ptr<shard_data>& data() const noexcept { return data_; }
-  /// Adds the events found while the indexes were loaded or built; the session calls it once at its start.
-  void report(event_counts& counts) const noexcept { data_->report(counts); }
 
   // The members of every source. The session calls plan() instead, so open() has no definition.
   std::size_t shards() const noexcept { return data_->counts().size(); }

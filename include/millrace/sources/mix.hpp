@@ -103,15 +103,6 @@ class mix_source {
 
   std::unique_ptr<planned> plan(const indexed_run_options& o) const;
 
-  /// Adds the events found while the indexes were loaded or built; the session calls it once at its start.
-  void report(event_counts& counts) const noexcept { data_->report(counts); }
-
-  /// Returns, for each source, how many samples this rank gets in the session's first `batches` batches.
-  std::vector<source_count> delivered(const planned& run, std::uint64_t batches) const;
-
-  /// Returns one sentence about the shares and the end of an epoch.
-  std::string describe(const planned& run) const;
-
   // The members of every source. The session calls plan() instead, so open() has no definition.
   std::size_t shards() const noexcept { return data_->counts().size(); }
   typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;

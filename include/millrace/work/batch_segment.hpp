@@ -2,14 +2,15 @@
 //
 //   using columns = mr::detail::columns<&example::pixels, &example::label>;
 //   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.rows = 256, .workers = &pool, .batches = &ring});
-//   last.tickets().wait_for_available();
-//   last.probe();             // runs position 0 once and fixes all shapes; its item is kept and rendered later
+//   std::uint64_t p = 0;
+//   do last.tickets().wait_for_available(p);
+//   while (!last.make_early(p++));   // the lowest position that has an item fixes all shapes; it is rendered later
 //   ring.start({.rows = 256, .memory = slots_of(last.layout().batch_bytes())});   // the size of a batch is known now
 //   last.open_slots();
 //
 // Errors: an error of a sample is kept with its batch. It names shard, key, stage and position. The other samples
 // continue.
-// Threads: workers call run(). One thread calls probe(), before open_slots(). Costs: no allocation per sample.
+// Threads: workers call run(). One thread calls make_early(), before open_slots(). Costs: no allocation per sample.
 #pragma once
 
 #include <millrace/item/columns.hpp>
@@ -26,10 +27,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The interface of the last segment for the session.
 class final_segment : public space_listener {
  public:
-  /// Runs the sample at position 0 and fixes all shapes.
-  virtual void probe() = 0;
+  /// Makes the item of the next position, counted from 0, while there are no slots. Returns whether there is one: it
+  /// fixes all shapes, and the workers make the items behind it.
+  virtual bool make_early(std::uint64_t position) = 0;
   /// Assigns free slots to the next batches.
   virtual void open_slots() = 0;
+  /// Returns the bytes of a batch, once the shapes are fixed.
+  virtual std::size_t batch_bytes() const = 0;
+  /// Returns the shapes and types of the columns, once the shapes are fixed.
+  virtual std::string describe() const = 0;
   /// Returns the dispatcher of the segment.
   virtual dispatcher& tickets() noexcept = 0;
 };
@@ -68,26 +74,31 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   /// Returns the sink that the producer puts samples into.
   sample_sink<input>& entrance() noexcept { return input_; }
   dispatcher& tickets() noexcept override { return *dispatcher_; }
-  /// Returns the columns; their shapes are fixed after probe().
+  std::size_t batch_bytes() const override { return columns_.batch_bytes(); }
+  std::string describe() const override { return columns_.describe(); }
+  /// Returns the columns; their shapes are fixed once make_early() has returned true.
   const Columns& layout() const noexcept { return columns_; }
 
-  /// Runs the sample at position 0 and fixes all shapes. Call it once that sample is available. Throws the error of the
-  /// sample, with its location.
-  void probe() override {
-    current_ticket context{0};
-    first_ = input_.take(0, first_bytes_);
+  /// Makes the item of a position, and fixes all shapes. Call it once that position is available. Throws the error of
+  /// the sample, with its location.
+  bool make_early(std::uint64_t position) override {
+    current_ticket context{position};
+    early_.push_back({.taken = input_.take(position, context.bytes), .made = {}});
+    auto& [s, made] = early_.back();
+    input_.freed(1, context.bytes);
+    if (!s.item && s.what != sample<input>::kind::failed) return false;
     try {
-      if (first_.what == sample<input>::kind::failed) std::rethrow_exception(first_.error);
-      first_.keep_origin();
-      context.origin = first_.origin;
-      first_item_.emplace(maps_(std::move(*first_.item), {.epoch = first_.pass, .sample = first_.id}, scratch_[0],
-                                 context.map_at_work));
-      first_.item.reset();
+      if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.error);
+      s.keep_origin();
+      context.origin = s.origin;
+      made.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, scratch_[0], context.map_at_work));
+      s.item.reset();
       context.map_at_work = rendering;
-      columns_.fix_shapes(*first_item_, options_.rows);
+      columns_.fix_shapes(*made, options_.rows);
     } catch (...) {
       std::rethrow_exception(located_exception(where(context)));
     }
+    return true;
   }
 
   /// Assigns free slots to the next batches and raises the limit of the workers.
@@ -102,7 +113,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     phase_times* look = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
     for (std::size_t done = 0; done < count; done += together, look = nullptr)
       render_group(worker, {batch, first + done, std::min(together, count - done), look}, sums);
-    input_.freed(count, sums.bytes);
+    input_.freed(count - sums.early, sums.bytes);
     options_.batches->add_digest(batch, sums.digest);
     if constexpr (Columns::ragged > 0)
       options_.batches->rows_done(batch, count,
@@ -136,7 +147,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   /// (Always inlined: g++ 12 drops the call otherwise, because it has no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
-      if (count <= together) return;   // expensive tickets; also a first claim, because probe() took ticket 0
+      if (count <= together || first < early_.size()) return;   // expensive tickets; samples that were taken early
       for (std::size_t i = 0; i < count; ++i)
         if (const auto& item = input_.peek(first + i).item) item->prefetch_head();
       for (std::size_t i = 0; i < count; ++i)
@@ -159,7 +170,12 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     std::size_t count;
     phase_times* look;   // null: the times are not measured
   };
+  struct early_item {
+    sample<input> taken;   // without its item
+    std::optional<item> made;
+  };
   struct group_sums {
+    std::size_t early = 0;   // taken by make_early()
     std::size_t bytes = 0;   // held by the inputs
     std::uint64_t digest = 0;
   };
@@ -188,7 +204,12 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     const std::uint64_t start = look ? steady_now_ns() : 0;
     std::array<std::optional<item>, together> items;
     std::array<current_ticket, together> contexts;
-    for (std::size_t i = 0; i < count; ++i) {
+    std::size_t early = 0;
+    if (first < early_.size()) [[unlikely]] {
+      early = take_early(of, items, contexts, sums.digest);
+      sums.early += early;
+    }
+    for (std::size_t i = early; i < count; ++i) {
       contexts[i].position = first + i;
       dispatcher_->at(worker, first + i);
       try {
@@ -217,13 +238,19 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
 
   void prepare(scratch& memory, std::uint64_t batch, current_ticket& context, std::optional<item>& out) {
-    const bool ran_in_probe = context.position == 0;
-    sample<input> s = ran_in_probe ? std::exchange(first_, {}) : input_.take(context.position, context.bytes);
-    if (ran_in_probe) context.bytes = first_bytes_;
+    sample<input> s = input_.take(context.position, context.bytes);
+    if (!enter(batch, context, s)) return;
+    out.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, context.map_at_work));
+    context.map_at_work = rendering;
+    columns_.check_shapes(*out);
+  }
+
+  /// Enters what the batch keeps of a sample. Returns false for a void row.
+  [[gnu::always_inline]] bool enter(std::uint64_t batch, current_ticket& context, sample<input>& s) {
     if (context.position % options_.rows == 0) options_.batches->set_epoch(batch, s.epoch);
     if (s.what == sample<input>::kind::void_row) {
       options_.batches->add_void_rows(batch, 1);
-      return;
+      return false;
     }
     if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.error);
     context.digest = s.digest;
@@ -232,15 +259,28 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     if (options_.keys)
       options_.batches->keys(batch).set(static_cast<std::size_t>(context.position % options_.rows),
                                         context.origin.key());
-    if (ran_in_probe) {
-      context.map_at_work = rendering;
-      out = std::move(first_item_);
-      first_item_.reset();
-      return;
+    return true;
+  }
+
+  /// Takes over the first positions of a group, as far as make_early() took them. Returns their number.
+  /// (Never inlined, because hardly any group has some.)
+  [[gnu::noinline]] std::size_t take_early(const group& of, std::span<std::optional<item>, together> items,
+                                           std::span<current_ticket, together> contexts,
+                                           std::uint64_t& digest) noexcept {
+    std::size_t i = 0;
+    for (; i < of.count && of.first + i < early_.size(); ++i) {
+      auto& [s, made] = early_[of.first + i];
+      contexts[i].position = of.first + i;
+      try {
+        if (enter(of.batch, contexts[i], s)) items[i] = std::move(made);
+      } catch (...) {
+        fail(of.batch, contexts[i]);
+      }
+      made.reset();
+      contexts[i].map_at_work = rendering;
+      digest += contexts[i].digest;
     }
-    out.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, context.map_at_work));
-    context.map_at_work = rendering;
-    columns_.check_shapes(*out);
+    return i;
   }
 
   void render_run(scratch& memory, std::uint64_t batch, std::byte* base, std::span<const item* const> run,
@@ -269,9 +309,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   std::vector<scratch> scratch_;
   std::vector<phase_times> phases_;   // by worker
   std::shared_ptr<dispatcher> dispatcher_;
-  std::optional<item> first_item_;
-  sample<input> first_;   // position 0 after probe(), without its item
-  std::size_t first_bytes_ = 0;
+  std::vector<early_item> early_;   // by position; constant once the workers run, but for its elements
 };
 
 }}}  // namespace millrace::detail

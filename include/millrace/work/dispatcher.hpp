@@ -64,8 +64,9 @@ class dispatcher final : public worker_task,
   void set_limit(std::uint64_t tickets);
   /// Returns the number of tickets that have their input.
   std::uint64_t available() const noexcept override { return available_.load(); }
-  /// Blocks until there is a first ticket, whether or not it may be claimed.
-  void wait_for_available();
+  /// Blocks until this ticket is available, whether or not it may be claimed. One thread may call it, with tickets that
+  /// do not decrease.
+  void wait_for_available(std::uint64_t ticket);
 
   /// Records for waits() which ticket of its claim a worker is at.
   void at(std::size_t worker, std::uint64_t ticket) noexcept { workers_[worker].times->at(ticket); }
@@ -137,12 +138,13 @@ class dispatcher final : public worker_task,
   alignas(64) std::atomic<std::uint64_t> head_{0};
   alignas(64) std::atomic<std::uint64_t> available_{0};
   std::atomic<std::uint64_t> limit_{0};
+  std::atomic<std::uint64_t> awaited_{0};   // ticket of the latest wait_for_available()
   std::atomic<bool> stopped_{false};
   std::atomic<std::size_t> open_;   // written under mutex_
   std::atomic<bool> all_taken_{false};
   std::mutex mutex_;
   std::condition_variable worker_left_;
-  doorbell first_available_;
+  doorbell awaited_available_;
   std::size_t taken_ = 0;
   std::vector<worker> workers_;
 };

@@ -23,7 +23,7 @@ MILLRACE_INLINE dispatcher::dispatcher(dispatcher_work& work, options o)
 }
 
 MILLRACE_INLINE void dispatcher::set_available(std::uint64_t tickets) {
-  if (available_.exchange(tickets) == 0) first_available_.ring();
+  if (available_.exchange(tickets) <= awaited_.load()) awaited_available_.ring();
   kick();
 }
 
@@ -35,8 +35,9 @@ MILLRACE_INLINE void dispatcher::set_limit(std::uint64_t tickets) {
   kick();
 }
 
-MILLRACE_INLINE void dispatcher::wait_for_available() {
-  first_available_.wait([&] { return available_.load() > 0; });
+MILLRACE_INLINE void dispatcher::wait_for_available(std::uint64_t ticket) {
+  awaited_.store(ticket);   // before available_ is read: so set_available() rings, or its tickets are seen
+  awaited_available_.wait([&] { return available_.load() > ticket; });
 }
 
 MILLRACE_INLINE bool dispatcher::advance() {

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/io/tar/tar_header.hpp>
 
 #include <cstddef>
 #include <cstdint>

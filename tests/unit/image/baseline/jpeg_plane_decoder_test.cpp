@@ -114,7 +114,7 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and beside the one 
   std::size_t taken = 0, left = 0;
   slow::for_each_photograph([&](const std::string& name, const std::vector<std::byte>& file) {
     CAPTURE(name);
-    if (const auto why = mr::detail::refusal_of_header(file); why != mr::detail::jpeg_refusal::none) {
+    if (const auto why = mr::refusal_of_header(file); why != mr::detail::jpeg_refusal::none) {
       CHECK(best.decode({.bytes = file}).refusal == why);
       ++left;
       return;

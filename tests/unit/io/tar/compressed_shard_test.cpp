@@ -1,5 +1,6 @@
 // What a damaged compressed shard gives: never other bytes without an error by its end; and what streams are read.
 #include <millrace/base/random.hpp>
+#include <millrace/io/tar/gzip_inflater.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
 
 #include "../../../thorough.hpp"

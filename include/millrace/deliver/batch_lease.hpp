@@ -1,0 +1,83 @@
+// The lease on the memory of a batch, and all that does not depend on its columns. batch_of<...> adds the columns.
+//
+//   mr::detail::batch_lease b = core.next(false);
+//   b.size();  b.epoch();  b.step();         // rows; numbers of the epoch and of the batch in the run
+//   b.release();                             // the slot is free once the streams that use it have finished with it
+//
+// Move-only. Errors: keys() and also_used_on() throw setup_error if the batch was released.
+// Threads: one thread at a time. Lifetime: keys are valid until release().
+#pragma once
+
+#include <millrace/deliver/batch_output.hpp>
+#include <millrace/item/batch_origin.hpp>
+
+#include <array>
+#include <memory>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A leased batch without its columns.
+class batch_lease {
+ public:
+  batch_lease() = default;
+  /// Called by the session.
+  batch_lease(std::shared_ptr<batch_output> from, const ready_batch& meta, stream_view stream,
+              const batch_origin& origin);
+  batch_lease(batch_lease&& other) noexcept = default;
+  batch_lease& operator=(batch_lease&& other) noexcept;
+  ~batch_lease() { release(); }
+
+  /// Returns the key of each row's sample: [size()]. work/sample_names.hpp describes the keys of sources without shards
+  /// of records. The keys are valid until release(). Throws setup_error if the batch was released, or batch({.keys =
+  /// true}) did not request keys.
+  std::span<const std::string_view> keys() const;
+
+  /// Returns the rows; fewer in a short last batch, even 0.
+  std::size_t size() const noexcept { return meta_.rows; }
+  /// Returns the rows of all ranks together in this step, the divisor of a mean over the global batch. It is never 0.
+  /// With an index, a short last batch counts too; ranks may have unequal shares of it, or none. Without an index,
+  /// several ranks run epochs of a fixed number of batches. No batch is short then, so it is size() x world size. With
+  /// one rank it is size(). Throws setup_error after bucket() on several ranks, where the samples of each rank
+  /// determine its rows.
+  std::size_t global_size() const;
+  /// Returns the epoch, from 0.
+  std::uint64_t epoch() const noexcept { return meta_.epoch; }
+  /// Returns the number of batches before this one in the run, including those before a resume.
+  std::uint64_t step() const noexcept { return origin_.first_step + meta_.batch; }
+  /// Returns the resume point after this batch. Its to_text() is the value for session_options::resume.
+  const millrace::position& position() const noexcept { return origin_.next; }
+  /// Returns the stream that was given to to_device.
+  stream_view stream() const noexcept { return streams_[0]; }
+  /// Returns the GPU of the batch, as cudaSetDevice numbers it; -1 on the host.
+  int device_ordinal() const noexcept { return from_->backend().ordinal(); }
+  /// Returns the slot of the batch, in [0, session::slots()). With to_device({.fixed_slots = true}) it is step() %
+  /// slots().
+  std::size_t slot() const noexcept { return meta_.slot; }
+
+  /// Names another stream that uses this batch. From here on, that stream waits until the batch arrives. The slot is
+  /// not written again before that stream has finished with it. Throws setup_error if the batch was released, or is
+  /// used on too many streams.
+  void also_used_on(stream_view stream);
+
+  /// Releases the slot now. The views are no longer valid.
+  void release() noexcept;
+  /// Returns whether this object (still) holds a batch.
+  explicit operator bool() const noexcept { return from_ != nullptr; }
+
+ protected:
+  const batch_output& output() const noexcept { return *from_; }
+  const ready_batch& meta() const noexcept { return meta_; }
+
+ private:
+  std::shared_ptr<batch_output> from_;
+  ready_batch meta_{};
+  batch_origin origin_{};
+  std::array<stream_view, batch_output::max_streams> streams_{};
+  std::size_t stream_count_ = 1;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/deliver/batch_lease.ipp>
+#endif

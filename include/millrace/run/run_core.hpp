@@ -1,0 +1,147 @@
+// The part of a session that does not depend on its flow's type: threads, slots, delivery, figures, errors, the end.
+//
+//   run_core core(options, settings);                   // the workers' arena and the batch output
+//   core.start({.order = &order, .read = &reading, .nodes = nodes, .last = &last});
+//   while (mr::detail::batch_lease b = core.next(false)) step(b);
+//   core.shut_down();
+//
+// start() is a list of named steps. An error of a step leaves the run shut down.
+// Errors: those of session. Threads: the trainer's thread; stats(), figures(), waits() and events() from any.
+// Lifetime: the parts of start() outlive shut_down().
+#pragma once
+
+#include <millrace/deliver/batch_lease.hpp>
+#include <millrace/measure/run_figures.hpp>
+#include <millrace/measure/timeline.hpp>
+#include <millrace/measure/trace_range.hpp>
+#include <millrace/measure/trainer_times.hpp>
+#include <millrace/read/planned_run.hpp>
+#include <millrace/read/read_stage_base.hpp>
+#include <millrace/run/concurrency.hpp>
+#include <millrace/run/session_over.hpp>
+#include <millrace/run/stall_watcher.hpp>
+#include <millrace/stages/to_device.hpp>
+#include <millrace/work/batch_segment.hpp>
+#include <millrace/work/executor.hpp>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// What a flow sets for its run.
+struct run_settings {
+  to_device_options device{.device = host_device()};
+  std::size_t batch_rows = 0;
+  std::size_t prefetch_batches = 0;   ///< 0: chosen by the size of a batch
+  std::size_t shards = 0;             ///< of the source
+  bool keys = false;                  ///< batches carry the keys of their rows
+};
+
+/// The parts of a run that the flow's type makes. All of them outlive the run.
+struct run_parts {
+  planned_run* order = nullptr;
+  read_stage* read = nullptr;
+  std::vector<pipeline_node*> segments{};   ///< in the order of the flow
+  final_segment* last = nullptr;
+};
+
+/// Runs the parts of one session.
+class run_core {
+ public:
+  run_core(const session_options& options, const run_settings& settings);
+  run_core(const run_core&) = delete;
+  run_core& operator=(const run_core&) = delete;
+  ~run_core() { shut_down(); }
+
+  /// Returns the executor of the workers; null without workers.
+  executor* arena() const noexcept { return arena_.get(); }
+  /// Returns the slots that the workers fill.
+  batch_ring& host_slots() const noexcept { return output_->host_slots(); }
+  /// Returns the greatest number of workers and of I/O threads.
+  const concurrency& threads() const noexcept { return concurrency_; }
+  /// Returns the bytes that the run may hold.
+  std::size_t budget_bytes() const;
+  /// Returns the bound on samples that no worker has taken yet.
+  std::size_t read_ahead_bytes() const;
+
+  /// Starts the run. An error of the first samples is thrown by next().
+  void start(run_parts parts);
+  /// Stops and joins all threads. Later calls have no effect.
+  void shut_down() noexcept;
+
+  /// Returns the next batch in order; empty at the end of the run and, with `stop_at_epoch`, of an epoch.
+  batch_lease next(bool stop_at_epoch);
+  /// Moves `current` on to the first batch of a loop, like step(). Throws setup_error if there is none for the loop.
+  bool begin(batch_lease& current, std::uint64_t epoch);
+  /// Moves `current` on to the next batch of `epoch` (endless: of any epoch). Returns false at the end.
+  bool step(batch_lease& current, std::uint64_t epoch);
+
+  /// Returns the counters of the run.
+  run_stats stats() const;
+  /// Returns the figures since the start.
+  flow_figures figures() const;
+  /// Returns the figures without the warm-up.
+  flow_figures figures_after_warm_up() const { return warm_ups_.without(figures()); }
+  /// Returns what the trainer and each pipeline node wait for now, one line each, the trainer first.
+  std::string waits() const;
+  /// Returns what the threads did last.
+  timeline events() const;
+  /// Returns the number of slots that a batch can lie in.
+  std::size_t slots() const noexcept { return output_->lease_slots(); }
+  /// Returns what was announced at the start.
+  const std::string& description() const noexcept { return description_; }
+
+ private:
+  // The steps of start(), in their order.
+  void connect(run_parts parts);
+  void start_threads();
+  bool learn_shapes();
+  void allocate();
+  void open_slots();
+  void announce();
+  void watch_for_stalls();
+
+  void wait_for_sample(std::uint64_t position);
+  bool advance_any();
+  batch_ring::taken wait_for(std::uint64_t batch, bool stop_at_epoch);
+  batch_origin account_for(ready_batch& b) const noexcept;
+  void end_of_run();
+  [[noreturn]] void fail(std::exception_ptr why);
+  void tell_news() noexcept;
+
+  const session_options options_;
+  const run_settings settings_;
+  const unsigned workers_;
+  concurrency concurrency_;
+  const int process_;
+  event_counts counts_;
+  std::unique_ptr<executor> arena_;
+  const std::shared_ptr<batch_output> output_;
+  run_parts parts_;
+  std::vector<pipeline_node*> nodes_;   // in the order of the flow
+  std::size_t slot_bytes_ = 0;
+  std::string description_;
+  bool down_ = false;
+
+  // Used by the trainer only.
+  batch_lease pushed_back_;
+  std::uint64_t next_batch_ = 0;
+  std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
+  run_end end_;
+  trace_span step_range_;   // from a delivery to the next call of next()
+
+  std::atomic<std::uint64_t> delivered_{0}, samples_{0};
+  trainer_times times_;
+  warm_up_figures warm_ups_;
+  std::unique_ptr<stall_watcher> watcher_;
+  const process_figures at_start_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/run/run_core.ipp>
+#endif

@@ -1,0 +1,329 @@
+// Defines what run_core.hpp declares.
+#pragma once
+
+#include <millrace/run/run_core.hpp>
+
+#include <millrace/deliver/new_batch_output.hpp>
+#include <millrace/run/memory_budget.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE run_core::run_core(const session_options& options, const run_settings& settings)
+    : options_(checked(options)),
+      settings_(settings),
+      workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
+      concurrency_(options_, workers_),
+      process_(getpid()),
+      arena_(workers_ > 0 ? new_arena_executor(concurrency_.max_workers()) : nullptr),
+      output_(new_batch_output(settings_.device, workers_ > 0)),
+      at_start_(process_figures::now()) {
+  if (settings_.batch_rows == 0) throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
+  if (settings_.shards == 0) throw setup_error("the source has no shards", "Give it at least one shard");
+}
+
+MILLRACE_INLINE std::size_t run_core::budget_bytes() const {
+  return options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4;
+}
+
+MILLRACE_INLINE std::size_t run_core::read_ahead_bytes() const {
+  return options_.read_ahead_bytes > 0 ? options_.read_ahead_bytes
+                                       : std::min(std::size_t{256} << 20, budget_bytes() / 4);
+}
+
+MILLRACE_INLINE void run_core::start(run_parts parts) {
+  connect(std::move(parts));
+  try {
+    start_threads();
+    if (!learn_shapes()) return;
+    allocate();
+    open_slots();
+    announce();
+    watch_for_stalls();
+  } catch (...) {
+    shut_down();
+    throw;
+  }
+}
+
+MILLRACE_INLINE void run_core::connect(run_parts parts) {
+  parts_ = std::move(parts);
+  nodes_ = parts_.segments;
+  nodes_.insert(nodes_.begin(), parts_.read);
+  nodes_.push_back(output_.get());
+  for (pipeline_node* c : nodes_) c->count_into(counts_);
+  times_.start(steady_now_ns());
+  parts_.order->report(counts_);
+}
+
+MILLRACE_INLINE void run_core::start_threads() {
+  concurrency_.open(nodes_);
+  for (pipeline_node* c : nodes_)
+    if (c != output_.get()) c->start();
+}
+
+/// The lowest position that has an item fixes the shapes. Returns false after its error, which is that of the first
+/// batch: next() throws it.
+MILLRACE_INLINE bool run_core::learn_shapes() {
+  wait_for_sample(0);
+  try {
+    for (std::uint64_t position = 0; !parts_.last->make_early(position);) wait_for_sample(++position);
+  } catch (const setup_error&) {
+    throw;
+  } catch (...) {
+    end_.error = std::current_exception();
+    shut_down();
+    return false;
+  }
+  return true;
+}
+
+MILLRACE_INLINE void run_core::wait_for_sample(std::uint64_t position) {
+  dispatcher& tickets = parts_.last->tickets();
+  if (workers_ == 0) {
+    while (tickets.available() <= position && advance_any()) {
+    }
+    return;
+  }
+  tickets.wait_for_available(position);
+}
+
+MILLRACE_INLINE void run_core::allocate() {
+  slot_bytes_ = parts_.last->batch_bytes();
+  const bool copies = !output_->backend().leases_host_slots();
+  std::size_t prefetch = settings_.prefetch_batches;
+  if (prefetch == 0)
+    prefetch = std::clamp<std::size_t>((std::size_t{256} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
+               (std::max(concurrency_.max_workers(), 1U) - 1) / settings_.batch_rows;
+  memory_budget m{.budget_bytes = budget_bytes(),
+                  .slot_bytes = slot_bytes_,
+                  .host_slots = prefetch + (copies ? 0 : 1),   // one more: the slot that the step uses
+                  .device_slots = copies ? std::max<std::size_t>(1, settings_.device.slots) : 0,
+                  .device_memory_apart = output_->backend().memory() == memory_kind::device,
+                  .batch_rows = settings_.batch_rows,
+                  .read_ahead_bytes = read_ahead_bytes(),
+                  .chunk_bytes = read_stage::chunk_bytes, .chunk_samples = read_stage::chunk_samples,
+                  .window = parts_.order->window(),
+                  .neighbor_bytes = parts_.order->held_bytes()};
+  if (parts_.read->samples_read() > 0)
+    m.sample_bytes = static_cast<double>(parts_.read->bytes_read()) / double(parts_.read->samples_read());
+  m.check();
+  concurrency_.start(m.max_reads());
+  output_->allocate({.host_slots = m.host_slots, .rows = settings_.batch_rows, .batch_bytes = slot_bytes_,
+                     .keys = settings_.keys});
+  description_ = "millrace: " + output_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
+                 std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() + "; " +
+                 parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();
+  if (const std::string notice = parts_.order->notice(); !notice.empty()) description_ += "\nmillrace: " + notice;
+}
+
+MILLRACE_INLINE void run_core::open_slots() {
+  output_->start();
+  output_->set_listener(parts_.last);
+  parts_.last->open_slots();
+}
+
+/// The workers already render the first batches meanwhile.
+MILLRACE_INLINE void run_core::announce() {
+  if (!options_.announce) return;
+  description_ += parts_.order->shuffle_advice();
+  std::fprintf(stderr, "%s\n", description_.c_str());
+  tell_news();
+}
+
+MILLRACE_INLINE void run_core::watch_for_stalls() {
+  if (options_.stalls.after_ns > 0)
+    watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); });
+}
+
+MILLRACE_INLINE bool run_core::begin(batch_lease& current, std::uint64_t epoch) {
+  const bool was_over = end_.over;
+  if (step(current, epoch)) return true;
+  const bool left_early = epoch != endless && epoch == last_epoch_;   // another loop ended at its last batch
+  if (end_.over && next_batch_ > 0 && (was_over || !left_early)) throw_finished(options_, epoch);
+  return false;
+}
+
+MILLRACE_INLINE bool run_core::step(batch_lease& current, std::uint64_t epoch) {
+  current.release();
+  if (epoch == endless) {
+    current = next(false);
+    return static_cast<bool>(current);
+  }
+  for (;;) {
+    current = next(last_epoch_ == epoch);
+    if (!current) return false;
+    if (current.epoch() > epoch) {
+      pushed_back_ = std::move(current);
+      return false;
+    }
+    last_epoch_ = current.epoch();
+    if (last_epoch_ == epoch) return true;
+    current.release();   // left over from an earlier loop that ended before its epoch
+  }
+}
+
+MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
+  if (getpid() != process_)
+    throw setup_error("this session was made before fork(), and its threads stayed behind",
+                      "Make the session in the process that uses it");
+  end_.check();
+  if (pushed_back_) return std::move(pushed_back_);
+  if (concurrency_.due(delivered_.load(std::memory_order_relaxed))) {
+    flow_figures now = figures();
+    if (concurrency_.tune(now, nodes_)) warm_ups_.restart(std::move(now));
+  }
+  step_range_.end();
+  times_.call(steady_now_ns(), output_->arrived_ns(next_batch_ - 1));
+  const trainer_times::stores full{output_->ready(), parts_.read->read_ahead_bytes()};
+  batch_ring::taken got;
+  try {
+    got = wait_for(next_batch_, stop_at_epoch);
+  } catch (const setup_error&) {
+    throw;   // the call was wrong; the session is not over
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  using kind = trainer_times::kind;
+  times_.answer(steady_now_ns(), got.what == batch_ring::outcome::ready       ? kind::batch
+                                 : got.what == batch_ring::outcome::epoch_end ? kind::pause : kind::end,
+                full);
+  if (got.what != batch_ring::outcome::ready) {
+    if (got.what == batch_ring::outcome::end) end_of_run();
+    end_.over = end_.over || got.what == batch_ring::outcome::end;
+    return {};
+  }
+  output_->host_slots().forget_epochs_before(next_batch_++);
+  const batch_origin origin = account_for(got.batch);
+  batch_lease out(output_, got.batch, settings_.device.stream, origin);
+  if (got.batch.error) {
+    out.release();
+    fail(got.batch.error);
+  }
+  delivered_.fetch_add(1, std::memory_order_relaxed);
+  samples_.fetch_add(out.size(), std::memory_order_relaxed);
+  warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); });
+  step_range_.start("batch", got.batch.batch);
+  tell_news();
+  return out;
+}
+
+/// Called once per batch, in order. An accounting violation becomes the batch's error.
+MILLRACE_INLINE batch_origin run_core::account_for(ready_batch& b) const noexcept {
+  try {
+    return parts_.order->account_for(b);
+  } catch (...) {
+    b.error = std::current_exception();
+  }
+  return {};
+}
+
+MILLRACE_INLINE void run_core::end_of_run() {
+  try {
+    parts_.order->finish();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+MILLRACE_INLINE void run_core::fail(std::exception_ptr why) {
+  end_.error = std::move(why);
+  shut_down();
+  end_.raise();
+}
+
+/// Without threads: advances the first pipeline node that can, from the trainer upstream. Returns false if none can.
+MILLRACE_INLINE bool run_core::advance_any() {
+  for (std::size_t i = nodes_.size(); i-- > 0;)
+    if (nodes_[i]->advance()) return true;
+  return false;
+}
+
+MILLRACE_INLINE batch_ring::taken run_core::wait_for(std::uint64_t batch, bool stop_at_epoch) {
+  using outcome = batch_ring::outcome;
+  const trace_range waiting("wait", batch);
+  for (;;) {
+    const batch_ring::taken got = output_->take(batch, stop_at_epoch);
+    if (got.what != outcome::not_yet) return got;
+    if (!options_.leases_released_by_other_threads && output_->waits_for_lease(batch))
+      throw_all_leased(*output_, settings_.device.fixed_slots ? std::optional(batch) : std::nullopt);
+    if (workers_ == 0) {
+      if (!advance_any()) return {outcome::stopped, {}};
+    } else {
+      output_->bell().wait([&] { return output_->can_take(batch, stop_at_epoch); });
+    }
+  }
+}
+
+MILLRACE_INLINE void run_core::shut_down() noexcept {
+  if (down_) return;
+  down_ = true;
+  watcher_.reset();
+  pushed_back_.release();
+  for (pipeline_node* c : nodes_) c->stop();
+  output_->host_slots().stop();
+  for (pipeline_node* c : nodes_) c->join();
+  tell_news();
+  output_->set_listener(nullptr);
+}
+
+/// Prints the next line of the event counts, if there is one, to stderr. Such an event is not an error.
+MILLRACE_INLINE void run_core::tell_news() noexcept {
+  if (const char* const line = options_.announce ? counts_.take_line() : nullptr)
+    std::fprintf(stderr, "millrace: %s\n", line);
+}
+
+MILLRACE_INLINE run_stats run_core::stats() const {
+  run_stats s;
+  s.batches = delivered_.load(std::memory_order_relaxed);
+  s.samples = samples_.load(std::memory_order_relaxed);
+  s.wait_ns = times_.wait_ns();
+  s.step_ns = times_.step_ns();
+  s.first_batch_ns = times_.first_batch_ns();
+  s.worker_busy_ns = parts_.last->tickets().busy_ns();
+  parts_.order->add_to(s);
+  parts_.read->add_to(s);
+  s.workers = workers_;
+  s.host_slots = output_->host_slots().count();
+  s.ready_slots = output_->host_slots().ready();
+  s.slot_bytes = slot_bytes_;
+  s.counts = counts_.counts();
+  return s;
+}
+
+MILLRACE_INLINE flow_figures run_core::figures() const {
+  flow_figures f;
+  const std::uint64_t now = times_.clock(steady_now_ns());
+  f.batches = delivered_.load(std::memory_order_relaxed);
+  f.samples = samples_.load(std::memory_order_relaxed);
+  f.batch_samples = settings_.batch_rows;
+  f.host_slots = output_->host_slots().count();
+  f.device_slots = output_->backend().leases_host_slots() ? 0 : output_->lease_slots();
+  f.read_ahead_bytes = read_ahead_bytes();
+  for (const pipeline_node* c : nodes_) c->add_to(f, now);
+  times_.add_to(f, now);
+  complete(f, process_figures::now() - at_start_);
+  return f;
+}
+
+MILLRACE_INLINE std::string run_core::waits() const {
+  const std::uint64_t now = steady_now_ns();
+  std::string text = times_.waits(now);
+  for (std::size_t i = nodes_.size(); i-- > 0;)
+    if (const std::string line = nodes_[i]->waits(now); !line.empty()) text += "\n" + line;
+  return text;
+}
+
+MILLRACE_INLINE timeline run_core::events() const {
+  timeline t;
+  for (const pipeline_node* c : nodes_) c->add_to(t, times_.started_ns());
+  times_.add_to(t);
+  return t;
+}
+
+}}}  // namespace millrace::detail
