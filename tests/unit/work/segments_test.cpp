@@ -9,7 +9,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -348,6 +351,56 @@ TEST_CASE("a bad partner does not spoil the other, and is the one that is named"
     CHECK(e.message() == "thirteen");
     CHECK(e.where().position == 13);
     CHECK(e.where().stage == "batch");
+  }
+}
+
+TEST_CASE("the lowest position decides the shapes, a void row with an item too; each is taken once") {
+  using kind = mr::detail::sample<holds_twin>::kind;
+  mr::detail::batch_ring ring;
+  mr::detail::batch_segment<mr::detail::fused_maps<holds_twin>, mr::detail::columns<&holds_twin::column>> last(
+      {}, {.rows = 4, .batches = &ring});
+  auto& in = last.entrance();
+  for (const std::int32_t n : {0, 1, 2, 3, 4, 5, 6, 7})
+    in.put({.what = n < 2 || n == 5 ? kind::void_row : kind::item, .item = holds_twin{{n}}});
+  in.publish();
+  CHECK(last.make_early(0));   // as on a rank without a row in a short last batch
+  REQUIRE(last.layout().batch_bytes() == 256);
+  std::array<std::array<std::int32_t, 64>, 2> slots{};
+  ring.start({.rows = 4, .memory = {reinterpret_cast<std::byte*>(&slots[0]), reinterpret_cast<std::byte*>(&slots[1])}});
+  last.open_slots();
+  while (last.advance()) {
+  }
+  CHECK(in.backlog() == 0);
+  CHECK(in.held_bytes() == 0);
+  const std::array<std::int32_t, 8> expected[] = {{0, 0, 0, 0, 2, 2, 3, 2}, {4, 1, 0, 0, 6, 2, 7, 2}};
+  for (const std::size_t batch : {0, 1}) {
+    const auto got = ring.take(batch);
+    REQUIRE(got.what == mr::detail::batch_ring::outcome::ready);
+    CHECK_FALSE(got.batch.error);
+    CHECK(got.batch.rows == (batch == 0 ? 2 : 3));
+    const auto* const rows = reinterpret_cast<const std::int32_t*>(got.batch.data);
+    CHECK(std::equal(expected[batch].begin(), expected[batch].end(), rows));
+  }
+}
+
+TEST_CASE("a thread that waits for one ticket after the other is woken for each") {
+  struct idle final : mr::detail::dispatcher_work {
+    void run(std::size_t, std::uint64_t, std::size_t) noexcept override {}
+  } work;
+  const stall_watchdog watchdog;
+  for (int round = 0; round < 20; ++round) {
+    const auto tickets = std::make_shared<mr::detail::dispatcher>(work, mr::detail::dispatcher::options{});
+    std::atomic<std::uint64_t> seen{0};
+    std::thread producer([&] {
+      for (std::uint64_t n = 1; n <= 100; ++n) {
+        while (seen.load() + 1 < n) std::this_thread::yield();
+        if (n % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));   // the other sleeps by now
+        tickets->set_available(n);
+      }
+    });
+    for (std::uint64_t ticket = 0; ticket < 100; seen = ++ticket) tickets->wait_for_available(ticket);
+    producer.join();
+    CHECK(tickets->available() == 100);
   }
 }
 

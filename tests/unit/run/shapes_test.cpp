@@ -1,0 +1,309 @@
+// What decides the shapes of the columns, when, and what another shape later gives: the same for any workers.
+#include "../../copying_device.hpp"
+#include "../../said_on_stderr.hpp"
+#include "../../temporary_folder.hpp"
+#include "quiet_sessions.hpp"
+
+#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/item/ragged.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
+#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shards.hpp>
+#include <millrace/stages/expand.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t rows = 8;
+
+struct row {
+  std::int32_t number;
+  std::vector<float> values;
+};
+
+/// A column that is rendered in twos where it can be.
+struct twin {
+  using element = std::int32_t;
+  static constexpr std::size_t together = 2;
+  std::size_t length = 0;
+  std::int32_t number = 0;
+  std::array<std::size_t, 1> shape() const { return {length}; }
+  void render(std::span<std::int32_t> to) const {
+    if (number < 0) throw mr::data_error("a row below 0", "");
+    std::fill(to.begin(), to.end(), number);
+  }
+  static void render_together(std::span<const twin* const> items, std::span<const std::span<std::int32_t>> to,
+                              mr::scratch&) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      items[i]->render(to[i]);
+      to[i][0] += 1'000;   // it had a partner
+    }
+  }
+};
+struct holds_twin {
+  twin column;
+};
+
+struct ragged_row {
+  mr::ragged<float> values;
+};
+
+/// Where a run ended, and how: "next after 3 batches: data_error millrace: ...".
+template <class NewSession>
+std::string end_of(const NewSession& new_session) {
+  std::size_t batches = 0;
+  std::string where = "start";
+  const auto told = [&](const char* type, const std::exception& e) {
+    return where + " after " + std::to_string(batches) + " batches: " + type + " " + e.what();
+  };
+  try {
+    auto run = new_session();
+    where = "next";
+    for (auto b = run.next(); b; b = run.next()) ++batches;
+    return "the end after " + std::to_string(batches) + " batches";
+  } catch (const mr::setup_error& e) {
+    return told("setup_error", e);
+  } catch (const mr::data_error& e) {
+    return told("data_error", e);
+  } catch (const mr::stage_error& e) {
+    return told("stage_error", e);
+  }
+}
+
+constexpr int many_workers[] = {0, 1, 4, 16};
+const std::string one_shape =
+    ". Bring every sample to one shape in map(), for instance by a crop or resize to a fixed size; what varies in "
+    "length can be mr::ragged";
+
+/// From `at` on the shapes differ from those before, and from each other.
+std::size_t length_of(int n, int at) { return static_cast<std::size_t>(n < at ? 4 : n == at ? 3 : 5 + n % 3); }
+
+enum class bad { data, foreign, setup };
+
+[[noreturn]] void fail_as(bad kind) {
+  if (kind == bad::data) throw mr::data_error("the first is bad", "");
+  if (kind == bad::setup) throw mr::setup_error("the first is refused", "");
+  throw std::runtime_error("the first threw");
+}
+
+/// Twice the same number.
+struct doubled {
+  using output = int;
+  std::size_t max_outputs(const int&) const { return 2; }
+  void push(int n, auto& emit) const {
+    emit(2 * n);
+    emit(2 * n + 1);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the first other shape is the error, wherever it lies and however many follow") {
+  const auto expected = [](int at, const std::string& column) {
+    return "next after " + std::to_string(at / 8) + " batches: data_error millrace: the column " + column +
+           " has shape [3] here, but [4] in the first sample of the run (stage batch, position " + std::to_string(at) +
+           ")" + one_shape;
+  };
+  for (const int at : {1, 2, 7, 8, 9, 63, 64, 200, 255})
+    for (const int threads : many_workers)
+      for (const bool copying : {false, true}) {
+        CAPTURE(threads);
+        const mr::device device = copying ? copying_device() : mr::host_device();
+        CHECK(end_of([&] {
+                return mr::session{mr::from(numbers(256)) |
+                                       mr::map([=](int n) { return row{n, std::vector<float>(length_of(n, at))}; }) |
+                                       mr::batch<&row::number, &row::values>({.size = rows}) |
+                                       mr::to_device({.device = device}),
+                                   quiet(threads)};
+              }) == expected(at, "row::values"));
+        CHECK(end_of([&] {
+                return mr::session{mr::from(numbers(256)) |
+                                       mr::map([=](int n) { return holds_twin{{length_of(n, at), n}}; }) |
+                                       mr::batch<&holds_twin::column>({.size = rows}) |
+                                       mr::to_device({.device = device}),
+                                   quiet(threads)};
+              }) == expected(at, "holds_twin::column"));
+      }
+}
+
+TEST_CASE("what is bad about the first sample ends the run before any other sample is made") {
+  for (const int threads : many_workers)
+    for (const bad kind : {bad::data, bad::foreign, bad::setup}) {
+      CAPTURE(threads);
+      const std::string expected =
+          kind == bad::data    ? "next after 0 batches: data_error millrace: the first is bad (stage map 1, position 0)"
+          : kind == bad::setup ? "start after 0 batches: setup_error millrace: the first is refused (stage map 1, "
+                                 "position 0)"
+                               : "next after 0 batches: stage_error millrace: the first threw (stage map 1, position "
+                                 "0). The callable given to this stage threw; see cause()";
+      std::atomic<int> made{0};
+      CHECK(end_of([&] {
+              return mr::session{mr::from(numbers(256)) | mr::map([&](int n) {
+                                   ++made;
+                                   if (n == 0) fail_as(kind);
+                                   return holds_twin{{2, n}};
+                                 }) | mr::batch<&holds_twin::column>({.size = rows}),
+                                 quiet(threads)};
+            }) == expected);
+      CHECK(made == 1);
+      // Position 0 is the first that gets through; what drops a sample has none to name.
+      for (const bool in_filter : {false, true}) {
+        const std::string of_filter = "next after 0 batches: data_error millrace: the first is bad (stage expand, "
+                                      "position 0)";
+        CHECK(end_of([&] {
+                return mr::session{mr::from(numbers(256)) | mr::filter([&](const int& n) {
+                                     if (n == 4 && in_filter) fail_as(bad::data);
+                                     return n > 3;
+                                   }) |
+                                       mr::expand(doubled{}) | mr::take(200) | mr::map([&](int n) {
+                                         if (n == 8) fail_as(kind);
+                                         return row{n, std::vector<float>(3)};
+                                       }) |
+                                       mr::batch<&row::number, &row::values>({.size = rows}),
+                                   quiet(threads)};
+              }) == (in_filter ? of_filter : expected));
+      }
+    }
+}
+
+TEST_CASE("a first sample that says nothing of its rows, or cannot be rendered, is an error of the first batch") {
+  for (const int threads : many_workers) {
+    CAPTURE(threads);
+    CHECK(end_of([&] {
+            return mr::session{mr::from(numbers(256)) | mr::map([](int) { return ragged_row{}; }) |
+                                   mr::batch<&ragged_row::values>({.size = rows}),
+                               quiet(threads)};
+          }) == "next after 0 batches: data_error millrace: the column ragged_row::values is ragged, and the first "
+                "sample of the run says nothing of its rows (stage batch, position 0). Make it with ragged(elements, "
+                "{.max_length = n})");
+    CHECK(end_of([&] {
+            return mr::session{mr::from(numbers(256)) | mr::map([](int n) { return holds_twin{{2, n - 1}}; }) |
+                                   mr::batch<&holds_twin::column>({.size = rows}),
+                               quiet(threads)};
+          }) == "next after 0 batches: data_error millrace: a row below 0 (stage batch, position 0)");
+  }
+}
+
+TEST_CASE("the sample that decides the shapes is made once, and gets its row and its partner like any other") {
+  for (const int threads : many_workers)
+    for (const bool drop_last : {true, false}) {
+      CAPTURE(threads);
+      std::vector<std::atomic<int>> made(44);
+      mr::session run{mr::from(numbers(44)) | mr::map([&](int n) {
+                        ++made[static_cast<std::size_t>(n)];
+                        return holds_twin{{2, n}};
+                      }) | mr::batch<&holds_twin::column>({.size = rows, .drop_last = drop_last}),
+                      quiet(threads)};
+      std::int32_t next = 0;
+      for (auto& b : run)
+        for (std::size_t i = 0; i < b.size(); ++i, ++next) {
+          const auto one = b.get<&holds_twin::column>()[i];
+          CHECK(one.host()[0] == next + 1'000);
+          CHECK(one.host()[1] == next);
+        }
+      CHECK(next == (drop_last ? 40 : 44));
+      for (std::int32_t n = 0; n < 44; ++n) CHECK(made[static_cast<std::size_t>(n)] == (n < next));
+    }
+}
+
+TEST_CASE("the workers start once the shapes are known, the budget is checked and the memory is there") {
+  for (const int threads : many_workers) {
+    CAPTURE(threads);
+    std::atomic<int> made{0};
+    const auto session_of = [&](std::size_t budget_bytes, bool announce) {
+      auto options = quiet(threads);
+      options.memory_bytes = budget_bytes;
+      options.announce = announce;
+      return mr::session{mr::from(numbers(1'000)) | mr::map([&](int n) {
+                           ++made;
+                           return row{n, std::vector<float>(1'000)};
+                         }) | mr::batch<&row::number, &row::values>({.size = 100}),
+                         options};
+    };
+    CHECK(end_of([&] { return session_of(100'000, false); }).starts_with("start after 0 batches: setup_error "));
+    CHECK(made == 1);
+    const std::string shapes = " I/O threads; row::number [100] i32, row::values [100, 1000] f32; memory: ";
+    std::string description;
+    const std::string said = said_on_stderr([&] {
+      auto run = session_of(std::size_t{64} << 20, true);
+      description = run.description();
+      CHECK(run.next().size() == 100);
+    });
+    CHECK(description.starts_with("millrace: host, " + std::to_string(threads) + " workers, "));
+    CHECK(description.find(shapes) != std::string::npos);
+    CHECK(said.starts_with(description + "\n"));
+    CHECK(said.find(shapes) == said.rfind(shapes));
+  }
+}
+
+TEST_CASE("shards, streamed or indexed: the first sample after a resume decides, and errors name shard and key") {
+  const temporary_folder folder;
+  for (int shard = 0; shard < 2; ++shard) {
+    mr::shard_writer out({.pattern = folder / ("s" + std::to_string(shard) + "-%d.tar")});
+    for (int n = 40 * shard; n < 40 * shard + 40; ++n)
+      out.write("k" + std::to_string(n), {{"cls", std::to_string(n)}});
+    out.close();
+  }
+  // Sample `bad_at` has another shape, or throws.
+  const auto run_over = [](auto source, int bad_at, bool throws, const std::string& resume, int threads) {
+    auto options = quiet(threads);
+    options.resume = resume;
+    return mr::session{std::move(source) | mr::map([=](const mr::record& r) {
+                         const auto number = mr::integer<std::int32_t>(r["cls"]);
+                         if (throws && number == bad_at) throw mr::data_error("a bad one", "");
+                         return row{number, std::vector<float>(number == bad_at ? 3 : 4)};
+                       }) | mr::batch<&row::number, &row::values>({.size = rows, .keys = true}),
+                       options};
+  };
+  const auto located = [&](int n, int first, const std::string& stage) {
+    return "(shard " + folder / ("s" + std::to_string(n / 40) + "-0.tar") + ", offset " +
+           std::to_string(n % 40 * 1'024) + ", key k" + std::to_string(n) + ", stage " + stage + ", position " +
+           std::to_string(n - first) + ")";
+  };
+  const auto check = [&](const auto& new_source) {
+    std::vector<std::string> positions;   // behind each batch
+    auto whole = run_over(new_source(), -1, false, "", 2);
+    for (auto& b : whole) positions.push_back(mr::to_text(b.position()));
+    REQUIRE(positions.size() == 10);
+    for (const int first : {0, 32}) {   // of the session
+      const std::string resume = first == 0 ? "" : positions[static_cast<std::size_t>(first) / rows - 1];
+      for (const int threads : many_workers) {
+        CAPTURE(threads);
+        for (const int n : {0, 1, 7, 9, 32, 33, 40, 79}) {
+          if (n < first) continue;
+          const bool decides = n == first;
+          const int found = decides ? n + 1 : n;
+          CHECK(end_of([&] { return run_over(new_source(), n, false, resume, threads); }) ==
+                "next after " + std::to_string((n - first) / 8) +
+                    " batches: data_error millrace: the column row::values has shape " +
+                    (decides ? "[4] here, but [3]" : "[3] here, but [4]") + " in the first sample of the run " +
+                    located(found, first, "batch") + one_shape);
+          CHECK(end_of([&] { return run_over(new_source(), n, true, resume, threads); }) ==
+                "next after " + std::to_string((n - first) / 8) + " batches: data_error millrace: a bad one " +
+                    located(n, first, "map 1"));
+        }
+        // Rows, keys and digest, those of the sample that decided among them.
+        auto run = run_over(new_source(), -1, false, resume, threads);
+        int n = first;
+        for (auto& b : run) {
+          CHECK(mr::to_text(b.position()) == positions[static_cast<std::size_t>(n) / rows]);
+          for (std::size_t i = 0; i < rows; ++i, ++n) {
+            CHECK(b.template get<&row::number>()[i] == n);
+            CHECK(b.keys()[i] == "k" + std::to_string(n));
+          }
+        }
+        CHECK(n == 80);
+      }
+    }
+  };
+  check([&] { return mr::shards(folder.path(), {.seed = 5}); });
+  check([&] { return mr::indexed_shards(folder.path(), {.seed = 5}); });
+}
