@@ -154,7 +154,7 @@ class Leg:
             self.say(f"  {line}")
 
     def build(self, options, wanted=None, **environment):
-        """Configures and builds build/LEG; or of its unit tests those that are `wanted`, and returns their names.
+        """Configures and builds build/LEG; or of its programs those that are `wanted`, and returns their names.
 
         A program that does not build is one failure; the others are built, and run_tests() runs what there is."""
         # Meson looks for ccache by itself only where no compiler is named.
@@ -165,14 +165,18 @@ class Leg:
         with CONFIGURING:
             self.run("configure", ["sh", "-c", shell + 'configure "$@"', "sh", folder, *options], **environment)
         programs = {target["name"]: str(pathlib.Path(target["filename"][0]).relative_to(BUILD / self.name))
-                    for target in self.introspect("--targets") if target["type"] == "executable" and
-                    (wanted(target["name"]) and target["name"].startswith("unit_") if wanted else
-                     target["build_by_default"])}
+                    for target in self.introspect("--targets") if target["type"] in ("executable", "shared module") and
+                    target["build_by_default"] and (not wanted or wanted(target["name"]))}
         printed = self.run("build", ["ninja", "-C", folder, f"-j{JOBS}", "-k0", *(programs.values() if wanted else ())],
                            may_fail=True, **environment)
         if self.returncode != 0:
             self.tell_broken(programs, printed, environment)
         return [name for name, program in programs.items() if program not in self.broken]
+
+    def tests_of(self, programs):
+        """The names of the tests that are these programs, or that are not one of the unit tests."""
+        return [test["name"] for test in self.introspect("--tests") if "millrace:checks" not in test["suite"] and
+                (not test["name"].startswith("unit_") or test["name"] in programs)]
 
     def introspect(self, what):
         found = self.run("list", ["meson", "introspect", f"build/{self.name}", what])

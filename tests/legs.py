@@ -6,13 +6,14 @@
 # end of it and the command that repeats the leg.
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
 
 from concurrent.futures import ThreadPoolExecutor
 
-from checks import COMPILERS, ROOT, WARNINGS, StepFailed, launcher, library_flags
+from checks import COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_library, launcher, library_flags
 from contract.install.consumers import install
 from leg import BUILD, INTERRUPTED, Leg
 
@@ -21,6 +22,10 @@ SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Djoined_tests=true", "-Dexa
              "-Doptimization=0", "-Ddebug=false", "-Db_lundef=false"]
 # What these do with memory, the other units do as well.
 ARITHMETIC_UNITS = [f"unit_{name}" for name in "allocation examples plan report resume".split()]
+# What AddressSanitizer's build runs, g++'s does not run again, but for pixels, digests, kernels and half floats: the
+# compilers contract and order those differently.
+CONTRACTED_UNITS = [f"unit_{name}" for name in
+                    "base device device_cuda fake_cuda_values frozen gpu_network image nvtx train_cuda".split()]
 THREADED_UNITS = [f"unit_{name}" for name in
                   "cuda_contract cuda_run fake_cuda run streams sync train train_cuda".split()]
 
@@ -77,19 +82,30 @@ def bench(leg):
     define = ['-DMILLRACE_BENCH_FLAGS=""', "-DMILLRACE_BENCH_LOOPS=loops"]
     renamed = {"normalize_loops.cpp": ["-Dv0_1=v0_1_loops"], "resize_loops.cpp": ["-Dv0_1=v0_1_loops"]}
     commands = {str(source.relative_to(ROOT)): ["clang++", *WARNINGS, "-fsyntax-only", f"-I{ROOT / 'include'}", *define,
-                                                *renamed.get(source.name, ()), *library_flags("--cflags"), source]
+                                                *renamed.get(source.name, [COMPILED]), *library_flags("--cflags"),
+                                                source]
                 for source in sorted((ROOT / "bench").rglob("*.cpp"))}
     for name, printed in leg.run_beside_each_other(commands, may_fail=True).items():
         leg.expect(name, printed)
 
 
 def unit(leg):
-    """g++: builds tests and examples without a warning and runs the tests"""
+    """g++: builds examples and some tests without a warning and runs them; all tests where MILLRACE_GCC=all"""
     # What takes the time is compiling: nothing is optimised but what says so, and there is no debug information.
     # The sanitizers' builds have no CUDA: between them both kinds are built.
-    leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=enabled", "-Dbench=disabled",
-               "-Doptimization=0", "-Ddebug=false"], CXX="g++")
-    leg.run_tests()
+    every = os.environ.get("MILLRACE_GCC") == "all"
+    wanted = None if every else lambda name: not name.startswith("unit_") or name in (
+        *ARITHMETIC_UNITS, *CONTRACTED_UNITS)
+    programs = leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=enabled",
+                          "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false"], wanted, CXX="g++")
+    leg.run_tests((), None if every else leg.tests_of(programs))
+
+
+def header_only(leg):
+    """clang++: builds every example without the compiled library"""
+    leg.build(["-Dheader_only=true", "-Dcuda=disabled", "-Dtests=disabled", "-Dexamples=enabled", "-Dbench=disabled",
+               "-Doptimization=0", "-Ddebug=false"], CXX="clang++")
+    leg.expect("every example builds header-only", None)
 
 
 def bare(leg):
@@ -105,7 +121,7 @@ def bare(leg):
 
 
 def digest(leg):
-    """the same digest from g++ and clang++, at -O0 and at -O3 -march=native"""
+    """the same digest from g++ and clang++, at -O0 and at -O3 -march=native, and with the compiled library"""
     source = ROOT / "tests" / "unit" / "run" / "digest.cpp"
     if not source.exists():
         leg.skip("digest", "tests/unit/run/digest.cpp is not there")
@@ -113,14 +129,17 @@ def digest(leg):
     folder = BUILD / "digest"
     folder.mkdir(parents=True, exist_ok=True)
     programs, compilations, links = {}, {}, {}
-    for compiler in COMPILERS:
-        for flags in (["-O3", "-march=native"], ["-O0"]):
-            name = " ".join([compiler, *flags])
-            program = programs[name] = folder / name.replace(" ", "_")
-            compile_flags = [*WARNINGS, *flags, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-            compilations[f"compile with {name}"] = [*launcher(), compiler, *compile_flags, "-c", source, "-o",
-                                                    f"{program}.o"]
-            links[f"link that of {name}"] = [compiler, f"{program}.o", "-o", program, *library_flags("--libs")]
+    # Header-only, each compiler in both ways; compiled, each once.
+    ways = [(compiler, flags, []) for compiler in COMPILERS for flags in (["-O3", "-march=native"], ["-O0"])]
+    ways += [(compiler, ["-O0"], [COMPILED]) for compiler in COMPILERS]
+    for compiler, flags, mode in ways:
+        name = " ".join([compiler, *flags, *mode])
+        program = programs[name] = folder / re.sub(r"\W+", "_", name)
+        compile_flags = [*WARNINGS, *flags, *mode, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+        compilations[f"compile with {name}"] = [*launcher(), compiler, *compile_flags, "-c", source, "-o",
+                                                f"{program}.o"]
+        library = [compiled_library(compiler, "-O1")] if mode else []
+        links[f"link that of {name}"] = [compiler, f"{program}.o", *library, "-o", program, *library_flags("--libs")]
     leg.run_beside_each_other(compilations)
     leg.run_beside_each_other(links)
     seen = leg.run_beside_each_other({name: [program] for name, program in programs.items()})
@@ -163,10 +182,10 @@ def clang(leg):
     every = os.environ.get("MILLRACE_ASAN") == "all"
     lighter = [] if every else ["-Dengine_tests_args=-fno-sanitize=alignment,-fno-sanitize=pointer-overflow,-mllvm,"
                                 "-asan-instrumentation-with-call-threshold=0"]
-    units = leg.build([*SANITIZED, *lighter, "-Db_sanitize=address,undefined",
+    units = leg.build([*SANITIZED, *lighter, "-Db_sanitize=address,undefined", "-Dcompiled_optimization=1",
                        f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS {line_tables()} -fno-sanitize-recover=all "
                        "-fno-sanitize=null,vptr", "-Dcpp_link_args=-fno-sanitize-recover=all"],
-                      None if every else lambda name: name not in ARITHMETIC_UNITS, CXX="clang++")
+                      lambda name: name.startswith("unit_") and (every or name not in ARITHMETIC_UNITS), CXX="clang++")
     leg.run_tests(steady_addresses(), units, ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1",
                   UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
                   MILLRACE_BRIEF="1", MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # unit looks at all of them
@@ -194,13 +213,14 @@ def tsan(leg):
         reported = "WARNING: ThreadSanitizer: data race" in output
         leg.expect(name, None if reported == bool(define) and (leg.returncode == 0) == (not define) else output)
 
-    units = leg.build([*SANITIZED, "-Db_sanitize=thread", f"-Dcpp_args={line_tables()}"],
-                      None if every else lambda name: name in THREADED_UNITS, CXX="clang++", **environment)
+    units = leg.build([*SANITIZED, "-Db_sanitize=thread", "-Dcompiled_optimization=1", f"-Dcpp_args={line_tables()}"],
+                      lambda name: name.startswith("unit_") and (every or name in THREADED_UNITS), CXX="clang++",
+                      **environment)
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, tsan, unit, clang, exact, planted, headers, errors, readme, install, bare,
-                                      digest, bench, aarch64, fuzz, documentation)}
+LEGS = {leg.__name__: leg for leg in (lint, tsan, clang, unit, exact, planted, headers, errors, readme, install, bare,
+                                      digest, header_only, bench, aarch64, fuzz, documentation)}
 
 
 def run_leg(leg):

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 import join
-from checks import COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
+from checks import COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
 
 INCLUDE = ROOT / "include"
 FOLDER = ROOT / "build" / "errors"
@@ -40,8 +40,8 @@ TYPICAL = """
 
 
 def command_for(compiler, source, mistake):
-    return [compiler, *WARNINGS, "-fsyntax-only", "-fdiagnostics-color=never", f"-DMISTAKE={mistake}", f"-I{INCLUDE}",
-            *library_flags("--cflags"), str(source)]
+    return [compiler, *WARNINGS, "-fsyntax-only", "-fdiagnostics-color=never", f"-DMISTAKE={mistake}", COMPILED,
+            f"-I{INCLUDE}", *library_flags("--cflags"), str(source)]
 
 
 def diagnostics_of(command):

@@ -1,4 +1,5 @@
-# The README's C++ compiles as it stands, with g++ and clang++, and runs; the files and folders that it names exist.
+# The README's C++ compiles as it stands and runs, with clang++ header-only and with g++ and the compiled library; the
+# files and folders that it names exist.
 #
 #   python3 tests/contract/readme/readme.py
 #
@@ -12,7 +13,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, library_flags
+from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, compiled_library, in_parallel,
+                    library_flags)
 
 PROGRAMS = ("first_program", "predictions", "own_stage", "mix", "text", "metrics")
 MAX_LINES = 200
@@ -23,13 +25,16 @@ NAMED_FILE = re.compile(r"\b(?:sh ((?:examples|tests|bench)/\S+)|"
 def problem_with(job):
     program, snippet, compiler, passes = job
     source = pathlib.Path(__file__).parent / f"{program}.cpp"
-    flags = [compiler, *WARNINGS, "-O0", f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    mode = [COMPILED] if compiler == "g++" else []
+    flags = [compiler, *WARNINGS, "-O0", *mode, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
     key = passes.key(flags, source.read_text() + snippet, ROOT / "include")
     if passes.remark(key) is not None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "snippet.hpp").write_text("#pragma once\n" + snippet)
-        built = subprocess.run([*flags, f"-I{folder}", source, "-o", f"{folder}/program", *library_flags("--libs")],
+        library = [compiled_library(compiler, "-O1")] if mode else []
+        built = subprocess.run([*flags, f"-I{folder}", source, *library, "-o", f"{folder}/program",
+                                *library_flags("--libs")],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if built.returncode != 0:
             return built.stdout[-3000:]
@@ -48,7 +53,7 @@ def blocks_of(text):
 def problem_with_recipes(passes, text):
     recipes = blocks_of(text)
     source = pathlib.Path(__file__).parent / "recipes.cpp"
-    flags = ["g++", *WARNINGS, "-O0", f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    flags = ["g++", *WARNINGS, "-O0", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
     key = passes.key(flags, source.read_text() + text, ROOT / "include")
     if source.read_text().count('#include "recipe_') != len(recipes):
         return f"there are {len(recipes)} recipes; recipes.cpp includes another number of them"
