@@ -7,8 +7,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE batch_lease::batch_lease(std::shared_ptr<batch_output> from, const ready_batch& meta, stream_view stream,
-                                         const batch_origin& origin)
+MILLRACE_INLINE batch_lease::batch_lease(std::shared_ptr<batch_output> from, const ready_batch& meta,
+                                         stream_view stream, const batch_origin& origin)
     : from_(std::move(from)), meta_(meta), origin_(origin) {
   streams_[0] = stream;
 }

@@ -21,7 +21,7 @@ struct columns_of<batched<Members...>> {
   using batch = batch_of<Members...>;
 };
 
-/// Sets what a stage says about the whole run: the rows of a batch, prefetch, the device. The last one of a kind counts.
+/// Sets what a stage says about the whole run: the rows of a batch, prefetch, the device. The last one counts.
 inline void add_settings(const prefetch_stage& stage, run_settings& s) { s.prefetch_batches = stage.options.batches; }
 inline void add_settings(const to_device_stage& stage, run_settings& s) { s.device = stage.options; }
 template <class Stage>

@@ -23,7 +23,8 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
       arena_(workers_ > 0 ? new_arena_executor(concurrency_.max_workers()) : nullptr),
       output_(new_batch_output(settings_.device, workers_ > 0)),
       at_start_(process_figures::now()) {
-  if (settings_.batch_rows == 0) throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
+  if (settings_.batch_rows == 0)
+    throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
   if (settings_.shards == 0) throw setup_error("the source has no shards", "Give it at least one shard");
 }
 

@@ -213,17 +213,21 @@ def macros(tree):
 
 
 def compiled_parts(tree):
-    """x.hpp ends by including x.ipp unless MILLRACE_COMPILED is set, src.hpp includes every x.ipp, and x.ipp defines
-    with MILLRACE_INLINE."""
+    """x.hpp ends by including x.ipp unless MILLRACE_COMPILED is set, and src.hpp includes every x.ipp. That of a header
+    of templates has only templates, and is always included. All define with MILLRACE_INLINE."""
     all_parts = tree.headers.get("src.hpp", "")
     for path, text in tree.headers.items():
         if not path.endswith(".ipp"):
             continue
         declares = path.removesuffix(".ipp") + ".hpp"
-        ending = f"\n#ifndef MILLRACE_COMPILED\n#include <millrace/{path}>\n#endif\n"
-        if not tree.headers.get(declares, "").endswith(ending):
+        including = f"#include <millrace/{path}>\n"
+        if not re.search(r"^(?!template).*\nMILLRACE_INLINE", text, re.MULTILINE):
+            if not tree.headers.get(declares, "").endswith("\n\n" + including):
+                yield declares, 1, f"it does not end by including {path}, which has templates only"
+            continue
+        if not tree.headers.get(declares, "").endswith(f"\n#ifndef MILLRACE_COMPILED\n{including}#endif\n"):
             yield declares, 1, f"it does not end by including {path} unless MILLRACE_COMPILED is set"
-        if f"#include <millrace/{path}>\n" not in all_parts:
+        if including not in all_parts:
             yield "src.hpp", 1, f"it does not include {path}"
     for path, number, line in numbered(tree.bare_headers):
         if path.endswith(".ipp") and re.match(r"(\[\[\w+\]\]\s*)?inline\s+(?!namespace|constexpr)", line):

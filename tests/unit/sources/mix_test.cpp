@@ -13,7 +13,6 @@
 #include <fstream>
 #include <map>
 #include <set>
-
 namespace mr = millrace;
 
 namespace {
