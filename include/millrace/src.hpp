@@ -81,6 +81,7 @@
 #include <millrace/device/slot_memory.ipp>
 #include <millrace/stages/bucket.ipp>
 #include <millrace/stages/pack.ipp>
+#include <millrace/work/arena_executor.ipp>
 #include <millrace/work/dispatcher.ipp>
 #include <millrace/work/executor.ipp>
 #include <millrace/work/replay_log.ipp>

@@ -1,7 +1,7 @@
 // The lease on the memory of a batch, and all that does not depend on its columns. batch_of<...> adds the columns.
 //
-//   mr::detail::batch_lease b = core.next(false);
-//   b.size();  b.epoch();  b.step();         // rows; numbers of the epoch and of the batch in the run
+//   mr::detail::batch_lease b = run.next();
+//   log(b.size(), b.epoch(), b.step());      // rows; numbers of the epoch and of the batch in the run
 //   b.release();                             // the slot is free once the streams that use it have finished with it
 //
 // Move-only. Errors: keys() and also_used_on() throw setup_error if the batch was released.

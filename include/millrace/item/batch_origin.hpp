@@ -1,7 +1,7 @@
-// What a run knows about a batch beyond its rows: its step, the rows of all ranks, and the resume point behind it.
+// Holds what a run knows about a batch beyond its rows: its step, the rows of all ranks, the resume point behind it.
 //
 //   const mr::detail::batch_origin from{.first_step = 1000, .global_rows = 512, .next = behind_it};
-//   batch.step();      // from.first_step + the batch's number in this session
+//   const std::uint64_t step = from.first_step + 3;      // what step() of the session's fourth batch returns
 //
 // Errors: none. Threads: a value.
 #pragma once
@@ -17,9 +17,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct batch_origin {
   static constexpr std::size_t unknown = ~std::size_t{0};
 
-  std::uint64_t first_step = 0;       ///< batches of the run before the session
-  std::size_t global_rows = 0;        ///< rows of all ranks in this step, or unknown
-  millrace::position next{};          ///< resume point after this batch
+  std::uint64_t first_step = 0;   ///< batches of the run before the session
+  std::size_t global_rows = 0;    ///< rows of all ranks in this step, or unknown
+  millrace::position next{};      ///< resume point after this batch
 };
 
 }}}  // namespace millrace::detail

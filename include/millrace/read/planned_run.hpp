@@ -1,8 +1,8 @@
-// What a session asks of the order of its run, whether the order is computed from an index or replayed from the shards.
+// The order of a run, as its session asks for it. It is computed from an index, or replayed from the shards.
 //
-//   std::unique_ptr<mr::detail::planned_run> order = plan();   // an indexed_run or a replayed_run
-//   const mr::detail::batch_origin origin = order->account_for(batch);     // each batch once, in order
-//   order->finish();                                           // no batch follows
+//   std::unique_ptr<mr::detail::planned_run> order = plan();             // an indexed_run or a replayed_run
+//   const mr::detail::batch_origin origin = order->account_for(batch);   // each batch once, in order
+//   order->finish();                                                     // no batch follows
 //
 // Errors: account_for() and finish() throw conservation_error if samples are missing or too many.
 // Threads: account_for() and finish() from the trainer's thread; the others from any.

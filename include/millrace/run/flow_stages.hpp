@@ -2,7 +2,7 @@
 //
 //   using layout = mr::detail::columns_of<flow_type::item>::type;      // columns<&example::pixels, &example::label>
 //   mr::detail::run_settings s;
-//   mr::detail::add_settings(stage, s);              // what this stage says about the whole run
+//   std::apply([&](auto&... stages) { (mr::detail::add_settings(stages, s), ...); }, flow.stages);   // sets size, device
 //
 // Errors: none. Threads: pure functions.
 #pragma once
@@ -21,7 +21,8 @@ struct columns_of<batched<Members...>> {
   using batch = batch_of<Members...>;
 };
 
-/// Sets what a stage says about the whole run: the rows of a batch, prefetch, the device. The last one counts.
+/// Sets what a stage says about the whole run: the rows of a batch, prefetch, the device. The last one of a kind
+/// counts.
 inline void add_settings(const prefetch_stage& stage, run_settings& s) { s.prefetch_batches = stage.options.batches; }
 inline void add_settings(const to_device_stage& stage, run_settings& s) { s.device = stage.options; }
 template <class Stage>

@@ -1,8 +1,8 @@
 // The part of a session that does not depend on its flow's type: threads, slots, delivery, figures, errors, the end.
 //
-//   run_core core(options, settings);                   // the workers' arena and the batch output
-//   core.start({.order = &order, .read = &reading, .nodes = nodes, .last = &last});
-//   while (mr::detail::batch_lease b = core.next(false)) step(b);
+//   mr::detail::run_core core(options, settings);      // the workers' arena and the batch output
+//   core.start({.order = &order, .read = &reading, .segments = nodes, .last = &last});
+//   while (mr::detail::batch_lease b = core.next(false)) train_step(b.size());
 //   core.shut_down();
 //
 // start() is a list of named steps. An error of a step leaves the run shut down.
@@ -31,7 +31,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// What a flow sets for its run.
+/// The settings that a flow makes for its run.
 struct run_settings {
   to_device_options device{.device = host_device()};
   std::size_t batch_rows = 0;

@@ -1,4 +1,8 @@
 // Says that the compiled library reads what indexed_shards() names, so that programs do not compile it again.
+//
+//   #include <millrace/sources/indexed_shards.hpp>      // ends with this header
+//
+// Without MILLRACE_COMPILED it says nothing. sources/indexed_shards.ipp instantiates the templates that it names.
 #pragma once
 
 #ifdef MILLRACE_COMPILED

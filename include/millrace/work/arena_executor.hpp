@@ -3,7 +3,13 @@
 //   mr::detail::arena_executor workers(8);
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
 //
-// Errors: none. Threads: any thread may submit; submit() does not wait.
+// Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join in. Our
+// caller is the trainer, which does not join in. A global_control with a large limit makes oneTBB start all workers.
+// The executor holds it for its whole life. Each session is bounded by its own arena. oneTBB never ends a thread. It
+// starts further threads for a new arena while those of the previous one still go to sleep. So a process that makes
+// many sessions in succession ends up with as many threads as the limit. The smallest live limit applies to the
+// process. So all executors set the same one, far above any useful number.
+// Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: as in executor.hpp.
 #pragma once
 
 #include <millrace/work/executor.hpp>
@@ -24,22 +30,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Runs tasks on oneTBB's workers.
 class arena_executor final : public executor {
  public:
-  explicit arena_executor(unsigned workers)
-      : limit_(tbb::global_control::max_allowed_parallelism, max_threads(workers)),
-        arena_(static_cast<int>(workers), 0) {
-    arena_.initialize();
-  }
+  explicit arena_executor(unsigned workers);
 
   /// Returns true: the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
   /// Queues a task for the worker with this index and returns at once.
-  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override {
-    arena_.enqueue([task = std::move(task), worker] {
-      // A user's callable may wait for its own TBB work. Isolation stops that wait from running another dispatcher's
-      // task.
-      tbb::this_task_arena::isolate([&] { task->run_as_worker(worker); });
-    });
-  }
+  void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
 
   /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
   /// not join in.
@@ -53,3 +49,7 @@ class arena_executor final : public executor {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/work/arena_executor.ipp>
+#endif

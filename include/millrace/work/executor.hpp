@@ -1,14 +1,9 @@
-// Runs dispatcher tasks: on oneTBB's workers, or on separate threads for stages that wait. No other header uses TBB.
+// Runs dispatcher tasks: on oneTBB's workers (arena_executor.hpp), or on separate threads for stages that wait.
 //
-//   mr::detail::arena_executor workers(8);        // up to eight TBB threads; the process shares TBB's threads
-//   workers.submit(std::move(task), worker);      // returns at once; task is a std::shared_ptr<worker_task>
+//   auto workers = mr::detail::new_arena_executor(8);   // up to eight TBB threads; the process shares TBB's threads
+//   workers->submit(std::move(task), worker);           // returns at once; task is a std::shared_ptr<worker_task>
 //
-// Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join in. Our
-// caller is the trainer, which does not join in. A global_control with a large limit makes oneTBB start all workers.
-// The executor holds it for its whole life. Each session is bounded by its own arena. oneTBB never ends a thread. It
-// starts further threads for a new arena while those of the previous one still go to sleep. So a process that makes
-// many sessions in succession ends up with as many threads as the limit. The smallest live limit applies to the
-// process. So all executors set the same one, far above any useful number.
+// Errors: none. Threads: any thread may submit; submit() does not wait.
 // Lifetime: tasks own what they touch. An executor may be destroyed with tasks in its queue only if those tasks need
 // nothing but themselves.
 #pragma once

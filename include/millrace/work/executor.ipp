@@ -8,10 +8,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::unique_ptr<executor> new_arena_executor(unsigned workers) {
-  return std::make_unique<arena_executor>(workers);
-}
-
 MILLRACE_INLINE thread_executor::thread_executor(unsigned threads) {
   for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }

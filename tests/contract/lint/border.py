@@ -211,7 +211,7 @@ class Border:
         for header, bare in self.tree.bare_headers.items():
             listed = self.listed(re.sub(r"\.ipp$", ".hpp", header))
             for name in sorted(public_names(bare)):
-                word = re.sub(r"^basic_|_options$", "", name)
+                word = re.sub(r"_options$", "", name)
                 if name not in listed and word not in listed:
                     yield f"include/millrace/{header}: {name} is public, and not listed; put it into millrace::detail"
 

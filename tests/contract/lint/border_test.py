@@ -50,8 +50,9 @@ CLEAN = {
 UMBRELLA, OPT_IN = {"base/word.hpp": "word shape most"}, {"base/word.hpp": "number"}
 PLANTS = {   # rule: what makes it speak, as (files, umbrella, opt_in)
     "unlisted": [({"include/millrace/base/word.hpp": HEADER.replace("MORE", more)}, UMBRELLA, OPT_IN) for more in (
-        "struct other {};", "inline int other() { return 1; }", "template <class T>\nconcept other = true;",
-        "enum class other { a, b };", "using detail::hidden;", "inline constexpr int other[] = {1, 2};")],
+        "struct other {};", "template <class T>\nclass basic_word {};", "inline int other() { return 1; }",
+        "template <class T>\nconcept other = true;", "enum class other { a, b };", "using detail::hidden;",
+        "inline constexpr int other[] = {1, 2};")],
     "missing": [({}, {"base/word.hpp": "word shape most later"}, OPT_IN),
                 ({}, UMBRELLA, {"base/word.hpp": "number hidden"})],
     "private_rooms": [({"include/millrace/work/word.hpp": HEADER}, UMBRELLA,

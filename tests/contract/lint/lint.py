@@ -46,6 +46,7 @@ DEPENDENCIES = (
 MAX_LINES = 400
 MAX_COLUMNS = 120
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
+OF_TEMPLATES = "// Defines the members of the templates in "   # how such an x.ipp begins
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 COMMENT_OR_STRING = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-zA-Z])\'(?:\\.|[^\'\\\n])+\'',
@@ -213,21 +214,24 @@ def macros(tree):
 
 
 def compiled_parts(tree):
-    """x.hpp ends by including x.ipp unless MILLRACE_COMPILED is set, and src.hpp includes every x.ipp. That of a header
-    of templates has only templates, and is always included. All define with MILLRACE_INLINE."""
+    """x.hpp ends by including x.ipp, unless MILLRACE_COMPILED is set: src.hpp includes every x.ipp. An x.ipp that says
+    that it defines templates holds nothing else, and is included always. Each x.ipp defines with MILLRACE_INLINE."""
     all_parts = tree.headers.get("src.hpp", "")
     for path, text in tree.headers.items():
         if not path.endswith(".ipp"):
             continue
         declares = path.removesuffix(".ipp") + ".hpp"
-        including = f"#include <millrace/{path}>\n"
-        if not re.search(r"^(?!template).*\nMILLRACE_INLINE", text, re.MULTILINE):
-            if not tree.headers.get(declares, "").endswith("\n\n" + including):
-                yield declares, 1, f"it does not end by including {path}, which has templates only"
-            continue
-        if not tree.headers.get(declares, "").endswith(f"\n#ifndef MILLRACE_COMPILED\n{including}#endif\n"):
-            yield declares, 1, f"it does not end by including {path} unless MILLRACE_COMPILED is set"
-        if including not in all_parts:
+        of_templates = text.startswith(OF_TEMPLATES)
+        always, unless = f"\n#include <millrace/{path}>\n", " unless MILLRACE_COMPILED is set"
+        ending = f"\n{always}" if of_templates else f"\n#ifndef MILLRACE_COMPILED{always}#endif\n"
+        if not tree.headers.get(declares, "").endswith(ending):
+            yield declares, 1, f"it does not end by including {path}{'' if of_templates else unless}"
+        lines = text.splitlines()
+        for number, line in enumerate(lines, 1):
+            if of_templates and line.startswith("MILLRACE_INLINE") and not re.match(
+                    r"template <|  requires|    requires", lines[number - 2]):
+                yield path, number, "not a template: it belongs into an .ipp that the compiled library has"
+        if f"#include <millrace/{path}>\n" not in all_parts:
             yield "src.hpp", 1, f"it does not include {path}"
     for path, number, line in numbered(tree.bare_headers):
         if path.endswith(".ipp") and re.match(r"(\[\[\w+\]\]\s*)?inline\s+(?!namespace|constexpr)", line):

@@ -7,7 +7,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import Report
-from lint import RULES, Tree
+from lint import OF_TEMPLATES, RULES, Tree
 
 HEADER = "// A header.\n#pragma once\n\n"
 VERSION = HEADER + ("#define MILLRACE_VERSION_MAJOR 1\n#define MILLRACE_VERSION_MINOR 2\n"
@@ -37,8 +37,11 @@ CLEAN = {
     "include/millrace/train/log.hpp":
         HEADER + "struct log;\n\n#ifndef MILLRACE_COMPILED\n#include <millrace/train/log.ipp>\n#endif\n",
     "include/millrace/train/log.ipp": HEADER + "#include <millrace/train/log.hpp>\nMILLRACE_INLINE log::log() {}\n",
+    "include/millrace/train/sums.hpp": HEADER + "struct sums;\n\n#include <millrace/train/sums.ipp>\n",
+    "include/millrace/train/sums.ipp": OF_TEMPLATES + "sums.hpp.\n#pragma once\n\n#include <millrace/train/sums.hpp>\n"
+                                       "template <class T>\nMILLRACE_INLINE sums<T>::sums() {}\n",
     "include/millrace/src.hpp": HEADER + "#ifndef MILLRACE_COMPILED\n#error \"...\"\n#endif\n"
-                                "#include <millrace/train/log.ipp>\n",
+                                "#include <millrace/train/log.ipp>\n#include <millrace/train/sums.ipp>\n",
     "tests/run.sh": "#!/bin/sh\n# Runs.\n",
     "tests/unit/base/error_test.cpp": "#include <millrace/base/error.hpp>\n",
     "examples/one.cpp": "// One.\n",
@@ -82,7 +85,9 @@ PLANTS = {
                under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif"),
                under("base/m.hpp", "#if !__has_include(<cuda.h>)\nstruct other;\n#endif")],
     "compiled_parts": [under("train/log.hpp", "#include <millrace/train/log.ipp>"), under("src.hpp", ""),
-                       under("train/log.ipp", "inline log::log() {}")],
+                       under("train/log.ipp", "inline log::log() {}"),
+                       under("train/sums.hpp", "#ifndef MILLRACE_COMPILED\n#include <millrace/train/sums.ipp>\n#endif"),
+                       under("train/sums.ipp", "MILLRACE_INLINE int zero() {}", OF_TEMPLATES + "sums.hpp.\n")],
     "namespaces": [under("base/n.hpp", "namespace millrace::inline MILLRACE_ABI {"),
                    under("base/n.hpp", "namespace millrace {"), under("base/n.hpp", "namespace millrace::detail {")],
     "assigned_braces": [under("run/b.hpp", line) for line in (

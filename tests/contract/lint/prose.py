@@ -18,7 +18,7 @@ ALLOWED = {"openings": 0, "whoever": 0, "long_sentences": 0, "retired_words": 11
 MAX_WORDS = 25
 OPENING = re.compile(r"^(Of|What|Who|Whom|Whose|That|Whoever|So many)\b")
 RETIRED = re.compile(r"\b(intakes?|pumps?|tally|seats?|stretch(es)?|renormalis\w*|foreign_counts|kept_predictions|"
-                     r"lane_plan|planned_run|planned_source|part_order|source_reading|stretch_cache|copying_delivery|"
+                     r"lane_plan|planned_source|part_order|source_reading|stretch_cache|copying_delivery|"
                      r"seat_\w+|when_dry|released_elsewhere|ranks_from_launcher|mixing_\w+|own decoder|runs? dry|"
                      r"most_\w+|has_room|room_freed|draw_crop|planned_sample|rows_of_place|crop_draw)\b",
                      re.I)

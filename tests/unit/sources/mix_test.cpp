@@ -18,7 +18,6 @@ namespace mr = millrace;
 namespace {
 
 constexpr std::size_t global_batch = 24;
-
 struct example {
   std::int32_t label;
   double drawn;

@@ -10,7 +10,6 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <set>

@@ -50,10 +50,8 @@ namespace detail {
 /// Fills `buffer` with the bytes from `offset_bytes` on. Returns how many it read: fewer only at the end of the source.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer);
 
-}  // namespace detail
-
 /// A file as a byte_source. Only tests replace `Files`.
-template <class Files = detail::posix_files>
+template <class Files = posix_files>
 class basic_file_source final : public byte_source {
  public:
   /// Opens the file. Throws io_error if it cannot be opened or its size cannot be read.
@@ -122,7 +120,7 @@ class basic_file_source final : public byte_source {
     return {.stage = {}, .shard = path_, .key = {}, .offset_bytes = offset_bytes};
   }
   [[noreturn]] void fail(std::string_view what, int reason, std::uint64_t offset_bytes) const {
-    throw io_error(std::string(what) + " the file: " + detail::reason_of(reason),
+    throw io_error(std::string(what) + " the file: " + reason_of(reason),
                    reason == EMFILE || reason == ENFILE
                        ? "Raise the limit of open files (ulimit -n), or read fewer shards at once"
                        : "Check the file, its permissions and its storage",
@@ -135,8 +133,10 @@ class basic_file_source final : public byte_source {
   struct ::stat opened_ {};
 };
 
+}  // namespace detail
+
 /// A file on the real file system.
-using file_source = basic_file_source<>;
+using file_source = detail::basic_file_source<>;
 
 namespace detail {
 

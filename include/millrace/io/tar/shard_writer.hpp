@@ -63,10 +63,8 @@ struct written_shards {
   std::uint64_t bytes = 0;   ///< total size of the files
 };
 
-}  // namespace detail
-
 /// Writes samples into numbered shards. Only tests replace `Files`.
-template <class Files = detail::posix_files>
+template <class Files = posix_files>
 class basic_shard_writer {
  public:
   /// Checks the options. Throws setup_error if a limit is 0 or the pattern does not hold exactly one number.
@@ -88,14 +86,14 @@ class basic_shard_writer {
     std::uint64_t sample_bytes = 0;
     for (const auto& field : sorted_) {
       name_.assign(key).append(".").append(field.name);
-      detail::append_tar_header(headers_, name_, field.data.size());
+      append_tar_header(headers_, name_, field.data.size());
       header_ends_.push_back(headers_.size());
-      sample_bytes += field.data.size() + detail::tar_padding(field.data.size());
+      sample_bytes += field.data.size() + tar_padding(field.data.size());
     }
     sample_bytes += headers_.size();
     try {
       if (file_ && (samples_in_shard_ == options_.max_samples ||
-                    file_->size_bytes() + sample_bytes + detail::tar_end_marker_bytes > options_.max_bytes))
+                    file_->size_bytes() + sample_bytes + tar_end_marker_bytes > options_.max_bytes))
         finish_shard();
       if (!file_) begin_shard(path_of(options_.first_number + written_.shards));
       append_sample();
@@ -114,7 +112,7 @@ class basic_shard_writer {
 
   /// Completes the last shard. Returns the totals over all shards; a second call returns them again. Throws setup_error
   /// if the writer has failed before.
-  detail::written_shards close() {
+  written_shards close() {
     if (std::exchange(broken_, true) && !closed_)
       throw setup_error("the shard writer has failed before", "See the first error");
     if (file_) finish_shard();
@@ -133,9 +131,9 @@ class basic_shard_writer {
   void begin_shard(const std::string& path) {
     std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
     if (std::exchange(cleaned_, folder) != folder)
-      detail::remove_abandoned_files(folder, files_,
-                                     [&](std::string_view name) { return of_pattern(folder + std::string(name)); });
-    file_ = std::make_unique<detail::atomic_file<Files>>(path, files_);
+      remove_abandoned_files(folder, files_,
+                             [&](std::string_view name) { return of_pattern(folder + std::string(name)); });
+    file_ = std::make_unique<atomic_file<Files>>(path, files_);
   }
   bool of_pattern(std::string_view path) const {
     if (path.size() <= before_number_.size() + after_number_.size() || !path.starts_with(before_number_) ||
@@ -147,19 +145,19 @@ class basic_shard_writer {
   }
 
   void append_sample() {
-    static constexpr std::array<std::byte, detail::tar_block_bytes> zeros{};
+    static constexpr std::array<std::byte, tar_block_bytes> zeros{};
     std::size_t header_at = 0;
     for (std::size_t i = 0; i < sorted_.size(); ++i) {
       file_->append(std::string_view(headers_).substr(header_at, header_ends_[i] - header_at));
       header_at = header_ends_[i];
       file_->append(sorted_[i].data);
-      file_->append(std::span(zeros).first(detail::tar_padding(sorted_[i].data.size())));
+      file_->append(std::span(zeros).first(tar_padding(sorted_[i].data.size())));
     }
   }
 
   void finish_shard() {
     const auto file = std::move(file_);   // this shard ends here, even if an error follows
-    file->append(std::string(detail::tar_end_marker_bytes, '\0'));
+    file->append(std::string(tar_end_marker_bytes, '\0'));
     file->commit();
     ++written_.shards;
     written_.samples += std::exchange(samples_in_shard_, 0);
@@ -173,7 +171,7 @@ class basic_shard_writer {
     if (key.empty() || key.ends_with('/')) refuse("has no basename");
     if (has_control_character(key)) refuse("has a control character");
     if (key.find('.', key.rfind('/') + 1) != std::string_view::npos) refuse("has a dot in its basename");
-    if (detail::split_member_name(key).kind == detail::member_name::kind_of_name::metadata)
+    if (split_member_name(key).kind == member_name::kind_of_name::metadata)
       refuse("lies in a __folder__, which is for metadata");
     if (key == last_key_) refuse("is that of the sample before it");
   }
@@ -232,18 +230,20 @@ class basic_shard_writer {
   Files files_;
   std::string before_number_, after_number_;
   std::size_t number_digits_ = 0;
-  std::unique_ptr<detail::atomic_file<Files>> file_;
+  std::unique_ptr<atomic_file<Files>> file_;
   std::vector<named_bytes> sorted_;
   std::vector<std::size_t> header_ends_;
   std::string headers_, name_, last_key_;
   std::optional<std::string> cleaned_;   // the folder that was cleaned last
   std::uint64_t samples_in_shard_ = 0;
-  detail::written_shards written_;
+  written_shards written_;
   bool broken_ = false;
   bool closed_ = false;
 };
 
+}  // namespace detail
+
 /// The writer for ordinary use.
-using shard_writer = basic_shard_writer<>;
+using shard_writer = detail::basic_shard_writer<>;
 
 }}  // namespace millrace

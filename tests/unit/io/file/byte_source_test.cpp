@@ -67,7 +67,7 @@ struct scripted_files : mr::detail::posix_files {
   void sleep_ns(std::int64_t duration_ns) const { plan->pauses_ns.push_back(duration_ns); }
 };
 
-using scripted_source = mr::basic_file_source<scripted_files>;
+using scripted_source = mr::detail::basic_file_source<scripted_files>;
 
 std::string read_all(mr::byte_source& source, std::size_t room_bytes = 100) {
   std::string all;

@@ -260,7 +260,7 @@ TEST_CASE("a full disk, a failed sync, close or rename is an io_error that leave
     const temporary_folder f;
     failing_files files;
     files.which = which;
-    mr::basic_shard_writer<failing_files> writer({.pattern = f / "t-%d.tar"}, files);
+    mr::detail::basic_shard_writer<failing_files> writer({.pattern = f / "t-%d.tar"}, files);
     try {
       writer.write("k", {{"txt", std::string(3'000'000, 'x')}});
       writer.close();
@@ -293,7 +293,7 @@ TEST_CASE("short writes and a temporary file left by an earlier run do not matte
   files.max_bytes_per_write = &piece;
   const std::string stale = f / (".t-0.tar." + std::to_string(::getpid()) + "-0.partial");
   save(stale, "left over");
-  mr::basic_shard_writer<failing_files> writer({.pattern = f / "t-%d.tar"}, files);
+  mr::detail::basic_shard_writer<failing_files> writer({.pattern = f / "t-%d.tar"}, files);
   writer.write("k", {{"txt", std::string(2'000'000, 'x')}, {"cls", "1"}});
   writer.close();
   CHECK(read_file(f / "t-0.tar").samples == samples{"k: cls=1 txt=2000000x"});

@@ -1,0 +1,3 @@
+void show(const mr::position& behind_it) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void show(std::shared_ptr<mr::detail::worker_task> task) {
+EXAMPLE
+}
