@@ -139,7 +139,6 @@
 #include <millrace/report/write_reports.ipp>
 #include <millrace/train/json_lines.ipp>
 #include <millrace/train/log.ipp>
-#include <millrace/train/metric_totals.ipp>
 #include <millrace/train/metrics.ipp>
 #include <millrace/train/row.ipp>
 #include <millrace/train/status_line.ipp>

@@ -8,6 +8,7 @@
 // Sums are f64, counts u64. Threads: a value. Kernels use the same functions.
 #pragma once
 
+#include <millrace/base/numbers.hpp>
 #include <millrace/base/version.hpp>
 
 #include <cstdint>
@@ -23,17 +24,29 @@ struct metric_totals {
   std::uint64_t bad_labels = 0;               ///< rows that a device left out: their label is not a class
 
   /// Adds value x weight; counts it as nonfinite if any of these is not finite.
-  MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept;
+  MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {
+    const double product = value * value_weight;
+    if (!detail::is_finite(value) || !detail::is_finite(value_weight) || !detail::is_finite(product)) {
+      ++nonfinite;
+      return;
+    }
+    sum += product;
+    weight += value_weight;
+  }
 
   /// Adds all members of `other`.
-  MILLRACE_BOTH_SIDES void merge(const metric_totals& other) noexcept;
+  MILLRACE_BOTH_SIDES void merge(const metric_totals& other) noexcept {
+    sum += other.sum;
+    weight += other.weight;
+    count += other.count;
+    correct_1 += other.correct_1;
+    correct_k += other.correct_k;
+    nonfinite += other.nonfinite;
+    bad_labels += other.bad_labels;
+  }
 
   /// Returns true if nothing was added.
   bool empty() const noexcept { return !(weight > 0) && count == 0 && nonfinite == 0 && bad_labels == 0; }
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/train/metric_totals.ipp>
-#endif

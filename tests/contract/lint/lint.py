@@ -215,7 +215,8 @@ def macros(tree):
 
 def compiled_parts(tree):
     """x.hpp ends by including x.ipp, unless MILLRACE_COMPILED is set: src.hpp includes every x.ipp. An x.ipp that says
-    that it defines templates holds nothing else, and is included always. Each x.ipp defines with MILLRACE_INLINE."""
+    that it defines templates holds nothing else, and is included always. Each x.ipp defines with MILLRACE_INLINE. What
+    kernels call is defined in x.hpp."""
     all_parts = tree.headers.get("src.hpp", "")
     for path, text in tree.headers.items():
         if not path.endswith(".ipp"):
@@ -236,6 +237,8 @@ def compiled_parts(tree):
     for path, number, line in numbered(tree.bare_headers):
         if path.endswith(".ipp") and re.match(r"(\[\[\w+\]\]\s*)?inline\s+(?!namespace|constexpr)", line):
             yield path, number, "write MILLRACE_INLINE: the compiled library defines it once"
+        if path.endswith(".hpp") and re.match(r"\s*(?:\[\[\w+\]\]\s*)?MILLRACE_BOTH_SIDES\b[^={]*;$", line):
+            yield path, number, "define it here: kernels call it, and the compiled library is not linked to them"
 
 
 def namespaces(tree):

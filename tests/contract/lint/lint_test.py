@@ -87,7 +87,8 @@ PLANTS = {
     "compiled_parts": [under("train/log.hpp", "#include <millrace/train/log.ipp>"), under("src.hpp", ""),
                        under("train/log.ipp", "inline log::log() {}"),
                        under("train/sums.hpp", "#ifndef MILLRACE_COMPILED\n#include <millrace/train/sums.ipp>\n#endif"),
-                       under("train/sums.ipp", "MILLRACE_INLINE int zero() {}", OF_TEMPLATES + "sums.hpp.\n")],
+                       under("train/sums.ipp", "MILLRACE_INLINE int zero() {}", OF_TEMPLATES + "sums.hpp.\n"),
+                       under("train/kernel.hpp", "  MILLRACE_BOTH_SIDES void add(double value) noexcept;")],
     "namespaces": [under("base/n.hpp", "namespace millrace::inline MILLRACE_ABI {"),
                    under("base/n.hpp", "namespace millrace {"), under("base/n.hpp", "namespace millrace::detail {")],
     "assigned_braces": [under("run/b.hpp", line) for line in (
