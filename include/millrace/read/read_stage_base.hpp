@@ -20,7 +20,6 @@
 #include <millrace/work/sample_names.hpp>
 
 #include <atomic>
-#include <bit>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

@@ -61,6 +61,7 @@ MILLRACE_INLINE std::string read_stage_base<Source>::full_name_of(const shard& f
 template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::read_chunk(shard& from, chunk& read, std::size_t most, bool in_turn) {
   const std::uint64_t start = steady_now_ns();
+  std::size_t next_look = 1;   // in samples
   std::optional<read_meter::running> all;
   const trace_range reading([&] { return "read/" + name_of(from); });
   try {
@@ -85,10 +86,12 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(shard& from, chunk& rea
           return sample_names::name_in(*source_, at);
         });
       read.samples.push_back(std::move(s));
-      // Idle workers get the samples of a slow read early; busy workers get whole chunks. A check after 1, 2, 4, ...
-      // samples is enough: no sample is held back for longer than reading took so far.
-      if (std::has_single_bit(read.samples.size()) && next_->backlog() == 0 && steady_now_ns() - start > hungry_ns)
-        break;
+      // Idle workers get the samples of a slow read early; busy workers get whole chunks. A look at the clock after 1,
+      // 4 and 16 samples is enough: no sample is held back for longer than thrice what reading took so far.
+      if (read.samples.size() == next_look) {
+        next_look *= 4;
+        if (next_->backlog() == 0 && steady_now_ns() - start > hungry_ns) break;
+      }
       if (stopped_.load(std::memory_order_relaxed)) break;
     }
   } catch (...) {

@@ -2,7 +2,7 @@
 //
 //   using layout = mr::detail::columns_of<flow_type::item>::type;      // columns<&example::pixels, &example::label>
 //   mr::detail::run_settings s;
-//   std::apply([&](auto&... stages) { (mr::detail::add_settings(stages, s), ...); }, flow.stages);   // sets size, device
+//   std::apply([&](auto&... stages) { (mr::detail::add_settings(stages, s), ...); }, flow.stages);   // size, device
 //
 // Errors: none. Threads: pure functions.
 #pragma once
