@@ -1,5 +1,9 @@
-// Defines what the headers declare when MILLRACE_COMPILED is set. One translation unit of a program includes it:
-// millrace/compiled.cpp, which the build dependency millrace-compiled has compiled already.
+// Defines what the headers declare when MILLRACE_COMPILED is set.
+//
+//   #include <millrace/src.hpp>      // c++ -std=c++20 -O2 -DMILLRACE_COMPILED -c
+//
+// One translation unit of a program includes it: millrace/compiled.cpp, which the build dependency millrace-compiled
+// has compiled already.
 #pragma once
 
 #include <millrace/base/version.hpp>

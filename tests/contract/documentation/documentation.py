@@ -3,7 +3,8 @@
 #
 #   python3 tests/contract/documentation/documentation.py          # build/documentation/html/index.html
 #
-# Doxygen reads the headers through doxygen_filter.py. Types in a namespace `detail` are not public.
+# Doxygen reads the headers through doxygen_filter.py, and no x.ipp: the headers declare all that is public. Types in a
+# namespace `detail` are not public, but for a class template basic_x of which `x` is the public name.
 import pathlib
 import re
 import shutil
@@ -93,7 +94,7 @@ def functions_without_a_word():
 def headers_without_example():
     """An example is indented by three blanks within the comment that a header begins with."""
     found = []
-    for path in sorted((ROOT / "include").rglob("*.[ch][pu][ph]")):
+    for path in sorted([*(ROOT / "include").rglob("*.hpp"), *(ROOT / "include").rglob("*.cuh")]):
         if path.name == "engine.hpp":   # the inside of a session, in a file of its own
             continue
         comment = path.read_text().partition("#pragma once")[0]

@@ -30,6 +30,18 @@ def as_doxygen(comment):
     return "\n".join(lines)
 
 
+def with_public_names(body):
+    """`using x = detail::basic_x<>;` is told of as the class that users see."""
+    for alias in re.findall(r"^using (\w+) = detail::basic_\1<>;$", body, re.MULTILINE):
+        template = re.compile(rf"((?:^///[^\n]*\n)*)^template <[^\n]*>\n(class basic_{alias}\b.*?^\}};\n)",
+                              re.MULTILINE | re.DOTALL)
+        if found := template.search(body):
+            shown = found[1] + found[2].replace(f"basic_{alias}", alias)
+            body = body.replace(found[0], "")
+            body = re.sub(rf"(?:^///[^\n]*\n)*^using {alias} = [^\n]*\n", lambda _: shown, body, flags=re.MULTILINE)
+    return body
+
+
 def filtered(path, text):
     head, mark, body = text.partition("#pragma once")
     comment = as_doxygen([line for line in head.splitlines() if line.startswith("//")])
@@ -37,6 +49,9 @@ def filtered(path, text):
     body = re.sub(r"^\}(\}+  // namespace millrace)", r"\1", body, flags=re.MULTILINE)
     body = re.sub(r"template <[^\n]*>\ninline constexpr bool std::ranges::[^;]*;", "", body)
     body = re.sub(r'__attribute__\(\(unavailable\((?:"[^"\n]*"\s*)+\)\)\)', "", body)
+    # Doxygen takes the body behind such a line for an initializer.
+    body = re.sub(r"^ +requires [\w:]+\n(?= *\{)", "\n", body, flags=re.MULTILINE)
+    body = with_public_names(body)
     types = rf"(?:basic_)?{path.stem}(?:_source|_stage|_of)?"
     head = r"(?:template <[^\n]*>\n(?:  requires [^\n]*\n)?)?(?:class|struct) (?:\[\[\w+\]\] )?"
     body = re.sub(rf"^({head}{types}\b[^;\n]*(?:\{{|$))", lambda found: f"/** {comment} */\n{found[1]}", body,
