@@ -1,8 +1,10 @@
 # Every header under include/millrace: with g++ it compiles as the first thing of a file, twice included, without a
 # warning, and among macros that other headers are known to leak. What a header includes before all else is the first
 # thing of that file as well, and not compiled again. The same with clang++, all of them in one file, the last one
-# first: what a header lacks one compiler tells as well as two, and what two headers both name both see. Then two files
-# that include the umbrella link into one program. costs.py tells what including costs.
+# first: what a header lacks one compiler tells as well as two, and what two headers both name both see. With
+# MILLRACE_COMPILED a header includes less, so that clang++ compiles each alone once more. src.hpp, which has all
+# definitions, is for that mode only. Then two files that include the umbrella link into one program. costs.py tells
+# what including costs.
 #
 #   python3 tests/contract/headers/headers.py
 import functools
@@ -18,6 +20,8 @@ from checks import (COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_para
 
 INCLUDE = ROOT / "include"
 UMBRELLA = "millrace/millrace.hpp"
+DEFINITIONS = "millrace/src.hpp"
+COMPILED = ("-DMILLRACE_COMPILED=1",)
 # What needs the CUDA runtime is compiled against the declarations of the tests' own one: no toolkit has to be there.
 FAKE_CUDA = ROOT / "tests" / "cuda" / "fake" / "include"
 CUDA_FLAGS = ("-DMILLRACE_CUDA=1", f"-isystem{FAKE_CUDA}")
@@ -102,36 +106,40 @@ def check_each(report, headers, passes):
         return None
 
     def declarations(flags):
-        return (FAKE_CUDA / "cuda_runtime_api.h").read_text() if flags else ""
+        return (FAKE_CUDA / "cuda_runtime_api.h").read_text() if set(CUDA_FLAGS) <= set(flags) else ""
 
     needs_cuda = {header for header in headers if header.startswith("millrace/device/cuda")}
     # Those for other libraries are for themselves.
     adapting = {header: [header] for header in headers if header.startswith("millrace/adapt/")}
-    together = {"all headers together": [header for header in reversed(headers) if header not in adapting]}
+    together = {"all headers together": [header for header in reversed(headers)
+                                         if header not in adapting and header != DEFINITIONS]}
 
     @functools.lru_cache
     def kind(header):
         """What check() compiles in its own way is not taken for another one's."""
-        if header in needs_cuda or header in adapting or header == UMBRELLA:
+        if header in needs_cuda or header in adapting or header in (UMBRELLA, DEFINITIONS):
             return header
         return bool(TBB_INCLUDE.search("\n".join(reached_text(f"#include <{header}>\n", INCLUDE).values())))
 
     chains = {chain[0]: chain for chain in chains_of(headers, kind)}
+    defining = {header: chains[header] for header in chains if header != DEFINITIONS}
     jobs = {}
-    for compiler, groups in (("g++", chains), ("clang++", together | adapting)):
+    for compiler, groups, mode in (("g++", defining, ()), ("clang++", together | adapting, ()),
+                                   ("clang++", chains, COMPILED)):
         for name, group in groups.items():
             plain = tuple(header for header in group if header not in needs_cuda)
             cuda = tuple(header for header in group if header in needs_cuda | {UMBRELLA})
+            suffix = " compiled" if mode else ""
             if plain:
-                jobs[plain, compiler, ()] = f"{name} {compiler}"
+                jobs[plain, compiler, mode] = f"{name} {compiler}{suffix}", f" {compiler}{suffix}"
             if cuda:
-                jobs[cuda, compiler, CUDA_FLAGS] = f"{name} {compiler} with CUDA"
+                jobs[cuda, compiler, CUDA_FLAGS + mode] = f"{name} {compiler} with CUDA{suffix}", f" {compiler}{suffix}"
     for (group, compiler, flags), problem in in_parallel(check, list(jobs)):
-        name = jobs[group, compiler, flags]
+        name, suffix = jobs[group, compiler, flags]
         report.add(name, problem)
-        if compiler == "g++":
+        if not name.startswith("all headers together"):
             for header in group[1:]:
-                report.add(f"{header} {compiler}", problem and check(((header,), compiler, flags)))
+                report.add(header + suffix, problem and check(((header,), compiler, flags)))
 
 
 def check_linking(report):
