@@ -81,7 +81,7 @@ __attribute__((target("sse4.2"))) inline const std::byte* crc32c_by_lanes(const 
 
 /// Compiled for SSE4.2 regardless of the program's flags. Call it only if the processor has SSE4.2.
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(std::span<const std::byte> data,
-                                                                             std::uint32_t state) noexcept;
+                                                                      std::uint32_t state) noexcept;
 #endif
 
 }  // namespace detail

@@ -134,7 +134,7 @@ namespace detail {
 
 /// Returns `why`. If it is a late_data_error whose suspect samples are not yet set, sets them first.
 std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
-                                        std::uint64_t first = error_location::unknown, bool exact = true);
+                                 std::uint64_t first = error_location::unknown, bool exact = true);
 
 }  // namespace detail
 

@@ -72,7 +72,6 @@ class batch_output : public pipeline_node {
 
  protected:
   void allocate_host(const memory& wanted, bool fixed);
-
   void free_host_slot(std::size_t slot) noexcept;
 
   batch_ring host_;

@@ -98,12 +98,10 @@ class device_batch_output final : public batch_output {
 
   /// Queues the copy of the next batch, if the batch is ready and a device slot is free.
   bool submit_next();
-
   void copy(device_slot& target, const ready_batch& from);
 
   /// Waits for the oldest copy and frees its host slot. Returns false if no copy is in flight.
   bool finish_oldest() noexcept;
-
   bool try_to_wait(device_event& event) noexcept;
 
   /// Call it inside a catch block. The first error is the one that the trainer gets.
@@ -125,9 +123,7 @@ class device_batch_output final : public batch_output {
   }
   std::size_t ready_slot_locked(std::uint64_t batch) const noexcept;
   std::size_t leased_locked() const noexcept;
-
   bool can_submit() const;
-
   void queue_copies();
   void wait_for_copies();
   void enter_thread(const char* name);

@@ -15,9 +15,9 @@ MILLRACE_INLINE std::shared_ptr<batch_output> new_batch_output(const to_device_o
   if (backend->leases_host_slots()) return std::make_shared<host_batch_output>(std::move(backend), o.fixed_slots);
   return std::make_shared<device_batch_output>(
       std::move(backend), device_batch_output::options{.device_slots = std::max<std::size_t>(1, o.slots),
-                                                    .stream = o.stream,
-                                                    .threaded = threaded,
-                                                    .fixed_slots = o.fixed_slots});
+                                                       .stream = o.stream,
+                                                       .threaded = threaded,
+                                                       .fixed_slots = o.fixed_slots});
 }
 
 }}}  // namespace millrace::detail

@@ -41,9 +41,7 @@ class jpeg_coefficient_writer : private jpeg_output {
 
  private:
   bool compress(jpeg_coefficients& from, unsigned restart_interval) noexcept;
-
   bool fits_one_scan() const noexcept;
-
   void take_a_scan_for_each() noexcept;
 
   std::array<jpeg_scan_info, 4> scans_{};
@@ -60,8 +58,7 @@ constexpr unsigned restart_interval_of(std::size_t mcus_per_row, unsigned restar
 
 /// Returns `data`, any lossy 8-bit JPEG, as a baseline JPEG with the same coefficients and markers.
 /// Throws data_error if the file is damaged or does not fit into a baseline JPEG, io_error if the comparison fails.
-std::vector<std::byte> transcode_jpeg(std::span<const std::byte> data,
-                                             const jpeg_transcode_options& options = {});
+std::vector<std::byte> transcode_jpeg(std::span<const std::byte> data, const jpeg_transcode_options& options = {});
 
 }}  // namespace millrace
 

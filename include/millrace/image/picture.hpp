@@ -116,9 +116,7 @@ class picture {
 
   /// Returns half of the margin. torchvision rounds an odd half to even.
   static std::size_t middle(std::size_t whole, std::size_t part) noexcept;
-
   error_location where() const;
-
   void check_size() const;
 
   /// Returns the columns as seen after the EXIF orientation; down() returns the rows. columns_ and rows_ are as stored.
@@ -143,7 +141,6 @@ class picture {
   }
 
   detail::picture_job job_for(const detail::pixel_target& target) const;
-
   static void render_alone(const detail::picture_job& job, scratch& s);
 
   bytes data_;

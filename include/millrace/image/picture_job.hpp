@@ -33,5 +33,5 @@ void render_pictures(std::span<const picture_job> jobs, scratch& s);
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/image/picture_job.ipp>
+#include <millrace/image/picture_renderer.hpp>
 #endif

@@ -131,7 +131,6 @@ class record {
   }
 
   std::size_t find(std::string_view names) const noexcept;
-
   [[noreturn]] void throw_missing(std::string_view names) const;
 
   detail::block_ref block_;

@@ -62,7 +62,6 @@ class lane_cursor {
   };
 
   void load(std::uint64_t pass);
-
   located_sample find(std::uint64_t number);
 
   const exact_order* plan_;

@@ -43,7 +43,6 @@ class mix_cursor {
 
  private:
   void enter_phase();
-
   ordered_sample walk();
 
   const mix_plan* plan_;

@@ -78,8 +78,7 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::exact_shares(const std::
   return shares;
 }
 
-MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::rounded_shares(const std::vector<double>& weights,
-                                                                       double all) {
+MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::rounded_shares(const std::vector<double>& weights, double all) {
   std::vector<std::uint64_t> shares;
   std::vector<std::pair<double, std::size_t>> remainders;
   for (std::size_t i = 0; i < weights.size(); ++i) {

@@ -118,9 +118,7 @@ class mix_plan {
 
   /// Returns the source with a share that runs out first in the phase, and the number of positions until then.
   std::pair<std::size_t, std::uint64_t> first_exhausted(const phase& p) const;
-
   void lay_phases(std::vector<std::uint64_t> shares);
-
   void set_length();
 
   options options_;   // without the counts, which the sources hold

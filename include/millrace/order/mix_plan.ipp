@@ -21,11 +21,11 @@ MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
     first_shards_.push_back(shards);
     shards += s.counts.size();
     sources_.push_back(exact_order({.seed = s.seed,
-                                  .counts = std::move(s.counts),
-                                  .shuffled = s.window > 0,
-                                  .window = s.window,
-                                  .lanes = options_.lanes,
-                                  .epoch_batches = exact_order_options::endless}));
+                                    .counts = std::move(s.counts),
+                                    .shuffled = s.window > 0,
+                                    .window = s.window,
+                                    .lanes = options_.lanes,
+                                    .epoch_batches = exact_order_options::endless}));
     s.counts.clear();
   }
   lay_phases(mix_pattern::shares_of(weights));

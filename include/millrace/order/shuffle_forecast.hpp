@@ -68,7 +68,6 @@ class shuffle_forecast {
   static constexpr std::size_t max_places = 500'000;   // shards in all layouts together
 
   std::vector<std::size_t> as_listed() const;
-
   static rng stream(std::size_t round, std::uint64_t what) noexcept;
 
   /// `window`: samples of one lane; null: not shuffled.

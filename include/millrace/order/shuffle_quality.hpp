@@ -46,7 +46,6 @@ class shuffle_quality {
   static constexpr std::uint64_t watched_pairs = 4'096, watched_batches = 1'024;
 
   void begin_batch(const ordered_sample& first);
-
   void watch(const ordered_sample& s);
 
   const exact_order* plan_;

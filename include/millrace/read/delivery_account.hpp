@@ -51,7 +51,6 @@ class delivery_account {
 
  private:
   void end_epoch();
-
   conservation_error violation(const std::string& did) const;
 
   const options options_;

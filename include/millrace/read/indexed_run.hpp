@@ -34,13 +34,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Data>
 exact_order plan_of(const Data& data, const indexed_run_options& o) {
   return exact_order({.seed = o.seed,
-                    .counts = data.counts(),
-                    .shuffled = o.window > 0,
-                    .window = o.window,
-                    .lanes = o.lanes,
-                    .global_batch = o.global_batch(),
-                    .drop_last = o.drop_last,
-                    .epoch_batches = o.epoch_batches});
+                      .counts = data.counts(),
+                      .shuffled = o.window > 0,
+                      .window = o.window,
+                      .lanes = o.lanes,
+                      .global_batch = o.global_batch(),
+                      .drop_last = o.drop_last,
+                      .epoch_batches = o.epoch_batches});
 }
 
 /// Connects an indexed data set with the session that delivers it.
@@ -135,7 +135,6 @@ class indexed_run final : public planned_run {
   }
 
   position start_of(const options& o, std::uint64_t data_set) const;
-
   static std::uint64_t samples_at_once(const options& o, const Data& data);
 
   const std::shared_ptr<Data> data_;

@@ -80,7 +80,7 @@ MILLRACE_INLINE position indexed_run<Data>::deliver(const ready_batch& batch) {
   // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
   others_rows_ += global_rows(batch.batch) - batch.rows;
   next.share = digest_share{.digest = next.digest,
-                .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(world_.size) : 0};
+                            .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(world_.size) : 0};
   return next;
 }
 

@@ -162,17 +162,12 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
 
   /// Translates the suspect samples that an error of lane `of` names into rows of this rank.
   std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const;
-
   void begin_pass();
-
   void finish(std::exception_ptr error);
-
   shard* idle_shard_of(lane& l);
-
   work_piece find_work();
   /// Returns whether one more thread would find something to read besides `mine`.
   bool find_other_work(const work_piece& mine);
-
   void read_and_append(std::unique_lock<std::mutex>& lock, lane& of, shard& from, chunk& read, std::size_t most);
 
   /// Sleeps until there is space for waiting samples, or something to read.

@@ -101,10 +101,10 @@ template <class Source>
 MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& start, std::size_t window_bytes)
     : order(start.order),
       shards(order,
-            {.epochs = ~std::uint64_t{0}, .window_bytes = window_bytes, .first_epoch = start.pass,
-             .first_shard = start.shard, .first_sample = start.sample, .first_ordinal = start.ordinal,
-             .may_be_empty = true},
-            ready) {}
+             {.epochs = ~std::uint64_t{0}, .window_bytes = window_bytes, .first_epoch = start.pass,
+              .first_shard = start.shard, .first_sample = start.sample, .first_ordinal = start.ordinal,
+              .may_be_empty = true},
+             ready) {}
 
 template <class Source>
 MILLRACE_INLINE void interleaved_read_stage<Source>::work(std::size_t thread) {

@@ -3,7 +3,6 @@
 
 #include <millrace/read/mixed_data.hpp>
 
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)

@@ -85,7 +85,6 @@ class read_stage_base : public read_stage {
 
   /// Returns the name of the shard without its folders, for profilers.
   std::string name_of(const shard& from) const;
-
   std::string full_name_of(const shard& from) const;
 
   /// Reads up to `most` samples of a shard. `in_turn`: all later shards wait for this one.

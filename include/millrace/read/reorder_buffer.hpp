@@ -118,16 +118,12 @@ class reorder_buffer {
 
   /// Gives the next sample in order to the next segment, unless it was delivered before the resume.
   void give(sample<item>&& s);
-
   void count_sample_of(shard& from);
-
   void pass_on_from(shard& first);
 
   /// Moves on to the next shard; one more shard may then be opened.
   void close_front();
-
   void finish(std::exception_ptr error);
-
   std::exception_ptr empty_error(std::uint64_t epoch) const;
   std::exception_ptr window_error() const;
 

@@ -106,9 +106,7 @@ class replayed_run final : public planned_run {
   /// Returns `max_lanes`. With fewer shards, returns the greatest divisor of it that leaves each lane a shard.
   /// Returns 1 if the run needs no lanes.
   static std::size_t lanes_of(const options& o);
-
   static std::uint64_t end_step(const options& o) noexcept;
-
   position start_of_run();
 
   const options options_;
@@ -134,8 +132,8 @@ MILLRACE_INLINE std::unique_ptr<read_stage> replayed_run::read(const Source& sou
     counted_ = starts.counted;
     return std::make_unique<interleaved_read_stage<Source>>(
         source, interleaved_read_stage_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
-                                    .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
-                                    .turn = starts.turn, .first_ordinal = ordinal}, next);
+                                               .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
+                                               .turn = starts.turn, .first_ordinal = ordinal}, next);
   }
   if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
   o.first_epoch = r.pass;

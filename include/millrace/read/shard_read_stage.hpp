@@ -89,9 +89,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   /// Swaps the shard of a reader for a left one. The shard whose turn it is must always have a reader.
   /// A reader that cannot go on with its own shard takes one that can be read.
   void swap_for_left_shard(shard*& mine, bool enough_bytes);
-
   void read_and_append(std::unique_lock<std::mutex>& lock, shard& from, chunk& read, std::size_t most);
-
   bool may_read(const shard& from, bool enough_bytes) const;
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
 

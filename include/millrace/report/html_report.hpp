@@ -66,8 +66,7 @@ std::string key(const char* style, const char* what);
 /// Adds a chart; nothing if it is empty.
 void add_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart);
 /// Adds a chart that is twice as wide if the page has the space, and scrolls by itself otherwise.
-void add_wide_figure(std::string& page, const char* title, const std::string& caption,
-                            const std::string& chart);
+void add_wide_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart);
 
 void add_cell(std::string& page, const std::string& text, const char* style = "");
 

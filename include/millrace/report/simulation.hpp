@@ -67,21 +67,15 @@ class flow_simulation {
 
   /// Advances the time to `at` and adds it to what each stage does meanwhile.
   void advance_to(double at);
-
   void note(std::size_t stage, std::size_t worker, double started, std::uint64_t batch);
   void count_in(const char* name, double value);
-
   void push(kind what, std::size_t worker, std::uint64_t number, double takes);
-
   void start_what_can();
-
   void end_read();
 
   /// Takes the samples of a finished read; they become available in the run's order.
   void arrived(std::uint64_t number, std::size_t worker);
-
   void end(const event& e);
-
   flow_figures figures_now() const;
 
   struct times {

@@ -104,8 +104,7 @@ MILLRACE_INLINE void flow_simulation::advance_to(double at) {
   pass(step_stage_, stepping_ ? 1 : 0, stepping_ ? 0 : 1, true);
 }
 
-MILLRACE_INLINE void flow_simulation::note(std::size_t stage, std::size_t worker, double started,
-                                           std::uint64_t batch) {
+MILLRACE_INLINE void flow_simulation::note(std::size_t stage, std::size_t worker, double started, std::uint64_t batch) {
   figures_.stages[stage].service_ns.add(whole(now_ - started));
   if (m_.with_timeline && delivered_ >= m_.warm_up_batches)
     result_.events.spans.push_back({tracks_[stage][worker], figures_.stages[stage].name,

@@ -73,7 +73,6 @@ class svg_plot {
 
   std::string path(const svg_points& points, char first) const;
   void rule(double x0, double y0, double x1, double y1);
-
   void axes();
 
   options o_;

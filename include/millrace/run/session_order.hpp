@@ -2,7 +2,7 @@
 //
 //   mr::detail::shard_order order = mr::detail::order_for(source, flow);
 //   auto run = mr::detail::planned_run_for(source, flow, {.session = options, .budget_bytes = budget});
-//   // *run: Source::planned (an indexed run) for sources with an index, else replayed_run
+//   // *run is what source.plan() made for a source with an index, else a replayed_run
 //
 // Errors: setup_error for stages, ranks and resume points that the source cannot serve. Threads: pure functions.
 #pragma once
@@ -137,9 +137,9 @@ template <class Source, class Flow>
 shard_order order_for(const Source& source, const Flow& flow) {
   const std::size_t window = leading_window(flow.stages);
   return shard_order({.seed = flow.seed,
-               .shards = source.shards(),
-               .shuffled = window > 0,
-               .window = std::max<std::size_t>(1, window)});
+                      .shards = source.shards(),
+                      .shuffled = window > 0,
+                      .window = std::max<std::size_t>(1, window)});
 }
 
 template <class Source, class Flow>

@@ -28,7 +28,6 @@ class stall_watcher {
 
  private:
   void look();
-
   void tell(std::uint64_t late_ns) noexcept;
 
   const stall_watch watch_;

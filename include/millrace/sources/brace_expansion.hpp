@@ -33,9 +33,7 @@ class brace_expander {
   static constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
   void check_balance() const;
-
   static std::size_t closing_brace(std::string_view text, std::size_t open) noexcept;
-
   std::vector<std::string> choices_of(std::string_view group) const;
 
   /// Returns the values of "first..last" or "first..last..step"; nothing if `group` is something else.
@@ -55,13 +53,11 @@ class brace_expander {
   }
 
   void append_choices(std::vector<std::string>& results, const std::vector<std::string>& choices) const;
-
   static bool is_integer(std::string_view text) noexcept;
   static bool is_padded(std::string_view text) noexcept;
   std::int64_t integer_of(std::string_view text) const;
   static std::uint64_t magnitude(std::int64_t value) noexcept;
   static std::string padded(std::int64_t value, std::size_t width);
-
   void check_count(std::size_t results) const;
   [[noreturn]] void fail(const std::string& what) const;
 

@@ -61,12 +61,10 @@ class line_reader {
 
   /// Finds the lines in `pending_` followed by `rest_`. Sets how many bytes of `rest_` the block takes: `taken_bytes_`.
   void find_lines();
-
   void add_line(std::size_t begin, std::size_t end);
 
   /// Lays out the block: the text, the names, then the number, the field and the head of each line.
   void make_block();
-
   static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept;
 
   /// Removes the first line that is not UTF-8 and all lines after it, and records the error.

@@ -195,9 +195,9 @@ template <class... Flows>
 auto mix(const mix_options& options, weighted<Flows>... of) {
   detail::mix_rule rule{.on_exhausted = options.on_exhausted};
   (rule.sources.push_back({.weight = of.weight,
-                          .seed = of.flow.seed,
-                          .window = detail::window_of(of.flow.stages),
-                          .name = std::move(of.name)}),
+                           .seed = of.flow.seed,
+                           .window = detail::window_of(of.flow.stages),
+                           .name = std::move(of.name)}),
    ...);
   if constexpr (!(detail::mixable<Flows>::indexed && ...)) {
     detail::mix_streams<typename Flows::source_type...> source(std::move(rule), options.seed, of.flow.source...);

@@ -65,7 +65,7 @@ std::vector<std::string> list_shards(const std::vector<std::string>& names);
 /// Returns the shards that a pattern names. Throws setup_error if there are none or one cannot be read, io_error if a
 /// folder cannot be read.
 std::vector<std::string> list_shards(std::string_view pattern,
-                                            const detail::folder_rule& rule = detail::shards_of_a_folder);
+                                     const detail::folder_rule& rule = detail::shards_of_a_folder);
 /// Returns the shards that a pattern names.
 inline std::vector<std::string> list_shards(const char* pattern) { return list_shards(std::string_view(pattern)); }
 /// Returns the shards that a pattern names.

@@ -48,7 +48,7 @@ template class shard_counts<shards_source>;
 template class counted_pass<shards_source>;
 template lane_starts find_lane_starts(const shards_source&, const lane_starts_options&);
 template std::unique_ptr<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
-                                                       sample_sink<record>&);
+                                                        sample_sink<record>&);
 
 }  // namespace detail
 #endif

@@ -83,9 +83,7 @@ class log_state {
 
   /// True if a row may be written: it, or a row behind it, has waited long enough. The lowest step goes first.
   bool ready(std::unique_lock<std::mutex>&) const;
-
   void write_first(std::unique_lock<std::mutex>& lock);
-
   void tick(std::unique_lock<std::mutex>& lock);
 
   /// Runs `call` without the lock. Returns false if it threw.

@@ -112,9 +112,7 @@ class metrics {
 
   std::vector<detail::metric_totals> host_totals() const;
   void merge_device(std::vector<detail::metric_totals>& all, const detail::metric_totals* device) const;
-
   row row_of(const std::vector<detail::metric_totals>& all, const window& w) const;
-
   void restart_host(instant now);
 
   /// Writes a row of the host's sums alone. Returns false if the log's queue is full.
@@ -122,23 +120,17 @@ class metrics {
 
   /// Requests the device's sums and keeps the host's sums until they come. Returns false if too many are under way.
   bool start_hand_over();
-
   bool write_arrived(log& out);
-
   void write_all(log& out);
 
   /// Returns true if the row holds anything.
   bool make_row(row_under_way& r, const detail::metric_totals* arrived);
-
   void release_first() noexcept;
-
   void throw_bad_labels();
 
   /// Returns the metric of that name. Allocates it on first use only.
   detail::named_metric& named(std::string_view name, kind is);
-
   static void add_values(row& r, const detail::named_metric& m, const detail::metric_totals& s, double seconds);
-
   bool empty() const noexcept;
 
   metrics_options options_;

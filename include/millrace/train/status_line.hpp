@@ -51,7 +51,6 @@ class status_line final : public sink {
 
   /// Returns a value as a cell shows it: few digits, because width is scarce.
   static std::string number(const quantity& q);
-
   void draw();
 
   struct cell {
@@ -66,7 +65,6 @@ class status_line final : public sink {
 
   /// Returns the width minus one: a character in the last column makes some terminals start a new line.
   std::size_t columns() const noexcept;
-
   void print(std::string_view text) const;
 
   status_line_options options_;

@@ -157,11 +157,8 @@ class tuning_search {
 
   /// Estimates the contention from read times at two numbers of outstanding reads. One window may not have seen both.
   void learn_contention(tuning_window& w);
-
   bool took_back_what_gained_nothing(const tuning_window& w);
-
   bool begins_anew(const tuning_window& w);
-
   std::optional<tuning_decision> decide(const tuning_window& w, concurrency_counts to, std::string why);
   void settle(const tuning_window& w);
 

@@ -110,7 +110,6 @@ class dispatcher final : public worker_task,
   bool on_workers() const noexcept { return executor_ && executor_->shared(); }
 
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept;
-
   std::uint64_t batch_of(std::uint64_t ticket) const noexcept;
   /// Returns the missing half of a ticket: space or input.
   worker_times::waits_for what_is_missing() const noexcept;
@@ -125,9 +124,7 @@ class dispatcher final : public worker_task,
 
   /// Starts workers while there is something to claim.
   void kick();
-
   bool submit(std::size_t index) noexcept;
-
   void leave(std::size_t index, std::uint64_t now) noexcept;
 
   dispatcher_work* const work_;

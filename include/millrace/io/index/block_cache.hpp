@@ -101,7 +101,6 @@ class block_cache {
   }
 
   bool drop_oldest(const block& but);
-
   void forget(const block_name& name, block& s);
 
   const options options_;

@@ -77,13 +77,9 @@ class index_builder {
 
  private:
   void work() noexcept;
-
   void look_at(std::size_t shard, block_pool& pool);
-
   void add_head(std::size_t shard, const index_summary& head);
-
   static shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool);
-
   void count(const shard_index& index, index_file_state before, bool kept) noexcept;
 
   /// Overwrites the line on a terminal; elsewhere writes a new line every ten seconds.
@@ -108,7 +104,7 @@ shard_indexes build_indexes(std::span<const std::string> shards, const index_bui
 
 /// Returns the index whose head was read before. Throws data_error if the shard has changed since then.
 std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
-                                             index_build_options options = {});
+                                      index_build_options options = {});
 
 }}}  // namespace millrace::detail
 

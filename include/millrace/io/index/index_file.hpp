@@ -75,7 +75,7 @@ bool read_index(const unique_fd& file, std::uint64_t offset_bytes, std::span<std
 /// Reads and checks the head. Returns the state and the reason, which is empty if the state is good. A touched index
 /// has a sound head.
 std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
-                                                                const shard_identity& shard, index_head& head);
+                                                         const shard_identity& shard, index_head& head);
 
 /// Reads and checks a whole index.
 loaded_index load_open_index(const unique_fd& file, const std::string& path, const shard_identity& shard);

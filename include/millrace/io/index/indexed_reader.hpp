@@ -100,19 +100,14 @@ class indexed_reader {
 
   /// Adds a sample to the current block. Returns false, and changes nothing, if it does not fit into this or any block.
   bool add(std::size_t position, std::uint32_t number);
-
   void add_part(std::uint32_t number, const indexed_member& member);
-
   void finish_block();
-
   void fill_block();
-
   static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept;
   void name_field(std::byte* base, std::size_t& at, std::uint32_t member);
 
   /// Reads a sample by shard_reader: it has sparse members, or it is an error.
   void read_alone(std::size_t position, std::uint32_t number);
-
   shard_reader reader_from(std::uint32_t number, std::uint64_t offset_bytes, bool strict = false);
 
   struct checked {
@@ -121,7 +116,6 @@ class indexed_reader {
   };
 
   checked check(std::uint32_t number, std::uint32_t member, std::span<const std::byte> payload);
-
   void failed(std::size_t position, std::exception_ptr why);
   error_location where(std::string_view key, std::uint64_t offset_bytes) const;
 

@@ -150,10 +150,10 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
   for (const sought_sample& planned : planned_) {
     const indexed_sample sample = index_->sample(planned.number);
     record_head head{.key_at = put(base, at, sample.key), .key_size = sample.key.size(),
-                             .shard_at = shard_at, .shard_size = shard.size(), .fields_at = 0,
-                             .field_count = planned.end_part - planned.first_part,
-                             .offset_bytes = sample.offset_bytes, .next_at = 0,
-                             .records_in_block = planned_.size()};
+                     .shard_at = shard_at, .shard_size = shard.size(), .fields_at = 0,
+                     .field_count = planned.end_part - planned.first_part,
+                     .offset_bytes = sample.offset_bytes, .next_at = 0,
+                     .records_in_block = planned_.size()};
     for (std::size_t i = planned.first_part; i < planned.end_part; ++i) name_field(base, at, parts_[i].member);
     at = head.fields_at = aligned(at, alignof(record_head));
     std::exception_ptr mismatch;

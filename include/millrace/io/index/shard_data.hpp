@@ -126,12 +126,10 @@ class shard_data {
 
   /// Returns the samples in a block of that shard; 0 if it is not read in blocks.
   std::uint32_t block_samples(std::size_t shard) const noexcept;
-
   void read_by_blocks(request& asked, std::span<const wish> wishes);
 
   /// Reads a whole block. Records that cannot be read are left empty.
   void read_block(const request& asked, const block_name& block, std::vector<record>& records);
-
   void read_now(request& asked, std::span<const wish> wishes);
 
   struct known_shard {
@@ -143,9 +141,7 @@ class shard_data {
 
   /// Throws the error of a shard that cannot be used. A shard that is not whole has its index from the start.
   void check(std::size_t shard);
-
   shard_index& index(std::size_t shard) const;
-
   std::unique_ptr<open_shard> take(std::size_t shard, read_meter& reads);
 
   /// Keeps one open file for each shard; closes another shard's file if too many are open.

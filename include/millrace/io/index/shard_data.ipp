@@ -140,7 +140,7 @@ MILLRACE_INLINE void shard_data::read_by_blocks(request& asked, std::span<const 
       places.push_back(&asked.records[wishes[end].position]);
     }
     block_cache_->take({.shard = shard, .number = block}, offsets, places,
-                     [&](std::vector<record>& records) { read_block(asked, {shard, block}, records); });
+                       [&](std::vector<record>& records) { read_block(asked, {shard, block}, records); });
     for (; first < end; ++first)
       if (asked.records[wishes[first].position].empty()) missing.push_back(wishes[first]);
   }

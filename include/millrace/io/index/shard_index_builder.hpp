@@ -52,13 +52,11 @@ class shard_index_builder {
   void open_sample(std::string_view key, std::uint64_t offset_bytes);
   void close_sample();
   void drop_open_sample();
-
   void count_passed_over(const tar_member& member, const member_name& name) noexcept;
 
   /// Returns the number of a field. Tries the field at the same place in the previous sample first: most samples have
   /// the same fields in the same order.
   std::uint32_t number_of(std::string_view written);
-
   shard_index pack(std::string_view damage);
 
   shard_index::shard_facts facts_{};

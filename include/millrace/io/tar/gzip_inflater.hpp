@@ -76,7 +76,6 @@ class gzip_inflater {
 
   /// Keeps the last bytes read: the trailer may be spread over several inputs.
   void take(std::span<const std::byte>& input, std::size_t count) noexcept;
-
   bool trailer_is_right();
 
   ::z_stream state_{};

@@ -52,11 +52,8 @@ class plain_tar {
 
   /// libarchive accepts the first header of an archive only if all of its numbers are well-formed.
   static bool numbers_are_plain(std::string_view block) noexcept;
-
   bool take_long_name(std::string_view payload, const header& h);
-
   bool take_pax(std::string_view records);
-
   bool take_record(std::string_view key, std::string_view value);
 
   /// Returns `end` if only zeros follow, as tar_reader demands; any other ending is `odd`.

@@ -36,7 +36,7 @@ MILLRACE_INLINE plain_tar::found plain_tar::next() {
   const std::uint64_t size_bytes = pax_size_.value_or(h.size_bytes);
   if (size_bytes > tar_most_payload_bytes) return found::odd;
   member_ = tar_member{.name = name_, .size_bytes = size_bytes, .offset_bytes = begin,
-             .payload_offset_bytes = at + tar_block_bytes, .regular = file};
+                       .payload_offset_bytes = at + tar_block_bytes, .regular = file};
   next_bytes_ = at + tar_block_bytes + size_bytes + tar_padding(size_bytes);
   window_.payload_follows(size_bytes);
   return found::member;

@@ -109,15 +109,10 @@ class shard_reader {
 
   /// Throws data_error if a file beside a shard without an end marker counts more samples.
   void check_count() const;
-
   void begin_sample(std::string_view key);
-
   record deliver();
-
   void take_field(std::string_view written);
-
   void count_passed_over(const detail::member_name& name) noexcept;
-
   error_location where() const;
   std::string last_good() const;
   std::unique_ptr<detail::tar_reader> tar_;

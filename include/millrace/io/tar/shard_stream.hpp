@@ -77,9 +77,7 @@ class shard_stream {
   /// recognize a stream that begins with them. Sets `start` to the bytes behind them. Returns null if no zstd or lz4
   /// stream follows.
   const compression* compression_behind_skippable_frames(std::span<const std::byte>& start);
-
   void open_decompressor(const compression& method);
-
   std::span<const std::byte> read_source();
 
   /// Callback of libarchive. Exceptions must not pass through libarchive's C frames, so source_failure_ keeps them.
@@ -88,19 +86,15 @@ class shard_stream {
   /// Fills the buffer of inflated bytes. If damage ends it early, only the part up to the last member whose checksum
   /// was right is handed out. If a cut ends it, all of it is handed out.
   std::span<const std::byte> inflate();
-
   void end_gzip_member();
-
   std::span<const std::byte> decompress();
 
   /// Throws data_error if anything but zeros follows the last compressed member.
   void check_tail(std::uint64_t at);
-
   [[noreturn]] void fail_to_decompress();
   /// Returns a late_data_error: a flipped bit can look like a cut too, so the bytes before it are suspect.
   late_data_error cut_short(std::uint64_t at) const;
   late_data_error damage(const std::string& what) const;
-
   error_location where(std::uint64_t offset_bytes) const;
 
   byte_source* source_;

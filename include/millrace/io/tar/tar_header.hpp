@@ -34,7 +34,7 @@ std::size_t ustar_split(std::string_view name) noexcept;
 /// Appends one header block; `type` is '0' for a file and 'x' for a pax header. The caller ensures that name and size
 /// fit.
 void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
-                               std::uint64_t size_bytes, char type);
+                        std::uint64_t size_bytes, char type);
 
 /// Appends the record "<length> <key>=<value>\n"; the length counts its own digits.
 void append_pax_record(std::string& out, std::string_view key, std::string_view value);

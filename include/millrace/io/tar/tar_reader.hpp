@@ -83,7 +83,6 @@ class tar_reader {
   static constexpr std::uint64_t max_padding_bytes = std::uint64_t{16} << 20;
 
   void open();
-
   std::uint64_t stream_offset() const noexcept;
 
   /// Reads a header by libarchive and keeps its bytes: libarchive does not report some kinds of damage.
@@ -94,9 +93,7 @@ class tar_reader {
   /// Returns whether the stream ends in less than a block of zeros. They are a part of the end marker, since no header
   /// begins with zeros.
   bool ends_in_zeros() const noexcept;
-
-  tar_member describe(struct ::archive_entry* entry, const tar_header_chain& headers,
-                      std::uint64_t offset_bytes);
+  tar_member describe(struct ::archive_entry* entry, const tar_header_chain& headers, std::uint64_t offset_bytes);
 
   /// Counts a name outside the locale's character set: libarchive returns it raw, as intended. Any other warning is
   /// damage.
@@ -110,7 +107,6 @@ class tar_reader {
   /// stream_failure_ keeps them.
   static ::la_ssize_t give_chunk(struct ::archive*, void* self, const void** data) noexcept;
   static ::la_int64_t pass_over(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept;
-
   [[noreturn]] void fail(std::string_view found, std::uint64_t offset_bytes);
   /// Throws `found`, unless the compressed stream is damaged: that makes the archive look damaged too, and is the error
   /// to report. Throws late_data_error if the end of the stream is too far away to know.

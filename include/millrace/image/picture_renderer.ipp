@@ -1,7 +1,5 @@
-// Defines what picture_job.hpp declares.
+// Defines render_pictures() of picture_job.hpp.
 #pragma once
-
-#include <millrace/image/picture_job.hpp>
 
 #include <millrace/image/picture_renderer.hpp>
 
