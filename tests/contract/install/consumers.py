@@ -4,9 +4,10 @@ import re
 import shutil
 import subprocess
 
-from checks import ROOT, WARNINGS, YARDSTICK, StepFailed, allowed_here
+from checks import ROOT, WARNINGS, StepFailed
+from contract.install.library import consumers_of_the_library, library_is_not_there
+from contract.install.timed import run_in_time
 
-BUILD_SECONDS = 15   # of processor time, that a consumer may take at most where the yardstick takes what it costs
 ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "sentencepiece": "SentencePiece",
             "torch": "LibTorch"}
 
@@ -17,7 +18,8 @@ def install(leg):
     prefix, consumer = folder / "prefix", folder / "consumer"
     for old in (prefix, consumer):
         shutil.rmtree(old, ignore_errors=True)
-    leg.build([f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled", "-Dbench=disabled"])
+    leg.build([f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled", "-Dbench=disabled",
+               "-Dcompiled=enabled", "-Dcompiled_optimization=0"])
     leg.run("install", ["meson", "install", "-C", folder])
 
     ours = {str(path.relative_to(ROOT / "include")) for path in (ROOT / "include" / "millrace").rglob("*.*")
@@ -26,7 +28,7 @@ def install(leg):
     leg.expect("every header is installed", "\n".join(sorted(ours ^ theirs)))
 
     shutil.copytree(ROOT / "tests" / "contract" / "install", consumer)
-    pkg_config_path = str(prefix / "share" / "pkgconfig")
+    pkg_config_path = ":".join(str(found) for found in sorted(prefix.rglob("pkgconfig")))
     consume = {"pkg-config": [], "a Meson subproject": ["--force-fallback-for=millrace"]}
     for how, options in consume.items():
         build = consumer / how.replace(" ", "_")
@@ -48,6 +50,7 @@ def install(leg):
     leg.expect("text alone, as a subproject, asks for no libjpeg",
                told if leg.returncode != 0 or "jpeg" in told else None)
     through_cmake(leg, prefix, consumer)
+    consumers_of_the_library(leg, prefix, consumer, pkg_config_path)
     leg.run_check("contract/install/plug_ins.py")
     try:
         run_in_time(leg, "build a consumer with copied headers", [
@@ -71,6 +74,7 @@ def install(leg):
     says_what_is_missing(leg, folder, prefix)
     as_the_readme_says(leg, folder / "readme", prefix)
     without_doctest(leg, folder / "no_doctest")
+    library_is_not_there(leg, consumer, folder / "no_doctest")
     if not (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
         return leg.skip("a consumer through pkg-config, with CUDA", "the CUDA toolkit is not there")
     flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
@@ -81,30 +85,6 @@ def install(leg):
     libraries = ":".join(flag[2:] for flag in flags if flag.startswith("-L"))
     leg.run("run it", [program], LD_LIBRARY_PATH=libraries)
     leg.expect("a consumer through pkg-config, with CUDA", None)
-
-
-def run_in_time(leg, what, command):
-    """As leg.run(), in the time that a consumer's build may take. A slower machine, or one that is busy, gets as much
-    more as the yardstick takes longer there, before or after."""
-    before = yardstick_seconds(leg)
-    seconds = processor_seconds(leg, what, command)
-    yardstick = max(before, yardstick_seconds(leg))
-    allowed = allowed_here(BUILD_SECONDS, yardstick)
-    leg.write(f"{what}: {seconds:.1f} s of processor time, of {allowed:.1f}; the yardstick: {yardstick:.2f} s")
-    if seconds > allowed:
-        raise StepFailed(f"{what}: {seconds:.1f} s of processor time, more than the {allowed:.1f} allowed here")
-
-
-def yardstick_seconds(leg):
-    file = ROOT / "build" / "install" / "yardstick.cpp"
-    file.write_text(YARDSTICK)
-    return processor_seconds(leg, "time the yardstick", ["g++", "-std=c++20", "-fsyntax-only", file])
-
-
-def processor_seconds(leg, what, command):
-    """Of a command that is run; other legs' processes are not counted."""
-    timed = ["bash", "-c", 'TIMEFORMAT="%U %S"; time "$@"', "bash", *command]
-    return sum(map(float, leg.run(what, timed).splitlines()[-1].split()))
 
 
 def without(folder, *hidden):
@@ -152,7 +132,7 @@ def as_the_readme_says(leg, folder, prefix):
             "pkg-config": f"{by_pkg_config}\n./trainer"}
     for how, commands in ways.items():
         told = leg.run(f"what the README says of {how}", ["sh", "-euc", f"cd '{folder}'\n{commands}"], may_fail=True,
-                       PKG_CONFIG_PATH=str(prefix / "share" / "pkgconfig"))
+                       PKG_CONFIG_PATH=":".join(map(str, prefix.rglob("pkgconfig"))))
         leg.expect(f"what the README says of {how}", told if leg.returncode != 0 else None)
 
 
@@ -176,6 +156,7 @@ def without_doctest(leg, folder):
                "the tests are left out: doctest is not installed" in told and "ownload" not in told else told)
     told = leg.run("what there is to compile", ["ninja", "-C", folder / "auto", "-n"], may_fail=True)
     leg.expect("installing compiles nothing", None if "no work to do" in told else told)
+    leg.run("install it", ["meson", "install", "-C", folder / "auto", "--no-rebuild"])
     told = leg.run("configure tests that are wanted", [*setup, "--wrap-mode=nodownload", "-Dtests=enabled",
                                                         folder / "wanted"], may_fail=True, **hidden)
     leg.expect("tests that are wanted use the wrap", None if leg.returncode != 0 and "ownload" in told else told)

@@ -1,0 +1,116 @@
+# Consumers of the compiled library, found in all ways; and what does not link.
+import re
+import shutil
+
+from checks import COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_library, launcher
+from contract.install.timed import LIBRARY_BUILD_SECONDS, run_in_time
+
+HERE = ROOT / "tests" / "contract" / "install"
+LIBRARIES = ["-ltbb", "-ljpeg", "-larchive", "-lz"]
+
+
+def consumers_of_the_library(leg, prefix, consumer, pkg_config_path):
+    """All but the subproject link a library that is there; clang++ compiles those of the subproject."""
+    ways = {"pkg-config": through_pkg_config, "CMake": through_cmake, "a Meson subproject": through_a_subproject,
+            "a copy": by_a_copy}
+    for how, build in ways.items():
+        name = f"a consumer of the compiled library through {how}"
+        try:
+            build(leg, prefix, consumer, pkg_config_path)
+            leg.expect(name, None)
+        except StepFailed as problem:
+            leg.expect(name, str(problem))
+    for compiler in COMPILERS:
+        two_files(leg, prefix, compiler)
+
+
+def build_and_run(leg, folder, command, **environment):
+    run_in_time(leg, "build it", command, LIBRARY_BUILD_SECONDS)
+    leg.run("run it", [folder / "consumer"], **environment)
+
+
+def through_pkg_config(leg, prefix, consumer, pkg_config_path):
+    build = consumer / "pkg-config_library"
+    leg.run("configure a consumer of the library through pkg-config", [
+        "meson", "setup", "-Dlibrary=true", "-Ddebug=false", build, consumer], PKG_CONFIG_PATH=pkg_config_path)
+    build_and_run(leg, build, ["ninja", "-C", build])
+
+
+def through_cmake(leg, prefix, consumer, pkg_config_path):
+    build = consumer / "cmake_library"
+    leg.run("configure a consumer of the library through CMake", [
+        "cmake", "-S", consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCOMPONENT=compiled"])
+    build_and_run(leg, build, ["cmake", "--build", build])
+
+
+def through_a_subproject(leg, prefix, consumer, pkg_config_path):
+    build = consumer / "subproject_library"
+    leg.run("configure a Meson subproject with the library", [
+        "meson", "setup", "--force-fallback-for=millrace", "-Dlibrary=true", "-Ddebug=false",
+        "-Dmillrace:compiled_optimization=0", "-Dmillrace:debug=false", build, consumer], PKG_CONFIG_PATH="", CXX=" ".join([*launcher(), "clang++"]))
+    leg.run("build its library", ["meson", "compile", "-C", build, "millrace-compiled"])
+    build_and_run(leg, build, ["ninja", "-C", build])
+
+
+def by_a_copy(leg, prefix, consumer, pkg_config_path):
+    """compiled.cpp is compiled as the README says, by either compiler; without it the program does not link."""
+    for compiler in COMPILERS:
+        folder = consumer / f"copied_library_{compiler}"
+        folder.mkdir()
+        run_in_time(leg, f"compile a consumer with {compiler} and copied headers", [
+            compiler, *WARNINGS, COMPILED, f"-I{prefix / 'include'}", "-c", consumer / "consumer.cpp", "-o",
+            folder / "consumer.o"], LIBRARY_BUILD_SECONDS)
+        leg.run("link it with the library", [compiler, folder / "consumer.o", compiled_library(compiler, "-O1"),
+                                             *LIBRARIES, "-o", folder / "consumer"])
+        leg.run("run it", [folder / "consumer"])
+        told = leg.run("link it without the library", [compiler, folder / "consumer.o", *LIBRARIES, "-o",
+                                                       folder / "nothing"], may_fail=True)
+        names = unresolved(told)
+        others = [name for name in names if "v0_1_compiled" not in name]
+        leg.expect(f"without the library nothing links, and names say why, {compiler}",
+                   None if leg.returncode != 0 and names and not others else "\n".join([told, *others]))
+
+
+def two_files(leg, prefix, compiler):
+    """Of two files that call each other with our types, both link the compiled library or none does."""
+    folder = ROOT / "build" / "install" / "mixed" / compiler
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for file in ("main", "part"):
+        for mode, flags in {"compiled": [COMPILED], "header_only": []}.items():
+            leg.run(f"compile {file}.cpp with {compiler}, {mode}", [
+                compiler, *WARNINGS, *flags, f"-I{prefix / 'include'}", "-c", HERE / "mixed" / f"{file}.cpp", "-o",
+                folder / f"{file}_{mode}.o"])
+
+    def linked(main, part):
+        return leg.run(f"link {main} with {part}", [
+            compiler, folder / f"main_{main}.o", folder / f"part_{part}.o", compiled_library(compiler, "-O1"),
+            *LIBRARIES, "-o", folder / "program"], may_fail=True)
+
+    for mode in ("compiled", "header_only"):
+        told = linked(mode, mode)
+        leg.expect(f"two files of one mode link, {mode}, {compiler}", told if leg.returncode != 0 else None)
+    expected = {("compiled", "header_only"): {"same_words(millrace::v0_1_compiled::position const&)",
+                                              "words_of[abi:cxx11](millrace::v0_1::position const&)"},
+                ("header_only", "compiled"): {"same_words(millrace::v0_1::position const&)",
+                                              "words_of[abi:cxx11](millrace::v0_1_compiled::position const&)"}}
+    for modes, names in expected.items():
+        told = linked(*modes)
+        leg.expect(f"two files of different modes do not link, {' and '.join(modes)}, {compiler}",
+                   None if leg.returncode != 0 and unresolved(told) == names else told)
+
+
+def unresolved(told):
+    return set(re.findall(r"undefined reference to `(.*)'", told))
+
+
+def library_is_not_there(leg, consumer, folder):
+    """Who installs without the library and asks CMake for it is told how to get it."""
+    told = leg.run("ask for a library that is not installed", [
+        "cmake", "-S", consumer, "-B", consumer / "cmake_without_library", f"-DCMAKE_PREFIX_PATH={folder / 'prefix'}",
+        "-DCOMPONENT=compiled"], may_fail=True)
+    leg.expect("CMake says that the compiled library is not installed", None if leg.returncode != 0 and
+               "Millrace was installed without its compiled library: configure Millrace with -Dcompiled=enabled" in
+               " ".join(told.split()) else told)
+    built = list(folder.rglob("libmillrace-compiled.a"))
+    leg.expect("without -Dcompiled=enabled there is no library", "\n".join(map(str, built)))
