@@ -5,6 +5,10 @@
 #include <millrace/text.hpp>
 
 #include <csignal>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
 
 namespace {
 
@@ -40,6 +44,10 @@ namespace pictures_with_words {
 namespace ctrl_c {
 #include "recipe_7.hpp"
 }
+namespace own_file {
+#include "recipe_8.hpp"
+#include "recipe_9.hpp"
+}
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
 std::vector<std::uint32_t> pictures_with_words::tokenize(std::string_view) { return {}; }
@@ -52,5 +60,6 @@ int main() {
   existing_trainer::train(model);
   several_ranks::train(model, "");
   pictures_with_words::train(model);
+  own_file::for_each_batch("", 1, [](const own_file::rows&) {});
   return ctrl_c::train(model, "");
 }
