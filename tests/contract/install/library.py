@@ -47,7 +47,8 @@ def through_a_subproject(leg, prefix, consumer, pkg_config_path):
     build = consumer / "subproject_library"
     leg.run("configure a Meson subproject with the library", [
         "meson", "setup", "--force-fallback-for=millrace", "-Dlibrary=true", "-Ddebug=false",
-        "-Dmillrace:compiled_optimization=0", "-Dmillrace:debug=false", build, consumer], PKG_CONFIG_PATH="", CXX=" ".join([*launcher(), "clang++"]))
+        "-Dmillrace:compiled_optimization=0", "-Dmillrace:debug=false", build, consumer],
+            PKG_CONFIG_PATH="", CXX=" ".join([*launcher(), "clang++"]))
     leg.run("build its library", ["meson", "compile", "-C", build, "millrace-compiled"])
     build_and_run(leg, build, ["ninja", "-C", build])
 
