@@ -62,7 +62,14 @@ std::string end_of(const NewSession& new_session) {
   std::size_t batches = 0;
   std::string where = "start";
   const auto told = [&](const char* type, const std::exception& e) {
-    return where + " after " + std::to_string(batches) + " batches: " + type + " " + e.what();
+    std::string what = e.what();
+    // Columns are named with the namespace that this file is in where files of tests are compiled as one.
+    const std::string within = "::(anonymous namespace)::";
+    for (std::size_t at; (at = what.find(within)) != std::string::npos;) {
+      const std::size_t begin = what.rfind(' ', at) + 1;
+      what.erase(begin, at + within.size() - begin);
+    }
+    return where + " after " + std::to_string(batches) + " batches: " + type + " " + what;
   };
   try {
     auto run = new_session();
