@@ -82,8 +82,7 @@ def program_of(headers):
 
 def problem_of(headers, remembered):
     command = ["clang++", "-std=c++20", "-DMILLRACE_COMPILED=1", "-fsyntax-only", "-w", "-ferror-limit=0",
-               f"-I{INCLUDE}",
-               *library_flags("--cflags"), "-x", "c++", "-"]
+               f"-I{INCLUDE}", *library_flags("--cflags"), "-x", "c++", "-"]
     try:
         program = program_of(headers)
     except ValueError as problem:

@@ -134,7 +134,8 @@ class avx2_columns {
     split_weights first = split(load(from)), second = split(load(from + 4 * places));
     if (plan.flipped) {
       std::swap(first, second);
-      for (split_weights* s : {&first, &second}) {
+      split_weights* const both[] = {&first, &second};   // not an initializer_list: nvcc takes none of vectors
+      for (split_weights* const s : both) {
         s->high = _mm256_permute4x64_epi64(s->high, 0x1b);
         s->low = _mm256_permute4x64_epi64(s->low, 0x1b);
       }
