@@ -35,12 +35,12 @@ namespace detail {
 
 /// The point at which a run without an index begins to read again, in order to continue behind a batch.
 struct replay_point {
-  std::uint64_t pass = 0;    ///< number of the pass through the source
+  std::uint64_t pass = 0;      ///< number of the pass through the source
   std::uint64_t ordinal = 0;   ///< ordinal in that pass of the first sample that is made into rows
-  std::uint64_t rows = 0;    ///< rows from that sample on that were already delivered or dropped
-  std::uint64_t shard = 0;    ///< ordinal of the first shard to open, in the pass's order of shards
-  std::uint64_t first = 0;   ///< number of samples in the shards of the pass before it
-  std::uint64_t held = 0;    ///< tokens in the row of the packing stage when the sample at `ordinal` arrives
+  std::uint64_t rows = 0;      ///< rows from that sample on that were already delivered or dropped
+  std::uint64_t shard = 0;     ///< ordinal of the first shard to open, in the pass's order of shards
+  std::uint64_t first = 0;     ///< number of samples in the shards of the pass before it
+  std::uint64_t held = 0;      ///< tokens in the row of the packing stage when the sample at `ordinal` arrives
 
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
@@ -84,7 +84,7 @@ struct position {
   std::uint32_t rank = 0;            ///< the rank that it is valid for; equal to `ranks`: all of them
   // In versions 4 and 5, which have no digest:
   std::uint32_t times = 0;           ///< hash of the times of the files' last changes; 0: not known
-  detail::digest_share share{};              ///< in version 1 only
+  detail::digest_share share{};      ///< in version 1 only
 
   /// Returns true if `digest` is still the digest of one of several ranks, so not yet summed.
   bool is_share() const noexcept { return share.ranks > 1 && digest == share.digest; }

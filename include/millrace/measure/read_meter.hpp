@@ -79,12 +79,12 @@ class read_meter {
   };
   /// Returns the read that began first; null if no read is under way.
   const named_start* longest_read() const noexcept;
-  typename running::moment begin(std::uint64_t now, std::string_view of) noexcept;
+  running::moment begin(std::uint64_t now, std::string_view of) noexcept;
   struct ending {
     std::uint64_t at_ns;
     std::size_t bytes;
   };
-  void end(const typename running::moment& start, const ending& e) noexcept;
+  void end(const running::moment& start, const ending& e) noexcept;
   void pass(std::uint64_t now) const noexcept;
 
   mutable std::mutex mutex_;

@@ -73,8 +73,7 @@ MILLRACE_INLINE const read_meter::named_start* read_meter::longest_read() const 
   return oldest;
 }
 
-MILLRACE_INLINE typename read_meter::running::moment read_meter::begin(std::uint64_t now,
-                                                                       std::string_view of) noexcept {
+MILLRACE_INLINE read_meter::running::moment read_meter::begin(std::uint64_t now, std::string_view of) noexcept {
   const std::lock_guard lock(mutex_);
   pass(now);
   ++outstanding_;
@@ -84,7 +83,7 @@ MILLRACE_INLINE typename read_meter::running::moment read_meter::begin(std::uint
   return {at_ns_, now_.busy_ns, lane};
 }
 
-MILLRACE_INLINE void read_meter::end(const typename running::moment& start, const ending& e) noexcept {
+MILLRACE_INLINE void read_meter::end(const running::moment& start, const ending& e) noexcept {
   const std::lock_guard lock(mutex_);
   pass(e.at_ns);
   --outstanding_;

@@ -105,7 +105,7 @@ class mix_source {
 
   // The members of every source. The session calls plan() instead, so open() has no definition.
   std::size_t shards() const noexcept { return data_->counts().size(); }
-  typename planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
+  planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
  private:
   std::shared_ptr<mixed_data> data_;

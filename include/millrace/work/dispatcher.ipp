@@ -200,7 +200,7 @@ MILLRACE_INLINE void dispatcher::kick() {
 
 MILLRACE_INLINE bool dispatcher::submit(std::size_t index) noexcept {
   try {
-    executor_->submit(this->shared_from_this(), index);
+    executor_->submit(shared_from_this(), index);
     return true;
   } catch (...) {
     return false;   // out of memory: the next change of a counter tries again
