@@ -215,6 +215,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       try {
         prepare(memory, batch, contexts[i], items[i]);
       } catch (...) {
+        items[i].reset();   // an item of another shape would be written beyond its row
         fail(batch, contexts[i]);
       }
       sums.bytes += contexts[i].bytes;

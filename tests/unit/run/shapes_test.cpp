@@ -141,6 +141,31 @@ TEST_CASE("the first other shape is the error, wherever it lies and however many
       }
 }
 
+TEST_CASE("an item of another shape is never rendered: it would be written beyond its row") {
+  struct counting {
+    using element = std::int32_t;
+    std::size_t length;
+    std::atomic<int>* others;
+    std::array<std::size_t, 1> shape() const { return {length}; }
+    void render(std::span<std::int32_t> to) const {
+      if (length != 4) ++*others;
+      std::fill(to.begin(), to.end(), 1);
+    }
+  };
+  struct holds_counting {
+    counting column;
+  };
+  for (const int threads : many_workers) {
+    std::atomic<int> others{0};
+    CHECK_THROWS_AS(mr::feed(mr::from(numbers(64)) | mr::map([&](int n) {
+                               return holds_counting{{n % 8 == 7 ? std::size_t{64} : std::size_t{4}, &others}};
+                             }) | mr::batch<&holds_counting::column>({.size = rows}),
+                             quiet(threads), [](auto&) {}),
+                    mr::data_error);
+    CHECK(others == 0);
+  }
+}
+
 TEST_CASE("what is bad about the first sample ends the run before any other sample is made") {
   for (const int threads : many_workers)
     for (const bad kind : {bad::data, bad::foreign, bad::setup}) {
