@@ -56,13 +56,16 @@ def plant(edits, folder):
         for file in files_of(edit.file):
             planted = folder / "millrace" / file
             texts[file] = (planted if planted.exists() else INCLUDE / "millrace" / file).read_text()
-        if sum(text.count(edit.old) for text in texts.values()) != 1:
+        # Each line as far as it is indented.
+        old = re.compile(r"\n *".join(re.escape(line.strip()) if at else re.escape(line.lstrip())
+                                      for at, line in enumerate(edit.old.split("\n"))))
+        if sum(len(old.findall(text)) for text in texts.values()) != 1:
             raise Broken(f"the text is no longer there, or not once: {edit.file}\n{edit.old}")
         for file, text in texts.items():
-            if edit.old in text:
+            if old.search(text):
                 planted = folder / "millrace" / file
                 planted.parent.mkdir(parents=True, exist_ok=True)
-                planted.write_text(text.replace(edit.old, edit.new))
+                planted.write_text(old.sub(lambda _: edit.new, text))
 
 
 class Build(typing.NamedTuple):

@@ -30,12 +30,12 @@ def bug(name, program, *edits, red=(CHECK,)):
     return Bug(name, program, edits, red)
 
 
-stager = functools.partial(Edit, "deliver/device_batch_output.hpp")
-lease = functools.partial(Edit, "deliver/batch.hpp")
-cuda = functools.partial(Edit, "device/cuda.hpp")
-errors = functools.partial(Edit, "device/cuda_error.hpp")
+stager = functools.partial(Edit, "deliver/device_batch_output")
+lease = functools.partial(Edit, "deliver/batch_lease")
+cuda = functools.partial(Edit, "device/cuda")
+errors = functools.partial(Edit, "device/cuda_error")
 sums = functools.partial(Edit, "train/metrics.cuh")
-metrics = functools.partial(Edit, "train/metrics.hpp")
+metrics = functools.partial(Edit, "train/metrics")
 kernels = functools.partial(Edit, "train/metric_kernels.cuh")
 normalize = functools.partial(Edit, "device/normalize.cuh")
 
@@ -153,11 +153,11 @@ STREAMS_AND_DEVICES = (
     bug("the device is not current: its copy stream", DEVICE,
         cuda("const current_device here(ordinal_);\n    const capture_tolerant now;\n    check_cuda(cudaStreamCreate",
              "check_cuda(cudaStreamCreate")),
-    not_current("memory", "void* allocate_device(std::size_t bytes) override"),
-    not_current("make_event()", "std::unique_ptr<device_event> make_event(unsigned flags)"),
-    not_current("check_stream()", "void check_stream(stream_view stream) override"),
-    not_current("record()", "void record(device_event& mark, stream_view stream) override"),
-    not_current("stream_waits_for()", "void stream_waits_for(stream_view stream, device_event& mark) override"),
+    not_current("memory", "void* cuda_backend::allocate_device(std::size_t bytes)"),
+    not_current("make_event()", "std::unique_ptr<device_event> cuda_backend::make_event(unsigned flags)"),
+    not_current("check_stream()", "void cuda_backend::check_stream(stream_view stream)"),
+    not_current("record()", "void cuda_backend::record(device_event& mark, stream_view stream)"),
+    not_current("stream_waits_for()", "void cuda_backend::stream_waits_for(stream_view stream, device_event& mark)"),
     bug("the caller's device is not restored", DEVICE,
         errors("if (changed_) ignore_cuda(cudaSetDevice(before_));", "")),
 )
