@@ -12,6 +12,7 @@
 #include "photo_sets.hpp"
 
 #include <millrace/image/baseline/jpeg_plane_decoder.hpp>
+#include <millrace/image/libjpeg/libjpeg.hpp>
 #include <millrace/millrace.hpp>
 
 #include <algorithm>
