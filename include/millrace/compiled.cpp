@@ -1,2 +1,2 @@
-// The compiled library: c++ -std=c++20 -O2 -DMILLRACE_COMPILED -c millrace/compiled.cpp
+// The compiled library: c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c millrace/compiled.cpp
 #include <millrace/src.hpp>

@@ -1,6 +1,6 @@
 // Defines what the headers declare when MILLRACE_COMPILED is set.
 //
-//   #include <millrace/src.hpp>      // c++ -std=c++20 -O2 -DMILLRACE_COMPILED -c
+//   #include <millrace/src.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
 // One translation unit of a program includes it: millrace/compiled.cpp, which the build dependency millrace-compiled
 // has compiled already.
