@@ -16,9 +16,9 @@ from checks import YARDSTICK, YARDSTICK_COST_SECONDS, RememberedPasses, Report, 
 from headers import COMPILED, INCLUDE, UMBRELLA, syntax_check
 
 # By itself the umbrella brings all definitions. No class is a template for the sake of this cost: who compiles many
-# files takes the compiled library, whose umbrella only declares. It costs 2.6 to 3.0 s on a
-# quiet host, and the same text up to 3.7 s on a busy one. The limits are above that.
-COST_LIMITS_SECONDS = {(UMBRELLA,): 4.2, (UMBRELLA, *COMPILED): 1.6, ("millrace/flow/stage.hpp",): 0.3,
+# files takes the compiled library, whose umbrella only declares. It costs 3.4 to 3.9 s
+# as it is counted here, by host. The limits are above that.
+COST_LIMITS_SECONDS = {(UMBRELLA,): 4.7, (UMBRELLA, *COMPILED): 1.6, ("millrace/flow/stage.hpp",): 0.3,
                        ("millrace/device/view.hpp",): 0.3}   # a header and its flags
 ROUNDS = 6
 MAX_TIMES = 3
