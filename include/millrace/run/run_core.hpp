@@ -63,9 +63,9 @@ class run_core {
   /// Returns the greatest number of workers and of I/O threads.
   const concurrency& threads() const noexcept { return concurrency_; }
   /// Returns the bytes that the run may hold.
-  std::size_t budget_bytes() const;
+  std::size_t budget_bytes() const noexcept { return budget_bytes_; }
   /// Returns the bound on samples that no worker has taken yet.
-  std::size_t read_ahead_bytes() const;
+  std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
 
   /// Starts the run. An error of the first samples is thrown by next().
   void start(run_parts parts);
@@ -117,6 +117,7 @@ class run_core {
   const unsigned workers_;
   concurrency concurrency_;
   const int process_;
+  const std::size_t budget_bytes_, read_ahead_bytes_;
   event_counts counts_;
   std::unique_ptr<executor> arena_;
   const std::shared_ptr<batch_output> output_;

@@ -20,21 +20,15 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
       workers_(options.threads < 0 ? std::max(1U, usable_cores() - 1) : static_cast<unsigned>(options.threads)),
       concurrency_(options_, workers_),
       process_(getpid()),
+      budget_bytes_(options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4),
+      read_ahead_bytes_(options_.read_ahead_bytes > 0 ? options_.read_ahead_bytes
+                                                      : std::min(std::size_t{256} << 20, budget_bytes_ / 4)),
       arena_(workers_ > 0 ? new_arena_executor(concurrency_.max_workers()) : nullptr),
       output_(new_batch_output(settings_.device, workers_ > 0)),
       at_start_(process_figures::now()) {
   if (settings_.batch_rows == 0)
     throw setup_error("batch({.size = 0}) makes no batches", "Choose a size of at least 1");
   if (settings_.shards == 0) throw setup_error("the source has no shards", "Give it at least one shard");
-}
-
-MILLRACE_INLINE std::size_t run_core::budget_bytes() const {
-  return options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4;
-}
-
-MILLRACE_INLINE std::size_t run_core::read_ahead_bytes() const {
-  return options_.read_ahead_bytes > 0 ? options_.read_ahead_bytes
-                                       : std::min(std::size_t{256} << 20, budget_bytes() / 4);
 }
 
 MILLRACE_INLINE void run_core::start(run_parts parts) {
@@ -101,13 +95,13 @@ MILLRACE_INLINE void run_core::allocate() {
   if (prefetch == 0)
     prefetch = std::clamp<std::size_t>((std::size_t{256} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
                (std::max(concurrency_.max_workers(), 1U) - 1) / settings_.batch_rows;
-  memory_budget m{.budget_bytes = budget_bytes(),
+  memory_budget m{.budget_bytes = budget_bytes_,
                   .slot_bytes = slot_bytes_,
                   .host_slots = prefetch + (copies ? 0 : 1),   // one more: the slot that the step uses
                   .device_slots = copies ? std::max<std::size_t>(1, settings_.device.slots) : 0,
                   .device_memory_apart = output_->backend().memory() == memory_kind::device,
                   .batch_rows = settings_.batch_rows,
-                  .read_ahead_bytes = read_ahead_bytes(),
+                  .read_ahead_bytes = read_ahead_bytes_,
                   .chunk_bytes = read_stage::chunk_bytes, .chunk_samples = read_stage::chunk_samples,
                   .window = parts_.order->window(),
                   .neighbor_bytes = parts_.order->held_bytes()};
@@ -305,7 +299,7 @@ MILLRACE_INLINE flow_figures run_core::figures() const {
   f.batch_samples = settings_.batch_rows;
   f.host_slots = output_->host_slots().count();
   f.device_slots = output_->backend().leases_host_slots() ? 0 : output_->lease_slots();
-  f.read_ahead_bytes = read_ahead_bytes();
+  f.read_ahead_bytes = read_ahead_bytes_;
   for (const pipeline_node* c : nodes_) c->add_to(f, now);
   times_.add_to(f, now);
   complete(f, process_figures::now() - at_start_);
