@@ -57,8 +57,7 @@ def plant(edits, folder):
             planted = folder / "millrace" / file
             texts[file] = (planted if planted.exists() else INCLUDE / "millrace" / file).read_text()
         # Each line as far as it is indented.
-        old = re.compile(r"\n *".join(re.escape(line.strip()) if at else re.escape(line.lstrip())
-                                      for at, line in enumerate(edit.old.split("\n"))))
+        old = re.compile(r"\n *".join(re.escape(line.lstrip()) for line in edit.old.split("\n")))
         if sum(len(old.findall(text)) for text in texts.values()) != 1:
             raise Broken(f"the text is no longer there, or not once: {edit.file}\n{edit.old}")
         for file, text in texts.items():

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import ROOT, RememberedPasses, Report, in_parallel, library_flags
+from checks import COMPILED, ROOT, RememberedPasses, Report, in_parallel, library_flags
 
 INCLUDE = ROOT / "include"
 CONTEXTS = pathlib.Path(__file__).resolve().parent / "examples"
@@ -81,7 +81,7 @@ def program_of(headers):
 
 
 def problem_of(headers, remembered):
-    command = ["clang++", "-std=c++20", "-DMILLRACE_COMPILED=1", "-fsyntax-only", "-w", "-ferror-limit=0",
+    command = ["clang++", "-std=c++20", COMPILED, "-fsyntax-only", "-w", "-ferror-limit=0",
                f"-I{INCLUDE}", *library_flags("--cflags"), "-x", "c++", "-"]
     try:
         program = program_of(headers)

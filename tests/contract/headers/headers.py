@@ -15,13 +15,12 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import (COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, launcher, library_flags,
+from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, launcher, library_flags,
                     reached_text)
 
 INCLUDE = ROOT / "include"
 UMBRELLA = "millrace/millrace.hpp"
 DEFINITIONS = "millrace/src.hpp"
-COMPILED = ("-DMILLRACE_COMPILED=1",)
 # What needs the CUDA runtime is compiled against the declarations of the tests' own one: no toolkit has to be there.
 FAKE_CUDA = ROOT / "tests" / "cuda" / "fake" / "include"
 CUDA_FLAGS = ("-DMILLRACE_CUDA=1", f"-isystem{FAKE_CUDA}")
@@ -125,7 +124,7 @@ def check_each(report, headers, passes):
     defining = {header: chains[header] for header in chains if header != DEFINITIONS}
     jobs = {}
     for compiler, groups, mode in (("g++", defining, ()), ("clang++", together | adapting, ()),
-                                   ("clang++", chains, COMPILED)):
+                                   ("clang++", chains, (COMPILED,))):
         for name, group in groups.items():
             plain = tuple(header for header in group if header not in needs_cuda)
             cuda = tuple(header for header in group if header in needs_cuda | {UMBRELLA})
