@@ -47,7 +47,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   void count_into(event_counts& counts) noexcept override { order_.count_into(counts); }
   void start() override;
 
-  /// Reads one sample on the caller, or passes on waiting samples. Returns false if there was nothing to do.
+  /// Reads a few samples on the caller, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override;
 
   void space_freed() noexcept override;
@@ -70,6 +70,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   using read_stage_base<Source>::limit_;
 
   static constexpr std::size_t max_queued = 16'384;
+  static constexpr std::size_t samples_per_advance = 8;   // a slow read ends with its first sample
 
   // ---- without mutex_ ----
 

@@ -29,7 +29,7 @@ MILLRACE_INLINE bool shard_read_stage<Source>::advance() {
   if (order_.pass_on()) return true;
   shard* const next = order_.front() ? order_.front() : order_.open_next();
   if (!next || next->done || order_.finished()) return false;
-  read_and_append(lock, *next, read_by_advance_, 1);
+  read_and_append(lock, *next, read_by_advance_, samples_per_advance);
   order_.pass_on();
   return true;
 }
