@@ -9,6 +9,7 @@
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>
 #include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/keys_from.hpp>
 #include <millrace/sources/shard_list.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/shuffle.hpp>

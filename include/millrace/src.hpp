@@ -71,6 +71,8 @@
 #include <millrace/io/index/index_file.ipp>
 #include <millrace/io/index/index_format.ipp>
 #include <millrace/io/index/indexed_reader.ipp>
+#include <millrace/io/index/key_list.ipp>
+#include <millrace/io/index/sample_choice.ipp>
 #include <millrace/io/index/shard_data.ipp>
 #include <millrace/io/index/shard_index.ipp>
 #include <millrace/io/index/shard_index_builder.ipp>
@@ -111,6 +113,8 @@
 #include <millrace/tune/tuning_search.ipp>
 #include <millrace/sources/brace_expansion.ipp>
 #include <millrace/sources/indexed_shards.ipp>
+#include <millrace/sources/json_objects.ipp>
+#include <millrace/sources/keys_from.ipp>
 #include <millrace/sources/line_reader.ipp>
 #include <millrace/sources/lines.ipp>
 #include <millrace/sources/mix.ipp>

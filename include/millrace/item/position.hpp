@@ -16,6 +16,7 @@
 // With an index, the texts of all ranks differ only in `digest`. Each rank has the digest of its own samples. The
 // wrapping sum of all ranks' digests is the digest of the run. Sum them before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+// A run that does not use all samples, each once, has the field `choice`, a checksum of those that it uses.
 // If the digest is unchanged since b.position(), the text has the field `shares`, the number of ranks. A run that
 // resumes from such a text is not refused. It reports once that its digests will mean nothing.
 // Errors: as above. The text is not trusted: any text gives a position or a data_error. Threads: pure.
@@ -76,6 +77,7 @@ struct position {
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: an epoch is one pass; 2^64 - 1: endless
   bool drop_last = true;
   std::uint64_t data_set = 0;        ///< fingerprint of names, sizes and counts
+  std::uint64_t choice = 0;          ///< checksum of the chosen samples, with an index; 0: all, each once
   std::uint64_t digest = 0;          ///< digest of the delivered samples: of this rank, or the sum over ranks
   // In all versions but 1:
   std::uint64_t step = 0;            ///< number of batches of the run so far
@@ -131,6 +133,7 @@ void for_each_field(Position& p, const Visit& visit) {
     visit(position_field{.name = "held"}, p.replay.held);
 }
 
+inline constexpr position_field choice_field{.name = "choice", .hexadecimal = true};
 inline constexpr position_field shares_field{.name = "shares", .most = std::numeric_limits<std::uint32_t>::max()};
 inline constexpr std::string_view position_mark = "millrace";
 

@@ -69,6 +69,7 @@ MILLRACE_INLINE std::string to_text(const position& p) {
     text += detail::field_text(field, value);
   };
   detail::for_each_field(p, add);
+  if (p.choice != 0) add(detail::choice_field, p.choice);
   if (p.is_share()) add(detail::shares_field, p.share.ranks);
   return text + " crc32c=" + detail::hex(detail::checksum_of(text), 8);
 }
@@ -85,6 +86,10 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
                            std::to_string(position::packing_version) + " are known here",
                        "Resume with the release of Millrace that wrote it");
   });
+  if (p.version == position::known_version && reader.has(detail::choice_field)) {
+    p.choice = reader.take(detail::choice_field);
+    if (p.choice == 0) reader.fail("choice=0 is not a valid number for that field");
+  }
   if (p.version == position::known_version && reader.has(detail::shares_field)) {
     p.share = detail::digest_share{.digest = p.digest,
                                    .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
@@ -131,6 +136,8 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   compare("the order's version", order_of(from), order_of(current));
   compare("the data set", detail::hex(from.data_set, 16),
           detail::hex(current.data_set, 16));
+  const auto choice_of = [](const position& p) { return p.choice == 0 ? "all, each once" : hex(p.choice, 16); };
+  compare("the choice of samples (.only, .without, .where, .repeats)", choice_of(from), choice_of(current));
   compare("the seed", std::to_string(from.seed), std::to_string(current.seed));
   compare("the shuffle window", window_of(from), window_of(current));
   compare("the number of lanes", std::to_string(from.lanes), std::to_string(current.lanes));

@@ -100,8 +100,10 @@ MILLRACE_INLINE void indexed_run<Data>::add_to(run_stats& s) const {
 
 template <class Data>
 MILLRACE_INLINE std::string indexed_run<Data>::describe() const {
-  if constexpr (requires { data_->describe(plan_); }) return "; " + data_->describe(plan_);
-  else return {};
+  std::string text;
+  if constexpr (requires { data_->describe(plan_); }) text = "; " + data_->describe(plan_);
+  const std::string chosen = data_->choice_text();
+  return chosen.empty() ? text : text + "; " + chosen;
 }
 
 template <class Data>
@@ -130,7 +132,8 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
                      .global_batch = plan_.settings().global_batch,
                      .epoch_batches = o.epoch_batches,
                      .drop_last = o.drop_last,
-                     .data_set = data_set};
+                     .data_set = data_set,
+                     .choice = data_->choice()};
   if (o.resume.empty()) return now;
   const position from = parse_position(o.resume);
   if constexpr (requires { data_->check_same(from.data_set); }) data_->check_same(from.data_set);

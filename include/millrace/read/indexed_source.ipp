@@ -79,7 +79,7 @@ template <class Data, class Plan>
 MILLRACE_INLINE void indexed_source<Data, Plan>::reader::stamp(sample<item>& s) const {
   const ordered_sample& last = wanted_[at_ - 1];
   s.pass = last.pass;
-  s.id = last.sample.id();
+  s.id = from_->data->id_of(last.sample);
   if (last.position >= from_->plan.positions()) {
     s.what = sample<item>::kind::void_row;
     return;

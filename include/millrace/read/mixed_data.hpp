@@ -53,6 +53,12 @@ class mixed_data {
   const shard_data& source(std::size_t i) const noexcept { return *sets_[i]; }
   /// Returns the samples of each shard, over the shards of all sources.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  /// Returns the identity of a sample, as shard_data::id_of().
+  std::uint64_t id_of(const located_sample& s) const noexcept;
+  /// Returns a checksum of the chosen samples; 0 if they are all.
+  std::uint64_t choice() const noexcept;
+  /// Returns how many samples of each source are chosen; empty without a choice.
+  std::string choice_text() const;
   /// Returns the bytes of all sources together.
   std::uint64_t size_bytes() const noexcept;
   /// Returns a hash of the data sets (upper half) and of the rule (lower half).

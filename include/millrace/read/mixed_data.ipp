@@ -25,6 +25,26 @@ MILLRACE_INLINE void mixed_data::report(event_counts& counts) const noexcept {
   for (const auto& set : sets_) set->report(counts);
 }
 
+MILLRACE_INLINE std::uint64_t mixed_data::id_of(const located_sample& s) const noexcept {
+  const std::size_t source = source_of(s.shard);
+  return sets_[source]->id_of({s.shard - first_shards_[source], s.index}, first_shards_[source]);
+}
+
+MILLRACE_INLINE std::uint64_t mixed_data::choice() const noexcept {
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < sets_.size(); ++i)
+    if (sets_[i]->choice() != 0) all = combine_keys(combine_keys(all, i), sets_[i]->choice()) | 1;
+  return all;
+}
+
+MILLRACE_INLINE std::string mixed_data::choice_text() const {
+  std::string all;
+  for (std::size_t i = 0; i < sets_.size(); ++i)
+    if (const std::string& one = sets_[i]->choice_text(); !one.empty())
+      all += (all.empty() ? "" : ", ") + rule_.sources[i].name + ": " + one;
+  return all;
+}
+
 MILLRACE_INLINE std::uint64_t mixed_data::size_bytes() const noexcept {
   std::uint64_t all = 0;
   for (const auto& set : sets_) all += set->size_bytes();

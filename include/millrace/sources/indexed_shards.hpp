@@ -10,6 +10,8 @@
 // (io/index/index_file.hpp). Samples come in the order of an exact_order (order/exact_order.hpp). The order does not
 // depend on the number of workers. It does not depend on the world size either, if that divides the lanes and the
 // global batch.
+// The options only, without, where and repeats choose samples by their keys, before any is read. A run over a choice is
+// as exact as one over all samples. A key that no shard has is told once, at the start.
 // A run can resume after any batch. Every sample has to become exactly one row: no expand, filter or later shuffle.
 // Errors: those of shards(). A damaged or compressed shard is an error at the start. A payload that has changed since
 // it was indexed is an error at its batch. Threads: as shards().
@@ -20,8 +22,12 @@
 #include <millrace/read/indexed_run.hpp>
 #include <millrace/sources/shard_list.hpp>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -35,6 +41,12 @@ struct indexed_shards_options {
   bool show_progress = true;   ///< prints progress to stderr if indexing takes over a second, and prints one line if
                                ///< the indexes cannot be saved
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
+  std::optional<key_list> only{};   ///< samples to use, by key; not set: all
+  key_list without{};               ///< samples to leave out, by key
+  /// Whether to use the sample with this key in this shard.
+  std::function<bool(std::string_view key, std::string_view shard)> where{};
+  /// How often a pass has the sample; 0: never. Not set: once.
+  std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
 };
 
 namespace detail {

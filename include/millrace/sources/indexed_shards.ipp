@@ -18,7 +18,9 @@ MILLRACE_INLINE indexed_shards_source::indexed_shards_source(std::vector<std::st
           shard_data_options{.reader = {.fields = o.fields, .max_member_bytes = o.max_member_bytes},
                              .files = {.cache_folder = o.index_folder},
                              .progress_file = o.show_progress ? STDERR_FILENO : -1,
-                             .strict = o.strict})) {}
+                             .strict = o.strict,
+                             .choice = {.only = o.only, .without = o.without, .where = o.where,
+                                        .repeats = o.repeats}})) {}
 
 }  // namespace detail
 

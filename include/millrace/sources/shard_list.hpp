@@ -31,6 +31,7 @@ namespace detail {
 struct folder_rule {
   bool (*takes)(std::string_view name) noexcept;
   const char* sentence;   ///< tells the user which endings are taken
+  bool leaves_out_missing = false;   ///< a file that is not there, or a glob that nothing matches, is no error
 };
 
 bool names_a_shard(std::string_view name) noexcept;
@@ -43,6 +44,7 @@ std::string_view local_path(std::string_view location);
 bool exists(const std::string& path) noexcept;
 bool is_folder(const std::string& path) noexcept;
 
+/// Returns the sorted paths that a glob matches.
 std::vector<std::string> glob_matches(const std::string& pattern);
 
 std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule);

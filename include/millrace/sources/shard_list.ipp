@@ -73,9 +73,6 @@ MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern
   if (result == GLOB_NOSPACE) throw std::bad_alloc();
   if (result != 0 && result != GLOB_NOMATCH)
     throw io_error("a folder of the pattern '" + printable(pattern) + "' cannot be read", "Check its permissions");
-  if (found.gl_pathc == 0)
-    throw setup_error("no file matches '" + printable(pattern) + "'",
-                      "Check the path; relative paths begin at the working directory of the program");
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -160,7 +157,12 @@ MILLRACE_INLINE std::vector<std::string> list_shards(std::string_view pattern, c
     for (const auto& expanded : detail::expand_braces(part)) {
       const std::string path(detail::local_path(expanded));
       const bool is_glob = path.find_first_of("*?[") != std::string::npos && !detail::exists(path);
-      for (auto& match : is_glob ? detail::glob_matches(path) : std::vector<std::string>{path}) {
+      if (rule.leaves_out_missing && !is_glob && !detail::exists(path)) continue;
+      std::vector<std::string> matches = is_glob ? detail::glob_matches(path) : std::vector<std::string>{path};
+      if (matches.empty() && !rule.leaves_out_missing)
+        throw setup_error("no file matches '" + printable(path) + "'",
+                          "Check the path; relative paths begin at the working directory of the program");
+      for (auto& match : matches) {
         if (detail::is_folder(match)) append(detail::shards_in(match, rule));
         else paths.push_back(std::move(match));
       }

@@ -5,59 +5,12 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/byte_source.hpp>
+#include <millrace/sources/json_objects.hpp>
 #include <millrace/sources/shard_list.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
-
-MILLRACE_INLINE void json_objects::fail() const {
-    throw data_error("the file is not valid JSON here", "Remove it, or write it again",
-                     {.stage = "index", .shard = std::string(path_), .key = {}, .offset_bytes = at_});
-  }
-
-MILLRACE_INLINE bool json_objects::next_is(char c) {
-  skip_blanks();
-  if (at_ >= text_.size() || text_[at_] != c) return false;
-  ++at_;
-  return true;
-}
-
-MILLRACE_INLINE std::string json_objects::string_behind_quote() {
-  std::string out;
-  for (; at_ < text_.size() && text_[at_] != '"'; ++at_) {
-    if (text_[at_] != '\\') {
-      out += text_[at_];
-      continue;
-    }
-    constexpr std::string_view escapes = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
-    if (++at_ >= text_.size()) fail();
-    const std::size_t which = escapes.find(text_[at_]);
-    if (which != std::string_view::npos) out += meant[which];
-    else if (text_[at_] == 'u') append_code_unit(out);
-    else fail();
-  }
-  if (at_ >= text_.size()) fail();
-  ++at_;
-  return out;
-}
-
-MILLRACE_INLINE void json_objects::append_code_unit(std::string& out) {
-  unsigned unit = 0;
-  const char* const digits = text_.data() + at_ + 1;
-  if (text_.size() - at_ <= 4 || std::from_chars(digits, digits + 4, unit, 16).ptr != digits + 4) fail();
-  at_ += 4;
-  if (unit < 0x80) {
-    out += static_cast<char>(unit);
-  } else if (unit < 0x800) {
-    out += static_cast<char>(0xc0 | unit >> 6);
-    out += static_cast<char>(0x80 | (unit & 63));
-  } else {
-    out += static_cast<char>(0xe0 | unit >> 12);
-    out += static_cast<char>(0x80 | (unit >> 6 & 63));
-    out += static_cast<char>(0x80 | (unit & 63));
-  }
-}
 
 MILLRACE_INLINE std::optional<std::string> small_file(const std::string& path, std::size_t max_bytes) {
   if (!exists(path)) return std::nullopt;

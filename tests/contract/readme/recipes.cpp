@@ -1,5 +1,6 @@
 // The recipes of examples/README.md, each in a namespace of its own: compiled, not run. What a recipe includes has been
 // included before it, so that nothing of that gets into its namespace.
+#include <millrace/base/crc32c.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/shards.hpp>
 #include <millrace/text.hpp>
@@ -7,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 
@@ -41,12 +43,15 @@ namespace several_ranks {
 namespace pictures_with_words {
 #include "recipe_6.hpp"
 }
-namespace ctrl_c {
+namespace some_samples {
 #include "recipe_7.hpp"
 }
-namespace own_file {
+namespace ctrl_c {
 #include "recipe_8.hpp"
+}
+namespace own_file {
 #include "recipe_9.hpp"
+#include "recipe_10.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
@@ -60,6 +65,11 @@ int main() {
   existing_trainer::train(model);
   several_ranks::train(model, "");
   pictures_with_words::train(model);
+  (void)some_samples::subset();
+  (void)some_samples::without_damage();
+  (void)some_samples::training();
+  (void)some_samples::validation();
+  (void)some_samples::balanced({}, 1);
   own_file::for_each_batch("", 1, [](const own_file::rows&) {});
   return ctrl_c::train(model, "");
 }

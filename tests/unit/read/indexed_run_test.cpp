@@ -17,6 +17,9 @@ struct only_counts {
   const std::vector<std::uint64_t>& counts() const { return all; }
   std::uint64_t fingerprint() const { return 1; }
   std::uint64_t size_bytes() const { return 1; }
+  std::uint64_t choice() const { return 0; }
+  std::uint64_t id_of(const mr::detail::located_sample& s) const { return s.id(); }
+  std::string choice_text() const { return {}; }
 };
 using only_planned = mr::detail::indexed_run<only_counts>;
 

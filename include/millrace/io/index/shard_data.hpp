@@ -22,6 +22,7 @@
 #include <millrace/io/index/block_cache.hpp>
 #include <millrace/io/index/index_build.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
+#include <millrace/io/index/sample_choice.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <atomic>
@@ -36,6 +37,7 @@ struct shard_data_options {
   index_file_options files{};
   int progress_file = -1;          ///< as in index_build_options; also gets the report of indexes not kept
   bool strict = false;             ///< makes a shard without an end marker an error
+  sample_choice choice{};          ///< the samples to use; only while the data is made
 };
 
 /// The order in which samples will be requested.
@@ -61,14 +63,21 @@ class shard_data {
   /// Counts the shards without an end marker.
   void report(event_counts& counts) const noexcept;
 
-  /// Returns the number of samples of each shard.
+  /// Returns the number of samples of each shard; if samples were chosen, of these with their repeats. A located_sample
+  /// counts among these.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  /// Returns the identity of a sample: the same in every choice that has it. Each repeat has one of its own.
+  std::uint64_t id_of(const located_sample& s, std::uint64_t first_shard = 0) const noexcept;
+  /// Returns a checksum of the chosen samples; 0 if they are all, each once.
+  std::uint64_t choice() const noexcept { return choice_; }
+  /// Returns a phrase like "12811 of 1281167 samples chosen"; empty without a choice.
+  const std::string& choice_text() const noexcept { return choice_text_; }
   /// Returns the path of a shard.
   const std::string& name(std::size_t shard) const noexcept { return names_[shard]; }
   /// Returns the shard, the key and the offset of a sample.
   error_location location_of(const located_sample& s) const;
-  /// Returns the size of all shards together, headers included.
-  std::uint64_t size_bytes() const noexcept { return bytes_; }
+  /// Returns the size of all shards together, headers included; of a choice, as much of that as it takes.
+  std::uint64_t size_bytes() const noexcept;
   /// Returns a digest of names, sizes and members. Folders, times and payloads are not in it: notice() reports changed
   /// times, and reading checks payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
@@ -97,6 +106,7 @@ class shard_data {
 
  private:
   static constexpr std::size_t max_open = 128;
+  static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};   // distinct from the numbers of a stage's outputs
 
   /// Writes one line, once. It throws no error, because a run works without kept indexes.
   void tell_not_kept(const std::string& what, std::string_view why);
@@ -139,6 +149,13 @@ class shard_data {
     std::once_flag loaded{};
   };
 
+  /// Chooses samples of all shards, which loads their indexes.
+  void choose(const sample_choice& choice);
+  /// Returns the number in its shard of a sample.
+  std::uint32_t stored_number(std::size_t shard, std::uint32_t number) const noexcept {
+    return chosen_.empty() ? number : chosen_[shard].number(number);
+  }
+
   /// Throws the error of a shard that cannot be used. A shard that is not whole has its index from the start.
   void check(std::size_t shard);
   shard_index& index(std::size_t shard) const;
@@ -148,12 +165,14 @@ class shard_data {
   void give_back(std::size_t shard, std::unique_ptr<open_shard> opened);
 
   const std::vector<std::string> names_;
-  const shard_data_options options_;
+  shard_data_options options_;
   block_pool pool_;
   mutable read_meter reads_;
   mutable std::vector<known_shard> shards_;   // an index is loaded at its first use
   std::vector<std::uint64_t> counts_;   // samples of each shard
-  std::uint64_t bytes_ = 0, fingerprint_ = 0;
+  std::vector<chosen_samples> chosen_;   // of each shard; none without a choice
+  std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
+  std::string choice_text_, keys_not_found_;
   std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
   std::optional<detail::block_cache> block_cache_;
   std::atomic<bool> begun_{false};

@@ -5,6 +5,7 @@
 
 #include <millrace/base/text.hpp>
 
+#include <numeric>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -33,6 +34,40 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
     const std::uint64_t named = digest_bytes(detail::bytes_of(name), shards_[i].head.fingerprint);
     fingerprint_ = combine_keys(fingerprint_, combine_keys(named, shards_[i].head.shard.size_bytes));
   }
+  stored_samples_ = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+  if (options_.choice.given()) choose(std::exchange(options_.choice, {}));
+}
+
+MILLRACE_INLINE void shard_data::choose(const sample_choice& choice) {
+  choice_search search(choice);
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    chosen_.push_back(search.choose(index(i), names_[i]));
+    counts_[i] = chosen_.back().size();
+  }
+  choice_ = search.checksum();
+  keys_not_found_ = search.missing();
+  const std::uint64_t positions = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+  choice_text_ = std::to_string(positions) + " of " + std::to_string(stored_samples_) + " samples chosen";
+  if (positions == 0 && stored_samples_ > 0)
+    throw setup_error("no sample is chosen: .only, .without, .where or .repeats leave out all " +
+                          std::to_string(stored_samples_) + (keys_not_found_.empty() ? "" : "; " + keys_not_found_),
+                      "Compare the lists with the keys that examples/inspect shows");
+}
+
+MILLRACE_INLINE std::uint64_t shard_data::id_of(const located_sample& s, std::uint64_t first_shard) const noexcept {
+  if (chosen_.empty()) return sample_id(first_shard + s.shard, s.index);
+  const auto position = static_cast<std::uint32_t>(s.index);
+  const chosen_samples& of = chosen_[s.shard];
+  const std::uint64_t id = sample_id(first_shard + s.shard, of.number(position));
+  const std::uint32_t repeat = of.repeat(position);
+  return repeat == 0 ? id : combine_keys(combine_keys(id, repeats_stream), repeat);
+}
+
+MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
+  if (chosen_.empty() || stored_samples_ == 0) return bytes_;
+  const std::uint64_t positions = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+  return static_cast<std::uint64_t>(static_cast<double>(bytes_) * static_cast<double>(positions) /
+                                    static_cast<double>(stored_samples_));
 }
 
 MILLRACE_INLINE shard_data::~shard_data() {
@@ -51,13 +86,15 @@ MILLRACE_INLINE void shard_data::report(event_counts& counts) const noexcept {
 }
 
 MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) const {
-  const indexed_sample found = index(static_cast<std::size_t>(s.shard)).sample(static_cast<std::uint32_t>(s.index));
+  const auto shard = static_cast<std::size_t>(s.shard);
+  const indexed_sample found = index(shard).sample(stored_number(shard, static_cast<std::uint32_t>(s.index)));
   return {.shard = names_[s.shard], .key = std::string(found.key), .offset_bytes = found.offset_bytes};
 }
 
 MILLRACE_INLINE std::string shard_data::notice() const {
-  if (touched_.empty()) return {};
-  return "the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
+  if (touched_.empty()) return keys_not_found_;
+  return (keys_not_found_.empty() ? "" : keys_not_found_ + "\nmillrace: ") + "the times of " +
+         std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
          " shards were changed: got others, expected those of their indexes (" + printable(names_[touched_.front()]) +
          (touched_.size() > 1 ? ", ..." : "") +
          "). Check that no sample was changed; known checksums hold, so that reading such a sample is an error.";
@@ -153,7 +190,8 @@ MILLRACE_INLINE void shard_data::read_block(const request& asked, const block_na
   const std::uint64_t first = std::uint64_t{block.number} * block_samples(shard);
   const std::uint64_t count = std::min<std::uint64_t>(block_samples(shard), counts_[shard] - first);
   std::vector<std::uint32_t> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = stored_number(shard, static_cast<std::uint32_t>(first + i));
   records.resize(numbers.size());
   try {
     auto opened = take(shard, asked.reads);
@@ -171,7 +209,7 @@ MILLRACE_INLINE void shard_data::read_now(request& asked, std::span<const wish> 
   // Reads in the order of the caller's list, so that the first failure is the one to report.
   std::vector<wish> in_order(wishes.begin(), wishes.end());
   std::sort(in_order.begin(), in_order.end(), [](const wish& a, const wish& b) { return a.position < b.position; });
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = in_order[i].number();
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = stored_number(shard, in_order[i].number());
   std::size_t read = 0;
   std::exception_ptr wrong;
   try {

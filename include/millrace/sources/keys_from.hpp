@@ -1,0 +1,56 @@
+// keys_from: reads lists of sample keys from files, for the options only and without of indexed_shards().
+//
+//   auto flow = mr::indexed_shards("train-{000..146}.tar", {.without = mr::keys_from("quarantine-*.jsonl")});
+//   auto part = mr::indexed_shards("train-{000..146}.tar", {.only = mr::keys_from("subset.txt.gz")});
+//
+// Text: one key in each line; empty lines are left out. JSON lines, by the ending .jsonl or .ndjson: an object in each
+// line with the string "key", and perhaps with the string "shard", whose file name binds the key to that shard.
+// Quarantine lists have this form. A key that is not UTF-8 stands there as "key_hex". Files may be compressed as for
+// lines(), and are named as for list_shards(). In folders the names count that lines() would take.
+// Errors: setup_error for missing files, unless allow_missing is set; data_error with file and line for a line of JSON
+// without a key. Threads: no shared state.
+#pragma once
+
+#include <millrace/io/index/key_list.hpp>
+#include <millrace/sources/lines.hpp>
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of keys_from().
+struct keys_from_options {
+  bool allow_missing = false;   ///< leaves out files of a pattern that are not there: a first run has no quarantine
+};
+
+namespace detail {
+
+/// Returns which files of a folder are lists of keys.
+inline folder_rule key_lists(bool allow_missing) noexcept {
+  folder_rule rule = texts_of_a_folder;
+  rule.leaves_out_missing = allow_missing;
+  return rule;
+}
+
+/// Returns the keys in these files.
+key_list read_keys(const std::vector<std::string>& files);
+
+}  // namespace detail
+
+/// Returns the keys that files list. `names` is one pattern or a list of paths. Throws setup_error if a file is
+/// missing, data_error if a line has no key.
+template <class Names>
+key_list keys_from(const Names& names, const keys_from_options& options = {}) {
+  if constexpr (std::is_convertible_v<const Names&, std::string_view>)
+    return detail::read_keys(list_shards(std::string_view(names), detail::key_lists(options.allow_missing)));
+  else return detail::read_keys(list_shards(names));
+}
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/keys_from.ipp>
+#endif

@@ -1,0 +1,4 @@
+#include <millrace/shards.hpp>
+void example() {
+EXAMPLE
+}
