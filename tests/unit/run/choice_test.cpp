@@ -59,7 +59,7 @@ TEST_CASE("each epoch has every chosen sample as often as it is wanted, with the
   }
 }
 
-TEST_CASE("a choice has one order for every number of workers and ranks, and another list of the same is the same run") {
+TEST_CASE("a choice has one order for every number of workers and ranks; another list of the same is the same run") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (run_options o : {by_list, repeated}) {
