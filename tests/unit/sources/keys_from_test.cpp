@@ -63,8 +63,8 @@ TEST_CASE("a missing list is an error, or empty where that is allowed") {
 
 TEST_CASE("a line that has no key is an error that names file and line") {
   const temporary_folder f;
-  for (const std::string bad : {"[", "{\"kei\": \"\"}", "\"a\"", "{\"key\": 5}", "{\"key\": \"\"}", "{\"key\": \"a\"} x",
-                                "{\"key_hex\": \"f\"}", "{\"key_hex\": \"fg\"}"}) {
+  for (const std::string bad : {"[", "{\"kei\": \"a\"}", "\"a\"", "{\"key\": 5}", "{\"key\": \"\"}",
+                                "{\"key\": \"a\"} x", "{\"key_hex\": \"f\"}", "{\"key_hex\": \"fg\"}"}) {
     CAPTURE(bad);
     save(f / "q.jsonl", "{\"key\": \"good\"}\n" + bad + "\n");
     CHECK_THROWS_WITH_AS((void)mr::keys_from(f / "q.jsonl"), doctest::Contains("line 2"), mr::data_error);
