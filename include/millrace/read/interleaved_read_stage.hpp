@@ -25,7 +25,6 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -118,7 +117,6 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
 
   void count_into(event_counts& counts) noexcept override;
-  void start() override;
 
   /// Reads one sample on the caller, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override;
@@ -126,8 +124,6 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   void space_freed() noexcept override;
   void set_active(const concurrency_counts& open) override;
   void stop() noexcept override;
-  void join() noexcept override;
-  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : limit_.open(); }
   std::size_t read_ahead_bytes() const noexcept override;
 
  private:
@@ -154,7 +150,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
     std::size_t most = 0;   // samples
   };
 
-  void work(std::size_t thread);
+  void work(std::size_t thread) override;
 
   // ---- under mutex_ ----
 
@@ -188,7 +184,6 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   std::atomic<std::uint64_t> wake_below_{0};
   std::atomic<bool> news_here_{false};
   doorbell news_;
-  std::vector<std::thread> threads_;
 };
 
 }}}  // namespace millrace::detail

@@ -48,11 +48,6 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::count_into(event_counts& co
 }
 
 template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::start() {
-  for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
-}
-
-template <class Source>
 MILLRACE_INLINE bool interleaved_read_stage<Source>::advance() {
   std::unique_lock lock(mutex_);
   if (pass_on()) return true;
@@ -85,12 +80,6 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::stop() noexcept {
 }
 
 template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::join() noexcept {
-  for (auto& t : threads_)
-    if (t.joinable()) t.join();
-}
-
-template <class Source>
 MILLRACE_INLINE std::size_t interleaved_read_stage<Source>::read_ahead_bytes() const noexcept {
   std::size_t sum = next_->held_bytes();
   for (const auto& l : lanes_) sum += l->shards.queued_bytes();
@@ -108,7 +97,6 @@ MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& sta
 
 template <class Source>
 MILLRACE_INLINE void interleaved_read_stage<Source>::work(std::size_t thread) {
-  detail::name_worker_thread("millrace-read");
   chunk read;
   std::unique_lock lock(mutex_);
   while (!stopped_.load()) {
@@ -201,7 +189,7 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::finish(std::exception_ptr e
 template <class Source>
 MILLRACE_INLINE auto interleaved_read_stage<Source>::idle_shard_of(lane& l) -> shard* {
   shard* const open = l.shards.first_idle();
-  const std::size_t max_open = 1 + 2 * threads() / lanes_.size();
+  const std::size_t max_open = 1 + 2 * this->threads() / lanes_.size();
   return open || l.shards.open_shards() >= max_open ? open : l.shards.open_next();
 }
 
@@ -243,9 +231,7 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::read_and_append(std::unique
   of.shards.append(from, read.samples);
   if (!read.more) of.shards.end(from, std::exchange(read.error, nullptr));
   static_cast<void>(of.shards.take_news());
-  read.samples.clear();
-  read.bytes = 0;
-  read.more = true;
+  read.clear();
 }
 
 template <class Source>

@@ -1,9 +1,11 @@
-// The base of the read stages: reads a source in chunks, and counts what was read.
+// The base of the read stages: runs their I/O threads, reads a source in chunks, and counts what was read.
 //
 //   class my_read_stage : public mr::detail::read_stage_base<mr::detail::shards_source> {
-//     void read(shard& from) {
+//     void work(std::size_t thread) override {             // each I/O thread calls it once, with its number
 //       chunk read;
-//       this->read_chunk(from, read, 64);     // opens the shard if necessary; gives samples, bytes, an error, the end
+//       this->read_chunk(shard_for(thread), read, 64);     // opens the shard if necessary
+//       pass_on(read.samples, read.error);                 // read.more: more samples may follow
+//       read.clear();
 //     }
 //   };
 //
@@ -20,6 +22,7 @@
 #include <millrace/work/sample_names.hpp>
 
 #include <atomic>
+#include <thread>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -68,6 +71,10 @@ class read_stage_base : public read_stage {
   void add_to(timeline& t, std::uint64_t start_ns) const override;
   void name_samples(std::shared_ptr<sample_names> names) override;
 
+  void start() override;
+  void join() noexcept override;
+  std::size_t threads() const noexcept override { return io_threads_ == 0 ? 0 : limit_.open(); }
+
  protected:
   using shard = open_shard<Source>;
 
@@ -77,11 +84,17 @@ class read_stage_base : public read_stage {
     std::size_t bytes = 0;
     std::exception_ptr error{};
     bool more = true;   // more samples may follow
+
+    /// Empties the chunk for the next read. `error` has been taken before.
+    void clear() noexcept;
   };
 
   static constexpr std::uint64_t hungry_ns = 20'000;
 
   read_stage_base(const Source& source, sample_sink<item>& next, std::size_t threads);
+
+  /// Reads until the stage is stopped. Each I/O thread calls it once, with its number from 0.
+  virtual void work(std::size_t thread) = 0;
 
   /// Returns the name of the shard without its folders, for profilers.
   std::string name_of(const shard& from) const;
@@ -100,6 +113,8 @@ class read_stage_base : public read_stage {
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
   read_meter& meter() const noexcept;
 
+  const std::size_t io_threads_;   // 0: advance() reads
+  std::vector<std::thread> threads_;
   std::shared_ptr<sample_names> names_;
   mutable read_meter chunks_;   // whole chunks read from the source
   const read_meter::figures before_;

@@ -37,9 +37,31 @@ MILLRACE_INLINE void read_stage_base<Source>::name_samples(std::shared_ptr<sampl
 }
 
 template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::start() {
+  for (std::size_t i = 0; i < io_threads_; ++i)
+    threads_.emplace_back([this, i] {
+      name_worker_thread("millrace-read");
+      work(i);
+    });
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::join() noexcept {
+  for (auto& t : threads_)
+    if (t.joinable()) t.join();
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::chunk::clear() noexcept {
+  samples.clear();
+  bytes = 0;
+  more = true;
+}
+
+template <class Source>
 MILLRACE_INLINE read_stage_base<Source>::read_stage_base(const Source& source, sample_sink<item>& next,
                                                          std::size_t threads)
-    : source_(&source), next_(&next), limit_(threads), before_(meter().snapshot()) {}
+    : source_(&source), next_(&next), limit_(threads), io_threads_(threads), before_(meter().snapshot()) {}
 
 template <class Source>
 MILLRACE_INLINE std::string read_stage_base<Source>::name_of(const shard& from) const {

@@ -17,7 +17,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -45,7 +44,6 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   shard_read_stage(const Source& source, const shard_order& order, options o, sample_sink<item>& next);
 
   void count_into(event_counts& counts) noexcept override { order_.count_into(counts); }
-  void start() override;
 
   /// Reads a few samples on the caller, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override;
@@ -54,9 +52,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
 
   void set_active(const concurrency_counts& open) override;
   void stop() noexcept override;
-  void join() noexcept override;
 
-  std::size_t threads() const noexcept override { return options_.threads == 0 ? 0 : limit_.open(); }
   std::size_t read_ahead_bytes() const noexcept override { return read_ahead(); }
 
  private:
@@ -74,7 +70,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
 
   // ---- without mutex_ ----
 
-  void work(std::size_t thread);
+  void work(std::size_t thread) override;
 
   // ---- under mutex_ ----
 
@@ -122,7 +118,6 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   std::atomic<std::uint64_t> news_count_{0}, wake_below_{0};
   std::atomic<bool> room_news_{false};
   doorbell news_;
-  std::vector<std::thread> threads_;
 };
 
 }}}  // namespace millrace::detail

@@ -19,11 +19,6 @@ MILLRACE_INLINE shard_read_stage<Source>::shard_read_stage(const Source& source,
 }
 
 template <class Source>
-MILLRACE_INLINE void shard_read_stage<Source>::start() {
-  for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { work(i); });
-}
-
-template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::advance() {
   std::unique_lock lock(mutex_);
   if (order_.pass_on()) return true;
@@ -55,14 +50,7 @@ MILLRACE_INLINE void shard_read_stage<Source>::stop() noexcept {
 }
 
 template <class Source>
-MILLRACE_INLINE void shard_read_stage<Source>::join() noexcept {
-  for (auto& t : threads_)
-    if (t.joinable()) t.join();
-}
-
-template <class Source>
 MILLRACE_INLINE void shard_read_stage<Source>::work(std::size_t thread) {
-  detail::name_worker_thread("millrace-read");
   chunk read;
   std::unique_lock lock(mutex_);
   while (!stopped_.load()) {
@@ -135,9 +123,7 @@ MILLRACE_INLINE void shard_read_stage<Source>::read_and_append(std::unique_lock<
   lock.lock();
   order_.append(from, read.samples);
   if (!read.more) order_.end(from, std::exchange(read.error, nullptr));
-  read.samples.clear();
-  read.bytes = 0;
-  read.more = true;
+  read.clear();
 }
 
 template <class Source>
