@@ -2,16 +2,16 @@
 //
 //   mr::detail::indexed_run<mr::detail::shard_data> run(
 //       data, {.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
-//   run.source();  run.shards();            // what the read stage reads, and in which order
-//   run.deliver(batch);                     // accounts for the batch; returns the resume point behind it
-//   run.locate(epoch, position);            // shard, key and offset of the sample at that position
+//   auto stage = run.read(source, options, sink);      // the read stage, set to its start
+//   run.account_for(batch).next;                       // accounts for the batch; the resume point behind it
+//   run.locate(epoch, position);                       // shard, key and offset of the sample at that position
 //
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
 // The digest in the resume point is this rank's share. Rank 0 continues from the digest of the resume text. All other
 // ranks begin at 0, so that the sum over the ranks is right.
 // Errors: setup_error for ranks, lanes or a resume point that do not fit; data_error for a text that is not a resume
-// point; conservation_error from deliver() and finish().
-// Threads: deliver() and finish() by the trainer; everything else by any thread.
+// point; conservation_error from account_for() and finish().
+// Threads: account_for() and finish() by the trainer; everything else by any thread.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -53,29 +53,13 @@ class indexed_run final : public planned_run {
 
   indexed_run(std::shared_ptr<Data> data, const options& o);
 
-  /// Returns the source for the read stage.
-  const source_type& source() const noexcept { return source_; }
-  /// Returns the order of the shards of source(): as listed.
-  const shard_order& shards() const noexcept { return shards_; }
-  /// Returns the position at which the session starts.
-  const position& start() const noexcept { return start_; }
-  /// Returns the rank and the world size of this process.
-  const world& own_ranks() const noexcept { return world_; }
   /// Returns the stage that reads the run. `Source` is the data's own source, which this run stands in for.
   template <class Source>
   std::unique_ptr<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
   /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
-  /// Returns the number of batches of the run before the session's first batch.
-  std::uint64_t first_step() const noexcept;
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const;
-  /// Returns the order of the samples.
-  const plan_type& order() const noexcept { return plan_; }
-  /// Returns the data set.
-  const Data& data() const noexcept { return *data_; }
-  /// Returns the rows that all ranks together have in the session's batch `batch`, counted from 0.
-  std::size_t global_rows(std::uint64_t batch) const noexcept;
   /// Returns the observed and the expected shuffle quality. The first call takes some ten milliseconds.
   shuffle_quality_figures shuffle_quality() const
     requires source_type::observes
@@ -99,10 +83,8 @@ class indexed_run final : public planned_run {
   /// Returns a warning for a line of its own; empty if all is well.
   std::string notice() const override;
 
-  /// Accounts for the next batch in order, and returns the resume point behind it.
+  /// Accounts for the next batch in order, and returns its origin.
   /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
-  position deliver(const ready_batch& batch);
-  /// Accounts for a batch as deliver() does, and returns its origin.
   batch_origin account_for(ready_batch& b) override;
   /// Tells the run that no more batches come. Throws conservation_error if an epoch is incomplete.
   void finish() override { account_.finish(); }
@@ -112,13 +94,13 @@ class indexed_run final : public planned_run {
   void report(event_counts& counts) const override {
     if constexpr (requires { data_->report(counts); }) data_->report(counts);
   }
-  /// Returns this rank's account of delivered samples.
-  const delivery_account& account() const noexcept { return account_; }
 
   /// Returns the resume point behind the session's batch `batch`, counted from 0, without its digest.
   position after(std::uint64_t batch) const noexcept;
 
  private:
+  /// Returns the number of batches of the run before the session's first batch.
+  std::uint64_t first_step() const noexcept;
   std::string lane_mixing_advice() const
     requires source_type::observes
   {

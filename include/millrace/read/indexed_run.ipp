@@ -50,11 +50,6 @@ MILLRACE_INLINE error_location indexed_run<Data>::locate(std::uint64_t epoch, st
 }
 
 template <class Data>
-MILLRACE_INLINE std::size_t indexed_run<Data>::global_rows(std::uint64_t batch) const noexcept {
-  return plan_.rows((first_step() + batch) % plan_.batches(), {});
-}
-
-template <class Data>
 MILLRACE_INLINE std::string indexed_run<Data>::shuffle_advice() const {
   if constexpr (!source_type::observes) return {};
   else return lane_mixing_advice();
@@ -73,21 +68,17 @@ MILLRACE_INLINE std::string indexed_run<Data>::notice() const {
 }
 
 template <class Data>
-MILLRACE_INLINE position indexed_run<Data>::deliver(const ready_batch& batch) {
-  account_.deliver(batch);
-  position next = after(batch.batch);
-  next.digest = account_.digest();
-  // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
-  others_rows_ += global_rows(batch.batch) - batch.rows;
-  next.share = digest_share{.digest = next.digest,
-                            .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(world_.size) : 0};
-  return next;
-}
-
-template <class Data>
 MILLRACE_INLINE batch_origin indexed_run<Data>::account_for(ready_batch& b) {
   if (b.error) return {};
-  return {.first_step = first_step(), .global_rows = global_rows(b.batch), .next = deliver(b)};
+  account_.deliver(b);
+  batch_origin origin{.first_step = first_step(), .next = after(b.batch)};
+  origin.global_rows = plan_.rows((origin.first_step + b.batch) % plan_.batches(), {});
+  // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
+  others_rows_ += origin.global_rows - b.rows;
+  origin.next.digest = account_.digest();
+  origin.next.share = digest_share{.digest = account_.digest(),
+                                   .ranks = others_rows_ > 0 ? static_cast<std::uint32_t>(world_.size) : 0};
+  return origin;
 }
 
 template <class Data>

@@ -4,7 +4,7 @@
 //                                 .data_set = mr::detail::fingerprint_of(source), .rows = 256, .resume = text,
 //                                 .epochs = 90});
 //   auto stage = run.read(source, options, sink);      // the read stage, set to its start; run.borders() for the sink
-//   run.after(batch);                                  // the resume point behind a batch, once for each, in order
+//   run.account_for(batch).next;       // the resume point behind a batch; call it once for each, in order
 //
 // No samples were counted, so a position alone does not say where to read. The resume point therefore names the point
 // in the source at which reading begins again (work/replay_log.hpp). From there on everything runs as before, and rows
@@ -24,7 +24,7 @@
 // belongs to one rank.
 // Errors: setup_error for ranks that do not fit, a resume point of another run, or a run that is over; data_error for a
 // text that is not a resume point.
-// Threads: read() and after() by the trainer; everything else is immutable.
+// Threads: read() and account_for() by the trainer; everything else is immutable.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -66,13 +66,6 @@ class replayed_run final : public planned_run {
 
   explicit replayed_run(const options& o);
 
-  /// Returns the order of the shards and their samples, before it is split into lanes.
-  const shard_order& order() const noexcept { return order_; }
-  /// Returns the position at which the session starts.
-  const position& start() const noexcept { return start_; }
-  /// Returns the number of batches of the run before the session's first batch.
-  std::uint64_t first_step() const noexcept { return start_.step; }
-
   /// Returns this rank's share of the shuffle window, in samples.
   std::size_t window() const noexcept override { return options_.order.window / options_.world.size; }
 
@@ -84,15 +77,8 @@ class replayed_run final : public planned_run {
   /// Returns where the session starts and where epochs end, for the last segment.
   batch_borders borders() const override;
 
-  /// Returns the epoch of the session's batch `batch`; `pass` is the pass of its first sample.
-  std::uint64_t epoch_of(std::uint64_t batch, std::uint64_t pass) const noexcept;
-  /// Returns the rows of all ranks together for a batch with `rows` on this rank; ~0 if unknown.
-  /// Several ranks never have a short batch, except with buckets.
-  std::size_t global_rows(std::size_t rows) const noexcept;
   /// Completes the epoch of a batch, and returns its origin.
   batch_origin account_for(ready_batch& b) override;
-  /// Returns the resume point behind `batch`. Called once for each batch, in order.
-  position after(const ready_batch& batch);
 
   /// Returns what a session announces at its start: its lanes, and what it reads again to resume.
   std::string describe() const override;
@@ -108,6 +94,11 @@ class replayed_run final : public planned_run {
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();
+  /// Returns the rows of all ranks together for a batch with `rows` on this rank; ~0 if unknown.
+  /// Several ranks never have a short batch, except with buckets.
+  std::size_t global_rows(std::size_t rows) const noexcept;
+  /// Returns the resume point behind `batch`. Called once for each batch, in order.
+  position after(const ready_batch& batch);
 
   const options options_;
   const std::size_t lanes_;   // lanes of all ranks together; 1: one sequence, with borders between passes

@@ -23,19 +23,15 @@ MILLRACE_INLINE batch_borders replayed_run::borders() const {
           .log = log_.get()};
 }
 
-MILLRACE_INLINE std::uint64_t replayed_run::epoch_of(std::uint64_t batch, std::uint64_t pass) const noexcept {
-  return options_.epoch_batches > 0 ? (start_.step + batch) / options_.epoch_batches : pass;
-}
-
 MILLRACE_INLINE std::size_t replayed_run::global_rows(std::size_t rows) const noexcept {
   const std::size_t world_size = options_.world.size;
   return options_.buckets && world_size > 1 ? ~std::size_t{0} : rows * world_size;
 }
 
 MILLRACE_INLINE batch_origin replayed_run::account_for(ready_batch& b) {
-  b.epoch = epoch_of(b.batch, b.epoch);
+  if (options_.epoch_batches > 0) b.epoch = (start_.step + b.batch) / options_.epoch_batches;
   if (b.error) return {};
-  return {.first_step = first_step(), .global_rows = global_rows(b.rows), .next = after(b)};
+  return {.first_step = start_.step, .global_rows = global_rows(b.rows), .next = after(b)};
 }
 
 MILLRACE_INLINE position replayed_run::after(const ready_batch& batch) {
