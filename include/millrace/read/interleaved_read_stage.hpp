@@ -18,7 +18,6 @@
 #pragma once
 
 #include <millrace/read/read_stage_base.hpp>
-#include <millrace/sync/doorbell.hpp>
 #include <millrace/sync/fifo.hpp>
 #include <millrace/work/segment.hpp>
 
@@ -107,7 +106,7 @@ data_error no_sample_error(std::uint64_t passes, const Order& order) {
 
 /// Reads the lanes of one rank side by side, and merges them in a fixed order.
 template <class Source>
-class interleaved_read_stage final : public read_stage_base<Source>, public space_listener {
+class interleaved_read_stage final : public read_stage_base<Source> {
  public:
   using item = typename Source::item;
   using options = interleaved_read_stage_options;
@@ -121,9 +120,7 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   /// Reads one sample on the caller, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override;
 
-  void space_freed() noexcept override;
   void set_active(const concurrency_counts& open) override;
-  void stop() noexcept override;
   std::size_t read_ahead_bytes() const noexcept override;
 
  private:
@@ -132,6 +129,9 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   using read_stage_base<Source>::next_;
   using read_stage_base<Source>::stopped_;
   using read_stage_base<Source>::limit_;
+  using read_stage_base<Source>::news_;
+  using read_stage_base<Source>::one_woken_;
+  using read_stage_base<Source>::wake_one;
 
   static constexpr std::size_t ready_samples = 8;
 
@@ -164,12 +164,10 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   work_piece find_work();
   /// Returns whether one more thread would find something to read besides `mine`.
   bool find_other_work(const work_piece& mine);
-  void read_and_append(std::unique_lock<std::mutex>& lock, lane& of, shard& from, chunk& read, std::size_t most);
 
   /// Sleeps until there is space for waiting samples, or something to read.
   /// `drained`: the workers had nothing to take, so no worker will free space.
   void sleep(std::unique_lock<std::mutex>& lock, bool drained);
-  void ring_one() noexcept;
 
   const options options_;
   std::mutex mutex_;
@@ -179,11 +177,6 @@ class interleaved_read_stage final : public read_stage_base<Source>, public spac
   std::uint64_t ordinal_;                // ordinal of that sample among those of this rank
   std::uint64_t empty_passes_ = 0;     // passes since the last sample
   bool finished_ = false;
-  chunk read_by_advance_;
-
-  std::atomic<std::uint64_t> wake_below_{0};
-  std::atomic<bool> news_here_{false};
-  doorbell news_;
 };
 
 }}}  // namespace millrace::detail

@@ -39,7 +39,6 @@ MILLRACE_INLINE interleaved_read_stage<Source>::interleaved_read_stage(const Sou
     in_pass_.push_back(i);
   }
   turn_ %= in_pass_.size();
-  next.set_listener(this);
 }
 
 template <class Source>
@@ -55,28 +54,15 @@ MILLRACE_INLINE bool interleaved_read_stage<Source>::advance() {
   lane& l = *lanes_[in_pass_[turn_]];
   shard* const from = idle_shard_of(l);
   if (!from) return false;
-  read_and_append(lock, l, *from, read_by_advance_, 1);
+  this->read_into(l.shards, lock, {.from = from, .most = 1}, this->read_by_advance_);
   pass_on();
   return true;
 }
 
 template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::space_freed() noexcept {
-  if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
-  ring_one();
-}
-
-template <class Source>
 MILLRACE_INLINE void interleaved_read_stage<Source>::set_active(const concurrency_counts& open) {
   limit_.open(open.reads);
-  ring_one();
-}
-
-template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::stop() noexcept {
-  stopped_.store(true);
-  news_.ring();
-  limit_.wake();
+  wake_one();
 }
 
 template <class Source>
@@ -102,7 +88,7 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::work(std::size_t thread) {
   while (!stopped_.load()) {
     if (limit_.closed(thread)) {
       lock.unlock();
-      ring_one();   // another thread must act on the news that woke this one
+      wake_one();   // another thread must act on the news that woke this one
       limit_.rest(thread, stopped_);
       lock.lock();
       continue;
@@ -111,8 +97,8 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::work(std::size_t thread) {
     const bool moved = pass_on();
     const work_piece piece = find_work();
     if (piece.from) {
-      if (find_other_work(piece)) ring_one();
-      read_and_append(lock, *piece.of, *piece.from, read, piece.most);
+      if (find_other_work(piece)) wake_one();
+      this->read_into(piece.of->shards, lock, {.from = piece.from, .most = piece.most}, read);
     } else if (!moved) {
       sleep(lock, before == 0);
     }
@@ -221,35 +207,11 @@ MILLRACE_INLINE bool interleaved_read_stage<Source>::find_other_work(const work_
 }
 
 template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::read_and_append(std::unique_lock<std::mutex>& lock, lane& of,
-                                                                     shard& from, chunk& read, std::size_t most) {
-  from.in_hand = true;
-  lock.unlock();
-  this->read_chunk(from, read, most);
-  lock.lock();
-  from.in_hand = false;
-  of.shards.append(from, read.samples);
-  if (!read.more) of.shards.end(from, std::exchange(read.error, nullptr));
-  static_cast<void>(of.shards.take_news());
-  read.clear();
-}
-
-template <class Source>
 MILLRACE_INLINE void interleaved_read_stage<Source>::sleep(std::unique_lock<std::mutex>& lock, bool drained) {
-  if (!drained) {
-    const std::uint64_t below = next_->backlog() / 2 + 1;
-    wake_below_.store(below);
-    if (next_->backlog() < below) return;
-  }
+  if (!drained && !this->ask_for_wake()) return;
   lock.unlock();
-  news_.wait([&] { return stopped_.load() || news_here_.exchange(false); });
+  news_.wait([&] { return stopped_.load() || one_woken_.exchange(false); });
   lock.lock();
-}
-
-template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::ring_one() noexcept {
-  news_here_.store(true);
-  news_.ring_one();
 }
 
 }}}  // namespace millrace::detail

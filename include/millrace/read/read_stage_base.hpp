@@ -1,16 +1,15 @@
-// The base of the read stages: runs their I/O threads, reads a source in chunks, and counts what was read.
+// The base of the read stages: runs and wakes their I/O threads, reads a source in chunks, and counts what was read.
 //
 //   class my_read_stage : public mr::detail::read_stage_base<mr::detail::shards_source> {
-//     void work(std::size_t thread) override {             // each I/O thread calls it once, with its number
+//     void work(std::size_t thread) override {                 // each I/O thread calls it once, with its number
 //       chunk read;
-//       this->read_chunk(shard_for(thread), read, 64);     // opens the shard if necessary
-//       pass_on(read.samples, read.error);                 // read.more: more samples may follow
-//       read.clear();
+//       std::unique_lock lock(mutex);
+//       while (shard* next = next_shard(thread)) this->read_into(buffer, lock, {.from = next, .most = 64}, read);
 //     }
 //   };
 //
-// Errors: an error ends the chunk, completed with the shard's name.
-// Threads: read_chunk() of different shards at the same time, and it may block; the counters from any thread.
+// Errors: an error ends its shard, completed with the shard's name.
+// Threads: read_into() of different shards at the same time, and it may block; the counters from any thread.
 #pragma once
 
 #include <millrace/measure/run_figures.hpp>
@@ -18,10 +17,12 @@
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/read/reader_limit.hpp>
 #include <millrace/read/reorder_buffer.hpp>
+#include <millrace/sync/doorbell.hpp>
 #include <millrace/work/dispatcher.hpp>
 #include <millrace/work/sample_names.hpp>
 
 #include <atomic>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -56,9 +57,9 @@ class read_stage : public pipeline_node {
   }
 };
 
-/// Reads chunks from a source, and keeps the counters of a read stage.
+/// Reads chunks from a source on I/O threads, and keeps the counters of a read stage.
 template <class Source>
-class read_stage_base : public read_stage {
+class read_stage_base : public read_stage, public space_listener {
  public:
   using item = typename Source::item;
 
@@ -72,6 +73,8 @@ class read_stage_base : public read_stage {
   void name_samples(std::shared_ptr<sample_names> names) override;
 
   void start() override;
+  void space_freed() noexcept override;
+  void stop() noexcept override;
   void join() noexcept override;
   std::size_t threads() const noexcept override { return io_threads_ == 0 ? 0 : limit_.open(); }
 
@@ -84,9 +87,12 @@ class read_stage_base : public read_stage {
     std::size_t bytes = 0;
     std::exception_ptr error{};
     bool more = true;   // more samples may follow
-
-    /// Empties the chunk for the next read. `error` has been taken before.
-    void clear() noexcept;
+  };
+  /// The samples of one read.
+  struct portion {
+    shard* from;
+    std::size_t most;       // samples
+    bool in_turn = false;   // all later shards wait for this one
   };
 
   static constexpr std::uint64_t hungry_ns = 20'000;
@@ -100,21 +106,34 @@ class read_stage_base : public read_stage {
   std::string name_of(const shard& from) const;
   std::string full_name_of(const shard& from) const;
 
-  /// Reads up to `most` samples of a shard. `in_turn`: all later shards wait for this one.
-  void read_chunk(shard& from, chunk& read, std::size_t most, bool in_turn = false);
+  /// Reads some samples of a shard without the lock, and appends them to `buffer`. Opens the shard if necessary, and
+  /// ends it. `read` is empty before and afterwards.
+  void read_into(reorder_buffer<Source>& buffer, std::unique_lock<std::mutex>& lock, const portion& what,
+                 chunk& read);
+
+  /// Asks the workers to wake any one thread, once, when they have taken half of their backlog. A wake-up at every
+  /// sample would cost the workers too much. Returns false if they have taken that many already.
+  bool ask_for_wake();
+  /// Wakes one thread, which resets `one_woken_`.
+  void wake_one() noexcept;
 
   const Source* const source_;
   sample_sink<item>* const next_;
   reader_limit limit_;
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> passed_on_{0};   // samples passed on in order, if shards take turns
+  std::atomic<bool> one_woken_{false};   // the thread that resets it acts on the news
+  doorbell news_;
+  chunk read_by_advance_;   // with 0 threads
 
  private:
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
   read_meter& meter() const noexcept;
+  void read_chunk(chunk& read, const portion& what);
 
   const std::size_t io_threads_;   // 0: advance() reads
   std::vector<std::thread> threads_;
+  std::atomic<std::uint64_t> wake_below_{0};
   std::shared_ptr<sample_names> names_;
   mutable read_meter chunks_;   // whole chunks read from the source
   const read_meter::figures before_;

@@ -46,22 +46,30 @@ MILLRACE_INLINE void read_stage_base<Source>::start() {
 }
 
 template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::space_freed() noexcept {
+  if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
+  wake_one();
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::stop() noexcept {
+  stopped_.store(true);
+  news_.ring();
+  limit_.wake();
+}
+
+template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::join() noexcept {
   for (auto& t : threads_)
     if (t.joinable()) t.join();
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::chunk::clear() noexcept {
-  samples.clear();
-  bytes = 0;
-  more = true;
-}
-
-template <class Source>
 MILLRACE_INLINE read_stage_base<Source>::read_stage_base(const Source& source, sample_sink<item>& next,
                                                          std::size_t threads)
-    : source_(&source), next_(&next), limit_(threads), io_threads_(threads), before_(meter().snapshot()) {}
+    : source_(&source), next_(&next), limit_(threads), io_threads_(threads), before_(meter().snapshot()) {
+  next.set_listener(this);
+}
 
 template <class Source>
 MILLRACE_INLINE std::string read_stage_base<Source>::name_of(const shard& from) const {
@@ -81,7 +89,37 @@ MILLRACE_INLINE std::string read_stage_base<Source>::full_name_of(const shard& f
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::read_chunk(shard& from, chunk& read, std::size_t most, bool in_turn) {
+MILLRACE_INLINE void read_stage_base<Source>::read_into(reorder_buffer<Source>& buffer,
+                                                        std::unique_lock<std::mutex>& lock, const portion& what,
+                                                        chunk& read) {
+  what.from->in_hand = true;
+  lock.unlock();
+  read_chunk(read, what);
+  lock.lock();
+  what.from->in_hand = false;
+  buffer.append(*what.from, read.samples);
+  if (!read.more) buffer.end(*what.from, std::exchange(read.error, nullptr));
+  read.samples.clear();
+  read.bytes = 0;
+  read.more = true;
+}
+
+template <class Source>
+MILLRACE_INLINE bool read_stage_base<Source>::ask_for_wake() {
+  const std::uint64_t below = next_->backlog() / 2 + 1;
+  wake_below_.store(below);
+  return next_->backlog() >= below;
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::wake_one() noexcept {
+  one_woken_.store(true);
+  news_.ring_one();
+}
+
+template <class Source>
+MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const portion& what) {
+  shard& from = *what.from;
   const std::uint64_t start = steady_now_ns();
   std::size_t next_look = 1;   // in samples
   std::optional<read_meter::running> all;
@@ -90,7 +128,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(shard& from, chunk& rea
     if (!from.open) from.name = full_name_of(from);
     all.emplace(chunks_, start, from.name);
     if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
-    while (read.samples.size() < most && read.bytes < chunk_bytes) {
+    while (read.samples.size() < what.most && read.bytes < chunk_bytes) {
       std::optional<item> next = from.open->next();
       if (!next) {
         read.more = false;
@@ -131,7 +169,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(shard& from, chunk& rea
   bytes_read_.fetch_add(read.bytes, std::memory_order_relaxed);
   samples_read_.fetch_add(read.samples.size(), std::memory_order_relaxed);
   busy_ns_.fetch_add(end - start, std::memory_order_relaxed);
-  if (!in_turn) return;
+  if (!what.in_turn) return;
   in_turn_ns_.fetch_add(end - start, std::memory_order_relaxed);
   in_turn_samples_.fetch_add(read.samples.size(), std::memory_order_relaxed);
 }

@@ -13,7 +13,6 @@
 
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/read/read_stage_base.hpp>
-#include <millrace/sync/doorbell.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -36,7 +35,7 @@ struct shard_read_stage_options {
 
 /// Reads the shards of a run ahead with several I/O threads.
 template <class Source>
-class shard_read_stage final : public read_stage_base<Source>, public space_listener {
+class shard_read_stage final : public read_stage_base<Source> {
  public:
   using item = typename Source::item;
   using options = shard_read_stage_options;
@@ -48,10 +47,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   /// Reads a few samples on the caller, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override;
 
-  void space_freed() noexcept override;
-
   void set_active(const concurrency_counts& open) override;
-  void stop() noexcept override;
 
   std::size_t read_ahead_bytes() const noexcept override { return read_ahead(); }
 
@@ -62,8 +58,9 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   using read_stage_base<Source>::next_;
   using read_stage_base<Source>::passed_on_;
   using read_stage_base<Source>::stopped_;
-  using read_stage_base<Source>::read_chunk;
   using read_stage_base<Source>::limit_;
+  using read_stage_base<Source>::news_;
+  using read_stage_base<Source>::one_woken_;
 
   static constexpr std::size_t max_queued = 16'384;
   static constexpr std::size_t samples_per_advance = 8;   // a slow read ends with its first sample
@@ -86,7 +83,6 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   /// Swaps the shard of a reader for a left one. The shard whose turn it is must always have a reader.
   /// A reader that cannot go on with its own shard takes one that can be read.
   void swap_for_left_shard(shard*& mine, bool enough_bytes);
-  void read_and_append(std::unique_lock<std::mutex>& lock, shard& from, chunk& read, std::size_t most);
   bool may_read(const shard& from, bool enough_bytes) const;
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
 
@@ -100,8 +96,7 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   /// Passes on waiting samples. Wakes waiting readers when well below the bound that stopped them, not at each sample.
   bool pass_on_and_tell();
 
-  /// Asks the workers to wake any one thread, once, when they have taken half of their backlog. A wake-up at every
-  /// sample would cost the workers too much. The woken thread passes on waiting samples, and wakes the threads that
+  /// Asks the workers to wake one thread when there is space. It passes on waiting samples, and wakes the threads that
   /// wait for that. Returns false if there is space already.
   bool expect_room();
 
@@ -113,11 +108,8 @@ class shard_read_stage final : public read_stage_base<Source>, public space_list
   reorder_buffer<Source> order_;
   bool bytes_wanted_ = false;   // a reader waits for fewer bytes to be read ahead
   std::vector<shard*> left_;    // shards left by readers that may not read any more
-  chunk read_by_advance_;
 
-  std::atomic<std::uint64_t> news_count_{0}, wake_below_{0};
-  std::atomic<bool> room_news_{false};
-  doorbell news_;
+  std::atomic<std::uint64_t> news_count_{0};
 };
 
 }}}  // namespace millrace::detail

@@ -14,9 +14,7 @@ MILLRACE_INLINE shard_read_stage<Source>::shard_read_stage(const Source& source,
              {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
               .first_shard = o.first_shard, .first_sample = o.first_sample, .first_ordinal = o.first_ordinal,
               .log = o.log, .take = o.take},
-             next) {
-  next.set_listener(this);
-}
+             next) {}
 
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::advance() {
@@ -24,29 +22,15 @@ MILLRACE_INLINE bool shard_read_stage<Source>::advance() {
   if (order_.pass_on()) return true;
   shard* const next = order_.front() ? order_.front() : order_.open_next();
   if (!next || next->done || order_.finished()) return false;
-  read_and_append(lock, *next, read_by_advance_, samples_per_advance);
+  this->read_into(order_, lock, {.from = next, .most = samples_per_advance, .in_turn = true}, this->read_by_advance_);
   order_.pass_on();
   return true;
-}
-
-template <class Source>
-MILLRACE_INLINE void shard_read_stage<Source>::space_freed() noexcept {
-  if (next_->backlog() >= wake_below_.load() || wake_below_.exchange(0) == 0) return;
-  room_news_.store(true);
-  news_.ring_one();
 }
 
 template <class Source>
 MILLRACE_INLINE void shard_read_stage<Source>::set_active(const concurrency_counts& open) {
   limit_.open(open.reads);
   tell_news();
-}
-
-template <class Source>
-MILLRACE_INLINE void shard_read_stage<Source>::stop() noexcept {
-  stopped_.store(true);
-  tell_news();
-  limit_.wake();
 }
 
 template <class Source>
@@ -83,7 +67,8 @@ MILLRACE_INLINE void shard_read_stage<Source>::read_shard(std::unique_lock<std::
     if (!left_.empty()) swap_for_left_shard(j.from, enough_bytes);
     if (may_read(*j.from, enough_bytes)) {
       // If this read takes long, another thread passes on waiting samples.
-      if (expect_room() || still) read_and_append(lock, *j.from, read, chunk_samples);
+      if (expect_room() || still)
+        this->read_into(order_, lock, {j.from, chunk_samples, j.from == order_.front()}, read);
     } else {
       j.from->reader_waits = true;
       bytes_wanted_ = bytes_wanted_ || enough_bytes;
@@ -112,18 +97,6 @@ MILLRACE_INLINE void shard_read_stage<Source>::swap_for_left_shard(shard*& mine,
       if (only_front ? left == order_.front() && (stuck || may_read(*left, enough_bytes))
                      : stuck && may_read(*left, enough_bytes))
         return std::swap(mine, left);
-}
-
-template <class Source>
-MILLRACE_INLINE void shard_read_stage<Source>::read_and_append(std::unique_lock<std::mutex>& lock, shard& from,
-                                                               chunk& read, std::size_t most) {
-  const bool in_turn = &from == order_.front();
-  lock.unlock();
-  read_chunk(from, read, most, in_turn);
-  lock.lock();
-  order_.append(from, read.samples);
-  if (!read.more) order_.end(from, std::exchange(read.error, nullptr));
-  read.clear();
 }
 
 template <class Source>
@@ -163,10 +136,7 @@ MILLRACE_INLINE bool shard_read_stage<Source>::pass_on_and_tell() {
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::expect_room() {
   if (order_.had_room() && !bytes_wanted_) return true;
-  const std::uint64_t backlog = next_->backlog();
-  if (backlog == 0) return false;
-  wake_below_.store(backlog / 2 + 1);
-  return next_->backlog() >= backlog / 2 + 1;
+  return next_->backlog() > 0 && this->ask_for_wake();
 }
 
 template <class Source>
@@ -174,8 +144,7 @@ MILLRACE_INLINE void shard_read_stage<Source>::sleep(std::unique_lock<std::mutex
                                                      bool still) {
   if (!expect_room() && !still) return;
   lock.unlock();
-  // The thread that takes the news of free space acts on it, so waking one thread is enough.
-  news_.wait([&] { return room_news_.exchange(false) || stopped_.load() || news_count_.load() != seen; });
+  news_.wait([&] { return one_woken_.exchange(false) || stopped_.load() || news_count_.load() != seen; });
   lock.lock();
 }
 

@@ -1,6 +1,7 @@
 #include <millrace/sources/shards.hpp>
 
-mr::detail::open_shard<mr::detail::shards_source>& shard_for(std::size_t thread);
-void pass_on(std::vector<mr::detail::sample<mr::record>>& samples, const std::exception_ptr& error);
+extern std::mutex mutex;
+extern mr::detail::reorder_buffer<mr::detail::shards_source> buffer;
+mr::detail::open_shard<mr::detail::shards_source>* next_shard(std::size_t thread);
 
 EXAMPLE
