@@ -88,6 +88,7 @@
 #include <millrace/stages/bucket.ipp>
 #include <millrace/stages/pack.ipp>
 #include <millrace/work/arena_executor.ipp>
+#include <millrace/work/damage_rule.ipp>
 #include <millrace/work/dispatcher.ipp>
 #include <millrace/work/executor.ipp>
 #include <millrace/work/replay_log.ipp>
@@ -98,6 +99,7 @@
 #include <millrace/read/indexed_source.ipp>
 #include <millrace/read/interleaved_read_stage.ipp>
 #include <millrace/read/lane_starts.ipp>
+#include <millrace/read/lost_shards.ipp>
 #include <millrace/read/mixed_data.ipp>
 #include <millrace/read/read_stage_base.ipp>
 #include <millrace/read/reader_limit.ipp>
@@ -123,6 +125,7 @@
 #include <millrace/sources/sidecar_counts.ipp>
 #include <millrace/sources/token_files.ipp>
 #include <millrace/run/concurrency.ipp>
+#include <millrace/run/damage_account.ipp>
 #include <millrace/run/memory_budget.ipp>
 #include <millrace/run/run_core.ipp>
 #include <millrace/run/session_over.ipp>

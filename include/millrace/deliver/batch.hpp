@@ -51,6 +51,13 @@ class batch_of : public batch_lease {
   /// Returns the views of all columns, as a tuple in the order of batch<...>.
   auto columns() const { return layout_.views(where()); }
 
+  /// Returns 1 for each row with a sample, its own or a copy, and 0 for a masked row: u8 [size()]. Throws setup_error
+  /// without session_options::on_damage.
+  tensor_view<const std::uint8_t, 1> valid() const { return flags(layout::row_flags::valid); }
+  /// Returns 1 for each row that is a copy of another one, because its sample is damaged: u8 [size()]. Throws
+  /// setup_error without session_options::on_damage.
+  tensor_view<const std::uint8_t, 1> replaced() const { return flags(layout::row_flags::replaced); }
+
   /// Returns a copy of a view of this batch in host memory, wherever the batch lies. Blocks until the batch's stream
   /// has done all work queued so far, so it is meant for inspection.
   template <class T, std::size_t N>
@@ -62,6 +69,11 @@ class batch_of : public batch_lease {
   }
 
  private:
+  tensor_view<const std::uint8_t, 1> flags(typename layout::row_flags which) const {
+    const auto view = layout_.flags_view(which, where());
+    if (!view) throw_no_flags();
+    return *view;
+  }
   typename layout::delivered where() const {
     return {.base = meta().data, .rows = meta().rows, .extent = meta().extent, .memory = output().backend().memory()};
   }

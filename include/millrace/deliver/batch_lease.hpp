@@ -65,6 +65,7 @@ class batch_lease {
   explicit operator bool() const noexcept { return from_ != nullptr; }
 
  protected:
+  [[noreturn]] static void throw_no_flags();
   const batch_output& output() const noexcept { return *from_; }
   const ready_batch& meta() const noexcept { return meta_; }
 

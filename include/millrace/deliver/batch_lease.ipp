@@ -24,6 +24,11 @@ MILLRACE_INLINE batch_lease& batch_lease::operator=(batch_lease&& other) noexcep
   return *this;
 }
 
+MILLRACE_INLINE void batch_lease::throw_no_flags() {
+  throw setup_error("the batch does not say which rows are valid or replaced: by on_damage = fail all are valid",
+                    "Set session_options::on_damage to replace or mask");
+}
+
 MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {
   if (!from_) throw setup_error("keys() of an empty batch", "Look at them before the batch is released");
   if (!meta_.keys)

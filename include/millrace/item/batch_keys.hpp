@@ -30,6 +30,8 @@ class batch_keys {
     held_[row].assign(key);
     texts_[row] = held_[row];
   }
+  /// Gives row `to` the key of row `from`.
+  void copy(std::size_t from, std::size_t to) { set(to, texts_[from]); }
   /// Returns one text for each row, or null if there are none. swap() does not invalidate the texts.
   const std::string_view* texts() const noexcept { return texts_.empty() ? nullptr : texts_.data(); }
   /// Exchanges the keys with `other`.

@@ -24,6 +24,8 @@
 #include <millrace/item/tensor_view.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -61,11 +63,13 @@ class columns {
       (std::size_t{0} + ... + (ragged_item<member_type<Members>> ? 1 : 0));
   static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
-  /// Fixes all shapes from the first item. Throws data_error if a ragged column of it has no max_length.
-  void fix_shapes(const item& first, std::size_t rows) {
+  /// Fixes all shapes from the first item. `flags`: a slot also says which rows are valid and which are copies. Throws
+  /// data_error if a ragged column of it has no max_length.
+  void fix_shapes(const item& first, std::size_t rows, bool flags = false) {
     rows_ = rows;
     bytes_ = 0;
     (fix<Members>(first), ...);
+    flags_at_bytes_ = flags ? add_bytes(2 * rows) : no_flags;
     if constexpr (ragged > 0) {
       ragged_at_bytes_ = bytes_;
       (fix_ragged<Members>(), ...);
@@ -84,6 +88,17 @@ class columns {
   void render(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
     (render_column<Members>(items, base, first, s), ...);
   }
+
+  /// Returns, for each row of a full batch, whether it is valid, then whether it is a copy. Requires flags.
+  std::span<std::uint8_t> flags(std::byte* base) const noexcept {
+    return {reinterpret_cast<std::uint8_t*>(base + flags_at_bytes_), 2 * rows_};
+  }
+  /// Copies row `from` to row `to`. Call it before close().
+  void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
+    (copy_column_row<Members>(base, from, to), ...);
+  }
+  /// Fills a row with zeros, or with padding if it is ragged. Call it before close().
+  void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
 
   /// Pads ragged rows and moves them together; returns the used part of the slot. One thread calls it, after all rows
   /// of the batch are written.
@@ -128,6 +143,18 @@ class columns {
   }
   /// Returns the views of all columns as a tuple, in the order of Members.
   auto views(const delivered& b) const noexcept { return std::tuple(view<Members>(b)...); }
+
+  /// The two halves of flags().
+  enum class row_flags : std::uint8_t { valid, replaced };
+  /// Returns one of the flags of each row, `[rows]`; nothing if slots have none.
+  std::optional<tensor_view<const std::uint8_t, 1>> flags_view(row_flags which, const delivered& b) const noexcept {
+    if (flags_at_bytes_ == no_flags) return std::nullopt;
+    const std::size_t at_bytes = flags_at_bytes_ + (which == row_flags::valid ? 0 : rows_);
+    return tensor_view<const std::uint8_t, 1>{.data = reinterpret_cast<const std::uint8_t*>(b.base + at_bytes),
+                                              .shape = {b.rows},
+                                              .memory = b.memory,
+                                              .name = which == row_flags::valid ? "valid()" : "replaced()"};
+  }
 
   /// Whether M is one of the columns.
   template <auto M>
@@ -250,6 +277,31 @@ class columns {
   }
 
   template <auto M>
+  void copy_column_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
+    using element = typename detail::column_traits<member_type<M>>::element;
+    const auto& place = std::get<index_of<M>()>(places_);
+    const std::size_t row_bytes = place.row_elements * sizeof(element);
+    std::byte* const column = base + place.offset_bytes;
+    if (row_bytes > 0) std::memcpy(column + to * row_bytes, column + from * row_bytes, row_bytes);
+    if constexpr (is_ragged<M>) {
+      auto* const lengths = reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes);
+      lengths[to] = lengths[from];
+    }
+  }
+  template <auto M>
+  void clear_column_row(std::byte* base, std::size_t row) const noexcept {
+    using element = typename detail::column_traits<member_type<M>>::element;
+    const auto& place = std::get<index_of<M>()>(places_);
+    auto* const begin = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
+    if constexpr (is_ragged<M>) {
+      reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes)[row] = 0;
+      if (place.options.fixed) std::fill(begin, begin + place.row_elements, place.options.padding);
+    } else {
+      std::fill(begin, begin + place.row_elements, element{});
+    }
+  }
+
+  template <auto M>
   void check(const item& one) const {
     using traits = detail::column_traits<member_type<M>>;
     const auto& place = std::get<index_of<M>()>(places_);
@@ -310,6 +362,8 @@ class columns {
   std::tuple<column_place<Members>...> places_{};
   std::size_t rows_ = 0;
   std::size_t bytes_ = 0;
+  static constexpr std::size_t no_flags = ~std::size_t{0};
+  std::size_t flags_at_bytes_ = no_flags;
   std::size_t ragged_at_bytes_ = 0;   // where the ragged columns begin, behind those of fixed shape
 };
 

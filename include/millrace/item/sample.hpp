@@ -54,8 +54,9 @@ record origin_of(const T& item) noexcept {
 /// An item in a running flow, or one of the marks between items.
 template <class T>
 struct sample {
-  /// void_row: a row without a sample; batch_end, epoch_end: the end of a batch or pass; failed: `error` is set.
-  enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, failed };
+  /// void_row: a row without a sample; batch_end, epoch_end: the end of a batch or pass. `error` is set for damaged, a
+  /// sample that could not be read, and for failed, the end of the run.
+  enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, damaged, failed };
 
   kind what = kind::item;
   std::optional<T> item{};
@@ -82,6 +83,12 @@ std::size_t held_bytes_of(const T& item) noexcept {
   else if constexpr (requires { item.size() * sizeof(*item.data()); })
     return sizeof(T) + item.size() * sizeof(*item.data());
   else return sizeof(T);
+}
+
+/// Returns the bytes that the item of a sample keeps alive; 0 without an item.
+template <class T>
+std::size_t held_bytes_of(const sample<T>& s) noexcept {
+  return s.item ? held_bytes_of(*s.item) : 0;
 }
 
 }}}  // namespace millrace::detail

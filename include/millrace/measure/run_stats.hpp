@@ -29,6 +29,8 @@ struct run_stats {
   std::uint64_t first_batch_ns = 0;         ///< time from the start to the first batch; not part of wait_ns
   std::uint64_t worker_busy_ns = 0;         ///< busy time of all workers of the last segment together
   std::uint64_t dropped_last = 0;           ///< samples that were dropped at the ends of epochs; 0 if unknown
+  std::uint64_t replaced = 0, masked = 0;   ///< rows of damaged samples: copies of others, and zeros
+  std::uint64_t lost_shards = 0;            ///< shards whose rest was lost to damage
   std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 if there are no positions
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;

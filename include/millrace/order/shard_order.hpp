@@ -69,7 +69,7 @@ class jitter_order {
   /// Takes the next sample of the sequence.
   void push(sample<T>&& s) {
     const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived_) : arrived_ << 16;
-    held_bytes_ += held_bytes_of(*s.item);
+    held_bytes_ += held_bytes_of(s);
     std::size_t held_at;
     if (spare_.empty()) {
       held_at = held_.size();
@@ -93,7 +93,7 @@ class jitter_order {
     heap_.pop_back();
     spare_.push_back(held_at);
     sample<T> s = std::move(held_[held_at]);
-    held_bytes_ -= held_bytes_of(*s.item);
+    held_bytes_ -= held_bytes_of(s);
     return s;
   }
 

@@ -6,7 +6,8 @@
 //   account.finish();                   // no more batches come
 //   account.digest();                   // this rank's share of the run's digest so far
 //
-// Law of conservation: at the end of each epoch, delivered + dropped_last = planned, in samples of this rank. The order
+// Law of conservation: at the end of each epoch, delivered + damaged + dropped_last = planned, in samples of this rank.
+// Damaged are those whose row holds a copy or zeros. The order
 // gives all three numbers for each rank's share. So if the law holds on every rank, it holds for all ranks together.
 // An endless epoch has no end, so the law is never checked there.
 // Errors: conservation_error with both sums. Threads: one; digest() and dropped() from any.
@@ -54,7 +55,7 @@ class delivery_account {
   conservation_error violation(const std::string& did) const;
 
   const options options_;
-  std::uint64_t epoch_, batch_, delivered_;
+  std::uint64_t epoch_, batch_, delivered_, damaged_ = 0;
   std::atomic<std::uint64_t> digest_, dropped_{0};
 };
 

@@ -10,7 +10,8 @@ MILLRACE_INLINE delivery_account::delivery_account(const options& o)
 
 MILLRACE_INLINE void delivery_account::deliver(const ready_batch& b) {
   if (b.epoch != epoch_) throw violation("delivered");   // the epoch ended too early or too late
-  delivered_ += b.rows;
+  delivered_ += b.rows - b.damaged.size();
+  damaged_ += b.damaged.size();
   if (++batch_ == options_.batches) end_epoch();
   digest_.store(digest() + b.digest, std::memory_order_relaxed);
 }
@@ -20,9 +21,9 @@ MILLRACE_INLINE void delivery_account::finish() const {
 }
 
 MILLRACE_INLINE void delivery_account::end_epoch() {
-  if (delivered_ != options_.rows) throw violation("delivered");
+  if (delivered_ + damaged_ != options_.rows) throw violation("delivered");
   dropped_.store(dropped() + options_.dropped, std::memory_order_relaxed);
-  delivered_ = 0;
+  delivered_ = damaged_ = 0;
   batch_ = 0;
   ++epoch_;
 }
@@ -30,8 +31,9 @@ MILLRACE_INLINE void delivery_account::end_epoch() {
 MILLRACE_INLINE conservation_error delivery_account::violation(const std::string& did) const {
   const std::string dropped = std::to_string(options_.dropped);
   return {"epoch " + std::to_string(epoch_) + " " + did + " " + std::to_string(delivered_) + " samples in " +
-              std::to_string(batch_) + " batches, and drops " + dropped + ": " +
-              std::to_string(delivered_ + options_.dropped) + " together (expected: " +
+              std::to_string(batch_) + " batches, " +
+              (damaged_ > 0 ? "had " + std::to_string(damaged_) + " damaged ones, " : "") + "and drops " + dropped +
+              ": " + std::to_string(delivered_ + damaged_ + options_.dropped) + " together (expected: " +
               std::to_string(options_.rows) + " in " + std::to_string(options_.batches) + " and " + dropped + ": " +
               std::to_string(options_.rows + options_.dropped) + ", as planned for this rank)",
           "The source gave fewer or more samples than it counts, which is a fault in it: nothing after this point "

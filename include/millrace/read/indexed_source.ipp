@@ -76,14 +76,29 @@ MILLRACE_INLINE auto indexed_source<Data, Plan>::reader::next() -> std::optional
 }
 
 template <class Data, class Plan>
+MILLRACE_INLINE void indexed_source<Data, Plan>::reader::skip() {
+  failure_ = nullptr;
+  good_ = ++at_;
+  while (good_ < records_.size() && !failure_) {
+    if (records_[good_].empty()) {   // it was read together with one that failed
+      const std::span wanted(&wanted_[good_].sample, 1);
+      static_cast<void>(from_->data->read(wanted, std::span(&records_[good_], 1), failure_));
+    }
+    if (!failure_) ++good_;
+  }
+}
+
+template <class Data, class Plan>
 MILLRACE_INLINE void indexed_source<Data, Plan>::reader::stamp(sample<item>& s) const {
   const ordered_sample& last = wanted_[at_ - 1];
   s.pass = last.pass;
   s.id = from_->data->id_of(last.sample);
   if (last.position >= from_->plan.positions()) {
     s.what = sample<item>::kind::void_row;
+    s.error = nullptr;
     return;
   }
+  if (!s.item) return;
   s.digest = stream_digest::term(combine_keys(combine_keys(0, last.epoch), last.position),
                                  combine_keys(s.id, s.item->checksums()));
 }

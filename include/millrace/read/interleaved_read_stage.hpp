@@ -93,6 +93,7 @@ struct interleaved_read_stage_options {
                                                 ///< starts in a later pass has already ended the first one
   std::size_t turn = 0;                         ///< lane of the next sample, unless it has ended the pass
   std::uint64_t first_ordinal = 0;                ///< ordinal of the first sample among those of this rank
+  lost_shards* lost = nullptr;                    ///< as in reorder_buffer_options
 };
 
 template <class Order>
@@ -136,7 +137,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   static constexpr std::size_t ready_samples = 8;
 
   struct lane {
-    lane(const lane_start& start, std::size_t window_bytes);
+    lane(const lane_start& start, const options& o);
 
     const shard_order order;
     lane_queue<item> ready{ready_samples};

@@ -8,13 +8,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class T>
 MILLRACE_INLINE sample<T> lane_queue<T>::pop() {
   sample<T> s = samples_.pop();
-  bytes_ -= held_bytes_of(*s.item);
+  bytes_ -= held_bytes_of(s);
   return s;
 }
 
 template <class T>
 MILLRACE_INLINE void lane_queue<T>::put(sample<T>&& s) {
-  bytes_ += held_bytes_of(*s.item);
+  bytes_ += held_bytes_of(s);
   samples_.push(std::move(s));
   ++put_;
 }
@@ -27,7 +27,7 @@ MILLRACE_INLINE interleaved_read_stage<Source>::interleaved_read_stage(const Sou
       ordinal_(options_.first_ordinal) {
   std::uint64_t pass = ~std::uint64_t{0};
   for (const lane_start& start : options_.lanes) {
-    lanes_.push_back(std::make_unique<lane>(start, options_.window_bytes / options_.lanes.size()));
+    lanes_.push_back(std::make_unique<lane>(start, options_));
     pass = std::min(pass, start.pass);
   }
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
@@ -73,12 +73,12 @@ MILLRACE_INLINE std::size_t interleaved_read_stage<Source>::read_ahead_bytes() c
 }
 
 template <class Source>
-MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& start, std::size_t window_bytes)
+MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& start, const options& o)
     : order(start.order),
       shards(order,
-             {.epochs = ~std::uint64_t{0}, .window_bytes = window_bytes, .first_epoch = start.pass,
-              .first_shard = start.shard, .first_sample = start.sample, .first_ordinal = start.ordinal,
-              .may_be_empty = true},
+             {.epochs = ~std::uint64_t{0}, .window_bytes = o.window_bytes / o.lanes.size(),
+              .first_epoch = start.pass, .first_shard = start.shard, .first_sample = start.sample,
+              .first_ordinal = start.ordinal, .may_be_empty = true, .lost = o.lost},
              ready) {}
 
 template <class Source>

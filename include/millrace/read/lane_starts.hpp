@@ -35,13 +35,14 @@ struct lane_starts_options {
   detail::world world{};
   std::uint64_t ordinal = 0;   ///< ordinal of the next sample among those of this rank
   unsigned threads = 1;
+  bool behind_damage = false;   ///< the run goes on behind damaged shards: counts what they give
 };
 
 /// Holds the number of samples of each shard; counts each shard once.
 template <class Source>
 class shard_counts {
  public:
-  explicit shard_counts(const Source& source) : source_(&source) {}
+  shard_counts(const Source& source, bool behind_damage) : source_(&source), behind_damage_(behind_damage) {}
 
   std::uint64_t of(std::size_t shard, std::uint64_t pass);
   /// Returns whether of() already has the answer.
@@ -62,6 +63,7 @@ class shard_counts {
   std::uint64_t read_through(std::size_t shard, std::uint64_t pass) const;
 
   const Source* const source_;
+  const bool behind_damage_;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, entry> entries_;   // by pass and shard
   std::atomic<std::uint64_t> counted_{0};
@@ -129,7 +131,7 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     at.order.window = std::max<std::size_t>(1, o.order.window / o.lanes);
   }
   if (o.ordinal == 0) return found;
-  detail::shard_counts<Source> counts(source);
+  detail::shard_counts<Source> counts(source, o.behind_damage);
   std::uint64_t left = o.ordinal, empty_passes = 0;
   for (std::uint64_t pass = 0;; ++pass) {
     detail::counted_pass<Source> counted(o, pass, counts);

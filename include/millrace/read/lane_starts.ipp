@@ -35,12 +35,13 @@ MILLRACE_INLINE std::uint64_t shard_counts<Source>::number(std::size_t shard, st
 
 template <class Source>
 MILLRACE_INLINE std::uint64_t shard_counts<Source>::read_through(std::size_t shard, std::uint64_t pass) const {
+  std::uint64_t samples = 0;
   try {
-    std::uint64_t samples = 0;
     auto reader = source_->open(shard, pass);
     while (reader.next()) ++samples;
     return samples;
   } catch (...) {
+    if (behind_damage_ && is_damage_of_source(std::current_exception())) return samples;
     error_location at;
     at.stage = "source";
     if constexpr (requires { source_->shard_name(shard); }) at.shard = source_->shard_name(shard);

@@ -92,7 +92,8 @@ MILLRACE_INLINE std::size_t mixed_data::read(std::span<const located_sample> wan
     found.assign(located.size(), {});
     std::exception_ptr wrong;
     const std::size_t read = sets_[source]->read(located, {.records = found, .failure = wrong, .reads = reads_});
-    for (std::size_t i = 0; i < read; ++i) records[rows[i]] = {std::move(found[i]), source};
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (!found[i].empty()) records[rows[i]] = {std::move(found[i]), source};
     if (read < rows.size() && rows[read] < good) {
       good = rows[read];
       failure = wrong;

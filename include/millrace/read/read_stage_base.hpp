@@ -46,6 +46,8 @@ class read_stage : public pipeline_node {
   virtual std::size_t read_ahead_bytes() const noexcept = 0;
   /// Lets `names` name each sample. Called before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
+  /// Passes on samples that cannot be read as damaged ones, if the source can go on behind them. Called before start().
+  virtual void go_on_from_damage() = 0;
 
   using pipeline_node::add_to;
   /// Sets the reading counters of `s`.
@@ -71,6 +73,7 @@ class read_stage_base : public read_stage, public space_listener {
   std::string waits(std::uint64_t now_ns) const override;
   void add_to(timeline& t, std::uint64_t start_ns) const override;
   void name_samples(std::shared_ptr<sample_names> names) override;
+  void go_on_from_damage() override { goes_on_ = true; }
 
   void start() override;
   void space_freed() noexcept override;
@@ -130,11 +133,15 @@ class read_stage_base : public read_stage, public space_listener {
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
   read_meter& meter() const noexcept;
   void read_chunk(chunk& read, const portion& what);
+  /// Reads the next sample of an open shard. Returns false at the end of the shard.
+  bool read_sample(shard& from, sample<item>& s);
+  std::exception_ptr located(const shard& from) const;
 
   const std::size_t io_threads_;   // 0: advance() reads
   std::vector<std::thread> threads_;
   std::atomic<std::uint64_t> wake_below_{0};
   std::shared_ptr<sample_names> names_;
+  bool goes_on_ = false;
   mutable read_meter chunks_;   // whole chunks read from the source
   const read_meter::figures before_;
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};

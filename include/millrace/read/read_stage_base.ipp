@@ -129,18 +129,13 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
     all.emplace(chunks_, start, from.name);
     if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
     while (read.samples.size() < what.most && read.bytes < chunk_bytes) {
-      std::optional<item> next = from.open->next();
-      if (!next) {
+      sample<item> s;
+      if (!read_sample(from, s)) {
         read.more = false;
         break;
       }
-      sample<item> s;
-      s.epoch = s.pass = from.epoch;
-      read.bytes += held_bytes_of(*next);
-      s.item = std::move(next);
-      if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
-      else s.id = sample_id(from.ordinal, from.next_index++);
-      if (names_)
+      read.bytes += held_bytes_of(s);
+      if (names_ && s.item)
         names_->name(s, [&] {
           const located_sample at{from.ordinal, from.next_index - 1};
           return sample_names::name_in(*source_, at);
@@ -155,10 +150,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
       if (stopped_.load(std::memory_order_relaxed)) break;
     }
   } catch (...) {
-    error_location at;
-    at.stage = "source";
-    if constexpr (requires { source_->shard_name(from.ordinal); }) at.shard = source_->shard_name(from.ordinal);
-    read.error = located_exception(at);
+    read.error = located(from);
     read.more = false;
   }
   const std::uint64_t end = steady_now_ns();
@@ -172,6 +164,35 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
   if (!what.in_turn) return;
   in_turn_ns_.fetch_add(end - start, std::memory_order_relaxed);
   in_turn_samples_.fetch_add(read.samples.size(), std::memory_order_relaxed);
+}
+
+template <class Source>
+MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<item>& s) {
+  s.epoch = s.pass = from.epoch;
+  if constexpr (requires { from.open->skip(); }) {
+    try {
+      s.item = from.open->next();
+    } catch (...) {
+      if (!goes_on_ || !is_damage_of_source(std::current_exception())) throw;
+      s.error = located(from);
+      s.what = sample<item>::kind::damaged;
+      from.open->skip();
+    }
+  } else {
+    s.item = from.open->next();
+  }
+  if (!s.item && !s.error) return false;
+  if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
+  else s.id = sample_id(from.ordinal, from.next_index++);
+  return true;
+}
+
+/// The current exception, with the shard.
+template <class Source>
+MILLRACE_INLINE std::exception_ptr read_stage_base<Source>::located(const shard& from) const {
+  error_location at{.stage = "source"};
+  if constexpr (requires { source_->shard_name(from.ordinal); }) at.shard = source_->shard_name(from.ordinal);
+  return located_exception(at);
 }
 
 template <class Source>

@@ -17,6 +17,7 @@
 
 #include <millrace/measure/event_counts.hpp>
 #include <millrace/order/shard_order.hpp>
+#include <millrace/read/lost_shards.hpp>
 #include <millrace/sync/fifo.hpp>
 #include <millrace/work/replay_log.hpp>
 #include <millrace/work/segment.hpp>
@@ -66,6 +67,7 @@ struct reorder_buffer_options {
   replay_log* log = nullptr;                    ///< records where each shard begins; null: no log
   std::uint64_t take = ~std::uint64_t{0};       ///< samples to give of each epoch; the rest is not needed
   bool may_be_empty = false;                    ///< accept an epoch without a sample
+  lost_shards* lost = nullptr;                  ///< lets the run go on behind a damaged shard; null: it ends
 };
 
 /// Holds the open shards of a run, and passes on their samples in order.

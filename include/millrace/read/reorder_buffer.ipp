@@ -65,7 +65,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::append(shard& to, std::vector<sampl
       count_sample_of(to);
       give(std::move(s));
     } else {
-      queued_bytes_.store(queued_bytes() + held_bytes_of(*s.item), std::memory_order_relaxed);
+      queued_bytes_.store(queued_bytes() + held_bytes_of(s), std::memory_order_relaxed);
       to.samples.push(std::move(s));
     }
   }
@@ -110,6 +110,7 @@ MILLRACE_INLINE bool reorder_buffer<Source>::advance_front() {
     return true;
   }
   if (!first.done) return false;
+  if (first.error && options_.lost) first.error = options_.lost->accept(std::move(first.error));
   if (first.error) {
     using enum late_data_error::suspect_samples;
     const auto suspects = !first.begun ? none : first.first_row == error_location::unknown ? some : since;
@@ -144,7 +145,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::cut_pass() {
   shard* last = nullptr;
   for (const auto& p : shards_) {
     if (p->epoch != epoch) break;
-    for (last = p.get(); !p->samples.empty();) queued_bytes_ -= held_bytes_of(*p->samples.pop().item);
+    for (last = p.get(); !p->samples.empty();) queued_bytes_ -= held_bytes_of(p->samples.pop());
     p->cut = true;
     p->error = nullptr;
   }
@@ -176,7 +177,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::count_sample_of(shard& from) {
 template <class Source>
 MILLRACE_INLINE void reorder_buffer<Source>::pass_on_from(shard& first) {
   sample<item> s = first.samples.pop();
-  queued_bytes_.store(queued_bytes() - held_bytes_of(*s.item), std::memory_order_relaxed);
+  queued_bytes_.store(queued_bytes() - held_bytes_of(s), std::memory_order_relaxed);
   count_sample_of(first);
   if (!plan_->jitters()) {
     give(std::move(s));

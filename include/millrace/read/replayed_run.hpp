@@ -119,12 +119,13 @@ MILLRACE_INLINE std::unique_ptr<read_stage> replayed_run::read(const Source& sou
     const std::uint64_t ordinal = options_.one_row ? start_.step * options_.rows : r.ordinal;
     lane_starts starts = find_lane_starts(
         source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .ordinal = ordinal,
-                 .threads = o.threads});
+                 .threads = o.threads, .behind_damage = o.lost != nullptr});
     counted_ = starts.counted;
     return std::make_unique<interleaved_read_stage<Source>>(
         source, interleaved_read_stage_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
                                                .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
-                                               .turn = starts.turn, .first_ordinal = ordinal}, next);
+                                               .turn = starts.turn, .first_ordinal = ordinal,
+                                               .lost = o.lost}, next);
   }
   if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
   o.first_epoch = r.pass;

@@ -31,6 +31,7 @@ struct shard_read_stage_options {
   std::uint64_t first_sample = 0, first_ordinal = 0;         ///< as in reorder_buffer_options
   replay_log* log = nullptr;
   std::uint64_t take = ~std::uint64_t{0};                  ///< samples to give of each epoch
+  lost_shards* lost = nullptr;                             ///< as in reorder_buffer_options
 };
 
 /// Reads the shards of a run ahead with several I/O threads.

@@ -13,7 +13,7 @@ MILLRACE_INLINE shard_read_stage<Source>::shard_read_stage(const Source& source,
       order_(order,
              {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
               .first_shard = o.first_shard, .first_sample = o.first_sample, .first_ordinal = o.first_ordinal,
-              .log = o.log, .take = o.take},
+              .log = o.log, .take = o.take, .lost = o.lost},
              next) {}
 
 template <class Source>

@@ -25,23 +25,28 @@ class engine {
         source_(std::move(flow.source)),
         planned_(planned_run_for(source_, flow, {.session = options, .budget_bytes = core_.budget_bytes()})),
         names_(names_for(flow.stages)),
+        damaged_(damage_rule_for<source>(flow, options)),
         builder_({.seed = flow.seed,
                   .workers = core_.threads().max_workers(),
                   .arena = core_.arena(),
                   .shuffle_bytes = core_.budget_bytes(),
                   .borders = planned_->borders(),
-                  .names = names_.get()},
+                  .names = names_.get(),
+                  .damaged = damaged_},
                  core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
     read_stage_ = planned_->read(source_,
                                  {.threads = core_.threads().max_reads(),
                                   .epochs = options.epochs,
                                   .read_ahead_bytes = core_.read_ahead_bytes(),
-                                  .window_bytes = core_.budget_bytes()},
+                                  .window_bytes = core_.budget_bytes(),
+                                  .lost = core_.lost()},
                                  first);
     if (names_) read_stage_->name_samples(names_);
+    if (options.on_damage.policy != damage::fail) read_stage_->go_on_from_damage();
     core_.start({.order = planned_.get(), .read = read_stage_.get(), .segments = builder_.nodes(),
-                 .last = &builder_.last()});
+                 .last = &builder_.last(),
+                 .notice = damage_notice(damaged_, core_.batch_rows(), options.world)});
     current_ = batch(builder_.layout(), {});
   }
 
@@ -74,6 +79,7 @@ class engine {
   source source_;
   const std::unique_ptr<planned> planned_;
   const std::shared_ptr<sample_names> names_;   // null: batches have no keys
+  const damage_rule damaged_;
   pipeline_builder<layout> builder_;
   std::unique_ptr<read_stage> read_stage_;
   batch current_;

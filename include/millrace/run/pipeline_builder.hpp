@@ -89,6 +89,7 @@ struct pipeline_builder_options {
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< limit of a shuffle buffer
   batch_borders borders{};
   sample_names* names = nullptr;                 ///< null: batches have no keys
+  damage_rule damaged{};
 };
 
 /// Builds the segments of one session and owns them.
@@ -221,7 +222,8 @@ class pipeline_builder {
                                                             .workers = s.workers,
                                                             .ring_capacity = std::max(2 * o.size, max_waiting_rows()),
                                                             .batches = batches_,
-                                                            .borders = options_.borders}));
+                                                            .borders = options_.borders,
+                                                            .damaged = options_.damaged}));
     layout_ = &made.layout();
     last_ = &made;
     return made.entrance();

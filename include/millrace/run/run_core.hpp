@@ -18,6 +18,7 @@
 #include <millrace/read/planned_run.hpp>
 #include <millrace/read/read_stage_base.hpp>
 #include <millrace/run/concurrency.hpp>
+#include <millrace/run/damage_account.hpp>
 #include <millrace/run/session_over.hpp>
 #include <millrace/run/stall_watcher.hpp>
 #include <millrace/stages/to_device.hpp>
@@ -46,6 +47,7 @@ struct run_parts {
   read_stage* read = nullptr;
   std::vector<pipeline_node*> segments{};   ///< in the order of the flow
   final_segment* last = nullptr;
+  std::string notice{};   ///< a warning for the announcement; empty if all is well
 };
 
 /// Runs the parts of one session.
@@ -66,6 +68,10 @@ class run_core {
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
   /// Returns the bound on samples that no worker has taken yet.
   std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
+  /// Returns the rows of a full batch.
+  std::size_t batch_rows() const noexcept { return settings_.batch_rows; }
+  /// Returns what decides about lost shards; null if the first one ends the run.
+  lost_shards* lost() noexcept { return options_.on_damage.policy == damage::fail ? nullptr : &lost_; }
 
   /// Starts the run. An error of the first samples is thrown by next().
   void start(run_parts parts);
@@ -104,10 +110,10 @@ class run_core {
   void announce();
   void watch_for_stalls();
 
-  void wait_for_sample(std::uint64_t position);
+  bool wait_for_sample(std::uint64_t position);
   bool advance_any();
   batch_ring::taken wait_for(std::uint64_t batch, bool stop_at_epoch);
-  batch_origin account_for(ready_batch& b) const noexcept;
+  batch_origin account_for(ready_batch& b) noexcept;
   void end_of_run();
   [[noreturn]] void fail(std::exception_ptr why);
   void tell_news() noexcept;
@@ -119,6 +125,8 @@ class run_core {
   const int process_;
   const std::size_t budget_bytes_, read_ahead_bytes_;
   event_counts counts_;
+  damage_account damaged_;
+  lost_shards lost_;
   std::unique_ptr<executor> arena_;
   const std::shared_ptr<batch_output> output_;
   run_parts parts_;

@@ -23,6 +23,8 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
       budget_bytes_(options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4),
       read_ahead_bytes_(options_.read_ahead_bytes > 0 ? options_.read_ahead_bytes
                                                       : std::min(std::size_t{256} << 20, budget_bytes_ / 4)),
+      damaged_(options_.on_damage),
+      lost_(options_.on_damage.shards_at_most),
       arena_(workers_ > 0 ? new_arena_executor(concurrency_.max_workers()) : nullptr),
       output_(new_batch_output(settings_.device, workers_ > 0)),
       at_start_(process_figures::now()) {
@@ -65,9 +67,13 @@ MILLRACE_INLINE void run_core::start_threads() {
 /// The lowest position that has an item fixes the shapes. Returns false after its error, which is that of the first
 /// batch: next() throws it.
 MILLRACE_INLINE bool run_core::learn_shapes() {
-  wait_for_sample(0);
   try {
-    for (std::uint64_t position = 0; !parts_.last->make_early(position);) wait_for_sample(++position);
+    for (std::uint64_t position = 0;; ++position) {
+      if (!wait_for_sample(position))
+        throw data_error("no sample of the run is good, so the shapes of its batches are not known",
+                         "Look at the data (examples/inspect)");
+      if (parts_.last->make_early(position)) break;
+    }
   } catch (const setup_error&) {
     throw;
   } catch (...) {
@@ -78,14 +84,13 @@ MILLRACE_INLINE bool run_core::learn_shapes() {
   return true;
 }
 
-MILLRACE_INLINE void run_core::wait_for_sample(std::uint64_t position) {
+/// Returns false if the run ends before that position.
+MILLRACE_INLINE bool run_core::wait_for_sample(std::uint64_t position) {
   dispatcher& tickets = parts_.last->tickets();
-  if (workers_ == 0) {
-    while (tickets.available() <= position && advance_any()) {
-    }
-    return;
-  }
-  tickets.wait_for_available(position);
+  if (workers_ > 0) return tickets.wait_for_available(position);
+  while (tickets.available() <= position)
+    if (!advance_any()) return false;
+  return true;
 }
 
 MILLRACE_INLINE void run_core::allocate() {
@@ -114,7 +119,8 @@ MILLRACE_INLINE void run_core::allocate() {
   description_ = "millrace: " + output_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
                  std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() + "; " +
                  parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();
-  if (const std::string notice = parts_.order->notice(); !notice.empty()) description_ += "\nmillrace: " + notice;
+  for (const std::string& notice : {parts_.order->notice(), parts_.notice})
+    if (!notice.empty()) description_ += "\nmillrace: " + notice;
 }
 
 MILLRACE_INLINE void run_core::open_slots() {
@@ -188,6 +194,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   times_.answer(steady_now_ns(), got.what == batch_ring::outcome::ready       ? kind::batch
                                  : got.what == batch_ring::outcome::epoch_end ? kind::pause : kind::end,
                 full);
+  if (lost()) damaged_.add(lost_.take_new(), counts_);
   if (got.what != batch_ring::outcome::ready) {
     if (got.what == batch_ring::outcome::end) end_of_run();
     end_.over = end_.over || got.what == batch_ring::outcome::end;
@@ -209,9 +216,11 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
 }
 
 /// Called once per batch, in order. An accounting violation becomes the batch's error.
-MILLRACE_INLINE batch_origin run_core::account_for(ready_batch& b) const noexcept {
+MILLRACE_INLINE batch_origin run_core::account_for(ready_batch& b) noexcept {
   try {
-    return parts_.order->account_for(b);
+    const batch_origin origin = parts_.order->account_for(b);
+    if (!b.error) damaged_.add(b, counts_);
+    return origin;
   } catch (...) {
     b.error = std::current_exception();
   }
@@ -281,6 +290,9 @@ MILLRACE_INLINE run_stats run_core::stats() const {
   s.step_ns = times_.step_ns();
   s.first_batch_ns = times_.first_batch_ns();
   s.worker_busy_ns = parts_.last->tickets().busy_ns();
+  s.replaced = damaged_.replaced();
+  s.masked = damaged_.masked();
+  s.lost_shards = lost_.count();
   parts_.order->add_to(s);
   parts_.read->add_to(s);
   s.workers = workers_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <millrace/flow/diagnose.hpp>
+#include <millrace/item/on_damage.hpp>
 #include <millrace/measure/run_stats.hpp>
 #include <millrace/order/world.hpp>
 
@@ -50,6 +51,7 @@ struct session_options {
   std::size_t lanes = 48;             ///< lanes of the order: a multiple of every world size that the run may have.
                                       ///< Without an index, the run uses the greatest divisor of it that the number
                                       ///< of shards allows.
+  damage_options on_damage{};         ///< what to do with damaged samples; by default the first one ends the run
   detail::stall_watch stalls{};
   std::shared_ptr<const detail::tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
                                                  ///< `io_threads` and changes them; null: they stay fixed

@@ -133,6 +133,38 @@ void check_rows(const Stages& stages) {
                       "Use shards(), or leave out that stage");
 }
 
+/// Returns the damage_rule of a session. Throws setup_error for a flow, a source or ranks that do not allow one.
+template <class Source, class Flow>
+damage_rule damage_rule_for(const Flow& flow, const session_options& o) {
+  if (o.on_damage.policy == damage::fail) return {};
+  if (!has_one_row_per_sample(flow.stages))
+    throw setup_error("on_damage fills the row of a sample, and behind expand, filter, pack, take, bucket or a later "
+                      "shuffle a sample has no row of its own",
+                      "Leave out on_damage, or that stage");
+  damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};
+  if constexpr (has_index<Source>) {
+    if (rule.policy == damage::replace && o.lanes % o.world.size != 0)
+      throw setup_error("on_damage = replace copies within a lane, and " + std::to_string(o.world.size) +
+                            " ranks do not divide the " + std::to_string(o.lanes) + " lanes",
+                        "Set session_options::lanes to a multiple of the ranks, or use mask");
+    rule.donor_step = o.lanes / o.world.size;
+  } else if (o.world.size > 1) {
+    throw setup_error("on_damage on several ranks needs an index: a lost shard would make their shares uneven",
+                      "Use indexed_shards() of millrace/shards.hpp, or one rank");
+  }
+  return rule;
+}
+
+/// Returns a warning if a lane has less than two rows in a batch, so that nothing can be copied; else an empty text.
+inline std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine) {
+  if (rule.policy != damage::replace || 2 * rule.donor_step <= rows) return {};
+  const std::size_t lanes = rule.donor_step * mine.size, fitting = rows / 2 * mine.size;
+  return "on_damage = replace finds no row to copy in some lanes, and masks their damaged rows: got a batch of " +
+         std::to_string(rows * mine.size) + " rows over all ranks, expected at least twice the " +
+         std::to_string(lanes) + " lanes. " +
+         (fitting > 0 ? "Set session_options::lanes to " + std::to_string(fitting) : "Use larger batches");
+}
+
 template <class Source, class Flow>
 shard_order order_for(const Source& source, const Flow& flow) {
   const std::size_t window = leading_window(flow.stages);

@@ -29,6 +29,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// A row whose sample is damaged, in a run that goes on.
+struct damaged_row {
+  std::size_t row = 0;
+  std::exception_ptr error{};
+  bool replaced = false;   ///< by a copy of another row
+};
+
 /// A batch that is ready, or the error that takes its place.
 struct ready_batch {
   std::size_t slot = 0;
@@ -40,6 +47,7 @@ struct ready_batch {
   batch_extent extent{};
   std::exception_ptr error{};
   const std::string_view* keys = nullptr;   ///< keys of its rows; null unless options::keys is set
+  std::vector<damaged_row> damaged{};   ///< by row
 };
 
 /// The ring of host batches.
@@ -75,6 +83,11 @@ class batch_ring {
   }
   /// Records the error of a sample; the error with the lowest position becomes the error of the batch.
   void fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept;
+
+  /// Records that the run goes on without a sample. Its row is filled when the batch is closed.
+  void add_damaged(std::uint64_t batch, damaged_row row);
+  /// Returns the damaged rows of a batch that is being closed, by row.
+  std::vector<damaged_row>& damaged(std::uint64_t batch);
 
   /// The default for `close`: does nothing.
   struct nothing_to_close {
@@ -144,6 +157,7 @@ class batch_ring {
     batch_extent extent{};
     batch_keys keys;
     std::exception_ptr error;
+    std::vector<damaged_row> damaged;
     bool ready = false;
   };
 

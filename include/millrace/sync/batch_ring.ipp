@@ -4,6 +4,7 @@
 #include <millrace/sync/batch_ring.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -33,6 +34,7 @@ MILLRACE_INLINE std::uint64_t batch_ring::open_free() {
     s.ready = false;
     s.error = nullptr;
     s.error_position = unknown;
+    s.damaged.clear();
     s.void_rows.store(0, std::memory_order_relaxed);
     s.digest.store(0, std::memory_order_relaxed);
     s.to_come.store(rows_, std::memory_order_relaxed);
@@ -48,6 +50,17 @@ MILLRACE_INLINE void batch_ring::fail(std::uint64_t batch, std::uint64_t positio
   if (s.error && s.error_position <= position) return;
   s.error = std::move(error);
   s.error_position = position;
+}
+
+MILLRACE_INLINE void batch_ring::add_damaged(std::uint64_t batch, damaged_row row) {
+  const std::lock_guard lock(mutex_);
+  at(batch).damaged.push_back(std::move(row));
+}
+
+MILLRACE_INLINE std::vector<damaged_row>& batch_ring::damaged(std::uint64_t batch) {
+  std::vector<damaged_row>& all = at(batch).damaged;
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.row < b.row; });
+  return all;
 }
 
 MILLRACE_INLINE void batch_ring::mark_epoch_start(std::uint64_t batch) {
@@ -87,7 +100,7 @@ MILLRACE_INLINE batch_ring::taken batch_ring::take(std::uint64_t batch, bool sto
       const std::size_t rows = rows_ - s.void_rows.load(std::memory_order_relaxed);
       return {outcome::ready,
               {slot_of_[batch % slots_.size()], s.data, batch, s.epoch, rows,
-               s.digest.load(std::memory_order_relaxed), s.extent, s.error, s.keys.texts()}};
+               s.digest.load(std::memory_order_relaxed), s.extent, s.error, s.keys.texts(), std::move(s.damaged)}};
     }
   }
   return {stopped_ ? outcome::stopped : outcome::not_yet, {}};

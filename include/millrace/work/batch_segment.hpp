@@ -9,13 +9,14 @@
 //   last.open_slots();
 //
 // Errors: an error of a sample is kept with its batch. It names shard, key, stage and position. The other samples
-// continue.
+// continue. If the damage_rule takes the error, the sample's row is filled when the batch is closed.
 // Threads: workers call run(). One thread calls make_early(), before open_slots(). Costs: no allocation per sample.
 #pragma once
 
 #include <millrace/item/columns.hpp>
 #include <millrace/measure/phase_times.hpp>
 #include <millrace/measure/trace_range.hpp>
+#include <millrace/work/damage_rule.hpp>
 #include <millrace/work/dispatcher.hpp>
 #include <millrace/work/fused_maps.hpp>
 #include <millrace/work/ticket_input.hpp>
@@ -56,6 +57,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     std::size_t ring_capacity = 64;   ///< samples in the input, at least
     batch_ring* batches = nullptr;
     batch_borders borders{};
+    damage_rule damaged{};
   };
 
   batch_segment(Maps chain, options o)
@@ -83,9 +85,10 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   /// the sample, with its location.
   bool make_early(std::uint64_t position) override {
     current_ticket context{position};
-    early_.push_back({.taken = input_.take(position, context.bytes), .made = {}});
-    auto& [s, made] = early_.back();
+    early_.push_back({.taken = input_.take(position, context.bytes), .made = {}, .error = {}});
+    auto& [s, made, error] = early_.back();
     input_.freed(1, context.bytes);
+    if (s.what == sample<input>::kind::damaged) return count_early_damage(s.error);
     if (!s.item && s.what != sample<input>::kind::failed) return false;
     try {
       if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.error);
@@ -94,9 +97,13 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       made.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, scratch_[0], context.map_at_work));
       s.item.reset();
       context.map_at_work = rendering;
-      columns_.fix_shapes(*made, options_.rows);
+      columns_.fix_shapes(*made, options_.rows, options_.damaged.goes_on());
     } catch (...) {
-      std::rethrow_exception(located_exception(where(context)));
+      made.reset();
+      s.item.reset();
+      error = located_exception(where(context));
+      if (s.what != sample<input>::kind::failed && options_.damaged.takes(error)) return count_early_damage(error);
+      std::rethrow_exception(error);
     }
     return true;
   }
@@ -115,10 +122,12 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       render_group(worker, {batch, first + done, std::min(together, count - done), look}, sums);
     input_.freed(count - sums.early, sums.bytes);
     options_.batches->add_digest(batch, sums.digest);
-    if constexpr (Columns::ragged > 0)
-      options_.batches->rows_done(batch, count,
-                                  [this](std::byte* base, std::size_t rows) { return columns_.close(base, rows); });
-    else options_.batches->rows_done(batch, count);
+    const auto close = [&](std::byte* base, std::size_t rows) {
+      if (options_.damaged.goes_on()) fill_damaged(batch, base, rows);
+      if constexpr (Columns::ragged > 0) return columns_.close(base, rows);
+      else return batch_extent{};
+    };
+    options_.batches->rows_done(batch, count, close);
   }
 
   void space_freed() noexcept override { open_slots(); }   // a slot was freed
@@ -163,6 +172,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     std::size_t map_at_work = 0;
     std::size_t bytes = 0;   // held by the input
     std::uint64_t digest = 0;
+    bool unreadable = false, end_of_run = false;   // why there is no item
     record origin{};
   };
   struct group {
@@ -173,6 +183,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   struct early_item {
     sample<input> taken;   // without its item
     std::optional<item> made;
+    std::exception_ptr error;
   };
   struct group_sums {
     std::size_t early = 0;   // taken by make_early()
@@ -187,14 +198,75 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     return at;
   }
 
-  void fail(std::uint64_t batch, const current_ticket& context) noexcept {
+  std::size_t row_of(const current_ticket& context) const noexcept {
+    return static_cast<std::size_t>(context.position % options_.rows);
+  }
+
+  /// Keeps the current exception with the batch: as its error, or as a damaged row.
+  void fail(std::uint64_t batch, current_ticket& context) noexcept {
     std::exception_ptr error;
     try {
       error = located_exception(where(context));
+      if (context.unreadable || (!context.end_of_run && options_.damaged.takes(error))) {
+        context.digest = 0;
+        return options_.batches->add_damaged(batch, {.row = row_of(context), .error = error});
+      }
     } catch (...) {
       error = std::current_exception();   // out of memory while composing the message
     }
     options_.batches->fail(batch, context.position, std::move(error));
+  }
+
+  /// Remembers a damaged sample that was met before there were slots. Returns false: it gives no shapes.
+  bool count_early_damage(const std::exception_ptr& error) {
+    if (++early_damaged_ <= options_.damaged.in_a_row) return false;
+    try {
+      std::rethrow_exception(error);
+    } catch (const millrace::error& e) {
+      throw data_error("the first " + std::to_string(early_damaged_) +
+                           " samples are damaged, more than on_damage allows in a row; the last: " + e.message(),
+                       "Look at the data, or raise damage_options::in_a_row", e.where());
+    }
+  }
+
+  /// Fills the rows of damaged samples, and sets the flags of all rows.
+  void fill_damaged(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept {
+    const auto flags = columns_.flags(base);
+    const auto valid = flags.first(options_.rows), replaced = flags.subspan(options_.rows);
+    std::fill(valid.begin(), valid.end(), std::uint8_t{0});
+    std::fill(replaced.begin(), replaced.end(), std::uint8_t{0});
+    std::fill_n(valid.begin(), rows, std::uint8_t{1});
+    std::vector<damaged_row>& damaged = options_.batches->damaged(batch);
+    for (const damaged_row& d : damaged) valid[d.row] = 0;
+    for (damaged_row& d : damaged) {
+      const std::size_t row = d.row;
+      const auto good = [&](std::size_t other) { return valid[other] != 0 && replaced[other] == 0; };
+      const std::size_t donor =
+          options_.damaged.policy == damage::replace ? options_.damaged.donor_of(row, rows, good) : row;
+      d.replaced = donor != row;
+      if (d.replaced) {
+        columns_.copy_row(base, donor, row);
+        valid[row] = replaced[row] = 1;
+      } else {
+        columns_.clear_row(base, row);
+      }
+      if (options_.keys) set_key(batch, d, donor);
+    }
+  }
+
+  /// A copy has the key of its original, and a masked row that of its own sample.
+  void set_key(std::uint64_t batch, const damaged_row& d, std::size_t donor) noexcept {
+    batch_keys& keys = options_.batches->keys(batch);
+    try {
+      if (d.replaced) return keys.copy(donor, d.row);
+      try {
+        std::rethrow_exception(d.error);
+      } catch (const millrace::error& e) {
+        keys.set(d.row, e.where().key);
+      }
+    } catch (...) {
+      options_.batches->fail(batch, batch * options_.rows + d.row, std::current_exception());   // out of memory
+    }
   }
 
   /// Runs the maps for the whole group first. Then renders the samples that did not fail in one go.
@@ -206,7 +278,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     std::array<current_ticket, together> contexts;
     std::size_t early = 0;
     if (first < early_.size()) [[unlikely]] {
-      early = take_early(of, items, contexts, sums.digest);
+      early = take_early(of, items, contexts);
       sums.early += early;
     }
     for (std::size_t i = early; i < count; ++i) {
@@ -219,7 +291,6 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
         fail(batch, contexts[i]);
       }
       sums.bytes += contexts[i].bytes;
-      sums.digest += contexts[i].digest;
     }
     const std::uint64_t mapped = look ? steady_now_ns() : 0;
     std::byte* const base = options_.batches->data(batch);
@@ -235,6 +306,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       if (n > 0) render_run(memory, batch, base, std::span(run).first(n), std::span(contexts).subspan(i, n));
       i += n + 1;
     }
+    for (std::size_t i = 0; i < count; ++i) sums.digest += contexts[i].digest;
     if (look) look->add(mapped - start, steady_now_ns() - mapped, count);
   }
 
@@ -253,40 +325,44 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       options_.batches->add_void_rows(batch, 1);
       return false;
     }
-    if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.error);
+    if (s.error) [[unlikely]] {
+      context.unreadable = s.what == sample<input>::kind::damaged;
+      context.end_of_run = !context.unreadable;
+      std::rethrow_exception(s.error);
+    }
     context.digest = s.digest;
     s.keep_origin();
     context.origin = std::move(s.origin);
     if (options_.keys)
-      options_.batches->keys(batch).set(static_cast<std::size_t>(context.position % options_.rows),
-                                        context.origin.key());
+      options_.batches->keys(batch).set(row_of(context), context.origin.key());
     return true;
   }
 
   /// Takes over the first positions of a group, as far as make_early() took them. Returns their number.
   /// (Never inlined, because hardly any group has some.)
   [[gnu::noinline]] std::size_t take_early(const group& of, std::span<std::optional<item>, together> items,
-                                           std::span<current_ticket, together> contexts,
-                                           std::uint64_t& digest) noexcept {
+                                           std::span<current_ticket, together> contexts) noexcept {
     std::size_t i = 0;
     for (; i < of.count && of.first + i < early_.size(); ++i) {
-      auto& [s, made] = early_[of.first + i];
+      auto& [s, made, error] = early_[of.first + i];
       contexts[i].position = of.first + i;
       try {
-        if (enter(of.batch, contexts[i], s)) items[i] = std::move(made);
+        if (enter(of.batch, contexts[i], s)) {
+          if (error) std::rethrow_exception(error);
+          items[i] = std::move(made);
+        }
       } catch (...) {
         fail(of.batch, contexts[i]);
       }
       made.reset();
       contexts[i].map_at_work = rendering;
-      digest += contexts[i].digest;
     }
     return i;
   }
 
   void render_run(scratch& memory, std::uint64_t batch, std::byte* base, std::span<const item* const> run,
-                  std::span<const current_ticket> contexts) noexcept {
-    const std::size_t row = static_cast<std::size_t>(contexts[0].position % options_.rows);
+                  std::span<current_ticket> contexts) noexcept {
+    const std::size_t row = row_of(contexts[0]);
     try {
       columns_.render(run, base, row, memory);
       return;
@@ -311,6 +387,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   std::vector<phase_times> phases_;   // by worker
   std::shared_ptr<dispatcher> dispatcher_;
   std::vector<early_item> early_;   // by position; constant once the workers run, but for its elements
+  std::uint64_t early_damaged_ = 0;
 };
 
 }}}  // namespace millrace::detail

@@ -64,9 +64,10 @@ class dispatcher final : public worker_task,
   void set_limit(std::uint64_t tickets);
   /// Returns the number of tickets that have their input.
   std::uint64_t available() const noexcept override { return available_.load(); }
-  /// Blocks until this ticket is available, whether or not it may be claimed. One thread may call it, with tickets that
-  /// do not decrease.
-  void wait_for_available(std::uint64_t ticket);
+  void set_last() noexcept override;
+  /// Blocks until this ticket is available, whether or not it may be claimed. Returns false if it never will be. One
+  /// thread may call it, with tickets that do not decrease.
+  bool wait_for_available(std::uint64_t ticket);
 
   /// Records for waits() which ticket of its claim a worker is at.
   void at(std::size_t worker, std::uint64_t ticket) noexcept { workers_[worker].times->at(ticket); }
@@ -136,7 +137,7 @@ class dispatcher final : public worker_task,
   alignas(64) std::atomic<std::uint64_t> available_{0};
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<std::uint64_t> awaited_{0};   // ticket of the latest wait_for_available()
-  std::atomic<bool> stopped_{false};
+  std::atomic<bool> stopped_{false}, last_known_{false};
   std::atomic<std::size_t> open_;   // written under mutex_
   std::atomic<bool> all_taken_{false};
   std::mutex mutex_;

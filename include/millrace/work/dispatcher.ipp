@@ -35,9 +35,15 @@ MILLRACE_INLINE void dispatcher::set_limit(std::uint64_t tickets) {
   kick();
 }
 
-MILLRACE_INLINE void dispatcher::wait_for_available(std::uint64_t ticket) {
+MILLRACE_INLINE void dispatcher::set_last() noexcept {
+  last_known_.store(true);
+  awaited_available_.ring();
+}
+
+MILLRACE_INLINE bool dispatcher::wait_for_available(std::uint64_t ticket) {
   awaited_.store(ticket);   // before available_ is read: so set_available() rings, or its tickets are seen
-  awaited_available_.wait([&] { return available_.load() > ticket; });
+  awaited_available_.wait([&] { return available_.load() > ticket || last_known_.load(); });
+  return available_.load() > ticket;
 }
 
 MILLRACE_INLINE bool dispatcher::advance() {

@@ -69,6 +69,8 @@ class ticket_gate {
   virtual void set_available(std::uint64_t tickets) = 0;
   /// Returns the last number given to set_available().
   virtual std::uint64_t available() const noexcept = 0;
+  /// Is told that no further ticket will be available.
+  virtual void set_last() noexcept {}
 };
 
 /// A running piece of a session: a source, a segment, or the batch output.

@@ -85,7 +85,7 @@ class ticket_input final : public sample_sink<T> {
   /// Takes the sample of a claimed ticket. Adds the bytes of its item to `bytes`.
   sample<T> take(std::uint64_t ticket, std::size_t& bytes) {
     sample<T> s = ring_.take(ticket);
-    if (s.item) bytes += held_bytes_of(*s.item);
+    bytes += held_bytes_of(s);
     return s;
   }
   /// Tells the producer to continue. Call it after `count` tickets of `bytes` bytes in all were taken.

@@ -8,7 +8,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::put(sample<T>&& s) {
   if (options_.batches && !count_row(s)) return;
-  put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(*s.item), std::memory_order_relaxed);
+  put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(s), std::memory_order_relaxed);
   ring_.put(next_++, std::move(s));
   if (options_.batches && next_ % options_.group == 0) count_batch(false);
 }
@@ -77,7 +77,12 @@ MILLRACE_INLINE bool ticket_input<T>::settle() {
     wrote = true;
   }
   if (wrote) publish();
-  return !pending_ && pads_ == 0;
+  const bool all = !pending_ && pads_ == 0;
+  if (all && finished_ && gate_) {
+    publish();
+    gate_->set_last();
+  }
+  return all;
 }
 
 template <class T>

@@ -84,6 +84,7 @@ OPT_IN = {
     "io/tar/shard_writer.hpp": "named_bytes",
     "item/bytes.hpp": "block_pool",
     "item/line.hpp": "line",
+    "item/on_damage.hpp": "damage damage_options",
     "item/packed.hpp": "packed",
     "item/ragged.hpp": "ragged",
     "item/record_builder.hpp": "record_builder",

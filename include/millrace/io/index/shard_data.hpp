@@ -93,7 +93,7 @@ class shard_data {
   std::size_t expect(const expected_order& order);
 
   /// Reads the samples `wanted` into `records`. Returns how many at the front are good; `failure` is the error of the
-  /// next one.
+  /// next one. Records behind it are good or empty.
   std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure);
   /// The destination of a read: the records, the error and the meter.
   struct buffer {

@@ -220,7 +220,8 @@ MILLRACE_INLINE void shard_data::read_now(request& asked, std::span<const wish> 
   } catch (...) {
     wrong = std::current_exception();
   }
-  for (std::size_t i = 0; i < read; ++i) asked.records[in_order[i].position] = std::move(found[i]);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (!found[i].empty()) asked.records[in_order[i].position] = std::move(found[i]);
   if (read < numbers.size() && in_order[read].position < asked.good) {
     asked.good = in_order[read].position;
     asked.failure = wrong;

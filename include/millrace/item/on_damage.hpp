@@ -1,0 +1,42 @@
+// on_damage: lets a run go on from damaged samples, instead of ending at the first one.
+//
+//   const mr::damage_options rule{.policy = mr::damage::replace, .at_most = 1000};
+//   mr::session run{std::move(flow), {.epochs = 90, .on_damage = rule}};
+//   for (auto& b : run) train_step(b.get<&example::pixels>(), b.valid());      // u8 [B]: 0 for rows without a sample
+//
+// A sample is damaged if its source cannot read it, or if a stage throws a data_error for it. The row of a damaged
+// sample is filled when its batch closes. `mask` fills it with zeros, and b.valid() is 0 there. `replace` copies the
+// nearest good row of the same lane in the same global batch, and b.replaced() is 1 there. It masks the rows of a lane
+// without a good row. Where the global batch is no longer than the lanes, that is every lane.
+// So batches are full, ranks stay even, and no later sample moves. A masked row counts as a row of the batch.
+// Past one of the limits the run ends, with an error that shows the first five damaged samples. Each rank counts for
+// itself, from the start of its session, in the order of its rows: the same data give the same error.
+// Threads: a value.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The row that a run makes of a damaged sample.
+enum class damage : std::uint8_t {
+  fail,      ///< ends with its error, after all batches before it
+  replace,   ///< copies a good row over its row
+  mask       ///< fills its row with zeros
+};
+
+/// How much damage a run takes.
+struct damage_options {
+  damage policy = damage::fail;
+  std::uint64_t at_most = ~std::uint64_t{0};   ///< damaged samples
+  double at_most_share = 0.01;                 ///< of all rows so far, as soon as more than ten are damaged
+  std::uint64_t in_a_row = 100;                ///< damaged samples without a good one between them
+  std::uint64_t shards_at_most = 10;           ///< shards whose rest is lost, of sources without an index
+  std::vector<std::string> stages{};           ///< stages whose every exception is damage, as errors name them: "map 1"
+};
+
+}}  // namespace millrace

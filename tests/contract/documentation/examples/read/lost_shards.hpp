@@ -1,0 +1,4 @@
+void note(const std::exception_ptr& why);
+void lose(const std::exception_ptr& error) {
+EXAMPLE
+}

@@ -1,0 +1,158 @@
+// Where a run with damaged samples ends: limits, refusals, shards without an index.
+#include "damaged_runs.hpp"
+
+#include <millrace/sources/shards.hpp>
+#include <millrace/stages/expand.hpp>
+
+#include <filesystem>
+#include <stdexcept>
+
+namespace mr = millrace;
+using namespace damaged_runs;
+
+TEST_CASE("past a limit a run ends with an error that shows the first five, after all batches before it") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  const std::set<int> bad = every(10);
+  const seen_run free = run_with(shards, {.bad = bad});
+  std::string expected;
+  for (const int threads : {0, 1, 4}) {
+    std::size_t batches = 0;
+    auto options = quiet(threads, 2);
+    options.lanes = lanes;
+    options.on_damage = {.policy = mr::damage::replace, .at_most = 12, .at_most_share = 1};
+    mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
+                            mr::map(prepare_but(bad)) | mr::batch<&row_of::label>({.size = global_batch}),
+                        options};
+    const std::string text = message_of([&] {
+      for (auto& b : session) batches += b.size() > 0;
+    });
+    std::size_t damaged = 0, whole = 0;
+    for (const seen_batch& b : free.batches) {
+      for (const seen_row& r : b) damaged += r.replaced || !r.valid;
+      if (damaged > 12) break;
+      ++whole;
+    }
+    CHECK(batches == whole);
+    CHECK(text.find("too many samples are damaged: got 13 in this session, expected at most 12") != std::string::npos);
+    std::size_t shown = 0;
+    for (std::size_t at = 0; (at = text.find(" is bad", at)) != std::string::npos; ++at) ++shown;
+    CHECK(shown == 5);
+    if (threads == 0) expected = text;
+    CHECK(text == expected);
+  }
+  CHECK(message_of([&] { run_with(shards, {.bad = every(2), .on_damage = {.policy = mr::damage::mask}}); })
+            .find("expected at most 1 % of") != std::string::npos);
+  CHECK(message_of([&] {
+          run_with(shards, {.bad = every(1, 0),
+                            .on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 20}});
+        }).find("the first 21 samples are damaged, more than on_damage allows in a row") != std::string::npos);
+  for (const int threads : {0, 2})
+    CHECK(message_of([&] {
+            run_with(shards, {.bad = every(1, 0),
+                              .on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 10'000},
+                              .threads = threads});
+          }).find("no sample of the run is good") != std::string::npos);
+}
+
+TEST_CASE("only damage is tolerated, and what the user names") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  const auto run = [&](mr::damage_options o) {
+    auto options = quiet(2, 1);
+    options.on_damage = std::move(o);
+    mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::map([](const mr::record& r) {
+                          const auto label = mr::integer<std::int32_t>(r["cls"]);
+                          if (label == 130) throw std::runtime_error("no memory on the moon");
+                          return row_of{label, {}};
+                        }) | mr::batch<&row_of::label>({.size = 30}),
+                        options};
+    std::size_t rows = 0;
+    for (auto& b : session) rows += b.size();
+    return rows;
+  };
+  CHECK_THROWS_WITH_AS(run({.policy = mr::damage::replace}), doctest::Contains("no memory on the moon"),
+                       mr::stage_error);
+  CHECK_THROWS_AS(run({.policy = mr::damage::replace, .stages = {"batch"}}), mr::stage_error);
+  CHECK(run({.policy = mr::damage::replace, .stages = {"map 1"}}) == 300);
+}
+
+TEST_CASE("flows without a row of their own for each sample, and several ranks without an index, refuse on_damage") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  auto options = quiet(1, 1);
+  options.on_damage = {.policy = mr::damage::mask};
+  const auto keep = [](const mr::record&) { return true; };
+  CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards) | mr::filter(keep) | mr::map(prepare_but({})) |
+                                        mr::batch<&row_of::label>({.size = 4}),
+                                    options}),
+                       doctest::Contains("on_damage fills the row of a sample, and behind expand"), mr::setup_error);
+  options.world = {.rank = 0, .size = 2};
+  options.epoch_batches = 3;
+  CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards) | mr::map(prepare_but({})) |
+                                        mr::batch<&row_of::label>({.size = 4}),
+                                    options}),
+                       doctest::Contains("on_damage on several ranks needs an index"), mr::setup_error);
+  auto plain = quiet(1, 1);
+  mr::session strict{mr::indexed_shards(shards) | mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 4}),
+                     plain};
+  for (auto& b : strict) {
+    CHECK_THROWS_WITH_AS((void)b.valid(), doctest::Contains("does not say which rows are valid"), mr::setup_error);
+    break;
+  }
+}
+
+TEST_CASE("a lane with less than two rows in a batch is told of at the start") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  const auto description = [&](std::size_t of_lanes, std::size_t size) {
+    auto options = quiet(1, 1);
+    options.lanes = of_lanes;
+    options.on_damage = {.policy = mr::damage::replace};
+    return mr::session{mr::indexed_shards(shards) | mr::shuffle({.window = 100}) | mr::map(prepare_but({})) |
+                           mr::batch<&row_of::label>({.size = size}),
+                       options}
+        .description();
+  };
+  CHECK(description(48, 32).find("Set session_options::lanes to 16") != std::string::npos);
+  CHECK(description(16, 32).find("on_damage") == std::string::npos);
+}
+
+TEST_CASE("a damaged shard without an index ends early, and the pass goes on with the next one") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  std::filesystem::resize_file(folder / "s-1.tar", 512 * 2 * 2 * 30 + 700);   // in the middle of a sample
+  const auto run = [&](mr::damage_options o, int threads, std::uint64_t epoch_batches, const std::string& resume) {
+    auto options = quiet(threads, epoch_batches > 0 ? 3 : 1);
+    options.on_damage = std::move(o);
+    options.epoch_batches = epoch_batches;
+    options.resume = resume;
+    mr::session session{mr::shards(shards, {.seed = 2}) | mr::shuffle({.window = 40}) | mr::map(prepare_but({})) |
+                            mr::batch<&row_of::label>({.size = 10, .drop_last = false}),
+                        options};
+    std::vector<int> labels;
+    std::vector<std::string> positions;
+    for (auto& b : session) {
+      for (std::size_t i = 0; i < b.size(); ++i) labels.push_back(b.template get<&row_of::label>()[i]);
+      positions.push_back(mr::to_text(b.position()));
+    }
+    CHECK(session.stats().lost_shards >= 1);
+    return std::pair(labels, positions);
+  };
+  const auto [labels, positions] = run({.policy = mr::damage::replace}, 0, 0, "");
+  std::set<int> distinct(labels.begin(), labels.end());
+  CHECK(distinct.size() == labels.size());
+  for (int i = 0; i < 300; ++i)
+    if (i < 70 || i >= 140) REQUIRE(distinct.contains(i));
+  CHECK(distinct.size() > 230);
+  CHECK(distinct.size() < 262);
+  for (const int threads : {1, 4}) CHECK(run({.policy = mr::damage::replace}, threads, 0, "").first == labels);
+  const auto rest = run({.policy = mr::damage::replace}, 2, 0, positions[3]);
+  CHECK(rest.first == std::vector(labels.begin() + 40, labels.end()));
+  const auto in_lanes = run({.policy = mr::damage::mask}, 2, 20, "");
+  const auto lanes_again = run({.policy = mr::damage::mask}, 1, 20, in_lanes.second[25]);
+  CHECK(lanes_again.first == std::vector(in_lanes.first.begin() + 260, in_lanes.first.end()));
+  CHECK(message_of([&] { run({.policy = mr::damage::mask, .shards_at_most = 0}, 1, 0, ""); })
+            .find("1 shards are damaged, more than the 0 that on_damage allows") != std::string::npos);
+  CHECK(message_of([&] { run({}, 1, 0, ""); }).find("damaged or cut member") != std::string::npos);
+}

@@ -1,0 +1,155 @@
+// What the tests of damaged data share: shards of labels with bytes, and runs over them in which some are damaged.
+#pragma once
+
+#include "indexed_runs.hpp"
+
+#include <millrace/item/ragged.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace damaged_runs {
+
+using namespace indexed_runs;
+
+
+inline constexpr std::size_t lanes = 12, global_batch = 48;
+
+struct row_of {
+  std::int32_t label;
+  millrace::ragged<std::uint8_t> bytes;
+};
+
+/// One row as the trainer sees it.
+struct seen_row {
+  std::int32_t label;
+  std::vector<std::uint8_t> bytes;
+  bool valid, replaced;
+  std::string key;
+  friend bool operator==(const seen_row&, const seen_row&) = default;
+};
+using seen_batch = std::vector<seen_row>;
+
+struct damaged_run {
+  std::set<int> bad{};            // labels for which the map throws
+  millrace::damage_options on_damage{.policy = millrace::damage::replace, .at_most_share = 1};
+  int threads = 2;
+  millrace::world world{};
+  std::string resume{};
+  bool drop_last = true, copying = false;
+  std::uint64_t epochs = 2;
+  std::uint64_t max_batches = ~std::uint64_t{0};
+};
+
+struct seen_run {
+  std::vector<seen_batch> batches{};
+  std::vector<std::string> positions{};
+  millrace::detail::run_stats stats{};
+  std::string description{};
+};
+
+/// Shards whose sample i has label i and a field of i % 50 bytes.
+inline std::string write_labels(const temporary_folder& folder, int count = 300) {
+  millrace::shard_writer shard({.pattern = folder / "s-%d.tar", .max_samples = 70});
+  for (int i = 0; i < count; ++i)
+    shard.write("k" + std::to_string(i), {{"cls", std::to_string(i)},
+                                          {"bin", std::string(std::size_t(i % 50), static_cast<char>(i % 251))}});
+  shard.close();
+  return folder.path();
+}
+
+inline auto prepare_but(const std::set<int>& bad) {
+  return [&bad](const millrace::record& r) {
+    const auto label = millrace::integer<std::int32_t>(r["cls"]);
+    if (bad.contains(label)) throw millrace::data_error("label " + std::to_string(label) + " is bad", "Look at it");
+    const millrace::bytes field = r["bin"];
+    std::vector<std::uint8_t> bytes(field.size());
+    std::memcpy(bytes.data(), field.data(), field.size());
+    return row_of{label, millrace::ragged<std::uint8_t>(std::move(bytes), {.max_length = 64, .padding = 9})};
+  };
+}
+
+inline seen_run run_with(const std::string& shards, const damaged_run& o) {
+  auto options = quiet(o.threads, o.epochs);
+  options.world = o.world;
+  options.resume = o.resume;
+  options.lanes = lanes;
+  options.on_damage = o.on_damage;
+  const bool flags = o.on_damage.policy != millrace::damage::fail;
+  millrace::session session{millrace::indexed_shards(shards, {.seed = 5}) | millrace::shuffle({.window = 100}) |
+                          millrace::map(prepare_but(o.bad)) |
+                          millrace::batch<&row_of::label, &row_of::bytes>(
+                              {.size = global_batch / o.world.size, .drop_last = o.drop_last, .keys = true}) |
+                          millrace::to_device({.device = o.copying ? copying_device() : millrace::host_device()}),
+                      options};
+  seen_run seen;
+  for (auto& b : session) {
+    const auto labels = b.to_host(b.template get<&row_of::label>());
+    const auto values = b.to_host(b.template get<&row_of::bytes>().values);
+    const auto lengths = b.to_host(b.template get<&row_of::bytes>().lengths);
+    auto& batch = seen.batches.emplace_back();
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      const auto* const begin = values.data() + i * values.shape()[1];
+      const auto length = lengths.data()[i];
+      REQUIRE(std::all_of(begin + length, begin + values.shape()[1], [](std::uint8_t v) { return v == 9; }));
+      batch.push_back({labels.data()[i], {begin, begin + length}, true, false, std::string(b.keys()[i])});
+    }
+    if (flags) {
+      const auto valid = b.to_host(b.valid()), replaced = b.to_host(b.replaced());
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        batch[i].valid = valid.data()[i] == 1;
+        batch[i].replaced = replaced.data()[i] == 1;
+      }
+    }
+    seen.positions.push_back(millrace::to_text(b.position()));
+    if (seen.batches.size() == o.max_batches) break;
+  }
+  seen.stats = session.stats();
+  seen.description = session.description();
+  return seen;
+}
+
+/// The batches of all ranks, row by row as their positions are, with digests summed.
+inline seen_run run_on_ranks(const std::string& shards, damaged_run o, std::size_t ranks) {
+  seen_run all;
+  std::vector<millrace::position> sums;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    o.world = {.rank = r, .size = ranks};
+    const seen_run one = run_with(shards, o);
+    all.batches.resize(one.batches.size());
+    for (std::size_t b = 0; b < one.batches.size(); ++b) {
+      if (r == 0) sums.push_back(millrace::parse_position(one.positions[b]));
+      else sums[b].digest += millrace::parse_position(one.positions[b]).digest;
+      for (std::size_t i = 0; i < one.batches[b].size(); ++i) {
+        const std::size_t at = i * ranks + r;
+        if (all.batches[b].size() <= at) all.batches[b].resize(at + 1);
+        all.batches[b][at] = one.batches[b][i];
+      }
+    }
+    all.stats.replaced += one.stats.replaced;
+    all.stats.masked += one.stats.masked;
+  }
+  for (const millrace::position& p : sums) all.positions.push_back(millrace::to_text(p));
+  return all;
+}
+
+inline std::set<int> every(int nth, int from = 3, int count = 300) {
+  std::set<int> bad;
+  for (int i = from; i < count; i += nth) bad.insert(i);
+  return bad;
+}
+
+inline std::string message_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const millrace::error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace damaged_runs

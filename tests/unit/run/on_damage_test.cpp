@@ -1,0 +1,167 @@
+// Runs that go on from damaged samples: which rows they fill, with what, and that nothing else changes.
+#include "damaged_runs.hpp"
+
+#include <fstream>
+
+namespace mr = millrace;
+using namespace damaged_runs;
+
+namespace {
+
+/// What replacing or masking makes of a clean run, done slowly and apart.
+std::vector<seen_batch> expected_of(const std::vector<seen_batch>& clean, const std::set<int>& bad, mr::damage policy) {
+  std::vector<seen_batch> all = clean;
+  for (std::size_t b = 0; b < clean.size(); ++b)
+    for (std::size_t row = 0; row < clean[b].size(); ++row) {
+      if (!bad.contains(clean[b][row].label)) continue;
+      std::size_t best = row, away = ~std::size_t{0};
+      for (std::size_t other = 0; other < clean[b].size(); ++other) {
+        const std::size_t distance = other > row ? other - row : row - other;
+        if (policy == mr::damage::replace && distance % lanes == 0 && distance < away &&
+            !bad.contains(clean[b][other].label)) {
+          best = other;
+          away = distance;
+        }
+      }
+      if (best != row) all[b][row] = clean[b][best];
+      else all[b][row] = {0, {}, true, false, clean[b][row].key};
+      all[b][row].valid = best != row;
+      all[b][row].replaced = best != row;
+    }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("replace and mask give what a slow loop over the clean batches gives, for all workers, ranks and devices") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  const seen_run clean = run_with(shards, {.on_damage = {}});
+  REQUIRE(clean.batches.size() == 12);
+  for (const auto policy : {mr::damage::replace, mr::damage::mask}) {
+    for (const std::set<int>& bad : {every(17), every(3), std::set<int>{}, every(100, 0)}) {
+      damaged_run o{.bad = bad, .on_damage = {.policy = policy, .at_most_share = 1}, .threads = 0};
+      const seen_run first = run_with(shards, o);
+      CHECK(first.batches == expected_of(clean.batches, bad, policy));
+      for (const int threads : {1, 4}) {
+        o.threads = threads;
+        o.copying = threads == 4;
+        const seen_run d = run_with(shards, o);
+        CHECK(d.batches == first.batches);
+        CHECK(d.positions == first.positions);
+      }
+      o.threads = 2;
+      o.copying = false;
+      for (const std::size_t ranks : {2, 3, 4, 6}) {
+        CAPTURE(ranks);
+        const seen_run d = run_on_ranks(shards, o, ranks);
+        CHECK(d.batches == first.batches);
+        CHECK(d.positions == first.positions);
+        CHECK(d.stats.replaced == first.stats.replaced);
+        CHECK(d.stats.masked == first.stats.masked);
+      }
+      std::uint64_t replaced = 0, masked = 0;
+      for (const seen_batch& b : first.batches)
+        for (const seen_row& r : b) {
+          replaced += r.replaced;
+          masked += !r.valid;
+        }
+      CHECK(first.stats.replaced == replaced);
+      CHECK(first.stats.masked == masked);
+      if (policy == mr::damage::mask) CHECK(replaced == 0);
+    }
+  }
+}
+
+TEST_CASE("the digest of a run with damage is that of the clean run less the terms of the damaged positions") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  const std::set<int> bad = every(7);
+  std::set<int> others;
+  for (int i = 0; i < 300; ++i)
+    if (!bad.contains(i)) others.insert(i);
+  const auto digest = [&](const std::set<int>& without) {
+    return run_with(shards, {.bad = without,
+                             .on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 1'000}})
+        .stats.digest;
+  };
+  CHECK(digest(bad) + digest(others) == run_with(shards, {.on_damage = {}}).stats.digest);
+  CHECK(digest({}) == run_with(shards, {.on_damage = {}}).stats.digest);
+}
+
+TEST_CASE("a run with damage resumes behind any batch, and has its short last batches") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  for (const bool drop_last : {true, false}) {
+    damaged_run o{.bad = every(5), .drop_last = drop_last};
+    const seen_run whole = run_with(shards, o);
+    CHECK(whole.batches.size() == (drop_last ? 12 : 14));
+    if (!drop_last) {
+      const seen_run clean = run_with(shards, {.on_damage = {}, .drop_last = false});
+      CHECK(whole.batches == expected_of(clean.batches, o.bad, mr::damage::replace));
+    }
+    for (std::size_t cut = 0; cut + 1 < whole.batches.size(); cut += 2) {
+      o.resume = whole.positions[cut];
+      const seen_run rest = run_with(shards, o);
+      CHECK(rest.batches == std::vector(whole.batches.begin() + std::ptrdiff_t(cut) + 1, whole.batches.end()));
+      CHECK(rest.positions.back() == whole.positions.back());
+    }
+  }
+}
+
+TEST_CASE("payloads that differ from their checksums are damaged samples, neighbors in the same read are not") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  const seen_run clean = run_with(shards, {.on_damage = {}, .drop_last = false, .epochs = 1});   // learns the checksums
+  const std::set<int> bad{1, 69, 70, 71, 150, 151, 152, 153, 299};
+  for (const int label : bad) {
+    const std::string name = folder / ("s-" + std::to_string(label / 70) + ".tar");
+    std::fstream file(name, std::ios::in | std::ios::out | std::ios::binary);
+    std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    const std::size_t header = bytes.find("k" + std::to_string(label) + ".cls");
+    REQUIRE(header != std::string::npos);
+    file.seekp(static_cast<std::streamoff>(header + 512));
+    file.put(bytes[header + 512] == '9' ? '8' : '9');   // another label
+  }
+  for (const auto policy : {mr::damage::replace, mr::damage::mask})
+    for (const int threads : {0, 1, 4}) {
+      damaged_run o{.on_damage = {.policy = policy, .at_most_share = 1}, .threads = threads, .drop_last = false,
+                    .epochs = 1};
+      const seen_run d = run_with(shards, o);
+      CHECK(d.batches == expected_of(clean.batches, bad, policy));
+      CHECK(d.stats.replaced + d.stats.masked == bad.size());
+      const seen_run ranks = run_on_ranks(shards, o, 3);
+      CHECK(ranks.batches == d.batches);
+      CHECK(ranks.positions == d.positions);
+    }
+  CHECK(message_of([&] { run_with(shards, {.on_damage = {}, .drop_last = false}); }).find("CRC") != std::string::npos);
+}
+
+TEST_CASE("a shard that vanishes while it is read costs its samples") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  constexpr std::uint64_t epochs = 40;   // more than the engine reads ahead
+  const seen_run clean = run_with(shards, {.on_damage = {}, .epochs = epochs});
+  for (const int threads : {0, 2}) {
+    auto options = quiet(threads, epochs);
+    options.lanes = lanes;
+    options.on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 1'000};
+    options.read_ahead_bytes = 1;
+    mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
+                            mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = global_batch}),
+                        options};
+    std::size_t masked = 0;
+    for (auto& b : session) {
+      if (b.step() == 0) std::ofstream(folder / "s-2.tar", std::ios::trunc).close();
+      const auto& before = clean.batches[b.step()];
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        const bool lost = before[i].label / 70 == 2 && b.valid()[i] == 0;
+        masked += lost;
+        if (!lost) REQUIRE(b.template get<&row_of::label>()[i] == before[i].label);
+      }
+    }
+    CHECK(masked >= 70);   // the samples of the shard in the last epoch, at least
+    CHECK(session.stats().masked == masked);
+    write_labels(folder);
+  }
+}
