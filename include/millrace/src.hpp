@@ -53,6 +53,7 @@
 #include <millrace/io/file/abandoned_files.ipp>
 #include <millrace/io/file/append_file.ipp>
 #include <millrace/io/file/byte_source.ipp>
+#include <millrace/io/file/last_line.ipp>
 #include <millrace/io/file/posix_files.ipp>
 #include <millrace/io/tar/archive.ipp>
 #include <millrace/io/tar/counted_beside.ipp>
@@ -127,6 +128,7 @@
 #include <millrace/run/concurrency.ipp>
 #include <millrace/run/damage_account.ipp>
 #include <millrace/run/memory_budget.ipp>
+#include <millrace/run/quarantine_list.ipp>
 #include <millrace/run/run_core.ipp>
 #include <millrace/run/session_over.ipp>
 #include <millrace/run/stall_watcher.ipp>

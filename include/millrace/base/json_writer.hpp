@@ -6,7 +6,9 @@
 //   mr::detail::append_json_number(line, value);    // 0.1, 1e+300, null
 //
 // Text from outside may hold any bytes: a byte that is not UTF-8 becomes U+FFFD. A number becomes the shortest text
-// that reads back as the same double. The locale has no effect. Errors: none. Threads: pure.
+// that reads back as the same double. The locale has no effect. All control characters are escaped, so that a terminal
+// shows the text and does not obey it; so are U+2028 and U+2029, at which some readers of lines break a line.
+// Errors: none. Threads: pure.
 // Source: RFC 8259; UTF-8 as in RFC 3629, section 4.
 #pragma once
 

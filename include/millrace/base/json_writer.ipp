@@ -19,14 +19,23 @@ MILLRACE_INLINE void append_json_string(std::string& out, std::string_view text)
     clean_utf8(clean);
     text = clean;
   }
+  const auto escape = [&out](unsigned code) {
+    out += "\\u";
+    out += hex(code, 4);
+  };
   out += '"';
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const auto code = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += "\\u00";
-      out += hex(static_cast<unsigned char>(c), 2);
+    } else if (code < 0x20 || code == 0x7f) {
+      escape(code);
+    } else if (code == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
+      escape(static_cast<unsigned char>(text[++i]));
+    } else if (const auto three = text.substr(i, 3); three == "\xe2\x80\xa8" || three == "\xe2\x80\xa9") {
+      escape(0x2000 | (static_cast<unsigned char>(text[i += 2]) & 0x3f));
     } else {
       out += c;
     }

@@ -32,6 +32,7 @@ class json_objects {
     std::string key{};
     std::string text{};                       // content of a string
     std::optional<std::uint64_t> number{};
+    bool null = false;
   };
 
   json_objects(std::string_view text, std::string_view path) : text_(text), path_(path) {}
@@ -80,7 +81,8 @@ class json_objects {
       std::uint64_t number = 0;
       const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
       if (read.ec == std::errc() && read.ptr == word.data() + word.size()) m.number = number;
-      else if (word.empty() || (word != "true" && word != "false" && word != "null" &&
+      else if (word == "null") m.null = true;
+      else if (word.empty() || (word != "true" && word != "false" &&
                                 word.find_first_not_of("0123456789+-.eE") != std::string_view::npos))
         fail();
       at_ = end;

@@ -5,8 +5,9 @@
 //
 // Text: one key in each line; empty lines are left out. JSON lines, by the ending .jsonl or .ndjson: an object in each
 // line with the string "key", and perhaps with the string "shard", whose file name binds the key to that shard.
-// Quarantine lists have this form. A key that is not UTF-8 stands there as "key_hex". Files may be compressed as for
-// lines(), and are named as for list_shards(). In folders the names count that lines() would take.
+// Quarantine lists have this form. A key that is not UTF-8 stands there as "key_hex", such a shard as "shard_hex". A
+// line whose key is null, and that has a shard, is a note about the shard; it is left out. Files may be compressed as
+// for lines(), and are named as for list_shards(). In folders the names count that lines() would take.
 // Errors: setup_error for missing files, unless allow_missing is set; data_error with file and line for a line of JSON
 // without a key. Threads: no shared state.
 #pragma once
@@ -34,6 +35,15 @@ inline folder_rule key_lists(bool allow_missing) noexcept {
   rule.leaves_out_missing = allow_missing;
   return rule;
 }
+
+/// The entry in a line of JSON.
+struct listed_key {
+  std::string key{};     ///< empty: the line is a note about the shard
+  std::string shard{};   ///< empty: the key holds in every shard
+};
+
+/// Reads a line of JSON of a list. Throws data_error with file and line if it has no key and is no note.
+listed_key read_listed_key(const line& of);
 
 /// Returns the keys in these files.
 key_list read_keys(const std::vector<std::string>& files);

@@ -19,28 +19,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-namespace detail {
-
-/// Returns true if `line` is a whole JSON object: it ends with the brace that closes the object.
-constexpr bool is_whole_json_object(std::string_view line) noexcept {
-  int depth = 0;
-  bool in_string = false, escaped = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (escaped) escaped = false;
-    else if (in_string && c == '\\') escaped = true;
-    else if (c == '"') in_string = !in_string;
-    else if (!in_string && c == '{') ++depth;
-    else if (!in_string && c == '}' && --depth == 0) return i + 1 == line.size();
-  }
-  return false;
-}
-
-/// Repairs the last line, so that the file is empty or ends with a line end.
-void repair_last_line(append_file& file);
-
-}  // namespace detail
-
 /// The path of the file.
 struct json_lines_options {
   std::string path{};

@@ -102,6 +102,7 @@ OPT_IN = {
     "report/what_if.hpp": "what_if prediction simulated_gains",
     "report/what_if_change.hpp": "what_if_change",
     "report/write_reports.hpp": "write_reports",
+    "run/quarantine_list.hpp": "quarantine_list damaged_sample",
     "run/session.hpp": "batch_of",
     "sources/from.hpp": "source_options",
     "sources/indexed_shards.hpp": "indexed_shards",

@@ -40,6 +40,21 @@ TEST_CASE("JSON lines bind a key to the file name of its shard") {
   CHECK_FALSE(keys.contains("inner", "s-0.tar"));
 }
 
+TEST_CASE("a note about a shard is left out, and names that are not UTF-8 come from their digits") {
+  const temporary_folder f;
+  save(f / "q.jsonl",
+       "{\"shard\": \"lost.tar\", \"key\": null, \"reason\": \"cut\"}\n"
+       "{\"key\": null, \"shard\": \"lost.tar\", \"was\": {\"key\": \"inner\"}}\n"
+       "{\"shard\": \"s-?.tar\", \"shard_hex\": \"732dff2e746172\", \"key\": \"a\"}\n"
+       "{\"shard\": \"s.tar\", \"key\": null, \"key_hex\": \"ff\"}\n");
+  const mr::key_list keys = mr::keys_from(f / "q.jsonl");
+  CHECK(keys.size() == 2);
+  CHECK_FALSE(keys.contains("inner", "lost.tar"));
+  CHECK(keys.contains("a", "/data/s-\xff.tar"));
+  CHECK_FALSE(keys.contains("a", "s-?.tar"));
+  CHECK(keys.contains("\xff", "s.tar"));
+}
+
 TEST_CASE("several files, folders and compressed ones are one list") {
   const temporary_folder f;
   save(f / "q-0.jsonl", "{\"key\": \"a\"}\n");
@@ -64,7 +79,10 @@ TEST_CASE("a missing list is an error, or empty where that is allowed") {
 TEST_CASE("a line that has no key is an error that names file and line") {
   const temporary_folder f;
   for (const std::string bad : {"[", "{\"kei\": \"a\"}", "\"a\"", "{\"key\": 5}", "{\"key\": \"\"}",
-                                "{\"key\": \"a\"} x", "{\"key_hex\": \"f\"}", "{\"key_hex\": \"fg\"}"}) {
+                                "{\"key\": \"a\"} x", "{\"key_hex\": \"f\"}", "{\"key_hex\": \"fg\"}",
+                                "{\"key\": null}", "{\"shard\": \"s\"}", "{\"shard\": \"s\", \"key\": \"\"}",
+                                "{\"shard\": null, \"key\": null}",
+                                "{\"shard_hex\": \"0\", \"key\": \"a\"}", "{\"shard\": \"s\", \"key\": true}"}) {
     CAPTURE(bad);
     save(f / "q.jsonl", "{\"key\": \"good\"}\n" + bad + "\n");
     CHECK_THROWS_WITH_AS((void)mr::keys_from(f / "q.jsonl"), doctest::Contains("line 2"), mr::data_error);

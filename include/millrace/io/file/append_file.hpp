@@ -49,6 +49,9 @@ class append_file {
   void sync();
   /// Calls sync() if at least `every_ns` have passed since it last did so. `now_ns` comes from a steady clock.
   void sync_when_due(std::int64_t now_ns, std::int64_t every_ns);
+  /// Flushes the folder of the file: only then does the name of a new file survive a crash of the machine. Not every
+  /// file system supports this.
+  void sync_name() const;
 
  private:
   std::string path_;

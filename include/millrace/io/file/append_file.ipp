@@ -91,4 +91,12 @@ MILLRACE_INLINE void append_file::sync_when_due(std::int64_t now_ns, std::int64_
   sync();
 }
 
+MILLRACE_INLINE void append_file::sync_name() const {
+  const std::size_t slash = path_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  const unique_fd opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC));
+  if (opened && ::fsync(opened.get()) != 0 && errno == EIO)
+    throw_file_error("cannot bring to the disk the name of", path_, EIO);
+}
+
 }}}  // namespace millrace::detail

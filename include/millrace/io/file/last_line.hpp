@@ -1,0 +1,39 @@
+// Repairs the end of a file of JSON lines whose writer was killed.
+//
+//   mr::detail::append_file file({.path = "run.jsonl"});
+//   mr::detail::repair_last_line(file);      // the file is empty now, or ends with a line end
+//
+// A last line that was cut off is removed; a whole line that only lacks its line end is kept.
+// Errors: io_error. Threads: one. Memory: the last line.
+#pragma once
+
+#include <millrace/io/file/append_file.hpp>
+
+#include <cstddef>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns true if `line` is a whole JSON object: it ends with the brace that closes the object.
+constexpr bool is_whole_json_object(std::string_view line) noexcept {
+  int depth = 0;
+  bool in_string = false, escaped = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (escaped) escaped = false;
+    else if (in_string && c == '\\') escaped = true;
+    else if (c == '"') in_string = !in_string;
+    else if (!in_string && c == '{') ++depth;
+    else if (!in_string && c == '}' && --depth == 0) return i + 1 == line.size();
+  }
+  return false;
+}
+
+/// Repairs the last line, so that the file is empty or ends with a line end.
+void repair_last_line(append_file& file);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/file/last_line.ipp>
+#endif

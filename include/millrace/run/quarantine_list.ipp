@@ -1,0 +1,92 @@
+// Defines what quarantine_list.hpp declares.
+#pragma once
+
+#include <millrace/run/quarantine_list.hpp>
+
+#include <millrace/base/hex.hpp>
+#include <millrace/base/json_writer.hpp>
+#include <millrace/base/text.hpp>
+#include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/file/last_line.hpp>
+#include <millrace/sources/keys_from.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail { namespace quarantine {
+
+/// Checks the name and makes the folders.
+MILLRACE_INLINE append_file_options prepared(const std::string& path) {
+  if (!path.ends_with(".jsonl") && !path.ends_with(".ndjson"))
+    throw setup_error("the name of a quarantine list ends in neither .jsonl nor .ndjson: got '" + printable(path) + "'",
+                      "Name it \"quarantine-0.jsonl\": keys_from() takes other files for plain lists of keys");
+  if (const std::size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0)
+    make_folders(path.substr(0, slash));
+  return {.path = path};
+}
+
+MILLRACE_INLINE void append_name(std::string& line, const char* member, std::string_view name) {
+  line += std::string("\"") + member + "\": ";
+  append_json_string(line, name);
+  line += ", ";
+  if (is_utf8(name)) return;
+  line += std::string("\"") + member + "_hex\": \"";
+  for (const char byte : name) line += hex(static_cast<unsigned char>(byte), 2);
+  line += "\", ";
+}
+
+MILLRACE_INLINE void append_number(std::string& line, const char* member, std::uint64_t number) {
+  if (number == error_location::unknown) return;
+  line += std::string("\"") + member + "\": ";
+  append_json_number(line, number);
+  line += ", ";
+}
+
+}}  // namespace detail::quarantine
+
+MILLRACE_INLINE quarantine_list::quarantine_list(const std::string& path) : file_(detail::quarantine::prepared(path)) {
+  detail::repair_last_line(file_);
+  file_.sync_name();
+  if (file_.size_bytes() > 0) read_entries();
+}
+
+MILLRACE_INLINE void quarantine_list::read_entries() {
+  block_pool pool;
+  line_reader lines(std::make_unique<file_source>(file_.path()), pool, {.skip_empty = true, .check_utf8 = false});
+  while (const auto next = lines.next()) {
+    const detail::listed_key entry = detail::read_listed_key(*next);
+    entries_.insert(identity(entry.shard, entry.key));
+  }
+}
+
+MILLRACE_INLINE std::string quarantine_list::identity(std::string_view shard, std::string_view key) {
+  shard.remove_prefix(shard.rfind('/') + 1);
+  return std::string(shard) + '/' + std::string(key);
+}
+
+MILLRACE_INLINE bool quarantine_list::add(const damaged_sample& sample) {
+  std::string known_by = identity(sample.shard, sample.key);
+  const bool in_any_shard = !sample.key.empty() && entries_.contains(identity({}, sample.key));
+  if (in_any_shard || entries_.contains(known_by)) return false;
+
+  std::string line = "{";
+  detail::quarantine::append_name(line, "shard", sample.shard);
+  if (sample.key.empty()) line += "\"key\": null, ";
+  else detail::quarantine::append_name(line, "key", sample.key);
+  detail::quarantine::append_number(line, "offset", sample.offset_bytes);
+  detail::quarantine::append_number(line, "position", sample.position);
+  detail::quarantine::append_number(line, "epoch", sample.epoch);
+  line += "\"stage\": ";
+  detail::append_json_string(line, sample.stage);
+  line += ", \"reason\": ";
+  detail::append_json_string(line, sample.reason);
+  line += "}\n";
+  file_.append(line);
+  file_.sync();
+  entries_.insert(std::move(known_by));
+  return true;
+}
+
+}}  // namespace millrace

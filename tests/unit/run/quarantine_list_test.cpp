@@ -1,0 +1,215 @@
+// Quarantine lists: what a line says, hostile keys, restarts, kills, full disks.
+#include <millrace/run/quarantine_list.hpp>
+
+#include "../io/tar_bytes.hpp"
+
+#include <millrace/sources/keys_from.hpp>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+namespace mr = millrace;
+using namespace tar_test;
+
+namespace {
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A number's key: its length is anything up to many pages, so that a kill falls into the middle of a write.
+std::string long_key(std::uint64_t number) {
+  return std::to_string(number) + std::string(number * 7'919'013 % 900'000, 'k');
+}
+
+}  // namespace
+
+TEST_CASE("an entry is one line of JSON, which leaves out numbers that are not known") {
+  const temporary_folder f;
+  const std::string path = f / "run1/deep/quarantine-0.jsonl";
+  mr::quarantine_list list(path);
+  CHECK(list.path() == path);
+  CHECK(list.size() == 0);
+  CHECK(list.add({.shard = "/data/s-0.tar", .key = "n1/7", .offset_bytes = 512, .position = 4711, .epoch = 2,
+                  .stage = "jpeg", .reason = "cut off at \"EOI\""}));
+  CHECK(list.add({.shard = "s-1.tar", .key = "a"}));
+  CHECK(list.add({.shard = "s-2.tar", .offset_bytes = 1024, .stage = "tar", .reason = "no header"}));
+  CHECK(list.add({.shard = "s-\xff.tar", .key = "\xfe\x01", .epoch = 0}));
+  CHECK(list.size() == 4);
+  CHECK(content_of(path) ==
+        "{\"shard\": \"/data/s-0.tar\", \"key\": \"n1/7\", \"offset\": 512, \"position\": 4711, \"epoch\": 2, "
+        "\"stage\": \"jpeg\", \"reason\": \"cut off at \\\"EOI\\\"\"}\n"
+        "{\"shard\": \"s-1.tar\", \"key\": \"a\", \"stage\": \"\", \"reason\": \"\"}\n"
+        "{\"shard\": \"s-2.tar\", \"key\": null, \"offset\": 1024, \"stage\": \"tar\", \"reason\": \"no header\"}\n"
+        "{\"shard\": \"s-\xef\xbf\xbd.tar\", \"shard_hex\": \"732dff2e746172\", \"key\": \"\xef\xbf\xbd\\u0001\", "
+        "\"key_hex\": \"fe01\", \"epoch\": 0, \"stage\": \"\", \"reason\": \"\"}\n");
+  const mr::key_list keys = mr::keys_from(path);
+  CHECK(keys.size() == 3);
+  CHECK(keys.contains("n1/7", "s-0.tar"));
+  CHECK_FALSE(keys.contains("n1/7", "s-1.tar"));
+  CHECK(keys.contains("\xfe\x01", "s-\xff.tar"));
+}
+
+TEST_CASE("every key comes back byte for byte, and no byte of it reaches a terminal as a control character") {
+  const temporary_folder f;
+  std::vector<std::string> keys{"\"", "\\", "\\u0041", "\\\"}", "{\"key\": \"other\"}", "a\nb", "a\r", "\r\n", " ",
+                                "\t", std::string("\0", 1), std::string("a\0b", 3), "\x1b[2J\x1b]0;title\x07", "\x7f",
+                                "\xc2\x9b" "31m", "\xe2\x80\xa8", "\xe2\x80\xae" "gnp.exe", "\xef\xbb\xbf" "bom",
+                                "\xef\xbf\xbd", "\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "a\xe2\x82",
+                                "\xf0\x9f\x98\x80", "null", "0", "../../etc/passwd", std::string(65'536, 'x'),
+                                std::string(65'536, '\x01'), std::string(65'536, '\xff')};
+  for (int c = 1; c < 256; ++c) keys.push_back({'b', 'y', 't', 'e', static_cast<char>(c)});
+  const std::string path = f / "q.jsonl";
+  {
+    mr::quarantine_list list(path);
+    for (const std::string& key : keys) CHECK(list.add({.shard = "s.tar", .key = key, .reason = key}));
+  }
+  const mr::key_list listed = mr::keys_from(path);
+  CHECK(listed.size() == keys.size());
+  for (const std::string& key : keys) CHECK(listed.contains(key, "s.tar"));
+  mr::quarantine_list again(path);
+  CHECK(again.size() == keys.size());
+  for (const std::string& key : keys) CHECK_FALSE(again.add({.shard = "s.tar", .key = key}));
+
+  const std::string text = content_of(path);
+  CHECK(mr::detail::is_utf8(text));
+  CHECK(text.find("\xc2\x9b") == std::string::npos);
+  CHECK(std::none_of(text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == '\x7f'; }));
+  CHECK(std::count(text.begin(), text.end(), '\n') == static_cast<std::ptrdiff_t>(keys.size()));
+}
+
+TEST_CASE("no sample is listed twice, in one run or after a restart") {
+  const temporary_folder f;
+  const std::string path = f / "q.ndjson";
+  {
+    mr::quarantine_list list(path);
+    CHECK(list.add({.shard = "/a/s.tar", .key = "k", .epoch = 0}));
+    CHECK_FALSE(list.add({.shard = "/elsewhere/s.tar", .key = "k", .epoch = 1, .reason = "another"}));
+    CHECK(list.add({.shard = "t.tar", .key = "k"}));
+    CHECK(list.add({.shard = "s.tar", .reason = "cut"}));
+    CHECK_FALSE(list.add({.shard = "s.tar", .offset_bytes = 7, .reason = "cut again"}));
+    CHECK(list.add({.shard = "t.tar"}));
+  }
+  const std::string before = content_of(path);
+  {
+    mr::quarantine_list list(path);
+    CHECK(list.size() == 4);
+    CHECK_FALSE(list.add({.shard = "s.tar", .key = "k", .epoch = 2}));
+    CHECK_FALSE(list.add({.shard = "t.tar", .key = "k"}));
+    CHECK_FALSE(list.add({.shard = "/b/s.tar"}));
+    CHECK_FALSE(list.add({.shard = "t.tar"}));
+    CHECK(content_of(path) == before);
+    CHECK(list.add({.shard = "s.tar", .key = "k2"}));
+    CHECK(list.size() == 5);
+  }
+  CHECK(content_of(path).starts_with(before));
+  // written by hand: a key without a shard holds in every shard
+  save(f / "hand.jsonl", "{\"key\": \"k\"}\n\n{\"key\": null, \"shard\": \"\"}\n");
+  mr::quarantine_list list(f / "hand.jsonl");
+  CHECK_FALSE(list.add({.shard = "s.tar", .key = "k"}));
+  CHECK(list.add({.shard = "s.tar"}));
+}
+
+TEST_CASE("a last line that was cut off goes away, wherever it was cut") {
+  const temporary_folder f;
+  const std::string path = f / "q.jsonl";
+  const std::string whole = "{\"shard\": \"s.tar\", \"key\": \"} \\\" {\", \"stage\": \"\", \"reason\": \"\"}\n";
+  const std::string last = "{\"shard\": \"s.tar\", \"key\": \"b}\", \"stage\": \"\", \"reason\": \"\"}";
+  for (std::size_t cut = 0; cut <= last.size(); ++cut) {
+    CAPTURE(cut);
+    save(path, whole + last.substr(0, cut));
+    mr::quarantine_list list(path);
+    CHECK(list.add({.shard = "s.tar", .key = "b}"}) == (cut < last.size()));
+    CHECK(content_of(path) == whole + last + "\n");
+  }
+}
+
+TEST_CASE("kill -9 at any moment: what add() returned for is listed, and no half line") {
+  const temporary_folder f;
+  std::mt19937_64 random(1);
+  std::uint64_t acknowledged = 0;
+  const std::string path = f / "q.jsonl";
+  for (int kill = 0; kill < 100; ++kill) {
+    CAPTURE(kill);
+    int pipe[2];
+    REQUIRE(::pipe(pipe) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      mr::quarantine_list list(path);
+      for (std::uint64_t n = list.size();; ++n) {
+        if (!list.add({.shard = "s.tar", .key = long_key(n), .reason = "killed"})) ::_exit(1);
+        if (::write(pipe[1], &n, sizeof n) != sizeof n) ::_exit(2);
+      }
+    }
+    ::close(pipe[1]);
+    ::usleep(static_cast<useconds_t>(random() % 8'000));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    REQUIRE(WIFSIGNALED(status));
+    for (std::uint64_t n = 0; ::read(pipe[0], &n, sizeof n) == sizeof n;) acknowledged = n + 1;
+    ::close(pipe[0]);
+
+    const std::uint64_t listed = std::filesystem::exists(path) ? mr::quarantine_list(path).size() : 0;
+    REQUIRE(listed >= acknowledged);
+    REQUIRE(listed <= acknowledged + 1);
+    if (listed == 0) continue;
+    const mr::key_list keys = mr::keys_from(path);
+    REQUIRE(keys.size() == listed);
+    for (std::uint64_t n = 0; n < listed; ++n) REQUIRE(keys.contains(long_key(n), "s.tar"));
+    acknowledged = listed;
+    if (listed > 30) {   // the next kills find a short file again
+      std::filesystem::remove(path);
+      acknowledged = 0;
+    }
+  }
+}
+
+TEST_CASE("a full disk is an error, leaves no part of an entry behind, and the entry can be added later") {
+  const temporary_folder f;
+  std::filesystem::create_symlink("/dev/full", f / "full.jsonl");
+  mr::quarantine_list full(f / "full.jsonl");
+  CHECK_THROWS_WITH_AS(full.add({.shard = "s.tar", .key = "a"}), doctest::Contains("full.jsonl"), mr::io_error);
+  CHECK(full.size() == 0);
+
+  const std::string path = f / "q.jsonl";
+  mr::quarantine_list list(path);
+  CHECK(list.add({.shard = "s.tar", .key = "a"}));
+  const std::string before = content_of(path);
+  // A limit on the file's size makes write() take a part first, as a disk does that fills up.
+  rlimit old{};
+  ::getrlimit(RLIMIT_FSIZE, &old);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = before.size() + 10, .rlim_max = old.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  CHECK_THROWS_AS(list.add({.shard = "s.tar", .key = "b"}), mr::io_error);
+  const std::string after = content_of(path);
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  CHECK(after == before);
+  CHECK(list.size() == 1);
+  CHECK(list.add({.shard = "s.tar", .key = "b"}));
+  CHECK(mr::keys_from(path).size() == 2);
+}
+
+TEST_CASE("what cannot be a quarantine list is refused") {
+  const temporary_folder f;
+  CHECK_THROWS_WITH_AS(mr::quarantine_list(f / "q.txt"), doctest::Contains("q.txt"), mr::setup_error);
+  CHECK_FALSE(std::filesystem::exists(f / "q.txt"));
+  CHECK_THROWS_WITH_AS(mr::quarantine_list(f / "q.jsonl.gz"), doctest::Contains(".jsonl"), mr::setup_error);
+  save(f / "log.jsonl", "{\"step\": 7}\n");
+  CHECK_THROWS_WITH_AS(mr::quarantine_list(f / "log.jsonl"), doctest::Contains("line 1"), mr::data_error);
+  save(f / "file", "");
+  CHECK_THROWS_WITH_AS(mr::quarantine_list(f / "file/q.jsonl"), doctest::Contains("file"), mr::io_error);
+  const mr::quarantine_list first(f / "q.jsonl");
+  CHECK_THROWS_AS(mr::quarantine_list(f / "q.jsonl"), mr::setup_error);
+}
