@@ -1,15 +1,21 @@
-// What is in these shards: a line for each, and a total. Reads the headers of JPEG files, decodes nothing.
+// What is in these shards: a line for each, and a total. Reads the headers of JPEG files, decodes nothing; or, with
+// --quarantine, decodes them all and lists what is damaged.
 //
 //   inspect 'train-{000..007}.tar' val/
 //   train-000.tar: 300 samples, 2.0 MB, fields cls jpg; images 80x91 .. 138x140 .. 200x200, 2 left to libjpeg
 //   (progressive or arithmetic 2); ok
+//   inspect --quarantine damaged.jsonl 'train-{000..007}.tar'      # then: .without = mr::keys_from("damaged.jsonl")
 //
 // Image sizes are those with the least, the median and the most pixels. What is left to libjpeg takes several times as
 // long as what the built-in decoder knows; damage may leave more to it. A damaged shard is counted as far as it can be
 // read, then the next one is looked at; the exit status is 1 if anything was damaged. One that ended without a marker
 // (two blocks of zeros) is whole as far as anybody can tell, and said to be so.
+// --quarantine reads on all cores, or with so many --threads, one shard each (damage_search.hpp). It adds a line to the
+// file for each damaged sample that is not in it, and prints all of them; the exit status is 1 if there is any.
 #include "command_line.hpp"
+#include "damage_search.hpp"
 
+#include <millrace/base/machine.hpp>
 #include <millrace/image/baseline/scan_header.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
@@ -98,9 +104,26 @@ std::string describe(contents& c) {
   return line;
 }
 
+void list_damage(const std::vector<std::string>& patterns, const std::string& list, unsigned threads) {
+  std::vector<std::string> shards;
+  for (const auto& pattern : patterns)
+    for (auto& shard : mr::list_shards(pattern)) shards.push_back(std::move(shard));
+  const damage_found found = damage_search(std::move(shards), list).run(threads);
+  if (found.damaged + found.cut > 0)
+    throw mr::data_error(std::to_string(found.damaged) + " of " + std::to_string(found.samples) +
+                             " samples are damaged, and " + std::to_string(found.cut) + " of " +
+                             std::to_string(found.shards) + " shards end early: " + std::to_string(found.added) +
+                             " new lines in '" + mr::printable(list) + "'",
+                         "Leave the samples out by .without = mr::keys_from() of that file; copy such shards again");
+}
+
 void inspect(command_line& args) {
+  const std::string list = args.text("--quarantine", "");
+  const auto threads = args.number("--threads", std::max(1U, mr::usable_cores()));
   const auto patterns = args.rest();
   if (patterns.empty()) args.refuse("expected shards");
+  if (threads == 0) args.refuse("--threads is 0, expected at least 1");
+  if (!list.empty()) return list_damage(patterns, list, threads);
   contents all;
   std::size_t shards = 0, damaged = 0;
   for (const auto& pattern : patterns)
@@ -123,6 +146,7 @@ void inspect(command_line& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(
-      {argc, argv, "usage: inspect SHARDS...   (a file, a folder, or a pattern such as 'a-{000..007}.tar')"}, inspect);
+  return run_program({argc, argv, "usage: inspect [--quarantine FILE.jsonl [--threads N]] SHARDS...\n"
+                                  "SHARDS are a file, a folder, or a pattern such as 'a-{000..007}.tar'"},
+                     inspect);
 }

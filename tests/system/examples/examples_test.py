@@ -314,6 +314,51 @@ class Examples(unittest.TestCase):
         self.assertRegex(d, r"d.tar: 300 samples.*; ok, but ended without a marker$")
         self.assertTrue(total.endswith("; 2 damaged"), total)
 
+    def test_inspect_lists_damage_for_training_without_it(self):
+        folder = self.folder / "hurt"
+        folder.mkdir()
+        broken = {(0, 10): lambda jpg: jpg[:len(jpg) // 2], (0, 200): lambda jpg: b"no picture",
+                  (1, 0): lambda jpg: b""}
+        expected = set()
+        for number in range(3):
+            with tarfile.open(self.shapes / f"train-00{number}.tar") as whole, \
+                 tarfile.open(folder / f"s-{number}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+                pictures = 0
+                for member in whole:
+                    data = whole.extractfile(member).read()
+                    if member.name.endswith(".jpg"):
+                        if hurt := broken.get((number, pictures)):
+                            data = hurt(data)
+                            member.size = len(data)
+                            expected.add((f"s-{number}.tar", member.name.partition(".")[0]))
+                        pictures += 1
+                    tar.addfile(member, io.BytesIO(data))
+        cut = folder / "s-2.tar"
+        cut.write_bytes(cut.read_bytes()[:cut.stat().st_size // 2 + 100])
+
+        listed = self.folder / "lists" / "q.jsonl"
+        command = [PROGRAMS / "inspect", "--quarantine", listed, folder]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"3 of \d+ samples are damaged, and 1 of 3 shards end early: 4 new lines in")
+        progress = r"inspect: 3 of 3 shards, \d+ samples, \d+ MB/s, 3 samples damaged, 1 shards cut"
+        self.assertRegex(done.stderr, progress)
+        self.assertEqual(len(done.stdout.splitlines()), 4)
+        entries = [json.loads(line) for line in listed.read_text().splitlines()]
+        self.assertEqual({(pathlib.Path(e["shard"]).name, e["key"]) for e in entries if e["key"]}, expected)
+        self.assertEqual([pathlib.Path(e["shard"]).name for e in entries if not e["key"]], ["s-2.tar"])
+        for entry in entries:
+            self.assertEqual(set(entry), {"shard", "key", "offset", "stage", "reason"})
+            self.assertTrue(entry["reason"])
+
+        before = listed.read_bytes()
+        done = subprocess.run([*command, "--threads", "1"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("0 new lines", done.stderr)
+        self.assertEqual(listed.read_bytes(), before)
+        self.assertEqual(run("inspect", "--quarantine", listed, self.shapes / "train-000.tar"), "")
+        self.assertIn("q.txt", run("inspect", "--quarantine", self.folder / "q.txt", folder, fails=True))
+
     # ---- on a GPU ----
 
     @unittest.skipUnless((PROGRAMS / "cuda_trainer").exists(), "no nvcc here: cuda_trainer is not built")
