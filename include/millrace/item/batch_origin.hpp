@@ -19,6 +19,7 @@ struct batch_origin {
 
   std::uint64_t first_step = 0;   ///< batches of the run before the session
   std::size_t global_rows = 0;    ///< rows of all ranks in this step, or unknown
+  std::uint64_t first_position = error_location::unknown;   ///< in its epoch, of the first row of all ranks
   millrace::position next{};      ///< resume point after this batch
 };
 

@@ -36,6 +36,9 @@ struct damage_options {
   double at_most_share = 0.01;                 ///< of all rows so far, as soon as more than ten are damaged
   std::uint64_t in_a_row = 100;                ///< damaged samples without a good one between them
   std::uint64_t shards_at_most = 10;           ///< shards whose rest is lost, of sources without an index
+  /// Start of the name of the quarantine list: "run1/quarantine" is run1/quarantine-0.jsonl on rank 0. Empty: no list.
+  /// The list has a line for each damaged sample (run/quarantine_list.hpp).
+  std::string quarantine{};
   std::vector<std::string> stages{};           ///< stages whose every exception is damage, as errors name them: "map 1"
 };
 

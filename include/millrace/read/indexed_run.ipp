@@ -72,7 +72,9 @@ MILLRACE_INLINE batch_origin indexed_run<Data>::account_for(ready_batch& b) {
   if (b.error) return {};
   account_.deliver(b);
   batch_origin origin{.first_step = first_step(), .next = after(b.batch)};
-  origin.global_rows = plan_.rows((origin.first_step + b.batch) % plan_.batches(), {});
+  const std::uint64_t in_epoch = (origin.first_step + b.batch) % plan_.batches();
+  origin.global_rows = plan_.rows(in_epoch, {});
+  origin.first_position = in_epoch * plan_.settings().global_batch;
   // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
   others_rows_ += origin.global_rows - b.rows;
   origin.next.digest = account_.digest();

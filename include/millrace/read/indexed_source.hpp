@@ -112,6 +112,8 @@ class indexed_source {
 
     /// Returns the block's next record; none at its end. Throws the error of a sample that cannot be read.
     std::optional<item> next();
+    /// After an error of next(): returns the location of the sample that cannot be read.
+    error_location failed() const;
     /// After an error of next(): leaves out the sample that cannot be read, so that next() gives the one behind it.
     void skip();
     /// Sets the identity of the sample that next() gave or skip() left out last; `s` already holds its item.

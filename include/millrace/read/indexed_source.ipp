@@ -76,6 +76,15 @@ MILLRACE_INLINE auto indexed_source<Data, Plan>::reader::next() -> std::optional
 }
 
 template <class Data, class Plan>
+MILLRACE_INLINE error_location indexed_source<Data, Plan>::reader::failed() const {
+  try {
+    return from_->data->location_of(wanted_[at_].sample);
+  } catch (const error&) {
+    return {};   // its index cannot be read either
+  }
+}
+
+template <class Data, class Plan>
 MILLRACE_INLINE void indexed_source<Data, Plan>::reader::skip() {
   failure_ = nullptr;
   good_ = ++at_;

@@ -174,7 +174,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
       s.item = from.open->next();
     } catch (...) {
       if (!goes_on_ || !is_damage_of_source(std::current_exception())) throw;
-      s.error = located(from);
+      s.error = located_exception(from.open->failed());
       s.what = sample<item>::kind::damaged;
       from.open->skip();
     }

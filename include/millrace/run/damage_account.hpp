@@ -1,34 +1,41 @@
 // Accounts for the damaged samples of a session that goes on: counts, limits, and what the user is told.
 //
-//   mr::detail::damage_account account(options.on_damage);
+//   mr::detail::damage_account account(options.on_damage, options.world);   // opens the quarantine list
 //   account.add(lost.take_new(), counts);       // shards that were lost since the last batch
-//   account.add(batch, counts);                 // each delivered batch, in order; throws past a limit
+//   account.add(batch, origin, counts);         // each delivered batch, in order; throws past a limit
 //   account.replaced();  account.masked();      // rows so far
 //
-// Errors: data_error past a limit; it shows the first five damaged samples. Threads: add() by the trainer; the counters
-// by any.
+// Errors: data_error past a limit; it shows the first five damaged samples. The errors of the quarantine list.
+// Threads: add() by the trainer; the counters by any.
 #pragma once
 
+#include <millrace/item/batch_origin.hpp>
 #include <millrace/item/on_damage.hpp>
 #include <millrace/measure/event_counts.hpp>
+#include <millrace/order/world.hpp>
 #include <millrace/sync/batch_ring.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI {
+
+class quarantine_list;
+
+namespace detail {
 
 /// Counts damaged samples of one rank, and ends a run that has too many.
 class damage_account {
  public:
-  explicit damage_account(damage_options o) : options_(std::move(o)) {}
+  damage_account(damage_options o, const world& mine);
+  ~damage_account();
 
   /// Adds the next batch in order. Throws data_error if its damaged rows are too many.
-  void add(const ready_batch& b, event_counts& counts);
+  void add(const ready_batch& b, const batch_origin& origin, event_counts& counts);
   /// Adds shards that were lost.
   void add(const std::vector<std::exception_ptr>& shards, event_counts& counts);
 
@@ -40,17 +47,23 @@ class damage_account {
  private:
   static constexpr std::uint64_t max_shown = 5, share_counts_above = 10;
 
-  void add(const damaged_row& d, event_counts& counts);
+  /// Counts a row. `position` is its position in the epoch, if that is known.
+  void count(const damaged_row& d, event_counts& counts);
+  void list(const damaged_row& d, std::uint64_t epoch, std::uint64_t position);
   void check(std::uint64_t rows) const;
   [[noreturn]] void throw_too_many(const std::string& limit, const char* option) const;
 
   const damage_options options_;
+  const world world_;
+  const std::unique_ptr<quarantine_list> quarantine_;   // null: none is kept
   std::uint64_t rows_ = 0, damaged_ = 0, in_a_row_ = 0;
   std::string first_;   // texts of the first errors
   std::atomic<std::uint64_t> replaced_{0}, masked_{0};
 };
 
-}}}  // namespace millrace::detail
+}  // namespace detail
+
+}}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/damage_account.ipp>

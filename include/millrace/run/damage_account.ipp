@@ -4,17 +4,33 @@
 #include <millrace/run/damage_account.hpp>
 
 #include <millrace/base/error.hpp>
+#include <millrace/run/quarantine_list.hpp>
 
 #include <cstdio>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void damage_account::add(const ready_batch& b, event_counts& counts) {
+MILLRACE_INLINE damage_account::damage_account(damage_options o, const world& mine)
+    : options_(std::move(o)),
+      world_(mine),
+      quarantine_(options_.quarantine.empty() || options_.policy == damage::fail
+                      ? nullptr
+                      : std::make_unique<quarantine_list>(options_.quarantine + "-" + std::to_string(mine.rank) +
+                                                          ".jsonl")) {}
+
+MILLRACE_INLINE damage_account::~damage_account() = default;
+
+MILLRACE_INLINE void damage_account::add(const ready_batch& b, const batch_origin& origin, event_counts& counts) {
   std::size_t next = 0;   // the row behind the last damaged one
   for (const damaged_row& d : b.damaged) {
     if (d.row > next) in_a_row_ = 0;
     next = d.row + 1;
-    add(d, counts);
+    count(d, counts);
+    if (quarantine_) {
+      const bool known = origin.first_position != error_location::unknown;
+      list(d, b.epoch, known ? origin.first_position + d.row * world_.size + world_.rank : error_location::unknown);
+    }
     check(rows_ + next);
   }
   if (b.rows > next) in_a_row_ = 0;
@@ -27,12 +43,23 @@ MILLRACE_INLINE void damage_account::add(const std::vector<std::exception_ptr>& 
     try {
       std::rethrow_exception(why);
     } catch (const error& e) {
+      if (quarantine_) quarantine_->add({.shard = e.where().shard, .stage = e.where().stage, .reason = e.message()});
       counts.tell("a shard is lost from here on, and the run goes on without the rest of it: " + std::string(e.what()));
     }
   }
 }
 
-MILLRACE_INLINE void damage_account::add(const damaged_row& d, event_counts& counts) {
+MILLRACE_INLINE void damage_account::list(const damaged_row& d, std::uint64_t epoch, std::uint64_t position) {
+  try {
+    std::rethrow_exception(d.error);
+  } catch (const error& e) {
+    const error_location& at = e.where();
+    quarantine_->add({.shard = at.shard, .key = at.key, .offset_bytes = at.offset_bytes, .position = position,
+                      .epoch = epoch, .stage = at.stage, .reason = e.message()});
+  }
+}
+
+MILLRACE_INLINE void damage_account::count(const damaged_row& d, event_counts& counts) {
   ++damaged_;
   ++in_a_row_;
   (d.replaced ? replaced_ : masked_).fetch_add(1, std::memory_order_relaxed);

@@ -23,7 +23,7 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
       budget_bytes_(options_.memory_bytes > 0 ? options_.memory_bytes : usable_memory_bytes() / 4),
       read_ahead_bytes_(options_.read_ahead_bytes > 0 ? options_.read_ahead_bytes
                                                       : std::min(std::size_t{256} << 20, budget_bytes_ / 4)),
-      damaged_(options_.on_damage),
+      damaged_(options_.on_damage, options_.world),
       lost_(options_.on_damage.shards_at_most),
       arena_(workers_ > 0 ? new_arena_executor(concurrency_.max_workers()) : nullptr),
       output_(new_batch_output(settings_.device, workers_ > 0)),
@@ -219,7 +219,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
 MILLRACE_INLINE batch_origin run_core::account_for(ready_batch& b) noexcept {
   try {
     const batch_origin origin = parts_.order->account_for(b);
-    if (!b.error) damaged_.add(b, counts_);
+    if (!b.error) damaged_.add(b, origin, counts_);
     return origin;
   } catch (...) {
     b.error = std::current_exception();

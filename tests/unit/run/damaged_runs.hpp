@@ -40,6 +40,7 @@ struct damaged_run {
   int threads = 2;
   millrace::world world{};
   std::string resume{};
+  millrace::key_list without{};
   bool drop_last = true, copying = false;
   std::uint64_t epochs = 2;
   std::uint64_t max_batches = ~std::uint64_t{0};
@@ -80,7 +81,8 @@ inline seen_run run_with(const std::string& shards, const damaged_run& o) {
   options.lanes = lanes;
   options.on_damage = o.on_damage;
   const bool flags = o.on_damage.policy != millrace::damage::fail;
-  millrace::session session{millrace::indexed_shards(shards, {.seed = 5}) | millrace::shuffle({.window = 100}) |
+  millrace::session session{millrace::indexed_shards(shards, {.seed = 5, .without = o.without}) |
+                          millrace::shuffle({.window = 100}) |
                           millrace::map(prepare_but(o.bad)) |
                           millrace::batch<&row_of::label, &row_of::bytes>(
                               {.size = global_batch / o.world.size, .drop_last = o.drop_last, .keys = true}) |

@@ -1,6 +1,9 @@
 // Runs that go on from damaged samples: which rows they fill, with what, and that nothing else changes.
 #include "damaged_runs.hpp"
 
+#include <millrace/sources/keys_from.hpp>
+
+#include <cstring>
 #include <fstream>
 
 namespace mr = millrace;
@@ -163,5 +166,46 @@ TEST_CASE("a shard that vanishes while it is read costs its samples") {
     CHECK(masked >= 70);   // the samples of the shard in the last epoch, at least
     CHECK(session.stats().masked == masked);
     write_labels(folder);
+  }
+}
+
+TEST_CASE("the quarantine list has each damaged sample once, whatever epochs, ranks and resumes, and leaves them out") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  const std::set<int> bad = every(11);
+  damaged_run o{.bad = bad};
+  o.on_damage.quarantine = folder / "lists/quarantine";
+  const seen_run whole = run_with(shards, o);
+  const auto lines_of = [&](const std::string& name) {
+    std::ifstream file(folder / name);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  };
+  const auto first = lines_of("lists/quarantine-0.jsonl");
+  CHECK(first.size() <= bad.size());
+  CHECK(first.size() > bad.size() / 2);   // the last batch of an epoch is dropped, with what is in it
+  CHECK(first.front().find("\"epoch\": 0") != std::string::npos);
+  CHECK(first.front().find("is bad") != std::string::npos);
+  o.resume = whole.positions[3];
+  run_with(shards, o);
+  CHECK(lines_of("lists/quarantine-0.jsonl") == first);
+  o.resume.clear();
+  run_on_ranks(shards, o, 3);
+  const mr::key_list listed = mr::keys_from(folder / "lists/quarantine-*.jsonl");
+  for (int label = 0; label < 300; ++label)
+    if (!bad.contains(label)) REQUIRE_FALSE(listed.contains("k" + std::to_string(label), "s-0.tar"));
+  o = {.bad = bad, .on_damage = {}, .without = listed, .drop_last = false, .epochs = 1};
+  if (listed.size() == bad.size()) CHECK(run_with(shards, o).batches.size() == 6);
+  // The position that a line tells is that of the sample.
+  auto options = quiet(0, 1);
+  options.lanes = lanes;
+  mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
+                          mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = global_batch}),
+                      options};
+  for (const std::string& line : first) {
+    const auto number = [&](const char* name) { return std::stoul(line.substr(line.find(name) + std::strlen(name))); };
+    const std::string key = session.locate(number("\"epoch\": "), number("\"position\": ")).key;
+    REQUIRE(line.find("\"key\": \"" + key + "\"") != std::string::npos);
   }
 }
