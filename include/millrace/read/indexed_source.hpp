@@ -123,6 +123,8 @@ class indexed_source {
     static constexpr std::size_t prefetched = 16;   // stamp() reads records that may have left the cache
 
     void read();
+    /// Finds the next sample that cannot be read alone. Those that were read together with it may be empty, and good.
+    void find_failure();
 
     std::shared_ptr<shared> from_;
     samples wanted_;

@@ -86,14 +86,18 @@ MILLRACE_INLINE error_location indexed_source<Data, Plan>::reader::failed() cons
 
 template <class Data, class Plan>
 MILLRACE_INLINE void indexed_source<Data, Plan>::reader::skip() {
-  failure_ = nullptr;
   good_ = ++at_;
-  while (good_ < records_.size() && !failure_) {
-    if (records_[good_].empty()) {   // it was read together with one that failed
-      const std::span wanted(&wanted_[good_].sample, 1);
-      static_cast<void>(from_->data->read(wanted, std::span(&records_[good_], 1), failure_));
-    }
-    if (!failure_) ++good_;
+  find_failure();
+}
+
+template <class Data, class Plan>
+MILLRACE_INLINE void indexed_source<Data, Plan>::reader::find_failure() {
+  failure_ = nullptr;
+  for (; good_ < records_.size(); ++good_) {
+    if (!records_[good_].empty()) continue;
+    const std::span wanted(&wanted_[good_].sample, 1);
+    static_cast<void>(from_->data->read(wanted, std::span(&records_[good_], 1), failure_));
+    if (failure_) return;
   }
 }
 
@@ -119,6 +123,7 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::reader::read() {
   for (const auto& w : wanted_) located.push_back(w.sample);
   records_.resize(located.size());
   good_ = from_->data->read(located, records_, failure_);
+  if (failure_) find_failure();
 }
 
 }}}  // namespace millrace::detail

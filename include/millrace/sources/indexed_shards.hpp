@@ -41,6 +41,7 @@ struct indexed_shards_options {
   bool show_progress = true;   ///< prints progress to stderr if indexing takes over a second, and prints one line if
                                ///< the indexes cannot be saved
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
+  std::size_t damaged_shards_at_most = 0;   ///< shards that may be damaged at the start; for a session with on_damage
   std::optional<key_list> only{};   ///< samples to use, by key; not set: all
   key_list without{};               ///< samples to leave out, by key
   /// Whether to use the sample with this key in this shard.

@@ -4,6 +4,7 @@
 #include <millrace/sources/keys_from.hpp>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 namespace mr = millrace;
@@ -208,4 +209,42 @@ TEST_CASE("the quarantine list has each damaged sample once, whatever epochs, ra
     const std::string key = session.locate(number("\"epoch\": "), number("\"position\": ")).key;
     REQUIRE(line.find("\"key\": \"" + key + "\"") != std::string::npos);
   }
+}
+
+TEST_CASE("a shard that is cut after its index was made costs its samples behind the cut, on all ranks, and resumes") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  const seen_run clean = run_with(shards, {.on_damage = {}});   // makes the indexes
+  const std::string cut_shard = folder / "s-1.tar";
+  std::filesystem::resize_file(cut_shard, 512 * 2 * 2 * 30 + 700);
+  CHECK(message_of([&] { run_with(shards, {.on_damage = {}}); }).find("damaged or cut member") != std::string::npos);
+  damaged_run o{.threads = 0, .damaged_shards_at_most = 1};
+  const seen_run whole = run_with(shards, o);
+  CHECK(whole.description.find("1 of 5 shards are damaged: " + cut_shard + " has all its 70 samples") !=
+        std::string::npos);
+  std::set<int> lost;
+  for (int label = 70; label < 140; ++label) lost.insert(label);
+  for (const seen_batch& b : whole.batches)
+    for (const seen_row& r : b) lost.erase(r.label);
+  CHECK(lost.size() > 35);
+  CHECK(lost.size() < 55);
+  CHECK(whole.batches == expected_of(clean.batches, lost, mr::damage::replace));
+  for (const std::size_t ranks : {2, 3, 4, 6}) {
+    const seen_run d = run_on_ranks(shards, o, ranks);
+    CHECK(d.batches == whole.batches);
+    CHECK(d.positions == whole.positions);
+  }
+  o.threads = 4;
+  o.resume = clean.positions[0];   // a resume point from before the cut: the same data set
+  const seen_run rest = run_with(shards, o);
+  CHECK(rest.batches == std::vector(whole.batches.begin() + 1, whole.batches.end()));
+  o.resume.clear();
+  for (int s = 0; s < 5; ++s)
+    if (s != 1) std::filesystem::remove(folder / ("s-" + std::to_string(s) + ".tar.millrace-index"));
+  std::filesystem::resize_file(folder / "s-0.tar", 512 * 2 * 2 * 30 + 700);
+  CHECK(message_of([&] { run_with(shards, o); }).find("too many shards are damaged: got 2, expected at most 1") !=
+        std::string::npos);
+  o.damaged_shards_at_most = 2;   // nobody knows any more what the first one had
+  const std::string told = "2 of 5 shards are damaged: " + (folder / "s-0.tar") + " has only the first";
+  CHECK(run_with(shards, o).description.find(told) != std::string::npos);
 }

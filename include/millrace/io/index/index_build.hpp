@@ -13,7 +13,8 @@
 // Reading a sample that was changed in place is then an error.
 // Several shards are handled in parallel. Several processes may do this for the same shards, and share the kept files.
 // An index that cannot be kept (a read-only folder) is still used, and counted. A damaged shard is not an error here:
-// its index records the damage. A shard without an end marker is whole, and its index records that.
+// its index records the damage. Such an index does not overwrite one that knows the samples behind the damage. A shard
+// without an end marker is whole, and its index records that.
 // Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
 // a shard without an end marker if a file beside it counts more samples. setup_error for a shard beyond the limits of
 // an index (shard_index.hpp).
@@ -43,6 +44,7 @@ struct index_build_options {
   bool heads_only = false;       ///< reads only the heads of good indexes of whole shards
   unsigned threads = 0;          ///< default 0: one for each usable core, at most eight
   int progress_file = -1;        ///< a file descriptor, such as 2 for stderr; default -1: none
+  bool older_of_damaged = false;   ///< gives the index of a damaged shard from before the damage, if there is one
 };
 
 /// How many shards had which outcome; the last three count other things.
@@ -64,6 +66,7 @@ struct shard_indexes {
   std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in list order
   std::vector<index_summary> heads{};                    ///< one for each shard; with heads_only its index may be null
   index_build_counts counts{};
+  std::vector<std::size_t> damaged{};                    ///< damaged shards whose index is from before the damage
   std::vector<std::size_t> touched{};                    ///< shards with the size of their index but another time
   std::string why_not_kept{};                            ///< the reason for the first index that was not kept
 };

@@ -42,6 +42,7 @@ MILLRACE_INLINE shard_indexes index_builder::run() {
   if (failure_) std::rethrow_exception(failure_);
   if (shown_once_) show_progress(true);
   std::sort(result_.touched.begin(), result_.touched.end());
+  std::sort(result_.damaged.begin(), result_.damaged.end());
   return std::move(result_);
 }
 
@@ -75,13 +76,17 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
   } catch (const io_error&) {   // an unreadable index is made again; keep_index() then reports the reason
   }
   std::string why_not_kept;
-  bool kept = true;
+  bool kept = true, cut = false;   // cut: an older index knows more samples of the damaged shard
   if (known.state != index_file_state::good) {
     shard_index made = scan(path, identity, pool);
     if (known.state == index_file_state::touched) made.take_checksums_of(known.index);
-    known.index = std::move(made);
+    shard_index older;
+    if (made.state() == shard_index::shard_state::damaged) older = load_index_as_made(kept_at).index;
+    cut = older.state() == shard_index::shard_state::whole && older.samples() > made.samples() &&
+          older.begins_with(made);
+    known.index = cut && options_.older_of_damaged ? std::move(older) : std::move(made);
     try {
-      if (options_.keep) keep_index(kept_at, known.index);
+      if (options_.keep && !cut) keep_index(kept_at, known.index);
     } catch (const io_error& trouble) {
       kept = false;
       why_not_kept = trouble.what();
@@ -91,7 +96,8 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
   const std::lock_guard lock(mutex_);
   if (!kept && result_.why_not_kept.empty()) result_.why_not_kept = why_not_kept;
   count(*index, known.state, kept);
-  if (known.state == index_file_state::touched) result_.touched.push_back(shard);
+  if (known.state == index_file_state::touched && !cut) result_.touched.push_back(shard);
+  if (cut && options_.older_of_damaged) result_.damaged.push_back(shard);
   result_.heads[shard] = index_summary{
       .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
       .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),

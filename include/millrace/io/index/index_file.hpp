@@ -86,6 +86,9 @@ shard_identity identify_shard(const std::string& path);
 /// Loads the index of a shard, or says why it cannot be used. Throws io_error if the file cannot be read.
 loaded_index load_index(const std::string& path, const shard_identity& shard);
 
+/// Loads an index as it was made, whatever has become of its shard since; the state tells whether it is sound.
+loaded_index load_index_as_made(const std::string& path);
+
 /// The head of an index, from one small read. The columns behind it may be damaged.
 struct index_summary {
   index_file_state state = index_file_state::missing;

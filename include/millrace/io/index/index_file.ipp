@@ -108,6 +108,14 @@ MILLRACE_INLINE loaded_index load_index(const std::string& path, const shard_ide
   return {.state = index_file_state::missing, .reason = "there is none"};
 }
 
+MILLRACE_INLINE loaded_index load_index_as_made(const std::string& path) {
+  const detail::unique_fd file = detail::open_index(path, O_RDONLY);
+  detail::index_head head;
+  if (file.get() == -1 || !detail::read_index(file, 0, std::as_writable_bytes(std::span(&head, 1))))
+    return {.state = index_file_state::missing, .reason = "there is none"};
+  return detail::load_open_index(file, path, head.identity());
+}
+
 MILLRACE_INLINE index_summary summarize_index(const std::string& path, const shard_identity& shard) {
   const detail::unique_fd file = detail::open_index(path, O_RDONLY);
   if (file.get() == -1) {

@@ -12,6 +12,9 @@
 // Small samples are read in whole blocks of neighbors (block_cache.hpp), on two conditions. expect() has said how far
 // apart neighbors are in the order, and the allowed memory holds them until their turn.
 // Indexes that cannot be kept (a full disk, a read-only folder) are reported once; the run goes on without them.
+// A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. With an index from before
+// the damage the shard keeps all its samples, and those that cannot be read are errors when they are read. Without one
+// the shard has the samples before the damage. notice() tells of it.
 // Errors at the start name the shard: those of build_indexes(), and setup_error for a compressed shard. A damaged shard
 // gives the data_error of shard_reader; with `strict`, so does one without an end marker.
 // Errors later: those of indexed_reader, and data_error for a shard that was replaced since the start.
@@ -38,6 +41,7 @@ struct shard_data_options {
   int progress_file = -1;          ///< as in index_build_options; also gets the report of indexes not kept
   bool strict = false;             ///< makes a shard without an end marker an error
   sample_choice choice{};          ///< the samples to use; only while the data is made
+  std::size_t damaged_shards_at_most = 0;   ///< a shard that is damaged at the start is an error beyond that
 };
 
 /// The order in which samples will be requested.
@@ -146,6 +150,7 @@ class shard_data {
     index_summary head{};
     std::shared_ptr<shard_index> index{};
     std::uint64_t known_checksums = 0;   // number of checksums in the index file
+    bool damaged = false;                // it is used in spite of that, and its index is not kept
     std::once_flag loaded{};
   };
 
@@ -155,6 +160,9 @@ class shard_data {
   std::uint32_t stored_number(std::size_t shard, std::uint32_t number) const noexcept {
     return chosen_.empty() ? number : chosen_[shard].number(number);
   }
+
+  /// Notes a damaged shard, if so many are allowed. Returns whether they are.
+  bool allow_damage(std::size_t shard);
 
   /// Throws the error of a shard that cannot be used. A shard that is not whole has its index from the start.
   void check(std::size_t shard);
@@ -173,6 +181,8 @@ class shard_data {
   std::vector<chosen_samples> chosen_;   // of each shard; none without a choice
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
   std::string choice_text_, keys_not_found_;
+  std::string damaged_at_start_;        // tells of damaged shards; empty if there are none
+  std::size_t damaged_shards_ = 0;
   std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
   std::optional<detail::block_cache> block_cache_;
   std::atomic<bool> begun_{false};

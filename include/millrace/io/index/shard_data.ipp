@@ -17,12 +17,14 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
       idle_(names_.size()) {
   fingerprint_ = names_.size();
   auto found = build_indexes(
-      names_, {.files = options_.files, .heads_only = true, .progress_file = options_.progress_file});
+      names_, {.files = options_.files, .heads_only = true, .progress_file = options_.progress_file,
+               .older_of_damaged = options_.damaged_shards_at_most > 0});
   if (const std::uint64_t lost = found.counts.not_kept; lost > 0)
     tell_not_kept(std::to_string(lost) + " of " + std::to_string(names_.size()) +
                       " indexes cannot be kept and will be made again at the next start",
                   found.why_not_kept);
   touched_ = std::move(found.touched);
+  for (const std::size_t shard : found.damaged) shards_[shard].damaged = true;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     shards_[i].head = found.heads[i];
     shards_[i].index = std::move(found.indexes[i]);
@@ -73,7 +75,7 @@ MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
 MILLRACE_INLINE shard_data::~shard_data() {
   for (std::size_t i = 0; i < names_.size(); ++i) try {
       const auto& index = shards_[i].index;
-      if (index && index->known_checksums() > shards_[i].known_checksums)
+      if (index && !shards_[i].damaged && index->known_checksums() > shards_[i].known_checksums)
         keep_index(index_path(names_[i], options_.files), *index);
     } catch (const error& e) {
       tell_not_kept("checksums that were learned cannot be kept and will be learned again", e.what());
@@ -92,12 +94,17 @@ MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) 
 }
 
 MILLRACE_INLINE std::string shard_data::notice() const {
-  if (touched_.empty()) return keys_not_found_;
-  return (keys_not_found_.empty() ? "" : keys_not_found_ + "\nmillrace: ") + "the times of " +
-         std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
-         " shards were changed: got others, expected those of their indexes (" + printable(names_[touched_.front()]) +
-         (touched_.size() > 1 ? ", ..." : "") +
-         "). Check that no sample was changed; known checksums hold, so that reading such a sample is an error.";
+  std::string all = keys_not_found_;
+  const auto add = [&all](const std::string& more) { all += (all.empty() ? "" : "\nmillrace: ") + more; };
+  if (damaged_shards_ > 0)
+    add(std::to_string(damaged_shards_) + " of " + std::to_string(names_.size()) + " shards are damaged: " +
+        damaged_at_start_ + (damaged_shards_ > 1 ? ", ..." : ""));
+  if (!touched_.empty())
+    add("the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
+        " shards were changed: got others, expected those of their indexes (" + printable(names_[touched_.front()]) +
+        (touched_.size() > 1 ? ", ..." : "") +
+        "). Check that no sample was changed; known checksums hold, so that reading such a sample is an error.");
+  return all;
 }
 
 MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
@@ -238,9 +245,25 @@ MILLRACE_INLINE void shard_data::check(std::size_t shard) {
   if (state == shard_index::shard_state::compressed)
     throw setup_error("the shard " + printable(names_[shard]) + " is compressed: it cannot be read sample by sample",
                       "Unpack it to plain tar, or use shards()");
-  if (state != shard_index::shard_state::damaged) return;
+  if ((state != shard_index::shard_state::damaged && !shards_[shard].damaged) || allow_damage(shard)) return;
+  if (options_.damaged_shards_at_most > 0)
+    throw data_error("too many shards are damaged: got " + std::to_string(damaged_shards_) + ", expected at most " +
+                         std::to_string(options_.damaged_shards_at_most) + "; " + damaged_at_start_,
+                     "Copy the shards again, or raise indexed_shards_options::damaged_shards_at_most",
+                     {.stage = "index", .shard = names_[shard]});
   file_source file(names_[shard]);
   indexed_reader(file, *shards_[shard].index, pool_, options_.reader).throw_damage();
+}
+
+MILLRACE_INLINE bool shard_data::allow_damage(std::size_t shard) {
+  if (++damaged_shards_ > options_.damaged_shards_at_most) return false;
+  const bool older = shards_[shard].damaged;
+  shards_[shard].damaged = true;
+  if (damaged_shards_ == 1)
+    damaged_at_start_ = printable(names_[shard]) + " has " + (older ? "all its " : "only the first ") +
+                        std::to_string(shards_[shard].index->samples()) + " samples in the order" +
+                        (older ? ", and those that cannot be read are damaged" : "; an older index would know the rest");
+  return true;
 }
 
 MILLRACE_INLINE shard_index& shard_data::index(std::size_t shard) const {

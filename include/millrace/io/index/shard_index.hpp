@@ -150,6 +150,8 @@ class shard_index {
   /// Takes over the checksums of an older index of the shard, for members that have not moved. Such a member has the
   /// same key, field, offset and size. Call it before any thread uses this index.
   void take_checksums_of(const shard_index& before) noexcept;
+  /// Returns whether the samples of `part` are the first ones of this index: the same keys at the same offsets.
+  bool begins_with(const shard_index& part) const noexcept;
   /// Returns the number of known checksums.
   std::uint64_t known_checksums() const noexcept;
 

@@ -96,6 +96,15 @@ MILLRACE_INLINE void shard_index::take_checksums_of(const shard_index& before) n
   }
 }
 
+MILLRACE_INLINE bool shard_index::begins_with(const shard_index& part) const noexcept {
+  if (part.samples() > samples()) return false;
+  for (std::uint32_t number = 0; number < part.samples(); ++number) {
+    const indexed_sample mine = sample(number), other = part.sample(number);
+    if (mine.key != other.key || mine.offset_bytes != other.offset_bytes) return false;
+  }
+  return true;
+}
+
 MILLRACE_INLINE std::uint64_t shard_index::known_checksums() const noexcept {
   std::uint64_t known = 0;
   for (std::uint32_t m = 0; m < members(); ++m) known += checksum(m) != 0;
