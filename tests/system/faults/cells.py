@@ -1,0 +1,165 @@
+# Which calls fail in which ways, and what a run may come to: the tables and the verdict of faults.py.
+#
+#   for cell in cells_of("reader", {"read": 12, "alloc": 400}, 6, 20): ...   # Cell(stage, call, kind, nth, sticky)
+#   verdict(cell, outcome, clean)                                                # "exact", "located", "told" or a problem
+import json
+import os
+import re
+from typing import NamedTuple
+
+# How each call may fail. HARMLESS has what may make no difference if it happens once.
+KINDS = {
+    "open": ["EINTR", "ENOENT", "EACCES", "EMFILE", "EIO", "ESTALE", "ENOMEM"],
+    "read": ["EINTR", "EAGAIN", "ESTALE", "EIO", "short", "tiny", "end"],
+    "write": ["EINTR", "ENOSPC", "EIO", "EDQUOT", "EAGAIN", "short", "tiny"],
+    "sync": ["EINTR", "EIO", "ENOSPC", "EROFS"],
+    "rename": ["EACCES", "EIO", "ENOSPC", "EXDEV"],
+    "unlink": ["EACCES", "EIO"],
+    "cut": ["EINTR", "EIO"],
+    "close": ["EINTR", "EIO", "ENOSPC"],
+    "stat": ["EIO", "ENOENT", "EACCES", "ESTALE"],
+    "folder": ["EACCES", "EMFILE", "ENOSPC"],
+    "lock": ["EINTR", "EIO"],
+    "map": ["ENOMEM", "EAGAIN", "EACCES"],
+    "alloc": ["ENOMEM"],
+    "thread": ["EAGAIN"],
+    "clock": ["forward", "ahead", "back"],
+}
+HARMLESS = {("open", "EINTR"), ("read", "EINTR"), ("read", "EAGAIN"), ("read", "ESTALE"), ("read", "short"),
+            ("read", "tiny"), ("write", "EINTR"), ("write", "short"), ("write", "tiny"), ("lock", "EINTR"),
+            ("sync", "EINTR"), ("clock", "forward"), ("clock", "ahead"), ("clock", "back")}
+# So it would go on for ever; or once is for ever.
+NEVER_STICKY = {"EINTR", "forward", "ahead", "back"}
+# These go on without a file or a row, say so on stderr, and count what they lost.
+LOGS = {"json_lines", "status_line", "tensorboard", "metrics"}
+
+
+class Cell(NamedTuple):
+    stage: str
+    call: str
+    kind: str
+    nth: int
+    sticky: bool
+
+    def __str__(self):
+        return ":".join([self.stage, self.call, self.kind, str(self.nth)] + ["sticky"] * self.sticky)
+
+    @staticmethod
+    def named(text):
+        stage, call, kind, nth, *sticky = text.split(":")
+        return Cell(stage, call, kind, int(nth), bool(sticky))
+
+
+class Outcome(NamedTuple):
+    """What a run of the program printed, and what it left."""
+    status: int | None   # None: it was still going on when its time was over
+    calls: int
+    fired: int
+    place: list
+    rows: list
+    end: str
+    lost: int
+    left: str            # descriptors and threads
+    again: str
+    files: dict          # {name: bytes} in the folder of the armed run
+    stderr: str
+
+
+def numbers_to_try(calls, most):
+    """All of 1 to calls + 1, or `most` of them: the first ones, the last one, and others evenly between."""
+    if calls + 1 <= most:
+        return list(range(1, calls + 2))
+    few = max(1, most // 3)
+    step = (calls - few) / (most - few)
+    return sorted({*range(1, few + 1), *(round(few + step * i) for i in range(1, most - few + 1))})
+
+
+def cells_of(stage, calls, max_runs, max_allocations):
+    for call, kinds in KINDS.items():
+        if calls.get(call, 0) == 0:
+            continue
+        for kind in kinds:
+            for sticky in (False, True):
+                if sticky and kind in NEVER_STICKY:
+                    continue
+                limit = max_allocations if call in ("alloc", "clock") else max_runs
+                for nth in numbers_to_try(calls[call], limit):
+                    yield Cell(stage, call, kind, nth, sticky)
+
+
+def is_part_of(some, every):
+    """Whether `some` are `every`, in order, with gaps."""
+    rest = iter(every)
+    return all(row in rest for row in some)
+
+
+def problem_with_files(cell, outcome, clean):
+    for name, data in outcome.files.items():
+        if name.endswith(".partial"):
+            if cell.call != "unlink":
+                return f"{name} is left"
+        elif name.endswith(".jsonl"):
+            for line in data.decode(errors="replace").splitlines(keepends=True):
+                try:
+                    json.loads(line)
+                except ValueError:
+                    return f"{name} has the line {line!r}"
+        elif name == "saved":
+            if data not in (b"a" * 5000, b"b" * 5000):
+                return f"{name} is not whole: {len(data)} bytes"
+        elif name.endswith(".tar") and data != clean.files.get(name):
+            return f"{name} is another one"
+        # An empty one is being made, as far as readers are concerned.
+        elif name.endswith("-index") and data and len(data) != len(clean.files.get(name, b"")):
+            return f"{name} is not whole: {len(data)} bytes"
+    return None
+
+
+def names_the_cause(cell, end):
+    """An error says which file it is about; one of the machine, what the machine lacks."""
+    if cell.call == "alloc":
+        return bool(re.search("memory|bad_alloc", end))
+    if cell.call == "thread":
+        return "thread" in end
+    return "/data/" in end or "/out/" in end or "cannot make the folder '/" in end
+
+
+def verdict(cell, outcome, clean):
+    """How the run went on: exact, located, told; or what is wrong, in a sentence that begins with !"""
+    if outcome.status is None:
+        return "! it hangs"
+    if outcome.status != 0:
+        return f"! it ended with status {outcome.status}"
+    if outcome.left:
+        return f"! left open: {outcome.left}"
+    if problem := problem_with_files(cell, outcome, clean):
+        return f"! {problem}"
+    if outcome.again != clean.again:
+        return f"! the next run in the process: {outcome.again}, expected {clean.again}"
+    if outcome.end == "ok":
+        if outcome.rows == clean.rows:
+            return "exact"
+        # A status line shows the latest of each value, so what it shows without one of them is another line.
+        kept = cell.stage == "status_line" or is_part_of(outcome.rows, clean.rows)
+        if cell.stage in LOGS and kept and len(clean.rows) - len(outcome.rows) <= outcome.lost:
+            if outcome.fired and "sink failed" in outcome.stderr:
+                return "told"
+        return f"! {len(outcome.rows)} rows of {len(clean.rows)}, others or fewer, without an error"
+    if not outcome.fired:
+        return f"! no call failed, and yet: {outcome.end}"
+    if outcome.rows != clean.rows[:len(outcome.rows)]:
+        return f"! before its error it delivered other rows: {outcome.end}"
+    if (cell.call, cell.kind) in HARMLESS and not cell.sticky or cell.kind in ("short", "tiny"):
+        return f"! it should have gone on: {outcome.end}"
+    if not names_the_cause(cell, outcome.end):
+        return f"! the error does not say what it is about: {outcome.end}"
+    return "located"
+
+
+def files_below(folder):
+    found = {}
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(path, name), "rb") as file:
+                found[name] = file.read()
+    return found

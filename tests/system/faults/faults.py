@@ -1,0 +1,205 @@
+# Each call that our own code makes of the system fails, once or from then on: the run goes on exactly, or it ends in
+# one located error, behind the batches that came before.
+#
+#   python3 tests/system/faults/faults.py                 # every call of every stage: half an hour
+#   python3 tests/system/faults/faults.py --quick         # some of each, in two minutes
+#   python3 tests/system/faults/faults.py --stages reader,lines --calls read,alloc
+#   python3 tests/system/faults/faults.py --cell reader:read:EIO:3:sticky     # one run, with what it printed
+#
+# As SQLite tests itself: the Nth call fails for N = 1, 2, ... until a run passes without a failure. shim.cpp lets calls
+# fail, subject.cpp has the stages, cells.py says which failures there are and what a run may come to. Left out is what
+# oneTBB, libjpeg, libarchive, zlib and the C library allocate and start for themselves.
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import COMPILED, JOBS, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher, library_flags
+from cells import KINDS, Cell, Outcome, cells_of, files_below, verdict
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILT = ROOT / "build" / "faults"
+RUN_LIMIT_SECONDS = 30
+STATE_WORDS = 27   # shim_state.hpp
+TOLD_OF_A_CELL = 3
+ARGUMENTS = re.compile(r"\bmillrace::v\w+::|\bdetail::|<.*>|\(.*\)|^.* (?=\S+$)")
+
+
+def built():
+    """(program, shim)"""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    program, shim = BUILT / "subject", BUILT / "shim.so"
+
+    def made(source):
+        target = BUILT / f"{source.stem}.o"
+        command = [*launcher(), "g++", *WARNINGS, "-O0", COMPILED, f"-I{ROOT / 'include'}",
+                   *library_flags("--cflags"), "-c", source, "-o", target]
+        return target, subprocess.run([str(part) for part in command], capture_output=True, text=True)
+
+    objects = []
+    for source, (target, done) in in_parallel(made, sorted(HERE.glob("subject*.cpp"))):
+        if done.returncode != 0:
+            sys.exit(f"{source.name} cannot be built\n" + "\n".join(done.stderr.splitlines()[:20]))
+        objects.append(target)
+    for command in (["g++", *objects, compiled_library("g++", "-O1"), "-o", program, *library_flags("--libs"),
+                     "-pthread"],
+                    ["g++", *WARNINGS, "-O1", "-fPIC", "-shared", HERE / "shim.cpp", "-o", shim]):
+        subprocess.run([str(part) for part in command], check=True)
+    return program, shim
+
+
+class Runs:
+    """Runs of the program, each in a folder of its own."""
+
+    def __init__(self, folder, program, shim):
+        self.folder, self.program, self.shim = pathlib.Path(folder), program, shim
+        (self.folder / "data").mkdir()
+        subprocess.run([program, "data", self.folder / "data"], check=True)
+
+    def names(self, kind):
+        printed = subprocess.run([self.program, "list"], capture_output=True, text=True, check=True).stdout
+        return [name for what, name in (line.split() for line in printed.splitlines()) if what == kind]
+
+    def run(self, cell):
+        place = pathlib.Path(tempfile.mkdtemp(dir=self.folder, prefix="run-"))
+        (place / "out").mkdir()
+        (place / "state").write_bytes(bytes(8 * STATE_WORDS))
+        environment = os.environ | {"LD_PRELOAD": str(self.shim), "FAULTS_CALL": cell.call, "FAULTS_KIND": cell.kind,
+                                    "FAULTS_NTH": str(cell.nth), "FAULTS_STICKY": str(int(cell.sticky)),
+                                    "FAULTS_STATE": str(place / "state")}
+        try:
+            done = subprocess.run([self.program, "run", cell.stage, self.folder / "data", place / "out"],
+                                  env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  errors="replace", timeout=RUN_LIMIT_SECONDS)
+            status, printed, stderr = done.returncode, done.stdout, done.stderr
+        except subprocess.TimeoutExpired as late:
+            status, printed, stderr = None, "", (late.stderr or b"").decode(errors="replace")
+        calls, fired, frames, *place_of_call = struct.unpack(f"<{STATE_WORDS}Q", (place / "state").read_bytes())
+        said = {}
+        rows = []
+        for word, _, rest in (line.partition(" ") for line in printed.splitlines()):
+            if word == "row":
+                rows.append(rest)
+            else:
+                said[word] = rest
+        left = ", ".join(f"{said[what]} {what}" for what in ("descriptors", "threads") if what in said)
+        outcome = Outcome(status=status, calls=calls, fired=fired, place=place_of_call[:frames], rows=rows,
+                          end=said.get("end", ""), lost=int(said.get("lost", 0)), left=left,
+                          again=said.get("again", ""), files=files_below(place / "out" / "armed"), stderr=stderr)
+        shutil.rmtree(place)
+        return outcome
+
+    def functions(self, addresses):
+        """The names of the library's functions that a call was made in, the innermost first, without arguments."""
+        if not addresses or not shutil.which("addr2line"):
+            return []
+        printed = subprocess.run(["addr2line", "-Cfse", self.program, *map(hex, addresses)], capture_output=True,
+                                 text=True).stdout
+        names = [ARGUMENTS.sub("", name) for name in printed.splitlines()[::2] if "millrace::" in name]
+        return [name[-100:] for name in names if not name.startswith("std::")]
+
+
+def told(runs, cell, outcome, what):
+    lines = [f"{cell}: {what.lstrip('! ')}", f"  again: python3 {pathlib.Path(__file__).resolve().relative_to(ROOT)}"
+             f" --cell {cell}"]
+    lines += [f"  in {name}" for name in runs.functions(outcome.place)[:8]]
+    return "\n".join(lines + [f"  | {line}" for line in outcome.stderr.splitlines()[-3:]])
+
+
+def one_cell(runs, cell):
+    clean, outcome = runs.run(cell._replace(nth=0)), runs.run(cell)
+    result = verdict(cell, outcome, clean)
+    print(f"{cell}: {outcome.fired} of {outcome.calls} calls failed; {len(outcome.rows)} of {len(clean.rows)} rows")
+    print(f"end: {outcome.end}\nagain: {outcome.again}\nfiles: {sorted(outcome.files)}\n{outcome.stderr}", end="")
+    print("".join(f"  in {name}\n" for name in runs.functions(outcome.place)), end="")
+    report = Report()
+    report.add(str(cell), result[2:] if result.startswith("!") else None)
+    return report.close()
+
+
+class Matrix:
+    """What each stage came to, for each call."""
+
+    def __init__(self):
+        self.counts = {}   # {(stage, call): {"exact": n, "located": n, "told": n, "wrong": n, "runs": n}}
+
+    def add(self, cell, what, fired):
+        counts = self.counts.setdefault((cell.stage, cell.call), {})
+        kind = "wrong" if what.startswith("!") else "not reached" if not fired else what
+        counts[kind] = counts.get(kind, 0) + 1
+
+    def show(self):
+        calls = [call for call in KINDS if any(c == call for _, c in self.counts)]
+        stages = list(dict.fromkeys(stage for stage, _ in self.counts))
+        print("\nEach cell: runs that went on exactly / ended in a located error / told of it; ! what is unexplained")
+        print(f"{'':14}" + "".join(f"{call:>13}" for call in calls))
+        for stage in stages:
+            line = f"{stage:14}"
+            for call in calls:
+                counts = self.counts.get((stage, call))
+                text = "" if not counts else "/".join(str(counts.get(kind, 0)) for kind in ("exact", "located", "told"))
+                if counts and counts.get("wrong"):
+                    text += f"!{counts['wrong']}"
+                line += f"{text:>13}"
+            print(line)
+        total = {}
+        for counts in self.counts.values():
+            for kind, count in counts.items():
+                total[kind] = total.get(kind, 0) + count
+        print(f"{len(self.counts)} cells, {sum(total.values())} runs: " +
+              ", ".join(f"{total.get(kind, 0)} {kind}" for kind in ("exact", "located", "told", "not reached")) +
+              f", {total.get('wrong', 0)} unexplained", flush=True)
+
+
+def try_stage(runs, report, matrix, stage, wanted):
+    clean = runs.run(Cell(stage, "read", "EIO", 0, False))
+    if clean.status != 0 or clean.end != "ok" or clean.left:
+        report.add(f"{stage} without a fault", f"{clean.end} {clean.left}\n{clean.stderr}")
+        return
+    calls = {call: outcome.calls for call, outcome in in_parallel(
+        lambda call: runs.run(Cell(stage, call, KINDS[call][0], 0, False)), wanted.calls, wanted.jobs)}
+    if wanted.quick:
+        max_runs, max_allocations = 3, 20
+    else:
+        max_runs, max_allocations = 1_000, wanted.most
+    cells = list(cells_of(stage, calls, max_runs, max_allocations))
+    problems = {}
+    for cell, outcome in in_parallel(runs.run, cells, wanted.jobs):
+        what = verdict(cell, outcome, clean)
+        matrix.add(cell, what, outcome.fired)
+        known = problems.setdefault(cell.call, [])
+        if what.startswith("!"):
+            known.append(told(runs, cell, outcome, what) if len(known) < TOLD_OF_A_CELL else f"{cell}: {what[2:]}")
+    for call, found in problems.items():
+        tried = sum(cell.call == call for cell in cells)
+        report.add(f"{stage}: {call}, {tried} runs", "\n".join(found))
+
+
+def main():
+    words = argparse.ArgumentParser()
+    words.add_argument("--quick", action="store_true")
+    words.add_argument("--stages", type=lambda text: text.split(","))
+    words.add_argument("--calls", type=lambda text: text.split(","), default=list(KINDS))
+    words.add_argument("--most", type=int, default=2_000, help="runs for the allocations of a stage")
+    words.add_argument("--jobs", type=int, default=JOBS)
+    words.add_argument("--cell", type=Cell.named)
+    wanted = words.parse_args()
+    with tempfile.TemporaryDirectory(prefix="millrace-faults-") as folder:
+        runs = Runs(folder, *built())
+        if wanted.cell:
+            return one_cell(runs, wanted.cell)
+        report, matrix = Report(), Matrix()
+        for stage in wanted.stages or runs.names("stage"):
+            try_stage(runs, report, matrix, stage, wanted)
+        matrix.show()
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

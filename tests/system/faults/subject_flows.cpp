@@ -1,0 +1,204 @@
+// The stages from a shard to a batch.
+#include "../../copying_device.hpp"
+#include "subject_run.hpp"
+
+#include <millrace/millrace.hpp>
+#include <millrace/mix.hpp>
+#include <millrace/shards.hpp>
+
+#include <filesystem>
+
+namespace mr = millrace;
+
+namespace {
+
+struct example {
+  std::uint64_t digest;
+  std::int32_t label;
+};
+
+example prepare(const mr::record& r) {
+  return {mr::detail::digest_bytes(r["txt"]), mr::integer<std::int32_t>(r["cls"])};
+}
+
+struct pictured {
+  mr::picture pixels;
+  std::int32_t label;
+};
+
+pictured draw(const mr::record& r, mr::rng& random) {
+  return {mr::jpeg(r["jpg"]).random_resized_crop(16, random).random_flip(random), mr::integer<std::int32_t>(r["cls"])};
+}
+
+struct numbered {
+  std::uint64_t number;
+};
+
+struct twice {
+  using output = numbered;
+  std::size_t max_outputs(const numbered&) const { return 2; }
+  void push(numbered n, auto& emit) const {
+    emit(numbered{2 * n.number});
+    if (n.number % 3) emit(numbered{2 * n.number + 1});
+  }
+};
+
+/// Has a state, so it runs on a thread of its own.
+struct sums {
+  using output = numbered;
+  std::uint64_t sum = 0;
+  std::size_t max_outputs(const numbered&) const { return 1; }
+  void push(numbered n, auto& emit) { emit(numbered{sum += n.number}); }
+};
+
+std::vector<std::uint64_t> numbers() {
+  std::vector<std::uint64_t> all(200);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  return all;
+}
+
+numbered as_item(std::uint64_t n) { return {n * n}; }
+
+auto rows(std::size_t size = 4) {
+  return mr::batch<&example::digest, &example::label>({.size = size, .drop_last = false});
+}
+
+void reader(const places& at, delivered& to) {
+  deliver(mr::shards(at.data + "/tar/*.tar", {.seed = 5}) | mr::shuffle({.window = 16}) | mr::map(prepare) | rows(),
+          quietly(2), to);
+}
+
+void index_build(const places& at, delivered& to) {
+  deliver(mr::indexed_shards(at.data + "/tar/*.tar",
+                             {.seed = 5, .index_folder = at.out + "/indexes", .show_progress = false}) |
+              mr::shuffle({.window = 16}) | mr::map(prepare) | rows(),
+          quietly(), to);
+}
+
+/// Shards that have indexes, and links to them in a folder of this run's own: a reader may replace an index.
+std::string known(const places& at) {
+  const spared here;
+  const std::filesystem::path own = at.out + "/known";
+  std::filesystem::create_directories(own);
+  for (const auto& entry : std::filesystem::directory_iterator(at.data + "/known")) {
+    const auto to = own / entry.path().filename();
+    if (std::filesystem::exists(to)) continue;
+    if (to.extension() == ".tar") std::filesystem::create_symlink(entry.path(), to);
+    else std::filesystem::copy_file(entry.path(), to);
+  }
+  return own.string();
+}
+
+void index_read(const places& at, delivered& to) {
+  deliver(mr::indexed_shards(known(at) + "/*.tar", {.seed = 5, .show_progress = false}) |
+              mr::shuffle({.window = 16}) | mr::map(prepare) | rows(),
+          quietly(2), to);
+}
+
+void decompression(const places& at, delivered& to) {
+  deliver(mr::shards(at.data + "/gz/*.tar.gz") | mr::map(prepare) | rows(), quietly(), to);
+}
+
+void map(const places&, delivered& to) {
+  deliver(mr::from(numbers()) | mr::map(as_item, {.blocking = true, .threads = 2}) |
+              mr::batch<&numbered::number>({.size = 8}),
+          quietly(2), to);
+}
+
+void expand(const places&, delivered& to) {
+  deliver(mr::from(numbers()) | mr::map(as_item) | mr::expand(twice{}) | mr::expand(sums{}) |
+              mr::shuffle({.window = 32}) | mr::batch<&numbered::number>({.size = 8, .drop_last = false}),
+          quietly(2), to);
+}
+
+void render(const places& at, delivered& to) {
+  deliver(mr::shards(at.data + "/jpg/*.tar", {.seed = 5}) | mr::map(draw) |
+              mr::batch<&pictured::pixels, &pictured::label>({.size = 4}),
+          quietly(2), to);
+}
+
+/// Epoch by epoch, with keys, a watch for stalls and a batch that is kept.
+void delivery(const places& at, delivered& to) {
+  auto options = quietly(3);
+  options.stalls = {.after_ns = 60'000'000'000};
+  mr::session run{mr::shards(at.data + "/tar/*.tar", {.seed = 5}) | mr::map(prepare) |
+                      mr::batch<&example::digest, &example::label>({.size = 8, .keys = true}) |
+                      mr::prefetch({.batches = 3}),
+                  options};
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
+    for (auto& b : run.epoch(epoch)) {
+      const auto kept = std::move(b);
+      add_columns(to, kept);
+      const spared here;
+      for (const auto key : kept.keys()) to.add(key);
+    }
+}
+
+void copy(const places& at, delivered& to) {
+  const mr::device device = [] {
+    const spared here;   // the device is the test's own
+    return copying_device({.latency_ns = 50'000});
+  }();
+  deliver(mr::shards(at.data + "/tar/*.tar", {.seed = 5}) | mr::map(prepare) | rows() |
+              mr::to_device({.device = device, .slots = 2}),
+          quietly(2), to);
+}
+
+void mix(const places& at, delivered& to) {
+  const mr::indexed_shards_options plain{.seed = 5, .show_progress = false};
+  const std::string folder = known(at);
+  deliver(mr::mix({.seed = 5}, mr::weighted{mr::indexed_shards(folder + "/s-{0..1}.tar", plain), 0.6},
+                  mr::weighted{mr::indexed_shards(folder + "/s-{2..3}.tar", plain), 0.4}) |
+              mr::map(prepare) | rows(),
+          quietly(), to);
+}
+
+/// Two halves; the resume point goes through text.
+void resume(const places& at, delivered& to) {
+  const std::string folder = known(at);
+  const auto flow = [&] {
+    return mr::indexed_shards(folder + "/*.tar", {.seed = 5, .show_progress = false}) |
+           mr::shuffle({.window = 16}) | mr::map(prepare) | rows();
+  };
+  auto options = quietly(2);
+  {
+    mr::session run{flow(), options};
+    for (auto& b : run) {
+      add_columns(to, b);
+      if (b.step() == 6) {
+        options.resume = mr::to_text(b.position());
+        break;
+      }
+    }
+  }
+  deliver(flow(), options, to);
+}
+
+/// Without an index a resumed run reads again.
+void replay(const places& at, delivered& to) {
+  auto options = quietly(2);
+  const auto flow = [&] {
+    return mr::shards(at.data + "/tar/*.tar", {.seed = 5}) | mr::shuffle({.window = 8}) | mr::map(prepare) | rows();
+  };
+  {
+    mr::session run{flow(), options};
+    for (auto& b : run) {
+      add_columns(to, b);
+      if (b.step() == 13) {
+        options.resume = mr::to_text(b.position());
+        break;
+      }
+    }
+  }
+  deliver(flow(), options, to);
+}
+
+}  // namespace
+
+std::span<const stage> flow_stages() {
+  static constexpr stage all[] = {
+      {"reader", reader}, {"index_build", index_build}, {"index_read", index_read}, {"decompression", decompression},
+      {"map", map},       {"expand", expand},           {"render", render},         {"delivery", delivery},
+      {"copy", copy},     {"mix", mix},                 {"resume", resume},         {"replay", replay}};
+  return all;
+}
