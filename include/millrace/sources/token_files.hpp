@@ -7,16 +7,19 @@
 // A file is an array of little-endian u16 or u32 without a header. Names that end in .u32 hold u32, others u16, unless
 // token_bytes is set. Window i of a file begins at token i * stride. The tokens after the last whole window of a file
 // are counted and left out; with keep_short they become a shorter item, for pack().
-// Files are mapped into memory, and only the pages that are read are loaded.
+// Files are read in pieces of 256 KiB, or of a window where windows lie far apart.
 // Errors: setup_error for missing files, for a length of 0 and for other token sizes. A file that is not a whole
-// number of tokens is a data_error. A file must not be truncated while it is read: the system would end the process.
+// number of tokens is a data_error. A file that is truncated while it is read is an io_error.
 // Threads: as lines().
 #pragma once
 
 #include <millrace/flow/flow.hpp>
+#include <millrace/io/file/byte_source.hpp>
 #include <millrace/item/packed.hpp>
 #include <millrace/measure/event_counts.hpp>
 #include <millrace/sources/shard_list.hpp>
+
+#include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -31,19 +34,6 @@ struct token_files_options {
 
 namespace detail {
 
-/// Maps a whole file for reading; the file may be empty.
-class mapped_file {
- public:
-  explicit mapped_file(const std::string& path);
-  mapped_file(mapped_file&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-  mapped_file& operator=(mapped_file&&) = delete;
-  ~mapped_file();
-  std::span<const std::byte> bytes() const noexcept { return bytes_; }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
 /// Reads the windows of one file, in order. Throws data_error if the file is not a whole number of tokens.
 class token_reader {
  public:
@@ -56,9 +46,16 @@ class token_reader {
   static std::size_t token_bytes_of(const std::string& path, const token_files_options& o);
 
  private:
+  static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+
+  /// Returns the bytes of these tokens, valid until the next call.
+  const std::byte* bytes_of(std::size_t first, std::size_t count);
+
   token_files_options options_;
-  detail::mapped_file file_;
+  std::unique_ptr<byte_source> file_;
   std::size_t token_bytes_;
+  std::vector<std::byte> held_;
+  std::size_t held_first_ = 0;   // its first token
   std::size_t tokens_ = 0;
   std::size_t at_ = 0, end_ = 0;   // start of the next window and end of the last one, in tokens
 };

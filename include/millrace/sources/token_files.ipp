@@ -3,10 +3,7 @@
 
 #include <millrace/sources/token_files.hpp>
 
-#include <millrace/io/file/unique_fd.hpp>
-
-#include <sys/mman.h>
-
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -14,36 +11,17 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE mapped_file::mapped_file(const std::string& path) {
-  unique_fd file;
-  do file = unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  while (!file && errno == EINTR);
-  struct ::stat status {};
-  void* at = nullptr;
-  const bool opened = file && ::fstat(file.get(), &status) == 0;
-  if (opened && status.st_size > 0)
-    at = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file.get(), 0);
-  const int reason = errno;
-  if (!opened || at == MAP_FAILED)
-    throw io_error("cannot map the file: " + reason_of(reason), "Check the file, its permissions and its storage",
-                   {.stage = "tokens", .shard = path});
-  if (at) bytes_ = {static_cast<const std::byte*>(at), static_cast<std::size_t>(status.st_size)};
-  if (at) ::madvise(at, bytes_.size(), MADV_SEQUENTIAL);
-}
-
-MILLRACE_INLINE mapped_file::~mapped_file() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-}
-
 MILLRACE_INLINE token_reader::token_reader(const std::string& path, const token_files_options& options)
-    : options_(options), file_(path), token_bytes_(token_bytes_of(path, options)) {
+    : options_(options), token_bytes_(token_bytes_of(path, options)) {
   static_assert(std::endian::native == std::endian::little);
-  const std::size_t bytes = file_.bytes().size();
+  auto file = std::make_unique<file_source>(path);
+  const std::uint64_t bytes = file->size_bytes();
   if (bytes % token_bytes_ != 0)
     throw data_error("the file has " + std::to_string(bytes) + " bytes (expected: a multiple of the " +
                          std::to_string(token_bytes_) + " that a token has)",
                      "Write it again, or set token_files_options::token_bytes", {.stage = "tokens", .shard = path});
-  tokens_ = bytes / token_bytes_;
+  tokens_ = static_cast<std::size_t>(bytes / token_bytes_);
+  file_ = std::move(file);
 }
 
 MILLRACE_INLINE std::optional<packed> token_reader::next() {
@@ -52,7 +30,7 @@ MILLRACE_INLINE std::optional<packed> token_reader::next() {
   if (count == 0 || end_ == tokens_) return std::nullopt;
   packed window;
   window.ids.resize(count);
-  const std::byte* const from = file_.bytes().data() + at_ * token_bytes_;
+  const std::byte* const from = bytes_of(at_, count);
   if (token_bytes_ == 4) {
     std::memcpy(window.ids.data(), from, count * 4);
   } else {
@@ -65,6 +43,19 @@ MILLRACE_INLINE std::optional<packed> token_reader::next() {
   end_ = at_ + count;
   at_ += options_.stride > 0 ? options_.stride : length;
   return window;
+}
+
+MILLRACE_INLINE const std::byte* token_reader::bytes_of(std::size_t first, std::size_t count) {
+  if (first < held_first_ || first + count > held_first_ + held_.size() / token_bytes_) {
+    // Where windows lie far apart, what is between them is not read.
+    const bool apart = options_.stride > 2 * options_.length;
+    const std::size_t wanted = apart ? count : std::max(count, chunk_bytes / token_bytes_);
+    held_.resize(std::min(wanted, tokens_ - first) * token_bytes_);
+    held_first_ = first;
+    // A file that ends too early is an error of the source.
+    static_cast<void>(read_fully(*file_, std::uint64_t{first} * token_bytes_, held_));
+  }
+  return held_.data() + (first - held_first_) * token_bytes_;
 }
 
 MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept {

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 namespace mr = millrace;
 
 namespace {
@@ -53,4 +55,23 @@ TEST_CASE("windows of tokens of two bytes and of four") {
   CHECK_THROWS_AS(mr::token_files(folder / "a.u16", {.token_bytes = 3}), mr::setup_error);
   CHECK(mr::token_files(folder.path()).source.shards() == 5);
   CHECK(mr::token_files(folder / "{a,none}.u16").source.shards() == 2);
+}
+
+TEST_CASE("a file that is truncated while it is read is an error, not zeros") {
+  const temporary_folder folder;
+  const std::string path = folder / "long.u16";
+  tar_test::save(path, std::string(600'000, '\1'));
+  mr::detail::token_reader reader(path, {.length = 50'000});
+  CHECK(reader.next()->ids == std::vector<std::uint32_t>(50'000, 0x0101));
+  std::filesystem::resize_file(path, 300'001);
+  CHECK(reader.next());   // read with the first
+  CHECK_THROWS_WITH_AS(
+      for (int i = 0; i < 4; ++i) static_cast<void>(reader.next()), doctest::Contains("the file ends too early"),
+      mr::io_error);
+  // And where windows lie apart, so that each is read by itself.
+  tar_test::save(path, std::string(600'000, '\1'));
+  mr::detail::token_reader apart(path, {.length = 10, .stride = 100'000});
+  CHECK(apart.next());
+  std::filesystem::resize_file(path, 200'010);
+  CHECK_THROWS_AS(static_cast<void>(apart.next()), mr::io_error);
 }

@@ -11,7 +11,8 @@
 // Errors: io_error with the shard, the offset and the system's reason. An interrupted call is repeated. EAGAIN is
 // retried with growing pauses, about 0.25 s in all. ESTALE means that the server of a network file system forgot the
 // file. It is reopened once per call, and must still have its old size and modification time. EIO is not retried: the
-// data that a failing disk returns the second time cannot be trusted.
+// data that a failing disk returns the second time cannot be trusted. A file that ends before the size that it had when
+// it was opened is an io_error.
 // Threads: one thread at a time per source.
 #pragma once
 
@@ -65,6 +66,8 @@ class basic_file_source final : public byte_source {
 
   /// Returns the path.
   std::string_view name() const noexcept override { return path_; }
+  /// Returns the size that the file had when it was opened.
+  std::uint64_t size_bytes() const noexcept { return static_cast<std::uint64_t>(opened_.st_size); }
 
   /// Reads up to 1 GiB into `buffer`. Throws io_error if the read fails for good or the file was replaced.
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
@@ -73,6 +76,7 @@ class basic_file_source final : public byte_source {
     bool reopened = false;
     for (;;) {
       const ssize_t got = files_.read_at(file_, buffer.data(), wanted, static_cast<off_t>(offset_bytes));
+      if (got == 0 && wanted > 0) check_end(offset_bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
       const int reason = errno;
       if (reason == EINTR) continue;
@@ -114,6 +118,15 @@ class basic_file_source final : public byte_source {
       throw io_error("the file was replaced while it was being read: it had " + std::to_string(opened_.st_size) +
                          " bytes and now has " + std::to_string(now.st_size),
                      "Write new data under a new name, and start again", where(offset_bytes));
+  }
+
+  /// A file that ends before its size was shortened meanwhile, or the storage lies. The rest of the data is missing.
+  void check_end(std::uint64_t offset_bytes) const {
+    if (S_ISREG(opened_.st_mode) && offset_bytes < size_bytes())
+      throw io_error("the file ends too early: got its end, expected the " + std::to_string(size_bytes()) +
+                         " bytes that it had when it was opened",
+                     "Look whether it is written meanwhile; write new data under a new name, and start again",
+                     where(offset_bytes));
   }
 
   error_location where(std::uint64_t offset_bytes) const {

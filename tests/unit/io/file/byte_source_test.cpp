@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -172,6 +173,26 @@ TEST_CASE("a file that was replaced while its handle was stale is an error, not 
     CHECK(e.message() == "the file was replaced while it was being read: it had 1000 bytes and now has 999");
     CHECK(e.where().offset_bytes == 10);
   }
+}
+
+TEST_CASE("a file that ends before the size that it had is an error: what comes behind is missing") {
+  const temporary_folder f;
+  save(f / "x", some_bytes());
+  mr::file_source source(f / "x");
+  std::filesystem::resize_file(f / "x", 600);
+  try {
+    (void)read_all(source);
+    FAIL("no error");
+  } catch (const mr::io_error& e) {
+    CHECK(e.message() == "the file ends too early: got its end, expected the 1000 bytes that it had when it was "
+                         "opened");
+    CHECK(e.where().shard == f / "x");
+    CHECK(e.where().offset_bytes == 600);
+  }
+  // What is written meanwhile is none of our business.
+  mr::file_source grows(f / "x");
+  save(f / "x", some_bytes());
+  CHECK(read_all(grows) == some_bytes());
 }
 
 TEST_CASE("any other failure names shard, offset and the system's reason, and is not retried") {
