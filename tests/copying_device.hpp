@@ -49,7 +49,13 @@ class copying_backend final : public millrace::host_backend {
       const std::lock_guard lock(mutex_);
       generation = ++e.recorded;
     }
-    put({nullptr, nullptr, 0, &e, generation});
+    try {
+      put({nullptr, nullptr, 0, &e, generation});
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      --e.recorded;   // else its wait would not end
+      throw;
+    }
   }
   void wait(millrace::device_event& mark) override {
     auto& e = static_cast<event&>(mark);

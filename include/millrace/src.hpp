@@ -39,6 +39,7 @@
 #include <millrace/item/record_builder.ipp>
 #include <millrace/item/scalar.ipp>
 #include <millrace/sync/batch_ring.ipp>
+#include <millrace/sync/started_thread.ipp>
 #include <millrace/order/exact_order.ipp>
 #include <millrace/order/lane_cursor.ipp>
 #include <millrace/order/lane_jitter.ipp>

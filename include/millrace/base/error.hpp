@@ -138,9 +138,25 @@ std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspec
 
 }  // namespace detail
 
-/// Returns the current exception as an error with its location completed from `where`. Any other exception becomes the
-/// cause of a stage_error. Call it inside a catch block only.
-std::exception_ptr located_exception(const error_location& where);
+/// Returns the current exception as an error with its location completed from `where`. A std::bad_alloc becomes an
+/// io_error, any other exception the cause of a stage_error. Without the memory for that, the current exception is
+/// returned as it is. Call it inside a catch block only.
+std::exception_ptr located_exception(const error_location& where) noexcept;
+
+namespace detail {
+
+/// As located_exception(where()), also if there is no memory for the location.
+template <class Where>
+std::exception_ptr located_by(const Where& where) noexcept {
+  const std::exception_ptr as_it_is = std::current_exception();
+  try {
+    return located_exception(where());
+  } catch (...) {
+    return as_it_is;
+  }
+}
+
+}  // namespace detail
 
 }}  // namespace millrace
 

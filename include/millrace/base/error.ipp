@@ -5,6 +5,7 @@
 
 #include <millrace/base/hex.hpp>
 
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -54,7 +55,7 @@ MILLRACE_INLINE void error::advise(std::string hint) {
 }
 
 MILLRACE_INLINE void error::compose() {
-  text_ = "millrace: " + message_;
+  std::string text = "millrace: " + message_;
   std::string details;
   const auto detail = [&details](std::string_view name, const std::string& value) {
     details += details.empty() ? " (" : ", ";
@@ -66,8 +67,9 @@ MILLRACE_INLINE void error::compose() {
   if (!where_.key.empty()) detail("key ", printable(where_.key));
   if (!where_.stage.empty()) detail("stage ", where_.stage);
   if (where_.position != error_location::unknown) detail("position ", std::to_string(where_.position));
-  if (!details.empty()) text_ += details + ")";
-  if (!hint_.empty()) text_ += ". " + hint_;
+  if (!details.empty()) text += details + ")";
+  if (!hint_.empty()) text += ". " + hint_;
+  text_ = std::move(text);
 }
 
 MILLRACE_INLINE late_data_error::late_data_error(std::string message, error_location where)
@@ -107,16 +109,25 @@ MILLRACE_INLINE std::exception_ptr with_suspects(std::exception_ptr why, late_da
 
 }  // namespace detail
 
-MILLRACE_INLINE std::exception_ptr located_exception(const error_location& where) {
+MILLRACE_INLINE std::exception_ptr located_exception(const error_location& where) noexcept {
+  const std::exception_ptr as_it_is = std::current_exception();
   try {
-    throw;
-  } catch (error& known) {
-    known.locate(where);
-    return std::current_exception();
-  } catch (const std::exception& foreign) {
-    return std::make_exception_ptr(stage_error(foreign.what(), std::current_exception(), where));
+    try {
+      throw;
+    } catch (error& known) {
+      known.locate(where);
+      return as_it_is;
+    } catch (const std::bad_alloc&) {
+      return std::make_exception_ptr(io_error("the memory ran out: the system refused an allocation",
+                                              "Give the process more memory, or the session a smaller memory_bytes",
+                                              where));
+    } catch (const std::exception& foreign) {
+      return std::make_exception_ptr(stage_error(foreign.what(), as_it_is, where));
+    } catch (...) {
+      return std::make_exception_ptr(stage_error("an exception of unknown type", as_it_is, where));
+    }
   } catch (...) {
-    return std::make_exception_ptr(stage_error("an exception of unknown type", std::current_exception(), where));
+    return as_it_is;   // out of memory while composing the message
   }
 }
 

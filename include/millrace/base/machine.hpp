@@ -8,7 +8,7 @@
 // Errors: none. Threads: any; each call reads the values again, without state.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/text_file.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -36,10 +36,9 @@ std::string cgroup_path_in(const std::string& line, const std::string& controlle
 template <class Look>
 void for_each_cgroup(const Look& look, const std::string& controller = "") {
   std::string path;
-  if (std::FILE* file = std::fopen("/proc/self/cgroup", "re")) {
+  if (const auto file = open_text("/proc/self/cgroup")) {
     char text[4096];
-    while (path.empty() && std::fgets(text, sizeof text, file)) path = cgroup_path_in(text, controller);
-    std::fclose(file);
+    while (path.empty() && std::fgets(text, sizeof text, file.get())) path = cgroup_path_in(text, controller);
   }
   const std::string root = controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
   for (;;) {

@@ -19,10 +19,9 @@ namespace detail {
 
 MILLRACE_INLINE std::string first_line(const std::string& path) {
   std::string line;
-  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+  if (const auto file = open_text(path.c_str())) {
     char text[256];
-    if (std::fgets(text, sizeof text, file)) line = text;
-    std::fclose(file);
+    if (std::fgets(text, sizeof text, file.get())) line = text;
   }
   while (!line.empty() && line.back() == '\n') line.pop_back();
   return line;

@@ -86,6 +86,7 @@ class device_batch_output final : public batch_output {
   /// Oldest first. One thread adds, another removes.
   class copies_under_way {
    public:
+    void reserve(std::size_t copies) { all_.reserve(copies); }
     void push_back(const copy_under_way& copy);
     std::optional<copy_under_way> oldest() const;
     void pop_oldest() noexcept;

@@ -4,6 +4,7 @@
 #include <millrace/deliver/device_batch_output.hpp>
 
 #include <millrace/measure/trace_range.hpp>
+#include <millrace/sync/started_thread.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -28,6 +29,7 @@ MILLRACE_INLINE void device_batch_output::allocate(const memory& wanted) {
     s.data = backend_->allocate_device(batch_bytes_);
     if (wanted.keys) s.keys = batch_keys(wanted.rows);
   }
+  in_flight_.reserve(ring_.size());   // a copy that is under way has to be known
   gaps_.allocate(backend_, 4 * ring_.size());
 }
 
@@ -121,8 +123,8 @@ MILLRACE_INLINE void device_batch_output::add_to(timeline& t, std::uint64_t star
 MILLRACE_INLINE void device_batch_output::start() {
   times_.start();
   if (!options_.threaded) return;
-  stager_ = std::thread([this] { queue_copies(); });
-  waiter_ = std::thread([this] { wait_for_copies(); });
+  stager_ = started_thread([this] { queue_copies(); });
+  waiter_ = started_thread([this] { wait_for_copies(); });
 }
 
 MILLRACE_INLINE void device_batch_output::stop() noexcept {
@@ -242,7 +244,7 @@ MILLRACE_INLINE bool device_batch_output::try_to_wait(device_event& event) noexc
 }
 
 MILLRACE_INLINE std::exception_ptr device_batch_output::lose_device() noexcept {
-  std::exception_ptr why = located_exception({.stage = "to_device"});
+  std::exception_ptr why = located_by([] { return error_location{.stage = "to_device"}; });
   {
     const std::lock_guard lock(mutex_);
     if (!lost_) lost_ = why;

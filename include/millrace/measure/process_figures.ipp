@@ -4,20 +4,22 @@
 #include <millrace/measure/process_figures.hpp>
 
 #include <millrace/base/clock.hpp>
+#include <millrace/base/text_file.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>
+
+#include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::optional<std::uint64_t> number_after(const std::string& path, const char* word) {
   std::optional<std::uint64_t> found;
-  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+  if (const auto file = open_text(path.c_str())) {
     char text[256];
     const std::size_t length = std::strlen(word);
-    while (!found && std::fgets(text, sizeof text, file))
+    while (!found && std::fgets(text, sizeof text, file.get()))
       if (std::strncmp(text, word, length) == 0) found = std::strtoull(text + length, nullptr, 10);
-    std::fclose(file);
   }
   return found;
 }
@@ -53,14 +55,14 @@ MILLRACE_INLINE process_figures process_figures::now() {
       f.throttled_ns = std::max(f.throttled_ns, *ns);
   };
   detail::for_each_cgroup(look_at_v1, "cpu");
-  if (DIR* const folder = ::opendir("/proc/self/task")) {
-    while (const dirent* entry = ::readdir(folder)) {
+  const auto close = [](DIR* opened) { ::closedir(opened); };
+  if (const std::unique_ptr<DIR, decltype(close)> folder(::opendir("/proc/self/task")); folder) {
+    while (const dirent* entry = ::readdir(folder.get())) {
       if (entry->d_name[0] == '.') continue;
       const std::string line = detail::first_line(std::string("/proc/self/task/") + entry->d_name + "/schedstat");
       unsigned long long on_a_core = 0, delay = 0;
       if (std::sscanf(line.c_str(), "%llu %llu", &on_a_core, &delay) == 2) f.run_delay_ns += delay;
     }
-    ::closedir(folder);
   }
   f.storage_bytes = detail::number_after("/proc/self/io", "read_bytes: ");
 #endif

@@ -86,6 +86,22 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::work(std::size_t thread) {
   chunk read;
   std::unique_lock lock(mutex_);
   while (!stopped_.load()) {
+    try {
+      work_until_stopped(thread, lock, read);
+    } catch (...) {
+      // Under the same lock: no other thread may pass on what comes behind a sample that was lost.
+      if (!lock.owns_lock()) lock.lock();
+      if (!finished_) finish(located_by([] { return error_location{.stage = "source"}; }));
+      next_->publish();
+      wake_one();
+    }
+  }
+}
+
+template <class Source>
+MILLRACE_INLINE void interleaved_read_stage<Source>::work_until_stopped(
+    std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read) {
+  while (!stopped_.load()) {
     if (limit_.closed(thread)) {
       lock.unlock();
       wake_one();   // another thread must act on the news that woke this one
@@ -108,7 +124,7 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::work(std::size_t thread) {
 template <class Source>
 MILLRACE_INLINE bool interleaved_read_stage<Source>::pass_on() {
   bool moved = false;
-  while (!finished_ && next_->can_accept()) {
+  while (next_->can_accept() && !finished_) {   // an end that found no space may be left
     lane& l = *lanes_[in_pass_[turn_]];
     if (l.ready.empty()) l.shards.pass_on();
     if (!l.ready.empty()) {

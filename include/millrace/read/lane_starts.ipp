@@ -42,10 +42,11 @@ MILLRACE_INLINE std::uint64_t shard_counts<Source>::read_through(std::size_t sha
     return samples;
   } catch (...) {
     if (behind_damage_ && is_damage_of_source(std::current_exception())) return samples;
-    error_location at;
-    at.stage = "source";
-    if constexpr (requires { source_->shard_name(shard); }) at.shard = source_->shard_name(shard);
-    std::rethrow_exception(located_exception(at));
+    std::rethrow_exception(located_by([&] {
+      error_location at{.stage = "source"};
+      if constexpr (requires { source_->shard_name(shard); }) at.shard = source_->shard_name(shard);
+      return at;
+    }));
   }
 }
 
@@ -105,7 +106,12 @@ MILLRACE_INLINE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
       }
   };
   std::vector<std::thread> threads;
-  for (unsigned i = 1; i < std::min<std::size_t>(options_->threads, unread.size()); ++i) threads.emplace_back(work);
+  try {
+    const std::size_t wanted = std::min<std::size_t>(options_->threads, unread.size());
+    start_threads(threads, std::max<std::size_t>(wanted, 1) - 1, [&](std::size_t) { work(); });
+  } catch (...) {
+    // Fewer threads count as well.
+  }
   work();
   for (auto& t : threads) t.join();
   if (error) std::rethrow_exception(error);

@@ -110,11 +110,14 @@ class mix_stream {
         return true;
       }
     } catch (...) {
-      error_location at;
-      if constexpr (requires { source_.shard_name(order_[next_shard_]); })
-        at.shard = source_.shard_name(order_[next_shard_]);
+      const std::exception_ptr why = located_by([&] {
+        error_location at;
+        if constexpr (requires { source_.shard_name(order_[next_shard_]); })
+          at.shard = source_.shard_name(order_[next_shard_]);
+        return at;
+      });
       using enum late_data_error::suspect_samples;
-      std::rethrow_exception(with_suspects(located_exception(at), next_index_ == 0 ? none : some));
+      std::rethrow_exception(with_suspects(why, next_index_ == 0 ? none : some));
     }
     if constexpr (requires { reader_->report(counts); }) reader_->report(counts);
     reader_.reset();

@@ -18,6 +18,7 @@
 #include <millrace/read/reader_limit.hpp>
 #include <millrace/read/reorder_buffer.hpp>
 #include <millrace/sync/doorbell.hpp>
+#include <millrace/sync/started_thread.hpp>
 #include <millrace/work/dispatcher.hpp>
 #include <millrace/work/sample_names.hpp>
 

@@ -38,11 +38,10 @@ MILLRACE_INLINE void read_stage_base<Source>::name_samples(std::shared_ptr<sampl
 
 template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::start() {
-  for (std::size_t i = 0; i < io_threads_; ++i)
-    threads_.emplace_back([this, i] {
-      name_worker_thread("millrace-read");
-      work(i);
-    });
+  start_threads(threads_, io_threads_, [this](std::size_t i) {
+    name_worker_thread("millrace-read");
+    work(i);
+  });
 }
 
 template <class Source>

@@ -111,6 +111,9 @@ class reorder_buffer {
   /// Passes on samples while the next segment has space. Returns whether any step was made.
   bool pass_on();
 
+  /// Ends the run. An error takes the position of the next sample.
+  void finish(std::exception_ptr error);
+
  private:
   /// Makes one step with the shard whose turn it is. Returns false if the shard has nothing to give yet.
   bool advance_front();
@@ -125,7 +128,6 @@ class reorder_buffer {
 
   /// Moves on to the next shard; one more shard may then be opened.
   void close_front();
-  void finish(std::exception_ptr error);
   std::exception_ptr empty_error(std::uint64_t epoch) const;
   std::exception_ptr window_error() const;
 

@@ -69,6 +69,7 @@ class shard_read_stage final : public read_stage_base<Source> {
   // ---- without mutex_ ----
 
   void work(std::size_t thread) override;
+  void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
 
   // ---- under mutex_ ----
 

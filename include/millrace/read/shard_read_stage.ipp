@@ -38,6 +38,22 @@ MILLRACE_INLINE void shard_read_stage<Source>::work(std::size_t thread) {
   chunk read;
   std::unique_lock lock(mutex_);
   while (!stopped_.load()) {
+    try {
+      work_until_stopped(thread, lock, read);
+    } catch (...) {
+      // Under the same lock: no other thread may pass on what comes behind a sample that was lost.
+      if (!lock.owns_lock()) lock.lock();
+      order_.finish(located_by([] { return error_location{.stage = "source"}; }));
+      next_->publish();
+      tell_news();
+    }
+  }
+}
+
+template <class Source>
+MILLRACE_INLINE void shard_read_stage<Source>::work_until_stopped(
+    std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read) {
+  while (!stopped_.load()) {
     if (limit_.closed(thread)) {
       lock.unlock();
       tell_news();   // the other threads must act on the news that woke this one

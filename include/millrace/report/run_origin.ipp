@@ -5,6 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/base/format.hpp>
+#include <millrace/base/text_file.hpp>
 
 #include <sys/utsname.h>
 #include <time.h>
@@ -13,15 +14,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::string line_after(const char* path, std::string_view word) {
   std::string found;
-  if (std::FILE* file = std::fopen(path, "re")) {
+  if (const auto file = open_text(path)) {
     char line[512];
-    while (found.empty() && std::fgets(line, sizeof line, file)) {
+    while (found.empty() && std::fgets(line, sizeof line, file.get())) {
       const std::string_view text = line;
       const std::size_t colon = text.find(':');
       if (text.starts_with(word) && colon != std::string_view::npos)
         found = text.substr(std::min(text.find_first_not_of(" \t", colon + 1), text.size()));
     }
-    std::fclose(file);
   }
   while (!found.empty() && found.back() == '\n') found.pop_back();
   return found;
@@ -29,10 +29,9 @@ MILLRACE_INLINE std::string line_after(const char* path, std::string_view word) 
 
 MILLRACE_INLINE std::string arguments_of_this_process() {
   std::string all;
-  if (std::FILE* file = std::fopen("/proc/self/cmdline", "re")) {
+  if (const auto file = open_text("/proc/self/cmdline")) {
     char piece[4096];
-    while (const std::size_t length = std::fread(piece, 1, sizeof piece, file)) all.append(piece, length);
-    std::fclose(file);
+    while (const std::size_t length = std::fread(piece, 1, sizeof piece, file.get())) all.append(piece, length);
   }
   return all;
 }

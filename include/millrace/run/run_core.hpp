@@ -27,6 +27,7 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,15 @@ class run_core {
   bool advance_any();
   batch_ring::taken wait_for(std::uint64_t batch, bool stop_at_epoch);
   batch_origin account_for(ready_batch& b) noexcept;
+  batch_lease lease(ready_batch& b);
+  /// Figures are worth no batch: without memory for them they stay as they are.
+  template <class Act>
+  static void without_memory_skip(const Act& act) {
+    try {
+      act();
+    } catch (const std::bad_alloc&) {
+    }
+  }
   void end_of_run();
   [[noreturn]] void fail(std::exception_ptr why);
   void tell_news() noexcept;

@@ -34,8 +34,8 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
 }
 
 MILLRACE_INLINE void run_core::start(run_parts parts) {
-  connect(std::move(parts));
   try {
+    connect(std::move(parts));
     start_threads();
     if (!learn_shapes()) return;
     allocate();
@@ -175,10 +175,11 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
                       "Make the session in the process that uses it");
   end_.check();
   if (pushed_back_) return std::move(pushed_back_);
-  if (concurrency_.due(delivered_.load(std::memory_order_relaxed))) {
-    flow_figures now = figures();
-    if (concurrency_.tune(now, nodes_)) warm_ups_.restart(std::move(now));
-  }
+  if (concurrency_.due(delivered_.load(std::memory_order_relaxed)))
+    without_memory_skip([&] {
+      flow_figures now = figures();
+      if (concurrency_.tune(now, nodes_)) warm_ups_.restart(std::move(now));
+    });
   step_range_.end();
   times_.call(steady_now_ns(), output_->arrived_ns(next_batch_ - 1));
   const trainer_times::stores full{output_->ready(), parts_.read->read_ahead_bytes()};
@@ -201,17 +202,29 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
     return {};
   }
   output_->host_slots().forget_epochs_before(next_batch_++);
-  const batch_origin origin = account_for(got.batch);
-  batch_lease out(output_, got.batch, settings_.device.stream, origin);
-  if (got.batch.error) {
-    out.release();
-    fail(got.batch.error);
-  }
+  batch_lease out = lease(got.batch);
   delivered_.fetch_add(1, std::memory_order_relaxed);
   samples_.fetch_add(out.size(), std::memory_order_relaxed);
-  warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); });
+  without_memory_skip(
+      [&] { warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); }); });
   step_range_.start("batch", got.batch.batch);
   tell_news();
+  return out;
+}
+
+/// A batch that was taken and cannot be handed over would be missing: that ends the run.
+MILLRACE_INLINE batch_lease run_core::lease(ready_batch& b) {
+  const batch_origin origin = account_for(b);
+  batch_lease out;
+  try {
+    out = batch_lease(output_, b, settings_.device.stream, origin);
+  } catch (...) {
+    fail(located_by([] { return error_location{.stage = "next"}; }));
+  }
+  if (b.error) {
+    out.release();
+    fail(b.error);
+  }
   return out;
 }
 

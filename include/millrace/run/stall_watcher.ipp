@@ -6,12 +6,16 @@
 #include <millrace/base/clock.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/measure/read_meter.hpp>
+#include <millrace/sync/started_thread.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE stall_watcher::stall_watcher(stall_watch watch, const trainer_times& trainer,
                                              std::function<std::string()> who_waits)
-    : watch_(std::move(watch)), trainer_(&trainer), who_waits_(std::move(who_waits)), thread_([this] { look(); }) {}
+    : watch_(std::move(watch)),
+      trainer_(&trainer),
+      who_waits_(std::move(who_waits)),
+      thread_(started_thread([this] { look(); })) {}
 
 MILLRACE_INLINE stall_watcher::~stall_watcher() {
   {

@@ -26,6 +26,10 @@ class fifo {
   T& operator[](std::size_t i) noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
   const T& operator[](std::size_t i) const noexcept { return ring_[(first_ + i) & (ring_.size() - 1)]; }
 
+  /// Makes room for so many elements, for which push() then needs no memory.
+  void reserve(std::size_t elements) {
+    while (ring_.size() < elements) grow();
+  }
   void push(T&& value) {
     if (count_ == ring_.size()) grow();
     (*this)[count_++] = std::move(value);

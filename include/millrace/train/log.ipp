@@ -3,6 +3,8 @@
 
 #include <millrace/train/log.hpp>
 
+#include <millrace/sync/started_thread.hpp>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -153,7 +155,7 @@ MILLRACE_INLINE void log::start() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    writer_ = std::thread([state = state_] { state->run(); });
+    writer_ = detail::started_thread([state = state_] { state->run(); });
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;

@@ -101,7 +101,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     } catch (...) {
       made.reset();
       s.item.reset();
-      error = located_exception(where(context));
+      error = located_by([&] { return where(context); });
       if (s.what != sample<input>::kind::failed && options_.damaged.takes(error)) return count_early_damage(error);
       std::rethrow_exception(error);
     }
@@ -204,9 +204,8 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
 
   /// Keeps the current exception with the batch: as its error, or as a damaged row.
   void fail(std::uint64_t batch, current_ticket& context) noexcept {
-    std::exception_ptr error;
+    std::exception_ptr error = located_by([&] { return where(context); });
     try {
-      error = located_exception(where(context));
       if (context.unreadable || (!context.end_of_run && options_.damaged.takes(error))) {
         context.digest = 0;
         return options_.batches->add_damaged(batch, {.row = row_of(context), .error = error});

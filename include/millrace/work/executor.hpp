@@ -56,6 +56,7 @@ class thread_executor final : public executor {
   };
 
   void work();
+  void stop() noexcept;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -4,15 +4,24 @@
 #include <millrace/work/executor.hpp>
 
 #include <millrace/measure/trace_range.hpp>
+#include <millrace/sync/started_thread.hpp>
 #include <millrace/work/arena_executor.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE thread_executor::thread_executor(unsigned threads) {
-  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  queue_.reserve(threads);   // so that submit() needs no memory
+  try {
+    start_threads(threads_, threads, [this](std::size_t) { work(); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-MILLRACE_INLINE thread_executor::~thread_executor() {
+MILLRACE_INLINE thread_executor::~thread_executor() { stop(); }
+
+MILLRACE_INLINE void thread_executor::stop() noexcept {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

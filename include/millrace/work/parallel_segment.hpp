@@ -114,9 +114,11 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
       } catch (...) {
         r.outputs.clear();
         r.source.what = sample<input>::kind::failed;
-        error_location at = r.source.origin.where();
-        at.stage = map_at_work == expanding_at_work ? "expand" : map_name(map_at_work);
-        r.source.error = located_exception(at);
+        r.source.error = located_by([&] {
+          error_location at = r.source.origin.where();
+          at.stage = map_at_work == expanding_at_work ? "expand" : map_name(map_at_work);
+          return at;
+        });
       }
       r.done.store(true);
     }
@@ -189,7 +191,7 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
     bool any = false;
     while (!ended_) {
       result& r = results_[committed_ % results_.size()];
-      if (!r.done.load() || !pass_on(r)) break;
+      if (!r.done.load() || !pass_on_or_end(r)) break;
       r.done.store(false);
       emitted_ = 0;
       ++committed_;
@@ -200,8 +202,19 @@ class parallel_segment final : public dispatcher_work, public pipeline_node, pub
     if (any) dispatcher_->set_limit(committed_ + results_.size());
   }
 
+  /// As pass_on(). The run ends where memory runs out.
+  bool pass_on_or_end(result& r) noexcept {
+    try {
+      return pass_on(r);
+    } catch (...) {
+      next_->finish(located_by([&] { return r.source.origin.where(); }));
+      ended_ = true;
+    }
+    return true;
+  }
+
   /// Returns false if the next segment has no space for all of it yet.
-  bool pass_on(result& r) noexcept {
+  bool pass_on(result& r) {
     using kind = typename sample<input>::kind;
     for (; emitted_ < r.outputs.size(); ++emitted_) {
       if (!next_->can_accept()) return false;

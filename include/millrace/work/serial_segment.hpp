@@ -17,6 +17,7 @@
 #include <millrace/measure/read_meter.hpp>
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/sync/doorbell.hpp>
+#include <millrace/sync/started_thread.hpp>
 #include <millrace/work/dispatcher.hpp>
 #include <millrace/work/ticket_input.hpp>
 
@@ -40,6 +41,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
       : stage_(std::move(stage)), options_(o), next_(&next), input_({.capacity = o.capacity}) {
     input_.connect(*this);
     next.set_listener(this);
+    waiting_.reserve(1);   // an error has a place in it
   }
 
   /// Returns the sink that the producer puts samples into.
@@ -72,7 +74,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   }
   void start() override {
     started_ns_ = steady_now_ns();
-    if (options_.threaded) thread_ = std::thread([this] { work(); });
+    if (options_.threaded) thread_ = started_thread([this] { work(); });
   }
 
   /// Passes on the samples that wait, or takes one sample. Returns false if neither is possible.
@@ -125,25 +127,47 @@ class serial_segment final : public pipeline_node, public space_listener, public
         try {
           stage_.push(std::move(s), waiting_);
         } catch (...) {
-          error_location at = origin.where();
-          at.stage = Stage::name;
-          std::rethrow_exception(located_exception(at));
+          std::rethrow_exception(located_by([&] {
+            error_location at = origin.where();
+            at.stage = Stage::name;
+            return at;
+          }));
         }
       } else if (s.what == kind::epoch_end) {
         stage_.end_epoch(waiting_);
         waiting_.emplace_back().what = sample<output>::kind::epoch_end;
       } else {
-        auto& end = waiting_.emplace_back();
-        end.what = sample<output>::kind::failed;
-        end.error = s.error;
-        ended_ = true;
+        end_with(s.error);
       }
     } catch (...) {
-      auto& end = waiting_.emplace_back();
-      end.what = sample<output>::kind::failed;
-      end.error = std::current_exception();
-      ended_ = true;
+      end_with(std::current_exception());
     }
+  }
+
+  /// Lets the error follow the outputs. Without memory for one more it takes the position of the last one.
+  void end_with(std::exception_ptr error) noexcept {
+    ended_ = true;
+    try {
+      waiting_.emplace_back();
+    } catch (...) {
+      waiting_.back() = {};
+    }
+    waiting_.back().what = sample<output>::kind::failed;
+    waiting_.back().error = std::move(error);
+  }
+
+  /// As advance(). The run ends where memory runs out while samples are passed on.
+  bool advance_or_end() noexcept {
+    try {
+      return advance();
+    } catch (...) {
+      next_->finish(located_by([] { return error_location{.stage = Stage::name}; }));
+      ended_ = true;
+      waiting_.clear();
+      at_ = 0;
+      owes_ = true;
+    }
+    return true;
   }
 
   bool pass_on() {
@@ -169,7 +193,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   void work() {
     detail::name_worker_thread("millrace-serial");
     while (!stopped_.load()) {
-      if (advance()) continue;
+      if (advance_or_end()) continue;
       const bool for_space = at_ < waiting_.size() || owes_;
       const std::uint64_t since = steady_now_ns();
       asleep_for_space_ = for_space;

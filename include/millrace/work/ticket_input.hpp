@@ -100,7 +100,8 @@ class ticket_input final : public sample_sink<T> {
 
   /// Returns false for a row that was delivered before the resume.
   bool count_row(const sample<T>& s) noexcept;
-  void count_batch(bool ends_pass);
+  void log_batch(bool ends_pass);
+  void count_batch();
   std::exception_ptr run_is_over_error() const;
   std::exception_ptr nothing_left_error(std::size_t rows) const;
   void add_entry(typename sample<T>::kind what, std::exception_ptr error);

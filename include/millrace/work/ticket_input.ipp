@@ -8,17 +8,21 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::put(sample<T>&& s) {
   if (options_.batches && !count_row(s)) return;
+  // The log comes first: without memory for it, the batch has to stay without this row.
+  const bool fills_batch = options_.batches && (next_ + 1) % options_.group == 0;
+  if (fills_batch) log_batch(false);
   put_bytes_.store(put_bytes_.load(std::memory_order_relaxed) + held_bytes_of(s), std::memory_order_relaxed);
   ring_.put(next_++, std::move(s));
-  if (options_.batches && next_ % options_.group == 0) count_batch(false);
+  if (fills_batch) count_batch();
 }
 
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::end_batch() {
   const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
   if (partial == 0) return;   // full, or delivered before the resume
+  log_batch(false);
   pads_ = options_.group - partial;
-  count_batch(false);
+  count_batch();
   settle();
 }
 
@@ -34,10 +38,13 @@ MILLRACE_INLINE void ticket_input<T>::end_epoch() {
     return;
   }
   const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
-  if (options_.drop_partial)
+  if (options_.drop_partial) {
     for (std::size_t i = 0; i < partial; ++i) drop(--next_);
-  else pads_ = partial > 0 ? options_.group - partial : 0;
-  if (pads_ > 0) count_batch(true);
+  } else if (partial > 0) {
+    log_batch(true);
+    pads_ = options_.group - partial;
+    count_batch();
+  }
   if (next_ + pads_ == epoch_start_) {
     // After a resume at the end of an epoch, nothing of that epoch is left, which is no error.
     if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial));
@@ -124,10 +131,14 @@ MILLRACE_INLINE bool ticket_input<T>::count_row(const sample<T>& s) noexcept {
 }
 
 template <class T>
-MILLRACE_INLINE void ticket_input<T>::count_batch(bool ends_pass) {
-  const batch_borders& b = options_.borders;
+MILLRACE_INLINE void ticket_input<T>::log_batch(bool ends_pass) {
   row_.ends_pass = ends_pass;
-  if (b.log) b.log->batch_ends(row_);
+  if (options_.borders.log) options_.borders.log->batch_ends(row_);
+}
+
+template <class T>
+MILLRACE_INLINE void ticket_input<T>::count_batch() {
+  const batch_borders& b = options_.borders;
   if (b.epoch_batches == 0) return;
   const std::uint64_t batch = (next_ + pads_) / options_.group, step = b.first_step + batch;
   if (step % b.epoch_batches == 0) options_.batches->mark_epoch_start(batch);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -43,5 +44,20 @@ TEST_CASE("a foreign exception becomes a stage_error that still holds it") {
   } catch (const mr::stage_error& e) {
     CHECK(e.message() == "index 9");
     CHECK_THROWS_AS(std::rethrow_exception(e.cause()), std::out_of_range);
+  }
+}
+
+TEST_CASE("memory that ran out is a failure of the machine, with its location") {
+  std::exception_ptr located;
+  try {
+    throw std::bad_alloc();
+  } catch (...) {
+    located = mr::located_exception({.stage = "map 1", .shard = "s.tar"});
+  }
+  try {
+    std::rethrow_exception(located);
+  } catch (const mr::io_error& e) {
+    CHECK(e.message() == "the memory ran out: the system refused an allocation");
+    CHECK(e.where().shard == "s.tar");
   }
 }

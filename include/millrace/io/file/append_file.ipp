@@ -34,8 +34,8 @@ MILLRACE_INLINE void make_folders(const std::string& path) {
 
 MILLRACE_INLINE append_file::append_file(append_file_options options) : path_(std::move(options.path)) {
   const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (options.must_be_new ? O_EXCL : 0);
-  file_ = unique_fd(::open(path_.c_str(), flags, 0666));
-  if (!file_) throw_file_error("cannot open", path_, errno);
+  while (!(file_ = unique_fd(::open(path_.c_str(), flags, 0666))))
+    if (errno != EINTR) throw_file_error("cannot open", path_, errno);
   // A file system without locks reports other errors. They are ignored: the log also works without a lock.
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw setup_error("another log writes to '" + printable(path_) + "'", "Give each log and each rank its own file");
@@ -75,14 +75,17 @@ MILLRACE_INLINE std::string append_file::read(std::uint64_t from, std::size_t si
 }
 
 MILLRACE_INLINE void append_file::cut(std::uint64_t size_bytes) {
-  if (::ftruncate(file_.get(), static_cast<off_t>(size_bytes)) != 0) throw_file_error("cannot shorten", path_, errno);
+  while (::ftruncate(file_.get(), static_cast<off_t>(size_bytes)) != 0)
+    if (errno != EINTR) throw_file_error("cannot shorten", path_, errno);
 }
 
 MILLRACE_INLINE void append_file::sync() {
   if (!std::exchange(unsynced_, false)) return;
   // Pipes and some devices cannot be flushed, and need not be.
-  if (::fdatasync(file_.get()) != 0 && errno != EINVAL && errno != EROFS)
-    throw_file_error("cannot flush", path_, errno);
+  while (::fdatasync(file_.get()) != 0) {
+    if (errno == EINVAL || errno == EROFS) return;
+    if (errno != EINTR) throw_file_error("cannot flush", path_, errno);
+  }
 }
 
 MILLRACE_INLINE void append_file::sync_when_due(std::int64_t now_ns, std::int64_t every_ns) {

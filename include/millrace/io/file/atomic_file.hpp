@@ -37,14 +37,14 @@ class atomic_file {
     const std::string kernel = kernel_id();
     const std::string writer = (kernel.empty() ? "" : kernel + "-") + std::to_string(::getpid()) + "-";
     const std::string start = folder_ + "." + path_.substr(folder_.size()) + "." + writer;
+    buffer_.reserve(buffer_bytes);   // nothing is thrown once there is a file
     for (int attempt = 0; file_ == -1; ++attempt) {
-      const std::string name = start + std::to_string(attempt) + ".partial";
+      std::string name = start + std::to_string(attempt) + ".partial";
       file_ = files_.open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
       if (file_ == -1 && errno != EEXIST && errno != EINTR) fail("cannot create", errno);
       if (file_ != -1 && !is_mine()) files_.close(std::exchange(file_, -1));
-      if (file_ != -1) temporary_ = name;
+      if (file_ != -1) temporary_ = std::move(name);
     }
-    buffer_.reserve(buffer_bytes);
   }
   atomic_file(const atomic_file&) = delete;
   atomic_file& operator=(const atomic_file&) = delete;
@@ -62,7 +62,8 @@ class atomic_file {
   /// Flushes the file to the disk and gives it its final name, which survives a crash of the machine.
   void commit() {
     flush();
-    if (files_.sync(file_) != 0) fail("cannot bring to the disk", errno);
+    while (files_.sync(file_) != 0)
+      if (errno != EINTR) fail("cannot bring to the disk", errno);
     publish();
     sync_folder();
   }

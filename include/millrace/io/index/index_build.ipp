@@ -5,11 +5,13 @@
 
 #include <millrace/base/machine.hpp>
 #include <millrace/io/index/tar_index_scan.hpp>
+#include <millrace/sync/started_thread.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -31,7 +33,7 @@ MILLRACE_INLINE shard_indexes index_builder::run() {
     for (auto& other : others) other.join();
   };
   try {
-    while (others.size() + 1 < count) others.emplace_back([this] { work(); });
+    start_threads(others, std::max<std::size_t>(count, 1) - 1, [this](std::size_t) { work(); });
   } catch (...) {
     failed_from_ = 0;
     join();
@@ -47,12 +49,13 @@ MILLRACE_INLINE shard_indexes index_builder::run() {
 }
 
 MILLRACE_INLINE void index_builder::work() noexcept {
-  block_pool pool;
+  std::optional<block_pool> pool;
   for (;;) {
     const std::size_t shard = next_.fetch_add(1);
     if (shard >= shards_.size() || shard > failed_from_) return;
     try {
-      look_at(shard, pool);
+      if (!pool) pool.emplace();
+      look_at(shard, *pool);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (failure_ && shard > failed_from_) continue;

@@ -74,12 +74,20 @@ MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
 
 MILLRACE_INLINE shard_data::~shard_data() {
   for (std::size_t i = 0; i < names_.size(); ++i) try {
-      const auto& index = shards_[i].index;
-      if (index && !shards_[i].damaged && index->known_checksums() > shards_[i].known_checksums)
-        keep_index(index_path(names_[i], options_.files), *index);
-    } catch (const error& e) {
-      tell_not_kept("checksums that were learned cannot be kept and will be learned again", e.what());
+      keep_learned(i);
+    } catch (...) {
+      // There is no memory even to say that they cannot be kept.
     }
+}
+
+MILLRACE_INLINE void shard_data::keep_learned(std::size_t shard) {
+  try {
+    const auto& index = shards_[shard].index;
+    if (index && !shards_[shard].damaged && index->known_checksums() > shards_[shard].known_checksums)
+      keep_index(index_path(names_[shard], options_.files), *index);
+  } catch (const std::exception& e) {
+    tell_not_kept("checksums that were learned cannot be kept and will be learned again", e.what());
+  }
 }
 
 MILLRACE_INLINE void shard_data::report(event_counts& counts) const noexcept {

@@ -1,0 +1,26 @@
+// A text file of the C library that is closed at the end of its scope, whatever is thrown meanwhile.
+//
+//   if (const auto file = mr::detail::open_text("/proc/self/cgroup"))
+//     while (std::fgets(line, sizeof line, file.get())) use(line);
+//
+// Errors: none; the file is null if it cannot be opened. Threads: a value.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstdio>
+#include <memory>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Closes a file.
+struct text_file_closer {
+  void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+};
+
+/// Opens a file for reading. Returns null if that is not possible.
+inline std::unique_ptr<std::FILE, text_file_closer> open_text(const char* path) noexcept {
+  return std::unique_ptr<std::FILE, text_file_closer>(std::fopen(path, "re"));
+}
+
+}}}  // namespace millrace::detail
