@@ -167,6 +167,12 @@ def exact(leg):
     leg.run_checks("system/exact/mpi.py", "system/exact/kill.py", "system/exact/reader.py")
 
 
+def faults(leg):
+    """calls of the system fail one by one, files change and callables throw: exact runs, or one located error each"""
+    leg.count("faults.py", leg.run("faults.py", [sys.executable, ROOT / "tests" / "system" / "faults" / "faults.py",
+                                                 "--quick"], may_fail=True))
+
+
 def planted(leg):
     """bugs of the CUDA path that are planted one by one: each turns its test program red"""
     # Every fifth; all of them where MILLRACE_PLANTED=all.
@@ -221,8 +227,8 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, tsan, clang, unit, exact, planted, headers, errors, readme, install, bare,
-                                      digest, header_only, bench, aarch64, fuzz, documentation)}
+LEGS = {leg.__name__: leg for leg in (lint, tsan, clang, unit, exact, faults, planted, headers, errors, readme, install,
+                                      bare, digest, header_only, bench, aarch64, fuzz, documentation)}
 
 
 def run_leg(leg):

@@ -1,7 +1,7 @@
 # Which calls fail in which ways, and what a run may come to: the tables and the verdict of faults.py.
 #
 #   for cell in cells_of("reader", {"read": 12, "alloc": 400}, 6, 20): ...   # Cell(stage, call, kind, nth, sticky)
-#   verdict(cell, outcome, clean)                                                # "exact", "located", "told" or a problem
+#   verdict(cell, outcome, clean)                                           # "exact", "located", "told", or a problem
 import json
 import os
 import re
@@ -82,7 +82,7 @@ def cells_of(stage, calls, max_runs, max_allocations):
             for sticky in (False, True):
                 if sticky and kind in NEVER_STICKY:
                     continue
-                limit = max_allocations if call in ("alloc", "clock") else max_runs
+                limit = max_allocations if call == "alloc" else max_runs
                 for nth in numbers_to_try(calls[call], limit):
                     yield Cell(stage, call, kind, nth, sticky)
 

@@ -6,6 +6,8 @@
 #   python3 tests/system/faults/faults.py --stages reader,lines --calls read,alloc
 #   python3 tests/system/faults/faults.py --cell reader:read:EIO:3:sticky     # one run, with what it printed
 #
+# Beside that, scenarios: files that change while they are read, callables that throw, trainers that stop.
+#
 # As SQLite tests itself: the Nth call fails for N = 1, 2, ... until a run passes without a failure. shim.cpp lets calls
 # fail, subject.cpp has the stages, cells.py says which failures there are and what a run may come to. Left out is what
 # oneTBB, libjpeg, libarchive, zlib and the C library allocate and start for themselves.
@@ -165,7 +167,7 @@ def try_stage(runs, report, matrix, stage, wanted):
     calls = {call: outcome.calls for call, outcome in in_parallel(
         lambda call: runs.run(Cell(stage, call, KINDS[call][0], 0, False)), wanted.calls, wanted.jobs)}
     if wanted.quick:
-        max_runs, max_allocations = 3, 20
+        max_runs, max_allocations = 2, 12
     else:
         max_runs, max_allocations = 1_000, wanted.most
     cells = list(cells_of(stage, calls, max_runs, max_allocations))
@@ -179,6 +181,14 @@ def try_stage(runs, report, matrix, stage, wanted):
     for call, found in problems.items():
         tried = sum(cell.call == call for cell in cells)
         report.add(f"{stage}: {call}, {tried} runs", "\n".join(found))
+
+
+def try_scenario(runs, report, name):
+    """A scenario checks itself; it says `ok`, twice, or what is wrong."""
+    outcome = runs.run(Cell(name, "read", "EIO", 0, False))
+    good = outcome.status == 0 and outcome.end == "ok" and not outcome.left and outcome.again.endswith(" ok")
+    report.add(name, None if good else f"status {outcome.status}, {outcome.end} {outcome.left}\n{outcome.again}\n"
+                                       f"{outcome.stderr}")
 
 
 def main():
@@ -195,8 +205,12 @@ def main():
         if wanted.cell:
             return one_cell(runs, wanted.cell)
         report, matrix = Report(), Matrix()
-        for stage in wanted.stages or runs.names("stage"):
-            try_stage(runs, report, matrix, stage, wanted)
+        stages, scenarios = runs.names("stage"), runs.names("scenario")
+        for name in wanted.stages or [*scenarios, *stages]:
+            if name in scenarios:
+                try_scenario(runs, report, name)
+            else:
+                try_stage(runs, report, matrix, name, wanted)
         matrix.show()
     return report.close()
 
