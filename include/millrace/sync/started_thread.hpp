@@ -1,7 +1,7 @@
 // Starts a thread, or says that the system refused one.
 //
-//   std::thread reader = mr::detail::started_thread([this] { work(); });
-//   mr::detail::start_threads(all, 4, [this](std::size_t i) { work(i); });   // std::vector<std::thread> all
+//   std::thread reader = mr::detail::started_thread([&] { read_all(); });
+//   mr::detail::start_threads(all, 4, [&](std::size_t i) { work(i); });   // 4 more in std::vector<std::thread> all
 //
 // Errors: io_error with the system's reason; the threads that were started before run on. Threads: any.
 #pragma once
