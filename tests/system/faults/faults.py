@@ -1,7 +1,7 @@
 # Each call that our own code makes of the system fails, once or from then on: the run goes on exactly, or it ends in
 # one located error, behind the batches that came before.
 #
-#   python3 tests/system/faults/faults.py                 # every call of every stage: half an hour
+#   python3 tests/system/faults/faults.py                 # every call of every stage; allocations up to --most
 #   python3 tests/system/faults/faults.py --quick         # some of each, in two minutes
 #   python3 tests/system/faults/faults.py --stages reader,lines --calls read,alloc
 #   python3 tests/system/faults/faults.py --cell reader:read:EIO:3:sticky     # one run, with what it printed
