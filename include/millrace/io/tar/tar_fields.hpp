@@ -59,6 +59,9 @@ class tar_header_chain {
   /// swallows what follows it.
   std::string_view damage() const noexcept { return damage_; }
 
+  /// Returns whether a header tells of holes in the payload, be there any or not; true if a header cannot be followed.
+  bool tells_of_holes() const noexcept;
+
   /// Returns the member's name if all headers are sound and it is a file; else nothing.
   std::optional<std::string> certain_name() const;
 
@@ -66,7 +69,7 @@ class tar_header_chain {
   void take(char type, std::string_view payload);
 
   std::string_view main_, damage_, long_name_;
-  bool sound_ = true;
+  bool sound_ = true, holes_ = false;
 };
 
 }}}  // namespace millrace::detail

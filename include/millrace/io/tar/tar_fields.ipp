@@ -97,6 +97,12 @@ MILLRACE_INLINE tar_header_chain::tar_header_chain(std::string_view bytes) {
   sound_ = false;
 }
 
+MILLRACE_INLINE bool tar_header_chain::tells_of_holes() const noexcept {
+  // libarchive looks for a map of holes in every GNU header, whatever its type.
+  return holes_ || main_.empty() || main_[156] == 'S' ||
+         (is_gnu_header(main_) && main_[386] != '\0');
+}
+
 MILLRACE_INLINE std::optional<std::string> tar_header_chain::certain_name() const {
   if (!sound_ || main_.empty() || !tar_checksum_holds(main_)) return std::nullopt;
   if (const char type = main_[156]; type != '0' && type != '\0' && type != '7') return std::nullopt;
@@ -110,8 +116,10 @@ MILLRACE_INLINE void tar_header_chain::take(char type, std::string_view payload)
   if (type == 'L' && long_name_.empty()) sound_ = false;
   if (type != 'g' && type != 'x') return;
   std::string_view key, value, records = payload;
-  while (!records.empty() && next_pax_record(records, key, value))
+  while (!records.empty() && next_pax_record(records, key, value)) {
     if (type == 'x' && key == "path") long_name_ = value;
+    holes_ |= key.starts_with("GNU.sparse.") || key == "SCHILY.realsize";
+  }
   if (records.empty() || (records.size() < payload.size() && all_zeros(records))) return;
   sound_ = false;
   if (type == 'g') damage_ = "has a global pax header that is damaged or cut";

@@ -116,11 +116,13 @@ class tar_reader {
 
   std::unique_ptr<byte_source> source_;
   std::uint64_t base_bytes_;   // offset in the shard of the first byte of the stream
+  bool has_stand_in_;          // tail_source's, before the first member
   bool strict_;
   detail::shard_stream stream_;
   archive_reader handle_;
   std::exception_ptr stream_failure_;
   tar_member member_;
+  bool member_has_holes_ = false;
   std::uint64_t unconverted_names_ = 0;
   std::uint64_t end_marker_at_ = 0;
   bool opened_ = false, ended_without_marker_ = false;

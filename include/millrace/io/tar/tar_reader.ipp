@@ -16,6 +16,7 @@ MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, bloc
     : source_(o.start_bytes == 0 ? std::move(source)
                                  : std::make_unique<detail::tail_source>(std::move(source), o.start_bytes)),
       base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - tar_block_bytes),
+      has_stand_in_(o.start_bytes > 0),
       strict_(o.strict),
       stream_(*source_, pool),
       handle_(detail::open_archive_reader()) {
@@ -29,6 +30,9 @@ MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, bloc
 MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   if (!opened_) open();
   else if (::archive_read_data_skip(handle_.get()) != ARCHIVE_OK) fail("has a cut payload", member_.offset_bytes);
+  // libarchive does not report that the payload of a sparse member is cut, nor that its map does not fit.
+  if (stream_offset() % tar_block_bytes != 0)
+    give_up(damage("has a payload that ends inside of a block", member_.offset_bytes));
   const std::uint64_t offset_bytes = stream_offset();
   struct ::archive_entry* entry = nullptr;
   const int result = read_header(offset_bytes - base_bytes_, entry);
@@ -64,7 +68,7 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
     if (size_bytes > 0) std::memcpy(buffer.data() + at, data, size_bytes);
     filled = static_cast<std::size_t>(at) + size_bytes;
   }
-  if (filled < buffer.size() && !member_.sparse)
+  if (filled < buffer.size() && !member_has_holes_)
     give_up(damage("has a payload of " + std::to_string(filled) + " bytes where the header says " +
                        std::to_string(buffer.size()),
                    member_.offset_bytes));
@@ -75,7 +79,7 @@ MILLRACE_INLINE void tar_reader::open() {
   opened_ = true;
   if (::archive_read_open1(handle_.get()) != ARCHIVE_OK) fail("is not a tar archive", 0);
   struct ::archive_entry* stand_in = nullptr;
-  if (base_bytes_ > 0 && ::archive_read_next_header(handle_.get(), &stand_in) != ARCHIVE_OK)
+  if (has_stand_in_ && ::archive_read_next_header(handle_.get(), &stand_in) != ARCHIVE_OK)
     fail("cannot be read from here", base_bytes_ + detail::tar_block_bytes);
 }
 
@@ -121,7 +125,8 @@ MILLRACE_INLINE tar_member tar_reader::describe(struct ::archive_entry* entry, c
   if (!name) give_up(damage("has a member without a readable name", offset_bytes));
   tar_member member{.name = name, .offset_bytes = offset_bytes, .payload_offset_bytes = stream_offset()};
   member.regular = ::archive_entry_filetype(entry) == AE_IFREG && !::archive_entry_hardlink(entry);
-  member.sparse = ::archive_entry_sparse_count(entry) > 0;
+  member_has_holes_ = ::archive_entry_sparse_count(entry) > 0;
+  member.sparse = member_has_holes_ || headers.tells_of_holes();
   const auto size_bytes = ::archive_entry_size(entry);
   if (size_bytes < 0) {
     certain_name_ = headers.certain_name();

@@ -192,6 +192,30 @@ TEST_CASE("a flipped bit in any header byte gives an error, or changes nothing t
   }
 }
 
+TEST_CASE("a sparse member whose map or size does not fit its payload is an error, by an index too") {
+  const auto sparse = [](std::uint64_t at, std::uint64_t stored, std::uint64_t size, const std::string& raw_size,
+                         char type = 'S') {
+    std::string b = block({.name = "a.bin", .size_bytes = stored, .type = type, .raw_size = raw_size,
+                           .magic = std::string("ustar  \0", 8)});
+    b.replace(386, 11, octal(at, 11));       // one piece: where it lies in the file, and its bytes
+    b.replace(398, 11, octal(stored, 11));
+    b.replace(483, 11, octal(size, 11));
+    put_checksum(b, 0);
+    return b + padded(std::string(stored, 'x'));
+  };
+  const std::string other = file("b.bin", "b");
+  CHECK(read_tar(sparse(1'000, 14, 1'014, "") + other + end_marker()).error.empty());
+  const outcome outside = read_tar(sparse(1'919, 14, 1'105, "") + other + end_marker());
+  CHECK(outside.error == "data");
+  CHECK(outside.where.offset_bytes == 0);
+  // libarchive looks for the map whatever the type is.
+  CHECK(read_tar(sparse(1'919, 14, 1'105, "", 's') + other + end_marker()).error == "data");
+  // More than there is: libarchive takes the pieces of the map, and does not tell that the rest is missing.
+  const outcome cut = read_tar(sparse(742, 7, 3'680, std::string("\x80\0\0\0" "7777777\0", 12)));
+  CHECK(cut.error == "data");
+  CHECK(cut.message.find("has a payload that ends inside of a block") != std::string::npos);
+}
+
 TEST_CASE("a malformed pax record is an error") {
   const std::string before = file("a.txt", "1"), after = file("b.txt", "2") + end_marker();
   for (const std::string records : {"hello", "99 path=x\n", "7 mtime",

@@ -65,6 +65,15 @@ TEST_CASE("names that are no part of a sample are passed over and counted") {
   CHECK(o.counters.metadata_members == 3);
 }
 
+TEST_CASE("reading from the second block on gives the members there, and nothing else") {
+  const std::string tar = block({.name = "./", .type = '5'}) + small_shard().bytes();
+  mr::shard_reader reader(std::make_unique<memory_source>(tar), shared_pool(), {}, {.offset_bytes = 512});
+  std::size_t samples = 0;
+  while (reader.next()) ++samples;
+  CHECK(samples == 3);
+  CHECK(reader.counters().dot_files == 0);
+}
+
 TEST_CASE("only a first folder named __x__ is metadata") {
   CHECK(read_names({"__meta__.json", "./__info__/z.jpg", "d/__x__.jpg"}).samples ==
         samples{"__meta__: json=1", "./__info__/z: jpg=1", "d/__x__: jpg=1"});
