@@ -99,7 +99,7 @@ namespace detail {
 struct position_field {
   const char* name;
   bool hexadecimal = false;
-  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t most = std::numeric_limits<std::uint64_t>::max(), least = 0;
 };
 
 /// Calls visit(field, member) for each field, in the order of the text.
@@ -133,8 +133,9 @@ void for_each_field(Position& p, const Visit& visit) {
     visit(position_field{.name = "held"}, p.replay.held);
 }
 
-inline constexpr position_field choice_field{.name = "choice", .hexadecimal = true};
-inline constexpr position_field shares_field{.name = "shares", .most = std::numeric_limits<std::uint32_t>::max()};
+inline constexpr position_field choice_field{.name = "choice", .hexadecimal = true, .least = 1};
+inline constexpr position_field shares_field{.name = "shares", .most = std::numeric_limits<std::uint32_t>::max(),
+                                             .least = 2};
 inline constexpr std::string_view position_mark = "millrace";
 
 inline std::string field_text(const position_field& field, std::uint64_t value) {

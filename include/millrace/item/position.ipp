@@ -36,7 +36,8 @@ MILLRACE_INLINE std::uint64_t position_reader::take(const position_field& field)
   const char* const end = digits.data() + digits.size();
   const auto read = std::from_chars(digits.data(), end, value, field.hexadecimal ? 16 : 10);
   // Accepts only the spelling that to_text() writes, so that no other text means the same.
-  if (read.ec != std::errc{} || read.ptr != end || value > field.most || field_text(field, value) != digits)
+  if (read.ec != std::errc{} || read.ptr != end || value > field.most || value < field.least ||
+      field_text(field, value) != digits)
     fail(std::string(field.name) + "=" + printable(digits.substr(0, 40)) + " is not a valid number for that field");
   return value;
 }
@@ -88,7 +89,6 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
   });
   if (p.version == position::known_version && reader.has(detail::choice_field)) {
     p.choice = reader.take(detail::choice_field);
-    if (p.choice == 0) reader.fail("choice=0 is not a valid number for that field");
   }
   if (p.version == position::known_version && reader.has(detail::shares_field)) {
     p.share = detail::digest_share{.digest = p.digest,

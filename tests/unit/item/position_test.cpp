@@ -180,6 +180,15 @@ TEST_CASE("a digest that was not summed over the ranks is known by its text, and
   CHECK(mr::to_text(again) == mr::to_text(one));
 }
 
+TEST_CASE("shares of fewer than two ranks are no resume point: to_text() never writes them") {
+  const std::string text = mr::to_text(some);
+  for (const char* shares : {" shares=0", " shares=1"}) {
+    const std::string before = text.substr(0, text.find(" crc32c=")) + shares;
+    const std::string refusal = refusal_of(before + " crc32c=" + mr::detail::hex(mr::detail::checksum_of(before), 8));
+    CHECK(refusal == std::string(shares + 1) + " is not a valid number for that field");
+  }
+}
+
 TEST_CASE("every truncation is refused") {
   const std::string text = mr::to_text(some);
   for (const std::string& whole : {text, mr::to_text(without_index)})
