@@ -88,17 +88,18 @@ MILLRACE_INLINE std::optional<std::vector<std::string>> brace_expander::range_of
     step_text = last.substr(more + 2);
     last = last.substr(0, more);
   }
-  if (!is_integer(step_text)) return std::nullopt;
-  const std::int64_t step = integer_of(step_text);
+  const bool numbers = is_integer(first) && is_integer(last);
+  const std::size_t from = letters.find(first), to = letters.find(last);
+  const bool one_letter_each = first.size() == 1 && last.size() == 1 && from != std::string_view::npos &&
+                               to != std::string_view::npos;
+  if (!is_integer(step_text) || (!numbers && !one_letter_each)) return std::nullopt;
+  const std::int64_t step = integer_of(step_text);   // after that, as what is no range may hold any number
   const std::uint64_t stride = step == 0 ? 1 : magnitude(step);
-  if (is_integer(first) && is_integer(last)) {
+  if (numbers) {
     const std::size_t width = is_padded(first) || is_padded(last) ? std::max(first.size(), last.size()) : 0;
     return range_values(integer_of(first), integer_of(last), stride,
                         [width](std::int64_t value) { return padded(value, width); });
   }
-  if (first.size() != 1 || last.size() != 1) return std::nullopt;
-  const std::size_t from = letters.find(first), to = letters.find(last);
-  if (from == std::string_view::npos || to == std::string_view::npos) return std::nullopt;
   return range_values(static_cast<std::int64_t>(from), static_cast<std::int64_t>(to), stride,
                       [](std::int64_t letter) { return std::string(1, letters[static_cast<std::size_t>(letter)]); });
 }
