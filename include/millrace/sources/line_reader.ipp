@@ -105,7 +105,7 @@ MILLRACE_INLINE void line_reader::make_block() {
   std::size_t at = 0;
   static_cast<void>(put(base, at, pending_));
   static_cast<void>(put(base, at, rest_.substr(0, taken_bytes_)));
-  if (options_.check_utf8) check_text({reinterpret_cast<const char*>(base), text_bytes});
+  if (options_.check_utf8) check_text({reinterpret_cast<const char*>(base), lines_.back().at + lines_.back().size});
   const std::size_t name_at = put(base, at, field_name), file_at = put(base, at, file);
   for (const span_of_line& one : lines_) {
     const std::size_t key_at = put(base, at, line::key_before);
@@ -141,6 +141,7 @@ MILLRACE_INLINE void line_reader::check_text(std::string_view text) {
   lines_.pop_back();
   const std::string_view found = text.substr(good, 4), begin = text.substr(bad.at, 2);
   const bool utf16 = bad.number == 1 && (begin == "\xff\xfe" || begin == "\xfe\xff");
+  failure_ = nullptr;   // a line that is too long comes later
   fail(data_error("line " + std::to_string(bad.number) + " is not valid UTF-8: its byte " +
                       std::to_string(good - bad.at + 1) + " begins '" + printable(found) + "'" +
                       (utf16 ? ", the mark of UTF-16" : ""),

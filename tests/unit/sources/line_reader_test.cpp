@@ -134,6 +134,17 @@ TEST_CASE("a line that is too long is an error before it is held") {
   CHECK(read_lines("a\n" + std::string(3'000'000, 'x'), eight).error.find("line 2 has at least ") != std::string::npos);
 }
 
+TEST_CASE("of a line that is too long and one that is no UTF-8 the first is the error, behind the lines before it") {
+  const mr::line_reader_options eight{.max_line_bytes = 8};
+  const lines_read both = read_lines("good\n\xff and too long\nfine\n", eight);
+  CHECK(both.texts == texts{"good"});
+  CHECK(both.error.find("line 2 has 14 bytes (expected: at most 8)") != std::string::npos);
+  const lines_read text_first = read_lines("good\n\xff\nfine\ntoo long a line\n", eight);
+  CHECK(text_first.texts == texts{"good"});
+  CHECK(text_first.error.find("line 2 is not valid UTF-8") != std::string::npos);
+  CHECK(read_lines("good\nfine\n\xff and too long\n", eight).texts == texts{"good", "fine"});
+}
+
 TEST_CASE("a compressed file that is cut off or damaged gives its whole lines, then the error") {
   std::string file;
   std::mt19937 random(3);
