@@ -158,7 +158,7 @@ def aarch64(leg):
 
 
 def fuzz(leg):
-    """for a minute, libFuzzer's JPEGs by the built-in decoder and by libjpeg; beside it, 200,000 undamaged crops"""
+    """for two minutes, libFuzzer's inputs by every parser and by a second one; beside it, 200,000 undamaged crops"""
     leg.run_checks("system/fuzz/fuzz.py", "unit/image/corpus.py")
 
 

@@ -1,33 +1,68 @@
-# Two damaged JPEGs beside each other, for so long: jpeg_pair_fuzz.cpp with libFuzzer, AddressSanitizer and
-# UndefinedBehaviorSanitizer. What it has learnt is in build/fuzz/corpus, and the next run begins with that.
+# Every parser of bytes that nobody has looked at, for so long: the targets NAME_fuzz.cpp with libFuzzer,
+# AddressSanitizer and UndefinedBehaviorSanitizer. Each compares the library with a second, slower implementation.
 #
-#   python3 tests/system/fuzz/fuzz.py                       # 60 seconds on one core
-#   python3 tests/system/fuzz/fuzz.py --runs 10000000       # an hour and a half
-#   python3 tests/system/fuzz/fuzz.py --replay build/fuzz/crash-0123 [--smaller]
+#   python3 tests/system/fuzz/fuzz.py                          # all targets one after the other, two minutes in all
+#   python3 tests/system/fuzz/fuzz.py tar --runs 100000000     # one of them; rates are in tests/README.md
+#   python3 tests/system/fuzz/fuzz.py --replay build/fuzz/tar-crash-0123 [--smaller]
 #
-# --replay runs every check on one input; with --smaller libFuzzer then looks for the smallest input that still fails,
-# for a minute. Ends with `N passed, N failed, N skipped`. Skipped where clang++ comes without libFuzzer.
+# What a target has learnt is in build/fuzz/NAME/corpus, and the next run begins with that. build/fuzz/totals has a line
+# for each run. --replay runs every check on one input, whose name says of which target it is; with --smaller libFuzzer
+# then looks for the smallest input that still fails, for a minute. Ends with `N passed, N failed, N skipped`. Skipped
+# where clang++ comes without libFuzzer.
 import argparse
+import dataclasses
+import datetime
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, WARNINGS, Report, launcher
 from legs import steady_addresses
 
 FOLDER = ROOT / "build" / "fuzz"
+SOURCES = ROOT / "tests" / "system" / "fuzz"
 SANITIZERS = "-fsanitize=address,undefined"
-# Without what records comparisons, which would take half of the time: the target's own changes know what a JPEG is.
-COMPILE = ["-O2", "-gline-tables-only", SANITIZERS, "-fsanitize-coverage=inline-8bit-counters,pc-table",
+# Without what records comparisons, which would take half of the time: the targets' own changes know what they change.
+# With NDEBUG pools do not fill the half megabyte of a released block.
+COMPILE = ["-O2", "-gline-tables-only", "-DNDEBUG", SANITIZERS, "-fsanitize-coverage=inline-8bit-counters,pc-table",
            "-fno-sanitize-recover=all", f"-I{ROOT / 'include'}"]
-# A picture here is below 65,536 pixels, so nothing has a reason to ask for so much at once, or to take so long.
-LIMITS = ["-max_len=4096", "-malloc_limit_mb=64", "-rss_limit_mb=1024", "-timeout=20"]
-LEAST_A_SECOND = 20          # two thousand on an idle core
+LIBRARIES = ["-ltbb", "-larchive", "-lz", "-ljpeg"]
+SMOKE_SECONDS = 120
+LEAST_PART = 0.01            # of an idle core's rate
 FINDING = re.compile(r"^(?:FOUND|ERROR|==\d+==\s*ERROR|.*: runtime error|Test unit written to).*", re.MULTILINE)
-WAYS = re.compile(r"(\d+) files: the built-in decoder took (\d+), .*; (\d+) pictures, (\d+) errors, (\d+) accepted")
+PAIR_WAYS = re.compile(r"(\d+) files: the built-in decoder took (\d+), .*; "
+                       r"(\d+) pictures, (\d+) errors, (\d+) accepted")
+WAYS = re.compile(r"(\d+) inputs: (\d+) accepted, (\d+) refused")
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What is particular to a target."""
+    share: int                   # of the time of all targets, in parts of 120
+    rate: int                    # executions a second on an idle core
+    largest_bytes: int = 4096
+    max_megabytes: int = 2      # at once; an input has no reason for more
+    # Pools poison released blocks, half a megabyte for each reader, which takes more time than reading. The unit tests
+    # are run with it.
+    poisoning: bool = False
+
+
+TARGETS = {
+    # A picture here is below 65,536 pixels.
+    "jpeg_pair": Target(share=36, rate=2_700, max_megabytes=64, poisoning=True),
+    "tar": Target(share=24, rate=20_000, max_megabytes=4),
+    "index": Target(share=12, rate=80_000, poisoning=True),
+    "lines": Target(share=8, rate=20_000, largest_bytes=2048, max_megabytes=8),
+    "sidecar": Target(share=8, rate=15_000, largest_bytes=512, poisoning=True),
+    "resume": Target(share=8, rate=20_000, largest_bytes=1024, poisoning=True),
+    "brace": Target(share=8, rate=8_000, largest_bytes=128, poisoning=True),
+    "npy": Target(share=8, rate=20_000, largest_bytes=1024, poisoning=True),
+    "jpeg_header": Target(share=8, rate=40_000, poisoning=True),
+}
 
 
 def lacks_libfuzzer():
@@ -40,46 +75,83 @@ def lacks_libfuzzer():
     return done.returncode != 0
 
 
-def compiled():
-    program = FOLDER / "jpeg_pair_fuzz"
-    source = ROOT / "tests" / "system" / "fuzz" / "jpeg_pair_fuzz.cpp"
+def compiled(name):
+    folder = FOLDER / name
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / f"{name}_fuzz"
+    source = SOURCES / f"{name}_fuzz.cpp"
     subprocess.run([*launcher(), "clang++", *WARNINGS, *COMPILE, "-c", source, "-o", f"{program}.o"], check=True)
-    subprocess.run(["clang++", SANITIZERS, "-fsanitize=fuzzer", f"{program}.o", "-ljpeg", "-o", program], check=True)
+    subprocess.run(["clang++", SANITIZERS, "-fsanitize=fuzzer", f"{program}.o", *LIBRARIES, "-o", program], check=True)
     return program
 
 
-def run(program, *arguments):
-    """Its exit status and what it printed, which is in build/fuzz/log too."""
-    environment = os.environ | {"ASAN_OPTIONS": "quarantine_size_mb=4:malloc_context_size=6",
-                                "UBSAN_OPTIONS": "print_stacktrace=1"}
-    log = FOLDER / "log"
+def run(name, program, *arguments):
+    """Its exit status and what it printed, which is in build/fuzz/NAME/log too."""
+    target = TARGETS[name]
+    environment = os.environ | {
+        "ASAN_OPTIONS": f"quarantine_size_mb=4:malloc_context_size=4:allow_user_poisoning={int(target.poisoning)}",
+        "UBSAN_OPTIONS": "print_stacktrace=1"}
+    limits = [f"-max_len={target.largest_bytes}", f"-malloc_limit_mb={target.max_megabytes}", "-rss_limit_mb=1024",
+              "-timeout=20"]
+    log = FOLDER / name / "log"
     with log.open("w") as out:
-        done = subprocess.run([*steady_addresses(), program, f"-artifact_prefix={FOLDER}/", *LIMITS, *arguments],
-                              stdout=out, stderr=subprocess.STDOUT, env=environment, cwd=FOLDER)
+        done = subprocess.run([*steady_addresses(), program, f"-artifact_prefix={FOLDER}/{name}-", *limits, *arguments],
+                              stdout=out, stderr=subprocess.STDOUT, env=environment, cwd=FOLDER / name)
     return done.returncode, log.read_text(errors="replace")
 
 
-def fuzz(program, report, amount, seconds):
+def went_every_way(printed):
+    """None, or what the inputs did not lead to."""
+    if ways := PAIR_WAYS.search(printed):
+        files, taken, *others = map(int, ways.groups())
+        return None if taken > files // 20 and min(others) > 0 else ways[0]
+    ways = WAYS.search(printed)
+    inputs, accepted, refused = map(int, ways.groups())
+    return None if accepted > inputs // 1000 and refused > 0 else ways[0]
+
+
+def fuzz(name, report, amount, seconds):
+    program = compiled(name)
     for folder in ("corpus", "seeds"):
-        (FOLDER / folder).mkdir(exist_ok=True)
-    status, printed = run(program, "--seeds=seeds", "-entropic=0", "-print_final_stats=1", amount, "corpus", "seeds")
+        (FOLDER / name / folder).mkdir(exist_ok=True)
+    begin = time.monotonic()
+    status, printed = run(name, program, "--seeds=seeds", "-entropic=0", "-print_final_stats=1", amount,
+                          "corpus", "seeds")
+    took = time.monotonic() - begin
     found = "\n".join(dict.fromkeys(match[0] for match in FINDING.finditer(printed)))
-    report.add("no input fails", f"{found}\n(all of it: build/fuzz/log; fuzz.py --replay FILE repeats it)"
-               if status != 0 else None)
+    how = f"(all of it: build/fuzz/{name}/log; fuzz.py --replay FILE repeats it)"
+    report.add(f"{name}: no input fails", f"{found}\n{how}" if status != 0 else None)
+    executed = int(re.search(r"number_of_executed_units: (\d+)", printed)[1])
+    with (FOLDER / "totals").open("a") as totals:
+        totals.write(f"{datetime.date.today()} {name} {executed} executions in {took:.0f} s, exit status {status}\n")
     if status != 0:
         return
-    executed = int(re.search(r"number_of_executed_units: (\d+)", printed)[1])
-    print(f"{executed} executions; " + WAYS.search(printed)[0])
-    report.add("it got somewhere", f"{executed} executions in {seconds} seconds"
-               if executed < LEAST_A_SECOND * seconds else None)
-    files, *ways = map(int, WAYS.search(printed).groups())
-    report.add("files went every way", None if ways[0] > files // 20 and min(ways[1:]) > 0 else WAYS.search(printed)[0])
+    print(f"{name}: {executed} executions; {(WAYS.search(printed) or PAIR_WAYS.search(printed))[0]}", flush=True)
+    least = LEAST_PART * TARGETS[name].rate * seconds
+    report.add(f"{name}: it got somewhere", f"{executed} executions in {seconds} seconds" if executed < least else None)
+    report.add(f"{name}: inputs went every way", went_every_way(printed))
+
+
+def replay(path, report, smaller):
+    name = next((n for n in TARGETS if path.name.startswith(n + "-")), None)
+    if name is None:
+        raise SystemExit(f"the name of {path} does not begin with that of a target: {', '.join(TARGETS)}")
+    program = compiled(name)
+    status, printed = run(name, program, "--all", path.resolve())
+    report.add(str(path), printed if status != 0 else None)
+    if smaller and status != 0:
+        smallest = FOLDER / f"{name}-smaller"
+        smallest.unlink(missing_ok=True)
+        run(name, program, "--all", "-minimize_crash=1", "-max_total_time=60", f"-exact_artifact_path={smallest}",
+            path.resolve())
+        print(f"a smaller one: {smallest}" if smallest.exists() else "there is none smaller")
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--runs", type=int)
+    parser.add_argument("name", nargs="?", choices=[*TARGETS])
+    parser.add_argument("--seconds", type=int, default=SMOKE_SECONDS, help="in all")
+    parser.add_argument("--runs", type=int, help="of each target")
     parser.add_argument("--replay", type=pathlib.Path)
     parser.add_argument("--smaller", action="store_true")
     asked = parser.parse_args()
@@ -88,20 +160,17 @@ def main():
     if lacks_libfuzzer():
         report.skip("fuzz", "this clang++ comes without libFuzzer (Debian: libclang-rt-14-dev)")
         return report.close()
-    program = compiled()
     if asked.replay:
-        status, printed = run(program, "--all", asked.replay.resolve())
-        report.add(str(asked.replay), printed if status != 0 else None)
-        if asked.smaller and status != 0:
-            smaller = FOLDER / "smaller"
-            smaller.unlink(missing_ok=True)
-            run(program, "--all", "-minimize_crash=1", "-max_total_time=60", f"-exact_artifact_path={smaller}",
-                asked.replay.resolve())
-            print("a smaller one: build/fuzz/smaller" if smaller.exists() else "there is none smaller")
-    elif asked.runs:
-        fuzz(program, report, f"-runs={asked.runs}", 0)
-    else:
-        fuzz(program, report, f"-max_total_time={asked.seconds}", asked.seconds)
+        replay(asked.replay, report, asked.smaller)
+        return report.close()
+    names = [asked.name] if asked.name else [*TARGETS]
+    parts = sum(TARGETS[name].share for name in names)
+    for name in names:
+        seconds = max(1, asked.seconds * TARGETS[name].share // parts)
+        if asked.runs:
+            fuzz(name, report, f"-runs={asked.runs}", 0)
+        else:
+            fuzz(name, report, f"-max_total_time={seconds}", seconds)
     return report.close()
 
 

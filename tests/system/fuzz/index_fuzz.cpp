@@ -1,0 +1,235 @@
+// A libFuzzer target: the file of an index. It is taken exactly when a slow reader of the documented layout takes it;
+// then all of it lies inside its shard, and writing it gives the same file. fuzz.py builds and runs it.
+//
+// The first byte of the input says which marks, sizes and checksums are made right, so that changes get behind them.
+// fuzz.py allows no allocation of a megabyte: a file of some kilobytes has no reason for one.
+#include <millrace/base/crc32c.hpp>
+#include <millrace/io/index/index_file.hpp>
+#include <millrace/io/index/indexed_reader.hpp>
+#include <millrace/io/index/tar_index_scan.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
+
+#include "../../temporary_folder.hpp"
+#include "fuzz_target.hpp"
+
+#include <numeric>
+#include <vector>
+
+#include <sys/mman.h>
+
+namespace {
+
+namespace mr = millrace;
+using state = mr::detail::index_file_state;
+using file_bytes = std::vector<std::byte>;
+
+constexpr std::size_t head_bytes = 136, counts_at = 96, state_at = 120;
+
+template <class T>
+T number(const file_bytes& file, std::size_t at) {
+  T value{};
+  std::memcpy(&value, file.data() + at, sizeof value);
+  return value;
+}
+
+template <class T>
+void put(file_bytes& file, std::size_t at, T value) {
+  std::memcpy(file.data() + at, &value, sizeof value);
+}
+
+/// The layout of index_format.hpp, read at fixed places.
+struct slow_index {
+  __extension__ using wide = unsigned __int128;
+
+  const file_bytes& file;
+  std::size_t samples, members, fields, key_bytes, field_bytes, damage_bytes;
+
+  explicit slow_index(const file_bytes& f)
+      : file(f), samples(count(0)), members(count(1)), fields(count(2)), key_bytes(count(3)), field_bytes(count(4)),
+        damage_bytes(count(5)) {}
+
+  std::size_t count(std::size_t i) const { return number<std::uint32_t>(file, counts_at + 4 * i); }
+  std::uint64_t shard_bytes() const { return number<std::uint64_t>(file, 16); }
+  std::size_t text_at() const { return head_bytes + 4 * (3 * samples + 4 * members + fields); }
+  std::uint64_t right_bytes() const { return (text_at() + key_bytes + field_bytes + damage_bytes + 3) / 4 * 4; }
+
+  /// Entry i of a column, whose entries begin behind those before it.
+  std::uint32_t at(std::size_t column, std::size_t i) const {
+    const std::size_t before = column < 3 ? column * samples : 3 * samples + (column - 3) * members;
+    return number<std::uint32_t>(file, head_bytes + 4 * (before + i));
+  }
+
+  bool head_holds() const {
+    const std::uint32_t kind = number<std::uint32_t>(file, state_at);
+    const std::uint64_t damage = number<std::uint64_t>(file, 40), resume = number<std::uint64_t>(file, 48);
+    return (kind == 0 || kind == 1 || kind == 3) && samples <= members && members <= shard_bytes() / 512 &&
+           fields <= members && key_bytes <= shard_bytes() && field_bytes <= shard_bytes() &&
+           damage_bytes <= 1U << 20 && damage <= shard_bytes() && resume <= shard_bytes() && resume % 512 == 0 &&
+           file.size() == right_bytes();
+  }
+
+  bool columns_hold() const {
+    const auto rise = [&](std::size_t column, std::size_t entries, std::size_t last, std::size_t step) {
+      std::uint64_t before = 0;
+      for (std::size_t i = 0; i < entries; ++i) {
+        if (at(column, i) < before + step) return false;
+        before = at(column, i);
+      }
+      return before == last;
+    };
+    if (!rise(1, samples, key_bytes, 0) || !rise(2, samples, members, 1) || !rise(7, fields, field_bytes, 0))
+      return false;
+    for (std::size_t s = 0; s < samples; ++s) {
+      if (512 * (wide{at(0, s)} + 1) > shard_bytes()) return false;
+      if (s > 0 && at(0, s) <= at(0, s - 1)) return false;
+    }
+    for (std::size_t m = 0; m < members; ++m) {
+      if (at(5, m) >= fields) return false;
+      if (at(3, m) != 0xffffffff && 512 * wide{at(3, m)} + at(4, m) > shard_bytes()) return false;
+    }
+    return true;
+  }
+
+  state state_for(const mr::detail::shard_identity& shard) const {
+    const auto crc = [&](std::size_t begin, std::size_t end) {
+      return mr::crc32c(std::span(file).subspan(begin, end - begin));
+    };
+    if (slow::text_of(file).substr(0, 8) != "MR-INDEX") return state::damaged;
+    if (number<std::uint32_t>(file, 8) != 0x01020304 || number<std::uint32_t>(file, 12) != 1) return state::stale;
+    if (number<std::uint32_t>(file, head_bytes - 4) != crc(0, head_bytes - 4)) return state::damaged;
+    if (shard_bytes() != shard.size_bytes) return state::stale;
+    if (!head_holds() || number<std::uint32_t>(file, head_bytes - 12) != crc(head_bytes, file.size()) ||
+        !columns_hold())
+      return state::damaged;
+    return number<std::int64_t>(file, 24) == shard.modified_ns ? state::good : state::touched;
+  }
+};
+
+/// A file in memory, whose content is replaced.
+class memory_file {
+ public:
+  memory_file() : file_(::memfd_create("index", MFD_CLOEXEC)) { slow::expect(bool(file_), "no memfd"); }
+
+  const mr::detail::unique_fd& with(const file_bytes& bytes) {
+    const auto size = static_cast<ssize_t>(bytes.size());
+    slow::expect(::pwrite(file_.get(), bytes.data(), bytes.size(), 0) == size, "cannot write to memory");
+    if (size_ > size) slow::expect(::ftruncate(file_.get(), size) == 0, "cannot shorten memory");
+    size_ = size;
+    return file_;
+  }
+
+ private:
+  mr::detail::unique_fd file_;
+  ssize_t size_ = 0;
+};
+
+mr::detail::loaded_index load(const file_bytes& file, const mr::detail::shard_identity& shard) {
+  static memory_file memory;
+  return mr::detail::load_open_index(memory.with(file), "input", shard);
+}
+
+void make_right(file_bytes& file, unsigned knob) {
+  if (file.size() < head_bytes) return;
+  if ((knob & 1) != 0) {
+    std::memcpy(file.data(), "MR-INDEX", 8);
+    put(file, 8, std::uint32_t{0x01020304});
+    put(file, 12, std::uint32_t{1});
+  }
+  if ((knob & 2) != 0 && slow_index(file).right_bytes() <= 8192)
+    file.resize(static_cast<std::size_t>(slow_index(file).right_bytes()));
+  if ((knob & 4) != 0) put(file, head_bytes - 12, mr::crc32c(std::span(file).subspan(head_bytes)));
+  if ((knob & 8) != 0) put(file, head_bytes - 4, mr::crc32c(std::span(file).first(head_bytes - 4)));
+}
+
+/// All that an index tells of lies inside the shard and the index.
+void walk(const mr::detail::shard_index& index) {
+  const std::uint64_t shard_bytes = index.identity().size_bytes;
+  std::uint64_t next_sample = 0;
+  std::uint32_t next_member = 0;
+  std::uint32_t letters = 0;   // of every byte, so that AddressSanitizer sees each
+  const auto look_at = [&](std::string_view text) { letters = mr::crc32c(mr::detail::bytes_of(text), letters); };
+  for (std::uint32_t s = 0; s < index.samples(); ++s) {
+    const auto sample = index.sample(s);
+    slow::expect(sample.offset_bytes >= next_sample && sample.offset_bytes + 512 <= shard_bytes, "sample outside");
+    slow::expect(sample.first_member == next_member && sample.end_member > next_member, "members not in a row");
+    next_sample = sample.offset_bytes + 512;
+    next_member = sample.end_member;
+    look_at(sample.key);
+    for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) {
+      const auto member = index.member(m);
+      slow::expect(!member.in_one_piece || (member.offset_bytes <= shard_bytes &&
+                                            member.size_bytes <= shard_bytes - member.offset_bytes), "member outside");
+      look_at(member.field);
+    }
+  }
+  slow::expect(next_member == index.members(), "members of no sample");
+  look_at(index.damage());
+}
+
+/// A sound index of another shard: its reader ends with samples or an error.
+void read_zeros_by(mr::detail::shard_index& index) {
+  static mr::block_pool pool;
+  static const file_bytes zeros(4096);
+  slow::span_source source(zeros);
+  mr::detail::indexed_reader reader(source, index, pool,
+                                    {.fields = {}, .max_member_bytes = 4096, .bytes_per_read = 4096});
+  std::vector<std::uint32_t> numbers(std::min<std::uint32_t>(index.samples(), 16));
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  std::vector<mr::record> records(numbers.size());
+  try {
+    const std::size_t good = reader.read(numbers, records);
+    slow::expect(good == numbers.size() || reader.failure(), "fewer samples, and no error");
+    if (good < numbers.size()) std::rethrow_exception(reader.failure());
+  } catch (const mr::data_error&) {
+  }
+}
+
+}  // namespace
+
+void slow::write_seeds(const seed_folder& seeds) {
+  const temporary_folder folder;
+  mr::block_pool pool;
+  for (std::size_t i = 0; i < 12; ++i) {
+    mr::shard_writer shards({.pattern = folder / "%d.tar"});
+    for (std::size_t s = 0; s < i; ++s)
+      shards.write("key" + std::string(s, 'k') + std::to_string(s),
+                   {{"jpg", std::string_view("0123456789").substr(s % 8)}, {"cls", "7"},
+                    {"f" + std::to_string(s % 3), ""}});
+    static_cast<void>(shards.close());
+    const std::string path = i == 0 ? folder / "none.tar" : shards.path_of(0);
+    if (i == 0) std::ofstream(path) << std::string(1024, '\0');
+    if (i % 4 == 3) std::filesystem::resize_file(path, std::filesystem::file_size(path) - (i % 8 == 3 ? 2000 : 1024));
+    mr::file_source source(path);
+    auto index = mr::detail::scan_shard(source, pool);
+    index.identify(mr::detail::identify_shard(path));
+    if (index.members() > 0) index.set_checksum(0, 4711);
+    for (const char knob : {'\0', '\x0f'}) seeds.add(std::string(1, knob) + std::string(text_of(index_bytes(index))));
+  }
+}
+
+void slow::check(std::span<const std::byte> input, draw choose) {
+  const unsigned knob = take_knob(input);
+  file_bytes file(input.begin(), input.end());
+  make_right(file, knob);
+  mr::detail::shard_identity shard{.size_bytes = 1 << 20, .modified_ns = 1};
+  if (file.size() >= head_bytes && (knob & 0x30) != 0) {
+    shard.size_bytes = number<std::uint64_t>(file, 16);
+    if ((knob & 0x30) != 0x10) shard.modified_ns = number<std::int64_t>(file, 24);
+  }
+  auto loaded = load(file, shard);
+  const bool taken = loaded.state == state::good || loaded.state == state::touched;
+  seen().count(taken);
+  const state right = file.empty() ? state::missing
+                      : file.size() < head_bytes ? state::damaged : slow_index(file).state_for(shard);
+  if (loaded.state != right)
+    found("state " + std::to_string(int(loaded.state)) + " (" + loaded.reason + "), expected " +
+          std::to_string(int(right)));
+  if (!taken) return;
+  walk(loaded.index);
+  file_bytes again = mr::detail::index_bytes(loaded.index);
+  // A writer counts the checksums; a reader needs no such count.
+  put(again, head_bytes - 8, number<std::uint32_t>(file, head_bytes - 8));
+  put(again, head_bytes - 4, number<std::uint32_t>(file, head_bytes - 4));
+  if (again != file) found("it is written in another way than it was read");
+  if (choose.one_in(4)) read_zeros_by(loaded.index);
+}

@@ -1,0 +1,199 @@
+// A libFuzzer target: .npy files. What mr::array() takes has the type, shape and elements that a slow reader of NumPy's
+// format finds, and what it refuses is none. fuzz.py builds and runs it.
+//
+// The first byte of the input chooses the element type, and whether lengths are made right.
+// mr::array() takes more spellings than NumPy: numbers with leading zeros, "(3)" for "(3,)".
+#include <millrace/item/array.hpp>
+
+#include "fuzz_target.hpp"
+#include "text_mutator.hpp"
+
+#include <cctype>
+#include <map>
+#include <optional>
+#include <vector>
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+namespace {
+
+namespace mr = millrace;
+__extension__ using wide = unsigned __int128;
+
+struct slow_array {
+  std::string type{};
+  std::vector<std::size_t> shape{};
+  std::string elements{};
+};
+
+/// A Python dictionary's tokens: punctuation, words, numbers, and strings with one quote in front.
+std::optional<std::vector<std::string>> tokens_of(const std::string& text) {
+  std::vector<std::string> tokens;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+      ++at;
+    } else if (c == '\'' || c == '"') {
+      const std::size_t end = text.find(c, at + 1);
+      if (end == std::string::npos) return std::nullopt;
+      tokens.push_back("'" + text.substr(at + 1, end - at - 1));
+      at = end + 1;
+    } else if (c >= '0' && c <= '9') {
+      std::size_t end = at;
+      while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+      tokens.push_back(text.substr(at, end - at));
+      at = end;
+    } else if (text.compare(at, 4, "True") == 0 || text.compare(at, 5, "False") == 0) {
+      tokens.push_back(c == 'T' ? "True" : "False");
+      at += tokens.back().size();
+    } else {
+      tokens.emplace_back(1, c);
+      ++at;
+    }
+  }
+  return tokens;
+}
+
+std::optional<std::vector<std::size_t>> shape_of(const std::vector<std::string>& tokens, std::size_t& at) {
+  std::vector<std::size_t> shape;
+  if (tokens[at++] != "(") return std::nullopt;
+  for (;;) {
+    if (tokens[at] == ")") return ++at, shape;
+    wide extent = 0;
+    if (std::isdigit(static_cast<unsigned char>(tokens[at][0])) == 0) return std::nullopt;
+    for (const char c : tokens[at++])
+      if ((extent = 10 * extent + static_cast<unsigned>(c - '0')) > ~std::size_t{0}) return std::nullopt;
+    shape.push_back(static_cast<std::size_t>(extent));
+    if (tokens[at] == ",") ++at;
+    else if (tokens[at] != ")") return std::nullopt;
+  }
+}
+
+/// The array in a file that begins with NumPy's mark; nothing if it is none that is read.
+std::optional<slow_array> read_npy(const std::string& file) {
+  const auto byte = [&](std::size_t at) { return std::size_t{static_cast<unsigned char>(file[at])}; };
+  if (file.size() < 10 || (byte(6) != 1 && byte(6) != 2) || byte(7) != 0) return std::nullopt;
+  const std::size_t length_bytes = byte(6) == 1 ? 2 : 4, begin = 8 + length_bytes;
+  if (file.size() < begin) return std::nullopt;
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < length_bytes; ++i) length += byte(8 + i) << 8 * i;
+  if (begin + length > file.size()) return std::nullopt;
+  auto tokens = tokens_of(file.substr(begin, length));
+  if (!tokens) return std::nullopt;
+  for (int i = 0; i < 8; ++i) tokens->emplace_back("end");
+  slow_array a;
+  std::map<std::string, int> seen_keys;
+  std::size_t at = 0;
+  const std::vector<std::string>& t = *tokens;
+  if (t[at++] != "{") return std::nullopt;
+  while (t[at] != "}") {
+    const std::string key = t[at];
+    if (t[at + 1] != ":" || seen_keys[key]++ > 0) return std::nullopt;
+    at += 2;
+    if (key == "'descr") {
+      if (t[at][0] != '\'') return std::nullopt;
+      a.type = t[at++].substr(1);
+    } else if (key == "'fortran_order") {
+      if (t[at++] != "False") return std::nullopt;
+    } else if (key == "'shape") {
+      const auto shape = shape_of(t, at);
+      if (!shape) return std::nullopt;
+      a.shape = *shape;
+    } else {
+      return std::nullopt;
+    }
+    if (t[at] == ",") ++at;
+    else if (t[at] != "}") return std::nullopt;
+  }
+  if (at + 1 + 8 != t.size() || seen_keys.size() != 3) return std::nullopt;
+  a.elements = file.substr(begin + length);
+  return a;
+}
+
+template <class T>
+void check_array(const std::string& file) {
+  std::optional<mr::detail::shaped_array<T>> ours;
+  std::string refusal;
+  const std::unique_ptr<char[]> exact(new char[file.size()]);
+  std::copy(file.begin(), file.end(), exact.get());
+  try {
+    ours = mr::array<T>(mr::bytes::borrowed(std::string_view(exact.get(), file.size()), "x.npy"));
+  } catch (const mr::data_error& e) {
+    refusal = e.message();
+  }
+  slow::seen().count(ours.has_value());
+  auto expected = file.starts_with("\x93NUMPY") ? read_npy(file) : std::nullopt;
+  if (expected && expected->type != mr::detail::npy_type<T>()) expected.reset();
+  if (expected) {
+    wide bytes = sizeof(T);
+    for (const std::size_t extent : expected->shape) bytes = extent == 0 ? 0 : bytes * std::min<wide>(extent, 1 << 20);
+    for (const std::size_t extent : expected->shape)
+      if (extent == 0) bytes = 0;
+    if (bytes != expected->elements.size()) expected.reset();
+  }
+  if (ours.has_value() != expected.has_value()) slow::found(ours ? "taken, against the format" : "refused: " + refusal);
+  if (!ours) return;
+  slow::expect(ours->shape == expected->shape, "another shape");
+  slow::expect(ours->data.size() * sizeof(T) == expected->elements.size(), "another number of elements");
+  if (!ours->data.empty())
+    slow::expect(std::memcmp(ours->data.data(), expected->elements.data(), expected->elements.size()) == 0,
+                 "other elements");
+}
+
+/// A file as NumPy writes it; a few are of another type or order.
+std::string whole_input(mr::rng& d) {
+  static const char* const types[] = {"<f4", "|u1", "<i8", "<i2", ">f4", "|O"};
+  static const char* const shapes[] = {"(3,)", "(2, 3)", "()", "(0, 99999999999)", "(1, 2, 1, 2)", "(12,)", "(3)"};
+  const std::size_t kind = d.below(4), shape = d.below(std::size(shapes));
+  const bool second = d.chance(0.3);
+  std::string header = std::string("{'descr': '") + types[d.chance(0.1) ? d.below(6) : kind] + "', 'fortran_order': " +
+                       (d.chance(0.1) ? "True" : "False") + ", 'shape': " + shapes[shape] + ", }";
+  while ((header.size() + 11) % 16 != 0) header += ' ';
+  header += '\n';
+  const std::string knob(1, static_cast<char>(kind + 4 * d.below(64)));
+  std::string file = knob + "\x93NUMPY" + (second ? '\2' : '\1') + '\0';
+  for (int i = 0; i < (second ? 4 : 2); ++i) file += static_cast<char>(header.size() >> 8 * i & 255);
+  static constexpr std::size_t element_bytes[] = {4, 1, 8, 2}, counts[] = {3, 6, 1, 0, 4, 12, 3};
+  return file + header + std::string(counts[shape] * element_bytes[kind], 'x');
+}
+
+}  // namespace
+
+void slow::write_seeds(const seed_folder& seeds) {
+  mr::rng d({.seed = 1});
+  for (int i = 0; i < 60; ++i) seeds.add(whole_input(d));
+}
+
+void slow::check(std::span<const std::byte> input, draw) {
+  const unsigned knob = take_knob(input);
+  std::string file(text_of(input));
+  // The header ends behind its first line.
+  if (const std::size_t end = file.find('\n'); knob % 16 >= 4 && end != std::string::npos && file.size() > 12) {
+    const std::size_t begin = file[6] == 1 ? 10 : 12;
+    for (std::size_t i = 8; i < begin && end + 1 >= begin; ++i)
+      file[i] = static_cast<char>((end + 1 - begin) >> 8 * (i - 8) & 255);
+  }
+  if (const auto a = knob >= 64 ? read_npy(file) : std::nullopt) {
+    const std::size_t element_bytes[] = {4, 1, 8, 2};
+    std::size_t count = 1;
+    for (const std::size_t extent : a->shape)
+      count = std::min<std::size_t>(count, 4096) * std::min<std::size_t>(extent, 4096);
+    if (count <= 4096) file.resize(file.size() - a->elements.size() + count * element_bytes[knob % 4], 'y');
+  }
+  switch (knob % 4) {
+    case 0: return check_array<float>(file);
+    case 1: return check_array<std::uint8_t>(file);
+    case 2: return check_array<std::int64_t>(file);
+    default: return check_array<std::int16_t>(file);
+  }
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  mr::rng d({.seed = seed});
+  if (d.chance(0.3)) size = slow::text_mutator::begin_anew(whole_input(d), data, max_size);
+  return slow::text_mutator(d, LLVMFuzzerMutate,
+                            {"{", "}", "(", ")", ",", ":", "'", "descr", "shape", "fortran_order", "True", "False",
+                             "<f4", "|u1", "<i8", "<i2", "\x93NUMPY", "\n"})
+      .change(data, size, max_size, 1);
+}

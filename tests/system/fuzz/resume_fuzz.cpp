@@ -1,0 +1,142 @@
+// A libFuzzer target: the text of a resume point. What parse_position() takes is what a slow reader of the documented
+// format takes, and to_text() gives it back to the byte. fuzz.py builds and runs it.
+//
+// The first byte of the input says whether the checksum is made right, so that changes get behind it.
+#include <millrace/base/crc32c.hpp>
+#include <millrace/item/position.hpp>
+
+#include "fuzz_target.hpp"
+#include "text_mutator.hpp"
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+namespace {
+
+namespace mr = millrace;
+
+/// The words between blanks.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == ' ') words.emplace_back();
+    else words.back() += c;
+  }
+  return words;
+}
+
+/// The number of a word "name=123" in its only spelling; nothing if it is something else.
+std::optional<std::uint64_t> decimal(const std::string& word, const std::string& name, std::uint64_t most) {
+  if (word.size() <= name.size() + 1 || word.substr(0, name.size() + 1) != name + "=") return std::nullopt;
+  const std::string digits = word.substr(name.size() + 1);
+  if (digits.size() > 1 && digits[0] == '0') return std::nullopt;
+  __extension__ unsigned __int128 value = 0;
+  for (const char c : digits) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = 10 * value + static_cast<unsigned>(c - '0');
+    if (value > most) return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(value);
+}
+
+bool hexadecimal(const std::string& word, const std::string& name, std::size_t digits) {
+  return word.size() == name.size() + 1 + digits && word.substr(0, name.size() + 1) == name + "=" &&
+         word.find_first_not_of("0123456789abcdef", name.size() + 1) == std::string::npos;
+}
+
+/// Whether the text is a resume point, by position.hpp's description of it.
+bool is_resume_point(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  constexpr std::uint64_t wide = std::numeric_limits<std::uint64_t>::max(), narrow = 0xffffffff;
+  const std::vector<std::string> words = words_of(text);
+  std::size_t at = 0;
+  const auto next = [&]() -> const std::string& {
+    static const std::string none;
+    return at < words.size() ? words[at++] : none;
+  };
+  if (next() != "millrace") return false;
+  const auto version = decimal(next(), "version", 5);
+  if (!version || *version == 0) return false;
+  for (const char* name : {"seed", "epoch", "position"})
+    if (!decimal(next(), name, wide)) return false;
+  if (!decimal(next(), "lanes", narrow)) return false;
+  for (const char* name : {"window", "global_batch", "epoch_batches"})
+    if (!decimal(next(), name, wide)) return false;
+  if (!decimal(next(), "drop_last", 1) || !hexadecimal(next(), "data", 16)) return false;
+  if (*version >= 4 ? !hexadecimal(next(), "times", 8) : !hexadecimal(next(), "digest", 16)) return false;
+  if (*version != 1) {
+    for (const char* name : {"step", "pass", "place", "rows", "part", "first"})
+      if (!decimal(next(), name, wide)) return false;
+    for (const char* name : {"ranks", "rank"})
+      if (!decimal(next(), name, narrow)) return false;
+    if ((*version == 3 || *version == 5) && !decimal(next(), "held", wide)) return false;
+  } else if (at < words.size() && words[at].starts_with("shares=")) {
+    const auto shares = decimal(next(), "shares", narrow);
+    if (!shares || *shares < 2) return false;
+  }
+  const std::size_t last = text.rfind(" crc32c=");
+  if (last == std::string_view::npos) return false;
+  char sum[9];
+  std::snprintf(sum, sizeof sum, "%08x", mr::crc32c(mr::detail::bytes_of(text.substr(0, last))));
+  return next() == std::string("crc32c=") + sum && at == words.size();
+}
+
+std::string whole_input(mr::rng& d) {
+  mr::position p;
+  p.version = static_cast<std::uint32_t>(d.below(5) + 1);
+  mr::detail::for_each_field(p, [&]<class T>(const mr::detail::position_field& field, T& member) {
+    if (field.name != std::string_view("version"))
+      member = static_cast<T>(std::min(d.chance(0.3) ? d.bits() : d.below(100), field.most));
+  });
+  if (d.chance(0.3)) p.share = {.digest = p.digest, .ranks = static_cast<std::uint32_t>(d.below(5))};
+  return std::string(1, static_cast<char>(d.below(4))) + mr::to_text(p) + (d.chance(0.2) ? "\n" : "");
+}
+
+}  // namespace
+
+void slow::write_seeds(const seed_folder& seeds) {
+  mr::rng d({.seed = 1});
+  for (int i = 0; i < 60; ++i) seeds.add(whole_input(d));
+}
+
+void slow::check(std::span<const std::byte> input, draw) {
+  const unsigned knob = take_knob(input);
+  std::string text(text_of(input));
+  if (knob % 4 != 0) {
+    text.resize(std::min(text.size(), text.rfind(" crc32c=")));
+    char sum[20];
+    std::snprintf(sum, sizeof sum, " crc32c=%08x", mr::crc32c(mr::detail::bytes_of(text)));
+    text += sum;
+    if (knob % 4 == 2) text += '\n';
+  }
+  const std::unique_ptr<char[]> exact(new char[text.size()]);
+  std::copy(text.begin(), text.end(), exact.get());
+  mr::position p;
+  std::string refusal;
+  try {
+    p = mr::parse_position({exact.get(), text.size()});
+  } catch (const mr::data_error& e) {
+    refusal = e.message();
+  }
+  seen().count(refusal.empty());
+  const bool right = is_resume_point(text);
+  if (right != refusal.empty()) found((right ? "refused though it is a resume point: " : "taken: ") + refusal + text);
+  if (!right) return;
+  const std::string again = mr::to_text(p);
+  if (text.ends_with('\n')) text.pop_back();
+  if (again != text) found("the text " + text + " comes back as " + again);
+  if (!(mr::parse_position(again) == p)) found("another position than before: " + again);
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  mr::rng d({.seed = seed});
+  if (d.chance(0.3)) size = slow::text_mutator::begin_anew(whole_input(d), data, max_size);
+  return slow::text_mutator(d, LLVMFuzzerMutate,
+                            {" shares=2", " held=3", " times=00000000", " step=1", "=", " ", "ffffffffffffffff", "seed",
+                             "rank", "\n"})
+      .change(data, size, max_size, 1);
+}
