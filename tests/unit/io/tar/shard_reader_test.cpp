@@ -99,6 +99,16 @@ TEST_CASE("a hard link that claims a size does not swallow what follows it") {
   CHECK(o.samples == samples{"a: jpg=1", "b: jpg=2"});
 }
 
+TEST_CASE("a hard link to nothing is a file if its mode says so, by an index too") {
+  std::string link = block({.name = "b.txt", .type = '1'});
+  CHECK(read_tar(file("a.cls", "7") + link + end_marker()).samples == samples{"a: cls=7"});
+  link.replace(100, 7, "0100644");
+  put_checksum(link, 0);
+  const outcome o = read_tar(file("a.cls", "7") + link + end_marker());
+  CHECK(o.error == "");
+  CHECK(o.samples == samples{"a: cls=7", "b: txt="});
+}
+
 TEST_CASE("all types of files are files: 0, NUL, 7, and types that nobody knows, as POSIX asks") {
   std::string tar;
   for (const char type : {'0', '\0', '7', 'Z'}) {
