@@ -42,13 +42,14 @@ WAYS = re.compile(r"(\d+) inputs: (\d+) accepted, (\d+) refused")
 @dataclasses.dataclass(frozen=True)
 class Target:
     """What is particular to a target."""
-    share: int                   # of the time of all targets, in parts of 120
+    share: int                   # of the time of all targets
     rate: int                    # executions a second on an idle core
     largest_bytes: int = 4096
     max_megabytes: int = 2      # at once; an input has no reason for more
     # Pools poison released blocks, half a megabyte for each reader, which takes more time than reading. The unit tests
     # are run with it.
     poisoning: bool = False
+    optional_library: str = ""   # the target is skipped where it is not installed
 
 
 TARGETS = {
@@ -62,6 +63,7 @@ TARGETS = {
     "brace": Target(share=8, rate=8_000, largest_bytes=128, poisoning=True),
     "npy": Target(share=8, rate=20_000, largest_bytes=1024, poisoning=True),
     "jpeg_header": Target(share=8, rate=40_000, poisoning=True),
+    "json": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True, optional_library="simdjson"),
 }
 
 
@@ -75,13 +77,19 @@ def lacks_libfuzzer():
     return done.returncode != 0
 
 
+def is_missing(library):
+    return library != "" and subprocess.run(["pkg-config", "--exists", library]).returncode != 0
+
+
 def compiled(name):
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / f"{name}_fuzz"
     source = SOURCES / f"{name}_fuzz.cpp"
     subprocess.run([*launcher(), "clang++", *WARNINGS, *COMPILE, "-c", source, "-o", f"{program}.o"], check=True)
-    subprocess.run(["clang++", SANITIZERS, "-fsanitize=fuzzer", f"{program}.o", *LIBRARIES, "-o", program], check=True)
+    own = TARGETS[name].optional_library
+    libraries = [*LIBRARIES, f"-l{own}"] if own else LIBRARIES
+    subprocess.run(["clang++", SANITIZERS, "-fsanitize=fuzzer", f"{program}.o", *libraries, "-o", program], check=True)
     return program
 
 
@@ -121,7 +129,7 @@ def fuzz(name, report, amount, seconds):
     found = "\n".join(dict.fromkeys(match[0] for match in FINDING.finditer(printed)))
     how = f"(all of it: build/fuzz/{name}/log; fuzz.py --replay FILE repeats it)"
     report.add(f"{name}: no input fails", f"{found}\n{how}" if status != 0 else None)
-    executed = int(re.search(r"number_of_executed_units: (\d+)", printed)[1])
+    executed = max(map(int, re.findall(r"number_of_executed_units: (\d+)", printed)), default=0)
     with (FOLDER / "totals").open("a") as totals:
         totals.write(f"{datetime.date.today()} {name} {executed} executions in {took:.0f} s, exit status {status}\n")
     if status != 0:
@@ -164,7 +172,11 @@ def main():
         replay(asked.replay, report, asked.smaller)
         return report.close()
     names = [asked.name] if asked.name else [*TARGETS]
-    parts = sum(TARGETS[name].share for name in names)
+    for name in names:
+        if is_missing(TARGETS[name].optional_library):
+            report.skip(name, f"{TARGETS[name].optional_library} is not installed")
+    names = [name for name in names if not is_missing(TARGETS[name].optional_library)]
+    parts = max(1, sum(TARGETS[name].share for name in names))
     for name in names:
         seconds = max(1, asked.seconds * TARGETS[name].share // parts)
         if asked.runs:

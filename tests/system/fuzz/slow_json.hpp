@@ -26,6 +26,7 @@ class json_reader {
   struct rules {
     bool any_word = false;        ///< a word of digits, signs, dots and e need not be a number
     bool any_character = false;   ///< control characters may stand in strings
+    bool join_surrogates = false; ///< two of them are one character, and one alone is an error
     int deepest = 64;
   };
 
@@ -124,23 +125,40 @@ class json_reader {
         case 'n': out += '\n'; break;
         case 'r': out += '\r'; break;
         case 't': out += '\t'; break;
-        case 'u': {
-          unsigned unit = 0;
-          for (int i = 0; i < 4; ++i) {
-            ++at_;
-            const char lower = now() >= 'A' && now() <= 'F' ? static_cast<char>(now() + 32) : now();
-            const std::size_t digit = std::string_view("0123456789abcdef").find(lower);
-            if (ended() || digit == std::string_view::npos) return false;
-            unit = 16 * unit + static_cast<unsigned>(digit);
-          }
-          append(out, unit);
+        case 'u':
+          if (!escape(out)) return false;
           break;
-        }
         default: return false;
       }
     }
     if (ended()) return false;
     ++at_;
+    return true;
+  }
+
+  /// Four digits behind the place; leaves it at the last of them.
+  bool digits_of_unit(unsigned& unit) {
+    unit = 0;
+    for (int i = 0; i < 4; ++i) {
+      ++at_;
+      const char lower = now() >= 'A' && now() <= 'F' ? static_cast<char>(now() + 32) : now();
+      const std::size_t digit = std::string_view("0123456789abcdef").find(lower);
+      if (ended() || digit == std::string_view::npos) return false;
+      unit = 16 * unit + static_cast<unsigned>(digit);
+    }
+    return true;
+  }
+
+  bool escape(std::string& out) {
+    unsigned unit = 0, low = 0;
+    if (!digits_of_unit(unit)) return false;
+    if (!rules_.join_surrogates || unit < 0xd800 || unit > 0xdfff) return append(out, unit), true;
+    if (unit >= 0xdc00 || text_.substr(at_ + 1, 2) != "\\u") return false;
+    at_ += 2;
+    if (!digits_of_unit(low) || low < 0xdc00 || low > 0xdfff) return false;
+    const unsigned code = 0x10000 + ((unit - 0xd800) << 10 | (low - 0xdc00));
+    out += static_cast<char>(0xf0 + (code >> 18));
+    for (const int shift : {12, 6, 0}) out += static_cast<char>(0x80 + (code >> shift & 63));
     return true;
   }
 

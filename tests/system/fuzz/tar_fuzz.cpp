@@ -279,8 +279,11 @@ void slow::check(std::span<const std::byte> input, draw choose) {
     compare_samples(whole, ours);
     span_source source(input);
     if (auto indexed = tar_test::read_by_index(source, options)) {
-      // Of a damaged header libarchive may say another thing when it has seen others before it.
-      if (!whole.error.empty() && !indexed->error.empty()) indexed->message = whole.message;
+      // Of a damaged header libarchive may say another thing, and later, when it has seen no others before it.
+      if (!whole.error.empty() && !indexed->error.empty()) {
+        indexed->message = whole.message;
+        indexed->where = whole.where;
+      }
       if (const std::string gap = tar_test::difference(whole, *indexed); !gap.empty()) found("an index differs" + gap);
     }
   }
