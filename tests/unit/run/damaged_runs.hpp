@@ -82,8 +82,9 @@ inline seen_run run_with(const std::string& shards, const damaged_run& o) {
   options.lanes = lanes;
   options.on_damage = o.on_damage;
   const bool flags = o.on_damage.policy != millrace::damage::fail;
-  millrace::session session{millrace::indexed_shards(shards, {.seed = 5, .damaged_shards_at_most = o.damaged_shards_at_most,
-                                                   .without = o.without}) |
+  millrace::session session{millrace::indexed_shards(shards, {.seed = 5,
+                                                              .damaged_shards_at_most = o.damaged_shards_at_most,
+                                                              .without = o.without}) |
                           millrace::shuffle({.window = 100}) |
                           millrace::map(prepare_but(o.bad)) |
                           millrace::batch<&row_of::label, &row_of::bytes>(

@@ -270,7 +270,8 @@ MILLRACE_INLINE bool shard_data::allow_damage(std::size_t shard) {
   if (damaged_shards_ == 1)
     damaged_at_start_ = printable(names_[shard]) + " has " + (older ? "all its " : "only the first ") +
                         std::to_string(shards_[shard].index->samples()) + " samples in the order" +
-                        (older ? ", and those that cannot be read are damaged" : "; an older index would know the rest");
+                        (older ? ", and those that cannot be read are damaged"
+                               : "; an older index would know the rest");
   return true;
 }
 
