@@ -6,6 +6,7 @@
 #include <millrace/text.hpp>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -46,15 +47,21 @@ namespace pictures_with_words {
 namespace some_samples {
 #include "recipe_7.hpp"
 }
-namespace ctrl_c {
+namespace damaged_samples {
 #include "recipe_8.hpp"
 }
-namespace own_file {
+namespace ctrl_c {
 #include "recipe_9.hpp"
+}
+namespace own_file {
 #include "recipe_10.hpp"
+#include "recipe_11.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
+damaged_samples::example damaged_samples::prepare(const millrace::record& r) {
+  return {millrace::jpeg(r["jpg"]), 0};
+}
 std::vector<std::uint32_t> pictures_with_words::tokenize(std::string_view) { return {}; }
 
 int main() {
@@ -70,6 +77,7 @@ int main() {
   (void)some_samples::training();
   (void)some_samples::validation();
   (void)some_samples::balanced({}, 1);
+  damaged_samples::train(model);
   own_file::for_each_batch("", 1, [](const own_file::rows&) {});
   return ctrl_c::train(model, "");
 }
