@@ -17,6 +17,8 @@
 
 #include <sys/mman.h>
 
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
 namespace {
 
 namespace mr = millrace;
@@ -232,4 +234,26 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   put(again, head_bytes - 4, number<std::uint32_t>(file, head_bytes - 4));
   if (again != file) found("it is written in another way than it was read");
   if (choose.one_in(4)) read_zeros_by(loaded.index);
+}
+
+/// A number of the head or of a column, which most changes would not hit.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  mr::rng d({.seed = seed});
+  constexpr std::size_t front = 1 + head_bytes;   // the knob, and what is never a column
+  if (size < front || d.chance(0.3)) return LLVMFuzzerMutate(data, size, max_size);
+  data[0] = static_cast<std::uint8_t>(d.chance(0.9) ? 0x2f : d.below(256));
+  const std::size_t words = (size - front) / 4;
+  const auto place = [&] {
+    return words > 0 && d.chance(0.7) ? front + 4 * d.below(words) : 1 + 16 + 4 * d.below((head_bytes - 16) / 4);
+  };
+  for (std::uint64_t times = d.below(3) + 1; times > 0; --times) {
+    static constexpr std::uint32_t edges[] = {0, 1, 0xffffffff, 0xfffffffe, 0x80000000, 512, 3, 1 << 20};
+    const std::size_t at = place();
+    std::uint32_t value = 0;
+    std::memcpy(&value, data + (d.chance(0.3) ? place() : at), sizeof value);
+    value = d.chance(0.3) ? edges[d.below(8)] : value + static_cast<std::uint32_t>(d.below(5)) - 2;
+    std::memcpy(data + at, &value, sizeof value);
+  }
+  return size;
 }

@@ -143,7 +143,8 @@ void check_array(const std::string& file) {
 /// A file as NumPy writes it; a few are of another type or order.
 std::string whole_input(mr::rng& d) {
   static const char* const types[] = {"<f4", "|u1", "<i8", "<i2", ">f4", "|O"};
-  static const char* const shapes[] = {"(3,)", "(2, 3)", "()", "(0, 99999999999)", "(1, 2, 1, 2)", "(12,)", "(3)"};
+  static const char* const shapes[] = {"(3,)", "(2, 3)", "()", "(0, 99999999999)", "(1, 2, 1, 2)", "(12,)", "(3)",
+                                       "(4611686018427387904, 4)"};
   const std::size_t kind = d.below(4), shape = d.below(std::size(shapes));
   const bool second = d.chance(0.3);
   std::string header = std::string("{'descr': '") + types[d.chance(0.1) ? d.below(6) : kind] + "', 'fortran_order': " +
@@ -153,7 +154,7 @@ std::string whole_input(mr::rng& d) {
   const std::string knob(1, static_cast<char>(kind + 4 * d.below(64)));
   std::string file = knob + "\x93NUMPY" + (second ? '\2' : '\1') + '\0';
   for (int i = 0; i < (second ? 4 : 2); ++i) file += static_cast<char>(header.size() >> 8 * i & 255);
-  static constexpr std::size_t element_bytes[] = {4, 1, 8, 2}, counts[] = {3, 6, 1, 0, 4, 12, 3};
+  static constexpr std::size_t element_bytes[] = {4, 1, 8, 2}, counts[] = {3, 6, 1, 0, 4, 12, 3, 0};
   return file + header + std::string(counts[shape] * element_bytes[kind], 'x');
 }
 

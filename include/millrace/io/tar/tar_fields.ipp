@@ -114,10 +114,11 @@ MILLRACE_INLINE std::optional<std::string> tar_header_chain::certain_name() cons
 MILLRACE_INLINE void tar_header_chain::take(char type, std::string_view payload) {
   if (type == 'L') long_name_ = tar_text(payload, 0, payload.size());
   if (type == 'L' && long_name_.empty()) sound_ = false;
-  if (type != 'g' && type != 'x') return;
+  const bool extended = type == 'x' || type == 'X';   // 'X' is Solaris's
+  if (type != 'g' && !extended) return;
   std::string_view key, value, records = payload;
   while (!records.empty() && next_pax_record(records, key, value)) {
-    if (type == 'x' && key == "path") long_name_ = value;
+    if (extended && key == "path") long_name_ = value;
     holes_ |= key.starts_with("GNU.sparse.") || key == "SCHILY.realsize";
   }
   if (records.empty() || (records.size() < payload.size() && all_zeros(records))) return;

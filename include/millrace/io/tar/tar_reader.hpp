@@ -85,6 +85,10 @@ class tar_reader {
   void open();
   std::uint64_t stream_offset() const noexcept;
 
+  /// Skips the rest of the last payload. Reads that of a sparse member, since libarchive skips by a damaged map another
+  /// number of bytes than it reads.
+  void pass_payload();
+
   /// Reads a header by libarchive and keeps its bytes: libarchive does not report some kinds of damage.
   int read_header(std::uint64_t at, struct ::archive_entry*& entry);
   /// Returns the bytes of the member's headers, from the first on; after a failure also the bytes behind them.

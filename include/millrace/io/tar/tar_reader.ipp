@@ -29,7 +29,7 @@ MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, bloc
 
 MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   if (!opened_) open();
-  else if (::archive_read_data_skip(handle_.get()) != ARCHIVE_OK) fail("has a cut payload", member_.offset_bytes);
+  else pass_payload();
   // libarchive does not report that the payload of a sparse member is cut, nor that its map does not fit.
   if (stream_offset() % tar_block_bytes != 0)
     give_up(damage("has a payload that ends inside of a block", member_.offset_bytes));
@@ -49,6 +49,18 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   member_ = describe(entry, headers, offset_bytes);
   certain_name_.reset();
   return member_;
+}
+
+MILLRACE_INLINE void tar_reader::pass_payload() {
+  if (member_.sparse) {
+    const void* data = nullptr;
+    std::size_t size_bytes = 0;
+    ::la_int64_t offset_bytes = 0;
+    int result = ARCHIVE_OK;
+    while (result == ARCHIVE_OK) result = ::archive_read_data_block(handle_.get(), &data, &size_bytes, &offset_bytes);
+    if (result != ARCHIVE_EOF) fail("has a damaged or cut payload", member_.offset_bytes);
+  }
+  if (::archive_read_data_skip(handle_.get()) != ARCHIVE_OK) fail("has a cut payload", member_.offset_bytes);
 }
 
 MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
