@@ -127,5 +127,6 @@ TEST_CASE("of small samples each byte is read once, whatever the shuffle") {
   std::size_t rows = 0;
   for (auto& b : session) rows += b.size();
   CHECK(rows == samples);
-  CHECK(read_bytes_so_far() - before < size_bytes + size_bytes / 2);   // a thread that waits long for a core may find its block gone
+  // A thread that waits long for a core may find its block gone.
+  CHECK(read_bytes_so_far() - before < size_bytes + size_bytes / 2);
 }

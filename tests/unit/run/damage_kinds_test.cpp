@@ -252,7 +252,7 @@ TEST_CASE("twenty kinds of damage and a cut shard: batches stay full, digest, wo
   }
   {
     mr::session indexing{mr::indexed_shards(shards) |
-                             mr::map([](const mr::record& r) { return number{static_cast<std::int32_t>(r.key().size())}; }) |
+                             mr::map([](const mr::record& r) { return number{static_cast<int>(r.key().size())}; }) |
                              mr::batch<&number::label>({.size = 100}),
                          quiet(1, 1)};
     for (auto& b : indexing) static_cast<void>(b.size());   // makes the indexes, and learns all checksums
