@@ -9,8 +9,9 @@
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
 // The digest in the resume point is this rank's share. Rank 0 continues from the digest of the resume text. All other
 // ranks begin at 0, so that the sum over the ranks is right.
-// Errors: setup_error for ranks, lanes or a resume point that do not fit; data_error for a text that is not a resume
-// point; conservation_error from account_for() and finish().
+// Errors: setup_error for ranks, lanes or a resume point that do not fit. setup_error too if the last batch of an epoch
+// has fewer rows than there are ranks, unless allow_empty is set. data_error for a text that is not a resume point.
+// conservation_error from account_for() and finish().
 // Threads: account_for() and finish() by the trainer; everything else by any thread.
 #pragma once
 
@@ -117,6 +118,7 @@ class indexed_run final : public planned_run {
   }
 
   position start_of(const options& o, std::uint64_t data_set) const;
+  void check_last_batch(const options& o) const;
   static std::uint64_t samples_at_once(const options& o, const Data& data);
 
   const std::shared_ptr<Data> data_;

@@ -24,6 +24,7 @@ MILLRACE_INLINE indexed_run<Data>::indexed_run(std::shared_ptr<Data> data, const
                 .dropped = exact_order::share(plan_.dropped_per_pass(), world_),
                 .delivered = exact_order::share(start_.next_position, world_),
                 .digest = world_.rank == 0 ? start_.digest : 0}) {
+  check_last_batch(o);
   if constexpr (requires { data_->expect({}); })
     held_bytes_ = data_->expect({.window = o.window / world_.size,
                                  .lanes = std::max<std::size_t>(1, o.lanes / world_.size),
@@ -136,6 +137,20 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
     throw data_error("the resume point stands within a batch, or behind the epoch's last",
                      "Give the text that batch::position() gave");
   return from;
+}
+
+/// A loop that sums over the ranks divides by zero, or waits for ever, on a rank that leaves out its empty batch.
+template <class Data>
+MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const {
+  if (o.allow_empty || o.drop_last || o.epoch_batches != exact_order_options::exact_pass) return;
+  const std::size_t rows = plan_.rows(plan_.batches() - 1, {});
+  if (rows >= world_.size) return;
+  throw setup_error("the last batch of an epoch leaves ranks without a row: got " + std::to_string(rows) +
+                        (rows == 1 ? " row for " : " rows for ") + std::to_string(world_.size) +
+                        " ranks, expected at least one for each (" + std::to_string(plan_.positions()) +
+                        " samples in batches of " + std::to_string(o.global_batch()) + " rows over all ranks)",
+                    "Set batch({.allow_empty = true}) if your loop takes a batch of 0 rows, or batch({.drop_last = "
+                    "true})");
 }
 
 template <class Data>

@@ -19,6 +19,7 @@ struct indexed_run_options {
   std::size_t window = 0;       ///< shuffle window in samples; 0: no shuffle
   std::size_t rows = 1;         ///< rows of a batch of this rank
   bool drop_last = true;        ///< drop an incomplete last batch of an exact pass
+  bool allow_empty = false;     ///< allow that batch to have fewer rows than there are ranks
   detail::world world{};
   std::size_t lanes = 48;
   std::string resume{};         ///< text of the resume point; empty: begin at the start

@@ -87,6 +87,7 @@ void take_batch_options(const Stage& stage, indexed_run_options& o) {
   if constexpr (is_batch<Stage>) {
     o.rows = std::max<std::size_t>(1, stage.options.size);
     o.drop_last = stage.options.drop_last;
+    o.allow_empty = stage.options.allow_empty;
   }
 }
 

@@ -20,6 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
   bool drop_last = true;   ///< true: a short last batch of an epoch is dropped, never decoded; false: delivered
+  bool allow_empty = false;   ///< lets such a batch leave ranks without a row; false: a setup_error at the start
   bool keys = false;       ///< b.keys() has the key of each row's sample
   detail::diagnose::option_is_size batch_size{};   ///< not an option: its error names `size`
 };

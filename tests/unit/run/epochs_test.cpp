@@ -196,7 +196,8 @@ TEST_CASE("a short last batch is cut evenly: every rank has the same batches, so
         CAPTURE(global_batch);
         CAPTURE(ranks);
         const delivered d = run_all_ranks(
-            shards, {.threads = copying ? 2 : 0, .global_batch = global_batch, .drop_last = false, .copying = copying},
+            shards, {.threads = copying ? 2 : 0, .global_batch = global_batch, .drop_last = false, .allow_empty = true,
+                     .copying = copying},
             ranks);
         CHECK(d.batches == whole.batches);
         CHECK(d.positions == whole.positions);
@@ -205,11 +206,52 @@ TEST_CASE("a short last batch is cut evenly: every rank has the same batches, so
   }
 }
 
+TEST_CASE("a last batch with fewer rows than ranks is refused on every rank, unless it is allowed") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  // 211 samples leave 1 and 3 rows over.
+  for (const std::size_t global_batch : {12U, 210U, 216U}) {
+    const std::size_t last = samples % global_batch;
+    for (const std::size_t ranks : {1U, 2U, 3U, 6U}) {
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        CAPTURE(global_batch);
+        CAPTURE(ranks);
+        const run_options o{.epochs = 1, .world = {.rank = rank, .size = ranks}, .threads = 0,
+                            .global_batch = global_batch, .drop_last = false};
+        std::string said = "no error";
+        try {
+          run(shards, o);
+        } catch (const mr::setup_error& e) {
+          said = e.what();
+        }
+        if (last >= ranks) {
+          CHECK(said == "no error");
+          continue;
+        }
+        const std::string expected = "the last batch of an epoch leaves ranks without a row: got 1 row for " +
+                                     std::to_string(ranks) + " ranks, expected at least one for each (211 samples in "
+                                     "batches of 210 rows over all ranks)";
+        CHECK(said.find(expected) != std::string::npos);
+        CHECK(said.find(".allow_empty = true") != std::string::npos);
+        for (const bool drop_last : {true, false}) {
+          run_options allowed = o;
+          allowed.drop_last = drop_last;
+          allowed.allow_empty = !drop_last;
+          if (!drop_last || global_batch < samples) CHECK_NOTHROW(run(shards, allowed));
+        }
+      }
+    }
+  }
+  // Epochs of a number of batches have no short one.
+  CHECK_NOTHROW(run(shards, {.epochs = 2, .epoch_batches = 3, .world = {.rank = 3, .size = 6}, .global_batch = 210,
+                             .drop_last = false}));
+}
+
 TEST_CASE("a rank without a row in the first batch after a resume has it all the same, and the right shapes after it") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);
   for (const int threads : {0, 2}) {
-    const run_options o{.epochs = 2, .threads = threads, .global_batch = 210, .drop_last = false};
+    const run_options o{.epochs = 2, .threads = threads, .global_batch = 210, .drop_last = false, .allow_empty = true};
     const delivered whole = run(shards, o);
     REQUIRE(whole.batches.size() == 4);
     for (std::size_t cut = 0; cut < 3; ++cut) {
@@ -225,7 +267,7 @@ TEST_CASE("fewer samples than ranks") {
   mr::shard_writer shard({.pattern = folder / "few-%d.tar"});
   for (const std::string label : {"0", "1"}) shard.write("k" + label, {{"cls", label}});
   shard.close();
-  const run_options o{.window = 1, .global_batch = 8, .drop_last = false};
+  const run_options o{.window = 1, .global_batch = 8, .drop_last = false, .allow_empty = true};
   const delivered whole = run(folder.path(), o);
   CHECK(whole.batches.size() == 3);
   for (const std::size_t ranks : {2U, 4U, 8U}) CHECK(run_all_ranks(folder.path(), o, ranks).batches == whole.batches);

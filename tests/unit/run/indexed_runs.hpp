@@ -51,7 +51,7 @@ struct run_options {
   std::string resume{};
   std::size_t window = 60;
   std::size_t global_batch = 24;
-  bool drop_last = true;
+  bool drop_last = true, allow_empty = false;
   bool copying = false;
   bool keys = true;
   std::uint64_t max_batches = ~std::uint64_t{0};
@@ -79,7 +79,8 @@ template <class Source>
 auto flow_of(Source source, const run_options& o) {
   return std::move(source) | millrace::shuffle({.window = o.window}) | millrace::map(prepare) |
          millrace::batch<&example::label, &example::drawn>(
-             {.size = o.global_batch / o.world.size, .drop_last = o.drop_last, .keys = o.keys}) |
+             {.size = o.global_batch / o.world.size, .drop_last = o.drop_last, .allow_empty = o.allow_empty,
+              .keys = o.keys}) |
          millrace::to_device({.device = o.copying ? copying_device() : millrace::host_device()});
 }
 inline auto flow(const std::string& pattern, const run_options& o) {

@@ -127,7 +127,7 @@ inline piece run(const settings& s, const conduct& c, const std::string& text, s
     const auto source = mr::indexed_shards(s.data.pattern, {.seed = s.seed, .fields = {"n"}});
     const auto last = mr::map(prepare);
     const auto batch = mr::batch<&example::number, &example::drawn>(
-        {.size = s.global_batch / c.world_size, .drop_last = s.drop_last});
+        {.size = s.global_batch / c.world_size, .drop_last = s.drop_last, .allow_empty = true});
     const auto ahead = mr::prefetch({.batches = c.depth});
     mr::position behind;
     if (s.window == 0) run_rank(source | last | batch | ahead, options, most, all, behind);
