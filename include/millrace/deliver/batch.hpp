@@ -52,10 +52,10 @@ class batch_of : public batch_lease {
   auto columns() const { return layout_.views(where()); }
 
   /// Returns 1 for each row with a sample, its own or a copy, and 0 for a masked row: u8 [size()]. Throws setup_error
-  /// without session_options::on_damage.
+  /// without session_options::on_damage and batch({.pad_last = true}).
   tensor_view<const std::uint8_t, 1> valid() const { return flags(layout::row_flags::valid); }
   /// Returns 1 for each row that is a copy of another one, because its sample is damaged: u8 [size()]. Throws
-  /// setup_error without session_options::on_damage.
+  /// setup_error where valid() does.
   tensor_view<const std::uint8_t, 1> replaced() const { return flags(layout::row_flags::replaced); }
 
   /// Returns a copy of a view of this batch in host memory, wherever the batch lies. Blocks until the batch's stream
@@ -75,7 +75,7 @@ class batch_of : public batch_lease {
     return *view;
   }
   typename layout::delivered where() const {
-    return {.base = meta().data, .rows = meta().rows, .extent = meta().extent, .memory = output().backend().memory()};
+    return {.base = meta().data, .rows = size(), .extent = meta().extent, .memory = output().backend().memory()};
   }
 
   layout layout_{};

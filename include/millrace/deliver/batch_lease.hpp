@@ -32,13 +32,14 @@ class batch_lease {
   /// true}) did not request keys.
   std::span<const std::string_view> keys() const;
 
-  /// Returns the rows; fewer in a short last batch, even 0.
-  std::size_t size() const noexcept { return meta_.rows; }
+  /// Returns the rows, those of padding too; fewer in a short last batch, even 0.
+  std::size_t size() const noexcept { return meta_.rows + meta_.extent.padding_rows; }
   /// Returns the rows of all ranks together in this step, the divisor of a mean over the global batch. It is never 0.
+  /// The rows of padding by batch({.pad_last = true}) do not count, masked rows of damaged samples do.
   /// With an index, a short last batch counts too; ranks may have unequal shares of it, or none. Without an index,
   /// several ranks run epochs of a fixed number of batches. No batch is short then, so it is size() x world size. With
-  /// one rank it is size(). Throws setup_error after bucket() on several ranks, where the samples of each rank
-  /// determine its rows.
+  /// one rank it is size() less the padding. Throws setup_error after bucket() on several ranks, where the samples of
+  /// each rank determine its rows.
   std::size_t global_size() const;
   /// Returns the epoch, from 0.
   std::uint64_t epoch() const noexcept { return meta_.epoch; }

@@ -26,7 +26,7 @@ MILLRACE_INLINE batch_lease& batch_lease::operator=(batch_lease&& other) noexcep
 
 MILLRACE_INLINE void batch_lease::throw_no_flags() {
   throw setup_error("the batch does not say which rows are valid or replaced: by on_damage = fail all are valid",
-                    "Set session_options::on_damage to replace or mask");
+                    "Set session_options::on_damage to replace or mask, or batch({.pad_last = true})");
 }
 
 MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {
@@ -34,7 +34,7 @@ MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {
   if (!meta_.keys)
     throw setup_error("the batch has no keys: got batch({.keys = false}), expected batch({.keys = true})",
                       "Ask for them: batch<...>({.size = n, .keys = true})");
-  return {meta_.keys, meta_.rows};
+  return {meta_.keys, size()};
 }
 
 MILLRACE_INLINE std::size_t batch_lease::global_size() const {

@@ -1,4 +1,4 @@
-// batch_extent: the part of a slot that a batch uses, known only after its last row is written.
+// batch_extent: the part of a slot that a batch uses, and its padding, known only after its last row is written.
 //
 //   mr::detail::batch_extent e = layout.close(base, rows);     // pads ragged rows and moves them together
 //   backend.copy_to_device(to, base, e.used_bytes);
@@ -14,12 +14,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The used bytes of a slot, and the padded lengths of its ragged columns.
+/// The used bytes of a slot, the padded lengths of its ragged columns, and its rows without a sample.
 struct batch_extent {
   static constexpr std::size_t max_ragged = 8;   ///< limit of ragged columns in a batch
 
   std::array<std::uint32_t, max_ragged> padded_to{};   ///< row length of each, in the order of batch<...>
   std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; default: all
+  std::size_t padding_rows = 0;   ///< masked rows behind those of samples
 };
 
 }}}  // namespace millrace::detail

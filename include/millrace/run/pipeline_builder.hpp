@@ -216,7 +216,8 @@ class pipeline_builder {
     auto& made = keep(
         std::make_unique<segment>(maps_type(begun, std::move(maps)),
                                   typename segment::options{.rows = o.size,
-                                                            .drop_last = o.drop_last,
+                                                            .drop_last = drops_last(o),
+                                                            .pad_last = o.pad_last,
                                                             .keys = o.keys,
                                                             .max_workers = s.count,
                                                             .workers = s.workers,

@@ -204,7 +204,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   output_->host_slots().forget_epochs_before(next_batch_++);
   batch_lease out = lease(got.batch);
   delivered_.fetch_add(1, std::memory_order_relaxed);
-  samples_.fetch_add(out.size(), std::memory_order_relaxed);
+  samples_.fetch_add(got.batch.rows, std::memory_order_relaxed);
   without_memory_skip(
       [&] { warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); }); });
   step_range_.start("batch", got.batch.batch);

@@ -86,8 +86,8 @@ template <class Stage>
 void take_batch_options(const Stage& stage, indexed_run_options& o) {
   if constexpr (is_batch<Stage>) {
     o.rows = std::max<std::size_t>(1, stage.options.size);
-    o.drop_last = stage.options.drop_last;
-    o.allow_empty = stage.options.allow_empty;
+    o.drop_last = drops_last(stage.options);
+    o.allow_empty = stage.options.allow_empty || stage.options.pad_last;
   }
 }
 
@@ -114,6 +114,18 @@ bool wants_keys(const std::tuple<Stages...>& stages) {
     else return false;
   };
   return std::apply([&](const auto&... s) { return (asks(s) || ...); }, stages);
+}
+/// Throws setup_error for pad_last behind bucket(): all batches of it may be short, and they stay short.
+template <class... Stages>
+void check_padding(const std::tuple<Stages...>& stages) {
+  const auto pads = [](const auto& stage) {
+    if constexpr (is_batch<std::remove_cvref_t<decltype(stage)>>) return stage.options.pad_last;
+    else return false;
+  };
+  if (has_buckets(stages) && std::apply([&](const auto&... s) { return (pads(s) || ...); }, stages))
+    throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of one "
+                      "size",
+                      "Leave out pad_last, or bucket()");
 }
 /// Returns the names of the samples if batches have keys, else null. Throws setup_error if a stage joins samples.
 template <class... Stages>
@@ -177,6 +189,7 @@ shard_order order_for(const Source& source, const Flow& flow) {
 
 template <class Source, class Flow>
 auto planned_run_for(const Source& source, const Flow& flow, const planning_options& o) {
+  check_padding(flow.stages);
   indexed_run_options planned{.seed = flow.seed,
                               .window = leading_window(flow.stages),
                               .world = o.session.world,

@@ -7,6 +7,9 @@
 //
 // item/columns.hpp lists what may be a column. The worker that made an item writes its row straight into the slot. The
 // run's first sample fixes the shapes.
+// Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
+// rank, and each sample comes exactly once over all ranks. b.valid() is 1 for rows with a sample. A masked row comes
+// behind these rows, has zeros (a ragged one: length 0) and an empty key.
 // prefetch sets how many batches on the host are ready or being made. The default is 2 to 4, chosen from the size of a
 // batch. It is a hard limit.
 #pragma once
@@ -20,7 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
   bool drop_last = true;   ///< true: a short last batch of an epoch is dropped, never decoded; false: delivered
-  bool allow_empty = false;   ///< lets such a batch leave ranks without a row; false: a setup_error at the start
+  bool pad_last = false;   ///< true: it is delivered, whatever drop_last says, and filled up with masked rows
+  bool allow_empty = false;   ///< lets a short batch leave ranks without a row; false: a setup_error at the start
   bool keys = false;       ///< b.keys() has the key of each row's sample
   detail::diagnose::option_is_size batch_size{};   ///< not an option: its error names `size`
 };
@@ -73,6 +77,9 @@ constexpr diagnose::mistake mistake_of_columns() {
   ((found = found == mistake::none ? mistake_of_column<member_type<Members>>() : found), ...);
   return found;
 }
+
+/// Returns whether a last batch that the samples do not fill is dropped.
+constexpr bool drops_last(const batch_options& o) noexcept { return o.drop_last && !o.pad_last; }
 
 /// Made by batch().
 template <auto... Members>

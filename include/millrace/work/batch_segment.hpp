@@ -50,7 +50,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
 
   struct options {
     std::size_t rows = 1;   ///< rows of a batch
-    bool drop_last = true;
+    bool drop_last = true, pad_last = false;   ///< pad_last fills up a short batch with masked rows
     bool keys = false;   ///< keeps the keys of its rows with each batch
     std::size_t max_workers = 1;   ///< number of workers
     executor* workers = nullptr;   ///< null: advance() does the work
@@ -97,7 +97,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       made.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, scratch_[0], context.map_at_work));
       s.item.reset();
       context.map_at_work = rendering;
-      columns_.fix_shapes(*made, options_.rows, options_.damaged.goes_on());
+      columns_.fix_shapes(*made, options_.rows, has_flags());
     } catch (...) {
       made.reset();
       s.item.reset();
@@ -123,9 +123,12 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     input_.freed(count - sums.early, sums.bytes);
     options_.batches->add_digest(batch, sums.digest);
     const auto close = [&](std::byte* base, std::size_t rows) {
-      if (options_.damaged.goes_on()) fill_damaged(batch, base, rows);
-      if constexpr (Columns::ragged > 0) return columns_.close(base, rows);
-      else return batch_extent{};
+      if (has_flags()) fill_rows(batch, base, rows);
+      const std::size_t all = options_.pad_last ? options_.rows : rows;
+      batch_extent e;
+      if constexpr (Columns::ragged > 0) e = columns_.close(base, all);
+      e.padding_rows = all - rows;
+      return e;
     };
     options_.batches->rows_done(batch, count, close);
   }
@@ -228,12 +231,13 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     }
   }
 
-  /// Fills the rows of damaged samples, and sets the flags of all rows.
-  void fill_damaged(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept {
+  bool has_flags() const noexcept { return options_.damaged.goes_on() || options_.pad_last; }
+
+  /// Fills the rows of damaged samples and those without a sample, and sets the flags of all rows.
+  void fill_rows(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept {
     const auto flags = columns_.flags(base);
     const auto valid = flags.first(options_.rows), replaced = flags.subspan(options_.rows);
-    std::fill(valid.begin(), valid.end(), std::uint8_t{0});
-    std::fill(replaced.begin(), replaced.end(), std::uint8_t{0});
+    std::fill(flags.begin(), flags.end(), std::uint8_t{0});
     std::fill_n(valid.begin(), rows, std::uint8_t{1});
     std::vector<damaged_row>& damaged = options_.batches->damaged(batch);
     for (const damaged_row& d : damaged) valid[d.row] = 0;
@@ -250,6 +254,10 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
         columns_.clear_row(base, row);
       }
       if (options_.keys) set_key(batch, d, donor);
+    }
+    for (std::size_t row = rows; options_.pad_last && row < options_.rows; ++row) {
+      columns_.clear_row(base, row);
+      if (options_.keys) options_.batches->keys(batch).set(row, {});
     }
   }
 
@@ -332,8 +340,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     context.digest = s.digest;
     s.keep_origin();
     context.origin = std::move(s.origin);
-    if (options_.keys)
-      options_.batches->keys(batch).set(row_of(context), context.origin.key());
+    if (options_.keys) options_.batches->keys(batch).set(row_of(context), context.origin.key());
     return true;
   }
 

@@ -42,7 +42,7 @@ struct damaged_run {
   std::string resume{};
   millrace::key_list without{};
   std::size_t damaged_shards_at_most = 0;
-  bool drop_last = true, copying = false;
+  bool drop_last = true, pad_last = false, copying = false;
   std::uint64_t epochs = 2;
   std::uint64_t max_batches = ~std::uint64_t{0};
 };
@@ -50,6 +50,7 @@ struct damaged_run {
 struct seen_run {
   std::vector<seen_batch> batches{};
   std::vector<std::string> positions{};
+  std::vector<std::size_t> global_sizes{};
   millrace::detail::run_stats stats{};
   std::string description{};
 };
@@ -81,14 +82,15 @@ inline seen_run run_with(const std::string& shards, const damaged_run& o) {
   options.resume = o.resume;
   options.lanes = lanes;
   options.on_damage = o.on_damage;
-  const bool flags = o.on_damage.policy != millrace::damage::fail;
+  const bool flags = o.on_damage.policy != millrace::damage::fail || o.pad_last;
   millrace::session session{millrace::indexed_shards(shards, {.seed = 5,
                                                               .damaged_shards_at_most = o.damaged_shards_at_most,
                                                               .without = o.without}) |
                           millrace::shuffle({.window = 100}) |
                           millrace::map(prepare_but(o.bad)) |
                           millrace::batch<&row_of::label, &row_of::bytes>(
-                              {.size = global_batch / o.world.size, .drop_last = o.drop_last, .keys = true}) |
+                              {.size = global_batch / o.world.size, .drop_last = o.drop_last, .pad_last = o.pad_last,
+                               .allow_empty = !o.pad_last, .keys = true}) |
                           millrace::to_device({.device = o.copying ? copying_device() : millrace::host_device()}),
                       options};
   seen_run seen;
@@ -96,6 +98,7 @@ inline seen_run run_with(const std::string& shards, const damaged_run& o) {
     const auto labels = b.to_host(b.template get<&row_of::label>());
     const auto values = b.to_host(b.template get<&row_of::bytes>().values);
     const auto lengths = b.to_host(b.template get<&row_of::bytes>().lengths);
+    REQUIRE(b.keys().size() == b.size());
     auto& batch = seen.batches.emplace_back();
     for (std::size_t i = 0; i < b.size(); ++i) {
       const auto* const begin = values.data() + i * values.shape()[1];
@@ -111,6 +114,7 @@ inline seen_run run_with(const std::string& shards, const damaged_run& o) {
       }
     }
     seen.positions.push_back(millrace::to_text(b.position()));
+    seen.global_sizes.push_back(b.global_size());
     if (seen.batches.size() == o.max_batches) break;
   }
   seen.stats = session.stats();
@@ -135,6 +139,8 @@ inline seen_run run_on_ranks(const std::string& shards, damaged_run o, std::size
         all.batches[b][at] = one.batches[b][i];
       }
     }
+    all.global_sizes = one.global_sizes;
+    all.stats.samples += one.stats.samples;
     all.stats.replaced += one.stats.replaced;
     all.stats.masked += one.stats.masked;
   }
