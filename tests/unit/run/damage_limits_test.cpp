@@ -55,6 +55,30 @@ TEST_CASE("past a limit a run ends with an error that shows the first five, afte
           }).find("no sample of the run is good") != std::string::npos);
 }
 
+TEST_CASE("damaged samples are in a row until a good one comes, across batches") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  CHECK(message_of([&] {
+          run_with(shards, {.bad = every(3),
+                            .on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 10}});
+        }) == "no error");
+  std::set<int> twenty;
+  for (int label = 90; label < 110; ++label) twenty.insert(label);
+  for (const std::uint64_t allowed : {std::uint64_t{19}, std::uint64_t{20}}) {
+    auto options = quiet(2, 1);
+    options.on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = allowed};
+    mr::session session{mr::indexed_shards(shards) | mr::map(prepare_but(twenty)) |
+                            mr::batch<&row_of::label>({.size = 12}),
+                        options};
+    std::size_t batches = 0;
+    const std::string text = message_of([&] {
+      for (auto& b : session) batches += b.size() > 0;
+    });
+    CHECK(batches == (allowed == 19 ? 9 : 25));
+    CHECK((text.find("expected at most 19 in a row") != std::string::npos) == (allowed == 19));
+  }
+}
+
 TEST_CASE("only damage is tolerated, and what the user names") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);
