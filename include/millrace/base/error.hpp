@@ -12,11 +12,14 @@
 // - io_error: the operator of the machine or its storage.
 // - stage_error: the author of a callable that threw; `cause()` holds the exception.
 // - conservation_error: the author of the source, or Millrace; samples were lost or came twice.
+// Message and hint are safe to print, whatever data they quote. where() has the names as they are; printable()
+// makes them safe.
 // Threads: errors are values; they may be copied and read from any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -39,8 +42,8 @@ struct error_location {
 };
 
 /// Returns a name from outside (a key, a path), safe to print: backslashes and all bytes except printable ASCII become
-/// \xNN.
-std::string printable(std::string_view name);
+/// \xNN. A name longer than `max_bytes` is cut, and its length is told.
+std::string printable(std::string_view name, std::size_t max_bytes = 1024);
 
 /// The base of all errors: a sentence that says what happened, one that says what to do, and the location.
 class error : public std::exception {
@@ -131,6 +134,10 @@ class stage_error : public error {
 };
 
 namespace detail {
+
+/// Returns a text that may quote data from outside, safe to print. Control characters but ends of lines and tabs, marks
+/// that turn the direction of writing, and bytes that are not UTF-8 become \xNN.
+std::string printable_text(std::string_view text);
 
 /// Returns `why`. If it is a late_data_error whose suspect samples are not yet set, sets them first.
 std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,

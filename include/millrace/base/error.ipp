@@ -4,6 +4,7 @@
 #include <millrace/base/error.hpp>
 
 #include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
 
 #include <new>
 #include <stdexcept>
@@ -19,10 +20,9 @@ MILLRACE_INLINE void error_location::complete(const error_location& other) {
   if (position == unknown) position = other.position;
 }
 
-MILLRACE_INLINE std::string printable(std::string_view name) {
+MILLRACE_INLINE std::string printable(std::string_view name, std::size_t max_bytes) {
   std::string safe;
-  safe.reserve(name.size());
-  for (const char c : name) {
+  for (const char c : name.substr(0, max_bytes)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x20 && byte < 0x7f && c != '\\') {
       safe += c;
@@ -31,11 +31,12 @@ MILLRACE_INLINE std::string printable(std::string_view name) {
       safe += detail::hex(byte, 2);
     }
   }
+  if (name.size() > max_bytes) safe += "... (" + std::to_string(name.size()) + " bytes)";
   return safe;
 }
 
 MILLRACE_INLINE error::error(std::string message, std::string hint, error_location where)
-    : message_(std::move(message)), hint_(std::move(hint)), where_(std::move(where)) {
+    : message_(detail::printable_text(message)), hint_(detail::printable_text(hint)), where_(std::move(where)) {
   compose();
 }
 
@@ -45,12 +46,12 @@ MILLRACE_INLINE void error::locate(const error_location& more) {
 }
 
 MILLRACE_INLINE void error::add(std::string_view more) {
-  message_ += more;
+  message_ += detail::printable_text(more);
   compose();
 }
 
 MILLRACE_INLINE void error::advise(std::string hint) {
-  hint_ = std::move(hint);
+  hint_ = detail::printable_text(hint);
   compose();
 }
 
@@ -65,7 +66,7 @@ MILLRACE_INLINE void error::compose() {
   if (!where_.shard.empty()) detail("shard ", printable(where_.shard));
   if (where_.offset_bytes != error_location::unknown) detail("offset ", std::to_string(where_.offset_bytes));
   if (!where_.key.empty()) detail("key ", printable(where_.key));
-  if (!where_.stage.empty()) detail("stage ", where_.stage);
+  if (!where_.stage.empty()) detail("stage ", printable(where_.stage));
   if (where_.position != error_location::unknown) detail("position ", std::to_string(where_.position));
   if (!details.empty()) text += details + ")";
   if (!hint_.empty()) text += ". " + hint_;
@@ -95,6 +96,40 @@ MILLRACE_INLINE stage_error::stage_error(std::string message, std::exception_ptr
       cause_(std::move(cause)) {}
 
 namespace detail {
+
+MILLRACE_INLINE std::string printable_text(std::string_view text) {
+  std::string safe;
+  const auto escape = [&safe](std::string_view bytes) {
+    for (const char c : bytes) {
+      safe += "\\x";
+      safe += hex(static_cast<unsigned char>(c), 2);
+    }
+  };
+  const auto add = [&](std::string_view good) {
+    for (std::size_t i = 0; i < good.size(); ++i) {
+      const auto code = static_cast<unsigned char>(good[i]);
+      const std::string_view three = good.substr(i, 3);
+      const bool turns = (three >= "\xe2\x80\xa8" && three <= "\xe2\x80\xae") ||
+                         (three >= "\xe2\x81\xa6" && three <= "\xe2\x81\xa9");
+      const bool above_ascii = code == 0xc2 && static_cast<unsigned char>(good[i + 1]) < 0xa0;   // U+0080 to U+009F
+      if ((code < 0x20 && code != '\n' && code != '\t') || code == 0x7f) {
+        escape(good.substr(i, 1));
+      } else if (turns || above_ascii) {
+        escape(good.substr(i, turns ? 3 : 2));
+        i += turns ? 2 : 1;
+      } else {
+        safe += good[i];
+      }
+    }
+  };
+  for (;;) {
+    const std::size_t good = utf8_prefix_bytes(text);
+    add(text.substr(0, good));
+    if (good == text.size()) return safe;
+    escape(text.substr(good, 1));
+    text.remove_prefix(good + 1);
+  }
+}
 
 MILLRACE_INLINE std::exception_ptr with_suspects(std::exception_ptr why, late_data_error::suspect_samples which,
                                                  std::uint64_t first, bool exact) {

@@ -34,8 +34,11 @@ MILLRACE_INLINE void append_json_string(std::string& out, std::string_view text)
       escape(code);
     } else if (code == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
       escape(static_cast<unsigned char>(text[++i]));
-    } else if (const auto three = text.substr(i, 3); three == "\xe2\x80\xa8" || three == "\xe2\x80\xa9") {
-      escape(0x2000 | (static_cast<unsigned char>(text[i += 2]) & 0x3f));
+    } else if (const auto three = text.substr(i, 3); (three >= "\xe2\x80\xa8" && three <= "\xe2\x80\xae") ||
+                                                      (three >= "\xe2\x81\xa6" && three <= "\xe2\x81\xa9")) {
+      escape(0x2000U | (static_cast<unsigned char>(three[1]) & 0x3fU) << 6 |
+             (static_cast<unsigned char>(three[2]) & 0x3fU));
+      i += 2;
     } else {
       out += c;
     }

@@ -45,7 +45,8 @@ MILLRACE_INLINE std::string command_of(std::string_view arguments) {
     const std::string_view argument = arguments.substr(0, end);
     const bool plain = !argument.empty() && argument.find_first_of(for_a_shell) == std::string_view::npos;
     command += command.empty() ? "" : " ";
-    command += plain ? printable(argument) : "'" + printable(argument) + "'";
+    const std::string shown = printable(argument, argument.size());
+    command += plain ? shown : "'" + shown + "'";
     arguments.remove_prefix(std::min(end + 1, arguments.size()));
   }
   if (command.size() <= most) return command;

@@ -18,7 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns text escaped for elements and attributes of HTML and SVG.
+/// Returns text escaped for elements and attributes of HTML and SVG; control characters become \xNN.
 std::string escaped(std::string_view text);
 
 /// Returns 1, 2 or 5 times a power of ten: the distance of the marks, with at most five steps up to `most`.

@@ -3,6 +3,8 @@
 
 #include <millrace/report/svg_plot.hpp>
 
+#include <millrace/base/error.hpp>
+
 #include <algorithm>
 #include <cmath>
 
@@ -10,11 +12,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable_text(text)) {
     if (c == '&') out += "&amp;";
     else if (c == '<') out += "&lt;";
     else if (c == '>') out += "&gt;";
     else if (c == '"') out += "&quot;";
+    else if (c == '\'') out += "&#39;";
     else out += c;
   }
   return out;

@@ -3,6 +3,8 @@
 
 #include <millrace/report/text_report.hpp>
 
+#include <millrace/base/error.hpp>
+
 #include <map>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -159,7 +161,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
   if (r.pictures.pictures() > 0) out += wrapped("pictures   ", pictures_text(r.pictures), 11, ":,;");
   if (!r.counts.empty()) out += wrapped("counted    ", counts_text(r.counts), 11, ";");
   for (const auto& [name, value] : printed_facts(r)) out += wrapped(padded(name, 10) + " ", value, 11);
-  return out;
+  return printable_text(out);
 }
 
 }}  // namespace millrace

@@ -7,7 +7,8 @@
 //   });
 //
 // Other values are read and left out. An inner object is passed on before the outer one.
-// Errors: data_error with path and offset for text that is not JSON, or that is nested deeper than 64 levels.
+// Errors: data_error with path and offset for text that is not JSON. Limits: 64 levels of nesting, and a million
+// members in the objects that are open; what exceeds them is the same error.
 // Memory: the strings of the objects that are open. Threads: no shared state. Source: RFC 8259.
 #pragma once
 
@@ -46,15 +47,16 @@ class json_objects {
 
  private:
   static constexpr int deepest = 64;
+  static constexpr std::size_t max_members = 1'000'000;   // an empty one takes twenty times its text
 
-  [[noreturn]] void fail() const;
+  [[noreturn]] void fail(const char* problem = "is not valid JSON here") const;
   void skip_blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
   bool next_is(char c);
 
   template <class Take>
   member value(const Take& take, int depth) {
     member m;
-    if (depth > deepest) fail();
+    if (depth > deepest) fail("is nested deeper than 64 levels here");
     if (next_is('{')) {
       std::vector<member> members;
       if (!next_is('}')) {
@@ -62,12 +64,14 @@ class json_objects {
           if (!next_is('"')) fail();
           std::string key = string_behind_quote();
           if (!next_is(':')) fail();
+          if (++members_ > max_members) fail("has more than 1,000,000 members in open objects here");
           members.push_back(value(take, depth + 1));
           members.back().key = std::move(key);
         } while (next_is(','));
         if (!next_is('}')) fail();
       }
       take(members);
+      members_ -= members.size();
     } else if (next_is('[')) {
       if (next_is(']')) return m;
       do value(take, depth + 1);
@@ -99,6 +103,7 @@ class json_objects {
 
   std::string_view text_, path_;
   std::size_t at_ = 0;
+  std::size_t members_ = 0;   // of the objects that are open
 };
 
 }}}  // namespace millrace::detail

@@ -37,8 +37,11 @@ namespace detail {
 
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-/// Returns a file's content, of a long file at least its first `max_bytes`; nothing if the file does not exist.
+/// Returns a file's content, of a long file at least its first `max_bytes`; nothing if it is no regular file.
 std::optional<std::string> small_file(const std::string& path, std::size_t max_bytes = std::size_t{64} << 20);
+
+/// Returns the content of a file of JSON. Throws data_error if it has more than 64 MiB.
+std::optional<std::string> json_file(const std::string& path);
 
 /// Returns the count from the first line: "v1.2 <samples>".
 std::uint64_t count_of_dali_index(std::string_view text, const std::string& path);

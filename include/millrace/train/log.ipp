@@ -3,6 +3,7 @@
 
 #include <millrace/train/log.hpp>
 
+#include <millrace/base/error.hpp>
 #include <millrace/sync/started_thread.hpp>
 
 #include <algorithm>
@@ -130,7 +131,7 @@ MILLRACE_INLINE void log_state::report(std::size_t index, const char* what) noex
   if (reported_[index]) return;
   reported_[index] = true;
   std::fprintf(stderr, "millrace: the log's %s sink failed and will be tried again, silently: %s\n",
-               sinks_[index]->name(), what);
+               sinks_[index]->name(), printable_text(what).c_str());
 }
 
 }  // namespace detail

@@ -26,7 +26,7 @@ MILLRACE_INLINE status_line::status_line(status_line_options options) : options_
 
 MILLRACE_INLINE void status_line::write(const row& r) {
   if (!r.message.empty()) {
-    print((terminal_ ? "\r\x1b[K" : "") + printable(r.message) + "\n");
+    print((terminal_ ? "\r\x1b[K" : "") + printable(r.message, r.message.size()) + "\n");
     on_screen_ = false;
     changed_ = changed_ || (terminal_ && step_known_);
   }

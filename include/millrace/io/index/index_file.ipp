@@ -135,7 +135,9 @@ MILLRACE_INLINE kept_index keep_index(const std::string& path, shard_index& inde
   kept_index result;
   if (index.state() == shard_index::shard_state::compressed) return result;
   for (;;) {
-    const detail::unique_fd file = detail::open_index(path, O_RDWR | O_CREAT);
+    // A new file is never made behind a link: the data set's author could have set it anywhere.
+    detail::unique_fd file = detail::open_index(path, O_RDWR);
+    if (file.get() == -1 && errno == ENOENT) file = detail::open_index(path, O_RDWR | O_CREAT | O_NOFOLLOW);
     if (file.get() == -1) detail::fail_index("cannot write the index", errno, path);
     while (detail::posix_files::lock(file.get()) == -1 && errno == EINTR) {}
     struct ::stat locked {}, now {};

@@ -90,10 +90,16 @@ MILLRACE_INLINE std::string unsound(const index_head& head, const index_columns&
   for (const std::uint32_t block : columns.sample_blocks()) sound &= std::exchange(next_block, block + 1ULL) <= block;
   sound &= next_block <= head.shard_bytes / tar_block_bytes;
   const auto blocks = columns.payload_blocks(), sizes = columns.payload_sizes(), fields = columns.member_fields();
-  for (std::size_t m = 0; m < blocks.size(); ++m)
-    sound &= (blocks[m] == index_columns::in_pieces ||
-              tar_block_bytes * std::uint64_t{blocks[m]} + sizes[m] <= head.shard_bytes) && fields[m] < c.fields;
-  return sound ? "" : "it tells of a sample outside of the shard";
+  std::uint64_t free_from = 0;   // payloads that overlapped would take more memory than the shard has bytes
+  for (std::size_t m = 0; m < blocks.size(); ++m) {
+    sound &= fields[m] < c.fields;
+    if (blocks[m] == index_columns::in_pieces) continue;
+    const std::uint64_t begin = tar_block_bytes * std::uint64_t{blocks[m]};
+    sound &= free_from <= begin;
+    free_from = begin + sizes[m];
+    sound &= free_from <= head.shard_bytes;
+  }
+  return sound ? "" : "it tells of a sample outside of the shard, or of two in one place";
 }
 
 }}}  // namespace millrace::detail
