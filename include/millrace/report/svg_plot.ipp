@@ -17,7 +17,6 @@ MILLRACE_INLINE std::string escaped(std::string_view text) {
     else if (c == '<') out += "&lt;";
     else if (c == '>') out += "&gt;";
     else if (c == '"') out += "&quot;";
-    else if (c == '\'') out += "&#39;";
     else out += c;
   }
   return out;

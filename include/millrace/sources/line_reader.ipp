@@ -13,7 +13,8 @@ MILLRACE_INLINE line_reader::line_reader(std::unique_ptr<byte_source> source, bl
       source_(std::move(source)),
       pool_(&pool),
       stream_(std::make_unique<detail::shard_stream>(
-          *source_, pool, detail::shard_stream::content{.stage = stage, .may_be_empty = true})) {}
+          *source_, pool, detail::shard_stream::content{.stage = stage, .may_be_empty = true,
+                                                     .max_expansion = options.max_expansion})) {}
 
 MILLRACE_INLINE std::optional<line> line_reader::next() {
   while (at_ == heads_.size()) {

@@ -25,6 +25,7 @@ struct lines_options {
   std::size_t max_line_bytes = std::size_t{16} << 20;   ///< longest line allowed, in bytes; a longer one is an error
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
   bool check_utf8 = true;                               ///< makes text that is not UTF-8 an error
+  std::uint64_t max_expansion = 1'100;   ///< a compressed file that grows more, and over 64 MiB, is an error
 };
 
 namespace detail {

@@ -23,7 +23,8 @@ MILLRACE_INLINE bool names_a_text(std::string_view name) noexcept {
 
 MILLRACE_INLINE lines_source::lines_source(std::vector<std::string> names, const lines_options& o)
     : names_(std::move(names)),
-      options_{.max_line_bytes = o.max_line_bytes, .skip_empty = o.skip_empty, .check_utf8 = o.check_utf8},
+      options_{.max_line_bytes = o.max_line_bytes, .skip_empty = o.skip_empty, .check_utf8 = o.check_utf8,
+               .max_expansion = o.max_expansion},
       pool_(std::make_shared<block_pool>()),
       reads_(std::make_shared<read_meter>()) {}
 

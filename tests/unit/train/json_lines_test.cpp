@@ -56,8 +56,10 @@ TEST_CASE("names and messages of any bytes stay valid JSON in UTF-8") {
   CHECK(quoted("say \"a\\b\"\n\t\x01") == "\"say \\\"a\\\\b\\\"\\u000a\\u0009\\u0001\"");
   // control characters beyond ASCII, which a terminal obeys, and what some readers take for a line end
   CHECK(quoted("\x7f|\xc2\x80|\xc2\x9b|\xc2\x9f|\xc2\xa0") == "\"\\u007f|\\u0080|\\u009b|\\u009f|\xc2\xa0\"");
-  CHECK(quoted("\xe2\x80\xa7|\xe2\x80\xa8|\xe2\x80\xa9|\xe2\x80\xaa") ==
-        "\"\xe2\x80\xa7|\\u2028|\\u2029|\xe2\x80\xaa\"");
+  CHECK(quoted("\xe2\x80\xa7|\xe2\x80\xa8|\xe2\x80\xa9|\xe2\x80\xaa|\xe2\x80\xae|\xe2\x80\xaf") ==
+        "\"\xe2\x80\xa7|\\u2028|\\u2029|\\u202a|\\u202e|\xe2\x80\xaf\"");
+  CHECK(quoted("\xe2\x81\xa5|\xe2\x81\xa6|\xe2\x81\xa9|\xe2\x81\xaa") ==
+        "\"\xe2\x81\xa5|\\u2066|\\u2069|\xe2\x81\xaa\"");
   const std::string good = "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80";
   CHECK(quoted(good) == "\"" + good + "\"");
   // stray continuation, overlong form, surrogate, beyond U+10FFFF, cut off at the end

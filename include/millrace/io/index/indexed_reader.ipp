@@ -83,12 +83,15 @@ MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t num
   const std::size_t parts = parts_.size(), pieces = pieces_.size(), payload = payload_bytes_, tail = tail_bytes_;
   const std::optional<piece> last = pieces == 0 ? std::nullopt : std::optional(pieces_.back());
   bool fits = true;
+  std::uint64_t sample_bytes = 0, fields = 0;
   for (std::uint32_t m = sample.first_member; m < sample.end_member && fits; ++m) {
     known_field& field = fields_[index_->field_of(m)];
     if (!field.wanted) continue;
     const indexed_member member = index_->member(m);
     // shard_reader reads a bad sample again, and throws the proper error.
-    fits = member.in_one_piece && member.size_bytes <= options_.max_member_bytes && field.seen_in != number + 1;
+    sample_bytes += member.size_bytes + member.field.size();
+    fits = member.in_one_piece && member.size_bytes <= options_.max_member_bytes && field.seen_in != number + 1 &&
+           sample_bytes <= options_.max_sample_bytes && ++fields <= options_.max_fields;
     field.seen_in = number + 1;
     if (fits) add_part(m, member);
     tail_bytes_ += member.field.size() + sizeof(field_entry);
@@ -220,7 +223,8 @@ MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint3
 MILLRACE_INLINE shard_reader indexed_reader::reader_from(std::uint32_t number, std::uint64_t offset_bytes,
                                                          bool strict) {
   return {std::make_unique<borrowed_source>(*source_), *pool_,
-          {.fields = options_.fields, .max_member_bytes = options_.max_member_bytes, .strict = strict},
+          {.fields = options_.fields, .max_member_bytes = options_.max_member_bytes,
+           .max_sample_bytes = options_.max_sample_bytes, .max_fields = options_.max_fields, .strict = strict},
           {.offset_bytes = offset_bytes, .samples_before = number,
            .last_key = number == 0 ? std::string() : std::string(index_->sample(number - 1).key)}};
 }

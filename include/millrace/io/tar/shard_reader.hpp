@@ -46,6 +46,12 @@ struct shard_reader_options {
   std::vector<std::string> fields{};
   /// A larger member is an error before any memory is taken for it. In bytes, default 1 GiB.
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
+  /// A larger sample is an error. In bytes of its wanted fields and their names, default 4 GiB.
+  std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;
+  /// A sample with more wanted fields is an error. Default 16,384.
+  std::uint64_t max_fields = std::uint64_t{1} << 14;
+  /// A compressed shard that grows to more than so many times its size, and to more than 64 MiB, is an error.
+  std::uint64_t max_expansion = 1'100;
   /// Makes a shard without an end marker (two blocks of 512 zeros) an error. Default: it is whole.
   bool strict = false;
   /// For a caller that opens the same shard repeatedly: true once report() has counted its missing marker. May be null.
@@ -112,6 +118,8 @@ class shard_reader {
   void begin_sample(std::string_view key);
   record deliver();
   void take_field(std::string_view written);
+  /// Throws data_error if the waiting member exceeds a limit. No memory was taken for it yet.
+  void check_limits() const;
   void count_passed_over(const detail::member_name& name) noexcept;
   error_location where() const;
   std::string last_good() const;
@@ -119,7 +127,8 @@ class shard_reader {
   record_builder builder_;
   detail::wanted_fields wanted_;
   std::atomic<bool>* missing_marker_told_;
-  std::uint64_t max_member_bytes_;
+  std::uint64_t max_member_bytes_, max_sample_bytes_, max_fields_;
+  std::uint64_t sample_bytes_ = 0;   // of the open sample
   std::uint64_t samples_before_;
   std::string last_key_;
   detail::shard_counters counters_;

@@ -24,11 +24,14 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
                                            shard_reader_options options, detail::shard_start start)
     : tar_(std::make_unique<detail::tar_reader>(
           std::move(source), pool,
-            detail::tar_reader_options{.start_bytes = start.offset_bytes, .strict = options.strict})),
+          detail::tar_reader_options{.start_bytes = start.offset_bytes, .strict = options.strict,
+                                     .max_expansion = options.max_expansion})),
       builder_(pool),
       wanted_(options.fields),
       missing_marker_told_(options.missing_marker_told),
       max_member_bytes_(options.max_member_bytes),
+      max_sample_bytes_(options.max_sample_bytes),
+      max_fields_(options.max_fields),
       samples_before_(start.samples_before),
       last_key_(std::move(start.last_key)) {}
 
@@ -117,6 +120,7 @@ MILLRACE_INLINE void shard_reader::check_count() const {
 
 MILLRACE_INLINE void shard_reader::begin_sample(std::string_view key) {
   builder_.begin(tar_->shard(), key, waiting_->offset_bytes);
+  sample_bytes_ = 0;
   sample_open_ = true;
 }
 
@@ -138,12 +142,27 @@ MILLRACE_INLINE void shard_reader::take_field(std::string_view written) {
     throw data_error("the sample '" + printable(builder_.key()) + "' has the field '" + printable(field_) +
                          "' twice (expected: every field once; upper and lower case are the same)",
                      "Give each sample a key of its own, and write the shard again", where());
-  if (waiting_->size_bytes > max_member_bytes_)
-    throw data_error("the member '" + printable(waiting_->name) + "' has " + std::to_string(waiting_->size_bytes) +
-                         " bytes (expected: at most " + std::to_string(max_member_bytes_) + ")",
-                     "Raise max_member_bytes if that is right; else the shard is damaged", where());
+  check_limits();
+  tar_->check_payload();
+  sample_bytes_ += waiting_->size_bytes + field_.size();
   tar_->read(builder_.add_field(field_, static_cast<std::size_t>(waiting_->size_bytes)));
   counters_.payload_bytes += waiting_->size_bytes;
+}
+
+MILLRACE_INLINE void shard_reader::check_limits() const {
+  const auto refuse = [this](const std::string& what, std::uint64_t most, const char* option) {
+    throw data_error(what + " (expected: at most " + std::to_string(most) + ")",
+                     std::string("Raise ") + option + " if that is right; else the shard is damaged", where());
+  };
+  const auto sample = [this] { return "the sample '" + printable(builder_.key()) + "' has "; };
+  const std::uint64_t size_bytes = waiting_->size_bytes;
+  if (size_bytes > max_member_bytes_)
+    refuse("the member '" + printable(waiting_->name) + "' has " + std::to_string(size_bytes) + " bytes",
+           max_member_bytes_, "max_member_bytes");
+  const std::uint64_t more = size_bytes + field_.size();
+  if (more < size_bytes || sample_bytes_ > max_sample_bytes_ || more > max_sample_bytes_ - sample_bytes_)
+    refuse(sample() + std::to_string(sample_bytes_ + more) + " bytes or more", max_sample_bytes_, "max_sample_bytes");
+  if (builder_.field_count() >= max_fields_) refuse(sample() + "more fields", max_fields_, "max_fields");
 }
 
 MILLRACE_INLINE void shard_reader::count_passed_over(const detail::member_name& name) noexcept {

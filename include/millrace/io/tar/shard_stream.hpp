@@ -10,8 +10,10 @@
 // Errors: those of the source. setup_error if libarchive cannot read the compression by itself. data_error if the
 // source is empty, or if anything but zeros follows the compressed stream. late_data_error if the stream is damaged or
 // cut short; the checksums of each format show this at its end at the latest. A cut gzip stream first hands out all
-// bytes before the cut.
+// bytes before the cut. data_error if the stream has grown to more than `max_expansion` times what was read of it, and
+// to more than 64 MiB.
 // Memory: one buffer of `chunk_bytes` from the pool, recycled from shard to shard; gzip takes another one of 256 KiB.
+// libarchive bounds the window of zstd to 128 MiB, and what xz takes to 1 GiB.
 // Threads: one.
 #pragma once
 
@@ -35,11 +37,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class shard_stream {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
+  static constexpr std::uint64_t default_max_expansion = 1'100;   // gzip reaches 1,032
 
-  /// The kind of content: the stage for messages, and whether an empty source is allowed.
+  /// The kind of content: the stage for messages, whether an empty source is allowed, and how far it may expand.
   struct content {
     const char* stage = "tar";
     bool may_be_empty = false;
+    std::uint64_t max_expansion = default_max_expansion;
   };
 
   shard_stream(byte_source& source, block_pool& pool) : shard_stream(source, pool, content{}) {}
@@ -58,6 +62,9 @@ class shard_stream {
   /// Returns whether the source is compressed.
   bool compressed() const noexcept { return gzip_ || decompressor_; }
 
+  /// Returns whether the stream can have `end_bytes` bytes: a plain one has them, a compressed one may expand to them.
+  bool may_reach(std::uint64_t end_bytes);
+
   /// Returns whether the stream is known to be undamaged up to its end. Reads on for 64 MiB at most: returns false if
   /// the end is further away, and throws the error of a damaged stream. The stream cannot be read after this call.
   /// Damaged bytes can look like another error in the archive, so a caller asks here before it reports that error.
@@ -65,6 +72,7 @@ class shard_stream {
 
  private:
   static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
+  static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
 
   struct compression {
     std::string_view name, magic;
@@ -89,6 +97,8 @@ class shard_stream {
   void end_gzip_member();
   std::span<const std::byte> decompress();
 
+  /// Throws data_error if the stream has expanded too far.
+  void check_expansion() const;
   /// Throws data_error if anything but zeros follows the last compressed member.
   void check_tail(std::uint64_t at);
   [[noreturn]] void fail_to_decompress();

@@ -11,6 +11,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE shard_stream::shard_stream(byte_source& source, block_pool& pool, content what)
     : source_(&source), pool_(&pool), content_(what), block_(pool.take(chunk_bytes)) {
+  if (what.max_expansion == 0)
+    throw setup_error("max_expansion is 0 (expected: at least 1)", "Leave it out for the default");
   auto start = read_source();
   if (start.empty() && !what.may_be_empty)
     throw data_error("the shard is empty: expected a tar archive, which has at least 1024 bytes",
@@ -27,7 +29,28 @@ MILLRACE_INLINE std::span<const std::byte> shard_stream::next_chunk() {
   while (used > 0 && chunk[used - 1] == std::byte{0}) --used;
   if (used > 0) zeros_from_bytes_ = end_bytes_ + used;
   end_bytes_ += chunk.size();
+  if (compressed()) check_expansion();
   return chunk;
+}
+
+MILLRACE_INLINE void shard_stream::check_expansion() const {
+  if (end_bytes_ <= free_expansion_bytes || end_bytes_ / content_.max_expansion <= source_read_bytes_) return;
+  throw data_error("the " + std::string(method_name_) + " stream grows to more than " +
+                       std::to_string(content_.max_expansion) + " times its size: got " + std::to_string(end_bytes_) +
+                       " bytes out of " + std::to_string(source_read_bytes_),
+                   "Raise max_expansion if that is right; else it was made to fill a disk or a memory: leave it out",
+                   where(end_bytes_));
+}
+
+MILLRACE_INLINE bool shard_stream::may_reach(std::uint64_t end_bytes) {
+  constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
+  std::uint64_t source_bytes = end_bytes;
+  if (compressed()) {
+    if (end_bytes <= end_bytes_ + free_expansion_bytes) return true;
+    source_bytes = source_read_bytes_ + (end_bytes - end_bytes_ - free_expansion_bytes) / content_.max_expansion;
+  }
+  std::byte last{};
+  return source_bytes == 0 || (source_bytes <= largest_offset && source_->read_at(source_bytes - 1, {&last, 1}) == 1);
 }
 
 MILLRACE_INLINE std::uint64_t shard_stream::skip(std::uint64_t count_bytes) {

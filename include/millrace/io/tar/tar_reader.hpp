@@ -43,6 +43,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tar_reader_options {
   std::uint64_t start_bytes = 0;   ///< where to begin: a member's first header block in a plain shard
   bool strict = false;             ///< makes a shard without an end marker an error
+  std::uint64_t max_expansion = shard_stream::default_max_expansion;   ///< as in shard_stream::content
 };
 
 /// The members of one archive.
@@ -58,6 +59,9 @@ class tar_reader {
 
   /// Returns the next member, or nothing at a proper end. Skips the rest of the previous payload.
   std::optional<tar_member> next();
+
+  /// Throws data_error if the shard ends before the last member's payload does. Call it before memory is taken for it.
+  void check_payload();
 
   /// Copies the payload of the last member into `buffer`, which has exactly the payload's size. Call it at most once
   /// per member.
@@ -81,6 +85,7 @@ class tar_reader {
  private:
   static constexpr std::uint64_t end_marker_bytes = 1024;
   static constexpr std::uint64_t max_padding_bytes = std::uint64_t{16} << 20;
+  static constexpr std::size_t max_header_bytes = std::size_t{8} << 20;   // of one member, extended headers included
 
   void open();
   std::uint64_t stream_offset() const noexcept;

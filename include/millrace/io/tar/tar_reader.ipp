@@ -18,7 +18,7 @@ MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, bloc
       base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - tar_block_bytes),
       has_stand_in_(o.start_bytes > 0),
       strict_(o.strict),
-      stream_(*source_, pool),
+      stream_(*source_, pool, {.max_expansion = o.max_expansion}),
       handle_(detail::open_archive_reader()) {
   ::archive_read_support_format_tar(handle_.get());
   ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);   // treats "._x" as an ordinary member
@@ -61,6 +61,16 @@ MILLRACE_INLINE void tar_reader::pass_payload() {
     if (result != ARCHIVE_EOF) fail("has a damaged or cut payload", member_.offset_bytes);
   }
   if (::archive_read_data_skip(handle_.get()) != ARCHIVE_OK) fail("has a cut payload", member_.offset_bytes);
+}
+
+MILLRACE_INLINE void tar_reader::check_payload() {
+  constexpr std::uint64_t small_bytes = std::uint64_t{1} << 20;
+  if (member_.size_bytes <= small_bytes || member_.sparse) return;
+  const std::uint64_t begin = member_.payload_offset_bytes - base_bytes_;
+  if (member_.size_bytes > ~begin || !stream_.may_reach(begin + member_.size_bytes))
+    give_up(damage("has a damaged or cut payload: its " + std::to_string(member_.size_bytes) +
+                       " bytes go beyond the end of the file",
+                   member_.offset_bytes));
 }
 
 MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
@@ -109,12 +119,8 @@ MILLRACE_INLINE int tar_reader::read_header(std::uint64_t at, struct ::archive_e
 }
 
 MILLRACE_INLINE std::string_view tar_reader::header_bytes(int result) {
-  constexpr std::size_t max_kept = std::size_t{8} << 20;
   std::string_view all = rest_of_chunk();
-  if (!kept_.empty()) {
-    if (kept_.size() > max_kept) return {};
-    all = kept_ += all.substr(0, max_kept);
-  }
+  if (!kept_.empty()) all = kept_ += all;
   const std::uint64_t size_bytes = stream_offset() - base_bytes_ - header_at_;
   return result == ARCHIVE_OK || result == ARCHIVE_WARN
              ? all.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(size_bytes, all.size()))) : all;
@@ -188,6 +194,9 @@ MILLRACE_INLINE ::la_ssize_t tar_reader::give_chunk(struct ::archive*, void* sel
   auto& reader = *static_cast<tar_reader*>(self);
   try {
     if (reader.in_header_) reader.kept_ += reader.rest_of_chunk();
+    // libarchive keeps what such headers say, and calls itself for each of a chain.
+    if (reader.kept_.size() > max_header_bytes)
+      throw reader.damage("has a member with more than 8 MiB of headers", reader.base_bytes_ + reader.header_at_);
     reader.chunk_at_ = reader.stream_.end_bytes();
     reader.chunk_ = {};
     reader.chunk_ = reader.stream_.next_chunk();
