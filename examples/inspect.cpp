@@ -28,6 +28,8 @@ namespace mr = millrace;
 
 namespace {
 
+constexpr std::size_t max_fields_shown = 100;
+
 struct contents {
   std::uint64_t samples = 0, bytes = 0, bad_images = 0;
   std::set<std::string, std::less<>> fields{};
@@ -36,6 +38,10 @@ struct contents {
   std::string damage{};   // the first
   bool without_marker = false;
 
+  /// Remembers one more name than is shown: damaged or hostile shards may have any number.
+  void add_field(std::string_view name) {
+    if (fields.size() <= max_fields_shown && !fields.contains(name)) fields.emplace(name);
+  }
   void note(const mr::error& problem) {
     if (damage.empty()) damage = problem.what();
   }
@@ -43,7 +49,7 @@ struct contents {
     samples += other.samples;
     bytes += other.bytes;
     bad_images += other.bad_images;
-    fields.insert(other.fields.begin(), other.fields.end());
+    for (const std::string& name : other.fields) add_field(name);
     images.insert(images.end(), other.images.begin(), other.images.end());
     for (const auto& [why, times] : other.refused) refused[why] += times;
   }
@@ -53,7 +59,7 @@ void look_at(const mr::record& sample, contents& found) {
   ++found.samples;
   for (const mr::bytes& field : sample.fields()) {
     found.bytes += field.size();
-    if (!found.fields.contains(field.name())) found.fields.emplace(field.name());
+    found.add_field(field.name());
     if (!field.name().ends_with("jpg") && !field.name().ends_with("jpeg")) continue;
     try {
       found.images.push_back(mr::read_jpeg_header(field));
@@ -83,7 +89,10 @@ std::string describe(contents& c) {
   char text[64];
   std::snprintf(text, sizeof text, " samples, %.1f MB", static_cast<double>(c.bytes) * 1e-6);
   std::string line = std::to_string(c.samples) + text + ", fields";
-  for (const auto& field : c.fields) line += " " + mr::printable(field);
+  std::size_t shown = 0;
+  for (const auto& field : c.fields)
+    if (++shown <= max_fields_shown) line += " " + mr::printable(field, 200);
+  if (shown > max_fields_shown) line += " and more";
   if (!c.images.empty()) {
     std::sort(c.images.begin(), c.images.end(),
               [](const auto& a, const auto& b) { return a.width * a.height < b.width * b.height; });

@@ -13,7 +13,8 @@ void make(command_line& args) {
   if (folders.size() != 1) args.refuse("expected one folder to write to");
   options.folder = folders[0];
   const shape_shards made = make_shape_shards(options);
-  std::printf("train: %s\nvalidation: %s\n", made.train.c_str(), made.validation.c_str());
+  std::printf("train: %s\nvalidation: %s\n", millrace::printable(made.train).c_str(),
+              millrace::printable(made.validation).c_str());
 }
 
 }  // namespace

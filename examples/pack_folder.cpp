@@ -5,7 +5,8 @@
 // Files go into the shards in a random order (of --shuffle's seed; the same seed gives the same bytes). Sorted by
 // class, a shard would hold one class only, and a training that shuffles in a window would see one class at a time.
 // Classes are the folders in FOLDER, sorted by their bytes; a link to a folder counts as one there, and is not followed
-// further down, so that no circle of links is walked. Hidden files and folders are left out.
+// further down, so that no circle of links is walked. Hidden files and folders are left out. Control characters in
+// names become '_'. A file of more than --max-file-bytes is an error before it is read.
 #include "command_line.hpp"
 
 #include <millrace/base/random.hpp>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr auto usage_text =
     "usage: pack_folder FOLDER PATTERN [--max-samples N] [--max-bytes N] [--shuffle SEED]\n"
+    "                   [--max-file-bytes N]\n"
     "FOLDER holds a folder of JPEG files for each class; PATTERN names the shards, as in 'out/train-%06d.tar'";
 
 struct file_to_pack {
@@ -35,10 +37,18 @@ struct file_to_pack {
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-/// Readers cut a key from its field at the first dot, so it has none; control characters are in no key.
+/// Returns a name whose control characters are '_': none is in a key, and a class has one line in classes.txt.
+std::string without_controls(std::string name) {
+  std::replace_if(name.begin(), name.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, '_');
+  for (std::size_t at = 0; (at = name.find('\xc2', at)) != std::string::npos; ++at)   // U+0080 to U+009F in UTF-8
+    if (at + 1 < name.size() && static_cast<unsigned char>(name[at + 1]) < 0xa0) name.replace(at, 2, "_");
+  return name;
+}
+
+/// Readers cut a key from its field at the first dot, so it has none.
 std::string make_key(const fs::path& relative) {
-  std::string key = relative.parent_path() / relative.stem();
-  std::replace_if(key.begin(), key.end(), [](char c) { return c == '.' || (c >= 0 && c < ' ') || c == '\x7f'; }, '_');
+  std::string key = without_controls(relative.parent_path() / relative.stem());
+  std::replace(key.begin(), key.end(), '.', '_');
   return key;
 }
 
@@ -71,6 +81,14 @@ std::vector<file_to_pack> list_files(const fs::path& folder, const std::vector<f
   return files;
 }
 
+/// Readers refuse members of more than 1 GiB, and the file would be held in memory before anything is known of it.
+void check_size(const fs::path& path, std::uint64_t max_file_bytes) {
+  if (const std::uintmax_t size_bytes = fs::file_size(path); size_bytes > max_file_bytes)
+    throw mr::data_error("'" + mr::printable(path.string()) + "' has " + std::to_string(size_bytes) +
+                             " bytes (expected: at most " + std::to_string(max_file_bytes) + ")",
+                         "Move it away, or raise --max-file-bytes, and max_member_bytes where the shards are read");
+}
+
 std::string read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string data{std::istreambuf_iterator<char>(file), {}};
@@ -95,6 +113,7 @@ void pack(command_line& args) {
   options.max_samples = args.number("--max-samples", options.max_samples);
   options.max_bytes = args.number("--max-bytes", options.max_bytes);
   const auto seed = args.number("--shuffle", std::uint64_t{0});
+  const auto max_file_bytes = args.number("--max-file-bytes", std::uint64_t{1} << 30);
   const auto names = args.rest();
   if (names.size() != 2) args.refuse("expected the folder to pack and a pattern for the shards");
   options.pattern = names[1];
@@ -110,6 +129,7 @@ void pack(command_line& args) {
   std::uint64_t done = 0, skipped = 0;
   const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
   for (const auto& file : files) {
+    check_size(file.path, max_file_bytes);
     const std::string data = read_file(file.path);
     if (is_jpeg(data, file.path, skipped)) shards.write(file.key, {{"jpg", data}, {"cls", std::to_string(file.label)}});
     else ++skipped;
@@ -121,7 +141,7 @@ void pack(command_line& args) {
   if (written.samples == 0) throw mr::data_error("there is no JPEG file in these folders", "Check the folder's name");
 
   std::ofstream list(out / "classes.txt");
-  for (const auto& folder : classes) list << folder.filename().string() << '\n';
+  for (const auto& folder : classes) list << without_controls(folder.filename().string()) << '\n';
   if (!list.flush()) throw mr::io_error("cannot write classes.txt beside the shards", "Check the room on the disk");
   std::printf("%llu samples of %zu classes in %llu shards, %llu bytes; %llu files skipped\n",
               static_cast<unsigned long long>(written.samples), classes.size(),

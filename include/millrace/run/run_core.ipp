@@ -120,7 +120,7 @@ MILLRACE_INLINE void run_core::allocate() {
                  std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() + "; " +
                  parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();
   for (const std::string& notice : {parts_.order->notice(), parts_.notice})
-    if (!notice.empty()) description_ += "\nmillrace: " + printable_text(notice);
+    if (!notice.empty()) description_ += "\nmillrace: " + notice;
 }
 
 MILLRACE_INLINE void run_core::open_slots() {
@@ -292,7 +292,7 @@ MILLRACE_INLINE void run_core::shut_down() noexcept {
 /// Prints the next line of the event counts, if there is one, to stderr. Such an event is not an error.
 MILLRACE_INLINE void run_core::tell_news() noexcept {
   if (const char* const line = options_.announce ? counts_.take_line() : nullptr)
-    std::fprintf(stderr, "millrace: %s\n", printable_text(line).c_str());
+    std::fprintf(stderr, "millrace: %s\n", line);
 }
 
 MILLRACE_INLINE run_stats run_core::stats() const {

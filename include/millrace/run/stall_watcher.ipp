@@ -4,7 +4,6 @@
 #include <millrace/run/stall_watcher.hpp>
 
 #include <millrace/base/clock.hpp>
-#include <millrace/base/error.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/measure/read_meter.hpp>
 #include <millrace/sync/started_thread.hpp>
@@ -52,8 +51,7 @@ MILLRACE_INLINE void stall_watcher::look() {
 
 MILLRACE_INLINE void stall_watcher::tell(std::uint64_t late_ns) noexcept {
   try {
-    const std::string text =
-        printable_text("millrace: no batch for " + detail::seconds_text(late_ns) + "\n" + who_waits_() + "\n");
+    const std::string text = "millrace: no batch for " + detail::seconds_text(late_ns) + "\n" + who_waits_() + "\n";
     if (watch_.tell) watch_.tell(text);
     else std::fputs(text.c_str(), stderr);
   } catch (...) {
