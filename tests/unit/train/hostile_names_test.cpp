@@ -1,6 +1,7 @@
 // What hostile names do in each place that prints or writes names: nothing.
 #include "../hostile_names.hpp"
 #include "../report/hand_made_figures.hpp"
+#include "../../said_on_stderr.hpp"
 #include "fixtures.hpp"
 
 #include <millrace/base/crc32c.hpp>
@@ -174,6 +175,26 @@ TEST_CASE("JSON lines and TensorBoard: a line and an event each, with the name a
     mr::detail::protobuf_message tag;
     tag.add_bytes(1, clean);
     CHECK(records[1].find(tag.bytes()) != std::string_view::npos);
+  }
+}
+
+TEST_CASE("a log says once what a sink failed of, and no name in it is obeyed") {
+  struct broken final : mr::sink {
+    explicit broken(std::string of) : name_of_it(std::move(of)) {}
+    const char* name() const noexcept override { return "broken"; }
+    void write(const mr::row&) override { throw std::runtime_error("cannot take '" + name_of_it + "'"); }
+    std::string name_of_it;
+  };
+  for (const auto& h : names()) {
+    CAPTURE(h.what);
+    const std::string said = said_on_stderr([&] {
+      mr::log out(broken(h.text));
+      out.message("text");
+      out.close();
+    });
+    CHECK(said.find("sink failed") != std::string::npos);
+    const char* const wrong = obeyed_by_a_terminal(said);
+    CHECK_MESSAGE(!wrong, wrong);
   }
 }
 

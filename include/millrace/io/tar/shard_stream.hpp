@@ -13,7 +13,7 @@
 // bytes before the cut. data_error if the stream has grown to more than `max_expansion` times what was read of it, and
 // to more than 64 MiB.
 // Memory: one buffer of `chunk_bytes` from the pool, recycled from shard to shard; gzip takes another one of 256 KiB.
-// libarchive bounds the window of zstd to 128 MiB, and what xz takes to 1 GiB.
+// The window of zstd takes 128 MiB at most, that of xz as much as its file says: at most 4 GiB.
 // Threads: one.
 #pragma once
 
