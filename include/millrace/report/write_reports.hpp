@@ -4,6 +4,8 @@
 //   // runs/7/report.txt  report.json  report.html  report.trace.json (ui.perfetto.dev opens it)
 //   // runs/7/report.predictions: a later run compares itself with it (saved_predictions.hpp)
 //
+// Each file appears under its name when it is complete and on the disk. Files of a killed process that was writing the
+// same reports are removed.
 // Errors: io_error with the file and the reason; files written before it stay. Threads: any.
 #pragma once
 

@@ -3,27 +3,22 @@
 
 #include <millrace/report/write_reports.hpp>
 
-#include <millrace/base/error.hpp>
+#include <millrace/io/file/atomic_file.hpp>
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
 #include <millrace/report/saved_predictions.hpp>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
 namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE void write_reports(const run_report& r, const std::string& path_without_ending) {
+  const std::size_t name_at = path_without_ending.rfind('/') + 1;   // without a slash, npos + 1 is 0
+  const std::string start = path_without_ending.substr(name_at) + ".";
+  detail::remove_abandoned_files(path_without_ending.substr(0, name_at), detail::posix_files(),
+                                 [&](std::string_view name) { return name.starts_with(start); });
   const auto write = [&](const char* ending, const std::string& text) {
-    const std::string path = path_without_ending + ending;
-    std::FILE* const file = std::fopen(path.c_str(), "we");
-    const bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    const int reason = errno;
-    const bool closed = file && std::fclose(file) == 0;
-    if (!written || !closed)
-      throw io_error("cannot write the report " + printable(path) + ": " + std::strerror(written ? errno : reason),
-                     "Check the folder, its permissions and the space that is left");
+    detail::atomic_file<> file(path_without_ending + ending, {}, "write_reports");
+    file.append(text);
+    file.commit();
   };
   write(".txt", text_report(r));
   write(".json", json_report(r));

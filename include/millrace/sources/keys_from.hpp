@@ -6,7 +6,8 @@
 // Text: one key in each line; empty lines are left out. JSON lines, by the ending .jsonl or .ndjson: an object in each
 // line with the string "key", and perhaps with the string "shard", whose file name binds the key to that shard.
 // Quarantine lists have this form. A key that is not UTF-8 stands there as "key_hex", such a shard as "shard_hex". A
-// line whose key is null, and that has a shard, is a note about the shard; it is left out. Files may be compressed as
+// line whose key is null, and that has a shard, is a note about the shard; it is left out. So is the last line of a
+// quarantine list that was cut off when its writer was killed; opening the list removes it. Files may be compressed as
 // for lines(), and are named as for list_shards(). In folders the names count that lines() would take.
 // Errors: setup_error for missing files, unless allow_missing is set; data_error with file and line for a line of JSON
 // without a key. Threads: no shared state.
@@ -44,6 +45,9 @@ struct listed_key {
 
 /// Reads a line of JSON of a list. Throws data_error with file and line if it has no key and is no note.
 listed_key read_listed_key(const line& of);
+
+/// Returns true for a last line that a killed quarantine_list left half written: its add() has not returned.
+bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept;
 
 /// Returns the keys in these files.
 key_list read_keys(const std::vector<std::string>& files);

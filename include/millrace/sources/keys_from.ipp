@@ -5,6 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/file/last_line.hpp>
 #include <millrace/sources/json_objects.hpp>
 
 #include <array>
@@ -80,15 +81,26 @@ MILLRACE_INLINE listed_key read_listed_key(const line& of) {
   return listed;
 }
 
+MILLRACE_INLINE bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept {
+  constexpr std::string_view start = "{\"shard\": \"";   // of each line that a quarantine_list writes
+  const std::string_view text = last.text();
+  return last.offset_bytes() + text.size() == file_bytes &&
+         text.substr(0, start.size()) == start.substr(0, text.size()) && !is_whole_json_object(text);
+}
+
 MILLRACE_INLINE key_list read_keys(const std::vector<std::string>& files) {
   block_pool pool;
   auto keys = std::make_shared<key_table>();
   for (const std::string& file : files) {
     const bool json = key_files::holds_json(file);
-    line_reader lines(std::make_unique<file_source>(file), pool, {.skip_empty = true, .check_utf8 = false});
+    auto source = std::make_unique<file_source>(file);
+    const std::uint64_t file_bytes = source->size_bytes();
+    line_reader lines(std::move(source), pool, {.skip_empty = true, .check_utf8 = false});
     while (const auto next = lines.next()) {
       if (!json) {
         keys->add(next->text(), {});
+      } else if (is_cut_entry(*next, file_bytes)) {
+        break;
       } else if (const listed_key listed = read_listed_key(*next); !listed.key.empty()) {
         keys->add(listed.key, listed.shard);
       }

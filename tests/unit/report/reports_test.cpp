@@ -1,5 +1,6 @@
 #include "hand_made_figures.hpp"
 
+#include <millrace/io/file/abandoned_files.hpp>
 #include <millrace/report/charts.hpp>
 #include <millrace/report/chrome_trace.hpp>
 #include <millrace/report/html_report.hpp>
@@ -13,6 +14,9 @@
 #include "../../temporary_folder.hpp"
 
 #include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace mr = millrace;
 
@@ -42,6 +46,26 @@ TEST_CASE("the text says the verdict first, then what to do, the stages and the 
   CHECK(holds(text, " 4 -> 5 workers                   +25.0 %  workers\n"));
   CHECK(holds(text, " predicted before: 3 -> 4 workers 510 samples/s, measured 500\n"));
   CHECK(holds(text, "cores      16\n"));
+}
+
+TEST_CASE("a report replaces the one before it at once, and removes what a killed process left of one") {
+  const temporary_folder folder;
+  const mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  mr::write_reports(r, folder / "report");
+  const std::string kernel = mr::detail::kernel_id();
+  const std::string left = folder / (".report.html." + kernel + "-7-0.partial"),
+                    other = folder / (".reports.html." + kernel + "-7-0.partial");
+  std::ofstream(left) << "half";
+  std::ofstream(other) << "half";
+  std::ifstream before(folder / "report.predictions");   // is not written over: the new one is another file
+  mr::write_reports(mr::report_of(figures_of({.work_s = 20})), folder / "report");
+  const std::string kept{std::istreambuf_iterator<char>(before), {}};
+  CHECK(kept == mr::detail::predictions_text(r));
+  CHECK_FALSE(std::filesystem::exists(left));
+  CHECK(std::filesystem::exists(other));
+  CHECK(folder.file_count() == 6);
+  CHECK_THROWS_WITH_AS(mr::write_reports(r, folder / "nowhere/report"), doctest::Contains("nowhere/report.txt"),
+                       mr::io_error);
 }
 
 TEST_CASE("a later run that has turned a knob shows what was predicted for it beside what it measured") {

@@ -55,6 +55,23 @@ TEST_CASE("a note about a shard is left out, and names that are not UTF-8 come f
   CHECK(keys.contains("\xff", "s.tar"));
 }
 
+TEST_CASE("the last line of a quarantine list that a kill cut off is left out, and no other cut line is") {
+  const temporary_folder f;
+  const std::string whole = "{\"shard\": \"s.tar\", \"key\": \"a\"}\n",
+                    last = "{\"shard\": \"s.tar\", \"key\": \"b}\"}";
+  for (std::size_t cut = 0; cut <= last.size(); ++cut) {
+    CAPTURE(cut);
+    save(f / "q.jsonl", whole + last.substr(0, cut));
+    CHECK(mr::keys_from(f / "q.jsonl").size() == (cut < last.size() ? 1 : 2));
+  }
+  save(f / "amid.jsonl", last.substr(0, 20) + "\n" + whole);
+  CHECK_THROWS_WITH_AS(mr::keys_from(f / "amid.jsonl"), doctest::Contains("line 1"), mr::data_error);
+  save(f / "ended.jsonl", whole + last.substr(0, 20) + "\n");
+  CHECK_THROWS_WITH_AS(mr::keys_from(f / "ended.jsonl"), doctest::Contains("line 2"), mr::data_error);
+  save(f / "other.jsonl", whole + "{\"key\": \"b");
+  CHECK_THROWS_WITH_AS(mr::keys_from(f / "other.jsonl"), doctest::Contains("line 2"), mr::data_error);
+}
+
 TEST_CASE("several files, folders and compressed ones are one list") {
   const temporary_folder f;
   save(f / "q-0.jsonl", "{\"key\": \"a\"}\n");

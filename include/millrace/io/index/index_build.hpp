@@ -19,6 +19,7 @@
 // a shard without an end marker if a file beside it counts more samples. setup_error for a shard beyond the limits of
 // an index (shard_index.hpp).
 // Threads: starts its own and waits for them.
+// Half-written indexes of killed processes are removed from folders in which an index is made.
 // Progress is written only to progress_file, and only after the first second. A terminal gets at most four lines a
 // second, anything else one line every ten seconds.
 #pragma once
@@ -31,6 +32,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,6 +84,8 @@ class index_builder {
   void work() noexcept;
   void look_at(std::size_t shard, block_pool& pool);
   void add_head(std::size_t shard, const index_summary& head);
+  /// Removes what killed processes left in the folder of the index; once for each folder.
+  void clean_folder_of(const std::string& kept_at);
   static shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool);
   void count(const shard_index& index, index_file_state before, bool kept) noexcept;
 
@@ -96,6 +100,7 @@ class index_builder {
   std::mutex mutex_;                                        // guards all members below
   shard_indexes result_;
   std::exception_ptr failure_;
+  std::set<std::string> cleaned_;   // folders
   std::size_t done_ = 0;
   const std::int64_t start_ns_ = read_clock_ns(CLOCK_MONOTONIC);
   std::int64_t shown_ns_ = start_ns_;

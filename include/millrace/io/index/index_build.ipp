@@ -89,7 +89,10 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
           older.begins_with(made);
     known.index = cut && options_.older_of_damaged ? std::move(older) : std::move(made);
     try {
-      if (options_.keep && !cut) keep_index(kept_at, known.index);
+      if (options_.keep && !cut) {
+        clean_folder_of(kept_at);
+        keep_index(kept_at, known.index);
+      }
     } catch (const io_error& trouble) {
       kept = false;
       why_not_kept = trouble.what();
@@ -109,6 +112,14 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
   result_.indexes[shard] = std::move(index);
   ++done_;
   show_progress(false);
+}
+
+MILLRACE_INLINE void index_builder::clean_folder_of(const std::string& kept_at) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!cleaned_.insert(kept_at.substr(0, kept_at.rfind('/') + 1)).second) return;   // npos + 1 is 0
+  }
+  remove_abandoned_indexes(kept_at);
 }
 
 MILLRACE_INLINE void index_builder::add_head(std::size_t shard, const index_summary& head) {

@@ -105,6 +105,10 @@ index_summary summarize_index(const std::string& path, const shard_identity& sha
 /// compressed shard. Throws io_error if the file cannot be read or written.
 kept_index keep_index(const std::string& path, shard_index& index);
 
+/// Removes half-written indexes of killed processes from the folder of this index (abandoned_files.hpp). Reads the
+/// whole folder: call it once before many calls of keep_index().
+void remove_abandoned_indexes(const std::string& path);
+
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED

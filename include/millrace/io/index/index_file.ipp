@@ -16,8 +16,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+inline constexpr std::string_view index_ending = ".millrace-index";
+
 MILLRACE_INLINE std::string index_path(const std::string& shard, const index_file_options& options) {
-  constexpr std::string_view ending = ".millrace-index";
+  const std::string_view ending = index_ending;
   if (options.cache_folder.empty()) return shard + std::string(ending);
   const std::unique_ptr<char, decltype(&std::free)> absolute(::realpath(shard.c_str(), nullptr), &std::free);
   const std::string whole = absolute ? absolute.get() : shard;
@@ -171,6 +173,11 @@ MILLRACE_INLINE kept_index keep_index(const std::string& path, shard_index& inde
     result.written = true;
     return result;
   }
+}
+
+MILLRACE_INLINE void remove_abandoned_indexes(const std::string& path) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
+  remove_abandoned_files(folder, posix_files(), [](std::string_view name) { return name.ends_with(index_ending); });
 }
 
 }}}  // namespace millrace::detail

@@ -113,7 +113,8 @@ class shard_data {
   static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};   // distinct from the numbers of a stage's outputs
 
   /// Writes one line, once. It throws no error, because a run works without kept indexes.
-  void keep_learned(std::size_t shard);
+  /// `cleaned` is the folder that was cleaned last of what killed processes left in it.
+  void keep_learned(std::size_t shard, std::optional<std::string>& cleaned);
   void tell_not_kept(const std::string& what, std::string_view why);
 
   struct open_shard {

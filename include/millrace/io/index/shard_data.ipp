@@ -73,18 +73,22 @@ MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
 }
 
 MILLRACE_INLINE shard_data::~shard_data() {
+  std::optional<std::string> cleaned;
   for (std::size_t i = 0; i < names_.size(); ++i) try {
-      keep_learned(i);
+      keep_learned(i, cleaned);
     } catch (...) {
       // There is no memory even to say that they cannot be kept.
     }
 }
 
-MILLRACE_INLINE void shard_data::keep_learned(std::size_t shard) {
+MILLRACE_INLINE void shard_data::keep_learned(std::size_t shard, std::optional<std::string>& cleaned) {
   try {
     const auto& index = shards_[shard].index;
-    if (index && !shards_[shard].damaged && index->known_checksums() > shards_[shard].known_checksums)
-      keep_index(index_path(names_[shard], options_.files), *index);
+    if (!index || shards_[shard].damaged || index->known_checksums() <= shards_[shard].known_checksums) return;
+    const std::string path = index_path(names_[shard], options_.files);
+    std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
+    if (std::exchange(cleaned, folder) != folder) remove_abandoned_indexes(path);
+    keep_index(path, *index);
   } catch (const std::exception& e) {
     tell_not_kept("checksums that were learned cannot be kept and will be learned again", e.what());
   }

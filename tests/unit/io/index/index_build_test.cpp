@@ -228,3 +228,19 @@ TEST_CASE("progress that nobody would have time to read is not shown") {
   ::close(file);
   CHECK(load(f / "progress").empty());   // nothing took a second
 }
+
+TEST_CASE("what a killed process left of an index goes when an index is made in that folder, and nothing else does") {
+  const temporary_folder f;
+  const std::string kernel = mr::detail::kernel_id();
+  REQUIRE(kernel.size() == 12);
+  const auto shards = write_shards(f, 2);
+  const std::string left = f / (".s-9.tar.millrace-index." + kernel + "-7-0.partial"),
+                    other = f / (".s-9.tar." + kernel + "-7-0.partial");
+  save(left, "half");
+  save(other, "half");
+  CHECK(mr::detail::build_indexes(shards, {.keep = false}).counts.built == 2);
+  CHECK(std::filesystem::exists(left));
+  CHECK(mr::detail::build_indexes(shards).counts.built == 2);
+  CHECK_FALSE(std::filesystem::exists(left));
+  CHECK(std::filesystem::exists(other));
+}

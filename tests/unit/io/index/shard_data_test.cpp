@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -210,6 +211,21 @@ TEST_CASE("indexes that cannot be kept, or what was learned of them, are told in
                                  "cannot write the file: File too large (shard "), full);
   CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
   CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
+}
+
+TEST_CASE("what a killed process left of an index goes when checksums are kept") {
+  const temporary_folder f;
+  const auto names = write_shards(f);
+  mr::detail::build_indexes(names);
+  const std::string left = f / (".s-9.tar.millrace-index." + mr::detail::kernel_id() + "-7-0.partial");
+  save(left, "half");
+  {
+    mr::detail::shard_data data(names, {});
+    expect_a_shuffle(data);
+    CHECK(read_all(data).empty());
+    CHECK(std::filesystem::exists(left));
+  }
+  CHECK_FALSE(std::filesystem::exists(left));
 }
 
 TEST_CASE("shards without an end marker are counted and one is told, or are errors where strict is asked for") {
