@@ -173,6 +173,12 @@ def faults(leg):
                                                  "--quick"], may_fail=True))
 
 
+def kills(leg):
+    """kill -9 at random moments, to all that writes files: what was told of is there, and nothing half"""
+    leg.count("kills.py", leg.run("kills.py", [sys.executable, ROOT / "tests" / "system" / "kills" / "kills.py",
+                                               "--kills", "100"], may_fail=True))
+
+
 def planted(leg):
     """bugs of the CUDA path that are planted one by one: each turns its test program red"""
     # Every fifth; all of them where MILLRACE_PLANTED=all.
@@ -227,8 +233,8 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, tsan, clang, unit, exact, faults, planted, headers, errors, readme, install,
-                                      bare, digest, header_only, bench, aarch64, fuzz, documentation)}
+LEGS = {leg.__name__: leg for leg in (lint, tsan, clang, unit, exact, faults, kills, planted, headers, errors, readme,
+                                      install, bare, digest, header_only, bench, aarch64, fuzz, documentation)}
 
 
 def run_leg(leg):

@@ -1,4 +1,4 @@
-// Quarantine lists: what a line says, hostile keys, restarts, kills, full disks.
+// Quarantine lists: what a line says, hostile keys, restarts, cut lines, full disks.
 #include <millrace/run/quarantine_list.hpp>
 
 #include "../io/tar_bytes.hpp"
@@ -9,12 +9,10 @@
 
 #include <csignal>
 #include <filesystem>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 namespace mr = millrace;
 using namespace tar_test;
@@ -24,11 +22,6 @@ namespace {
 std::string content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// A number's key: its length is anything up to many pages, so that a kill falls into the middle of a write.
-std::string long_key(std::uint64_t number) {
-  return std::to_string(number) + std::string(number * 7'919'013 % 900'000, 'k');
 }
 
 }  // namespace
@@ -130,47 +123,6 @@ TEST_CASE("a last line that was cut off goes away, wherever it was cut") {
     mr::quarantine_list list(path);
     CHECK(list.add({.shard = "s.tar", .key = "b}"}) == (cut < last.size()));
     CHECK(content_of(path) == whole + last + "\n");
-  }
-}
-
-TEST_CASE("kill -9 at any moment: what add() returned for is listed, and no half line") {
-  const temporary_folder f;
-  std::mt19937_64 random(1);
-  std::uint64_t acknowledged = 0;
-  const std::string path = f / "q.jsonl";
-  for (int kill = 0; kill < 100; ++kill) {
-    CAPTURE(kill);
-    int pipe[2];
-    REQUIRE(::pipe(pipe) == 0);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      mr::quarantine_list list(path);
-      for (std::uint64_t n = list.size();; ++n) {
-        if (!list.add({.shard = "s.tar", .key = long_key(n), .reason = "killed"})) ::_exit(1);
-        if (::write(pipe[1], &n, sizeof n) != sizeof n) ::_exit(2);
-      }
-    }
-    ::close(pipe[1]);
-    ::usleep(static_cast<useconds_t>(random() % 8'000));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    REQUIRE(WIFSIGNALED(status));
-    for (std::uint64_t n = 0; ::read(pipe[0], &n, sizeof n) == sizeof n;) acknowledged = n + 1;
-    ::close(pipe[0]);
-
-    const std::uint64_t listed = std::filesystem::exists(path) ? mr::quarantine_list(path).size() : 0;
-    REQUIRE(listed >= acknowledged);
-    REQUIRE(listed <= acknowledged + 1);
-    if (listed == 0) continue;
-    const mr::key_list keys = mr::keys_from(path);
-    REQUIRE(keys.size() == listed);
-    for (std::uint64_t n = 0; n < listed; ++n) REQUIRE(keys.contains(long_key(n), "s.tar"));
-    acknowledged = listed;
-    if (listed > 30) {   // the next kills find a short file again
-      std::filesystem::remove(path);
-      acknowledged = 0;
-    }
   }
 }
 

@@ -1,0 +1,251 @@
+# kill -9 at random moments, to everything that writes files: what was told of is there, and nothing half is taken for
+# a whole.
+#
+#   python3 tests/system/kills/kills.py                              # 10,000 kills
+#   python3 tests/system/kills/kills.py --kills 500 --only indexes --seed 7
+#
+# kills_subject.cpp writes, and tells through a pipe each record for which add(), flush(), close(), commit() or their
+# like had returned. The moment of a kill is uniform over the time that a whole run of that kind takes. After each kill
+# the library's own readers look at the folder, and another run goes on in it. After some kills a run is left alone to
+# its end: it has to come to it, and to remove the temporary files of those before.
+#
+# Nothing shows that a file was not brought to the disk: the kernel lives on.
+#
+#   python3 tests/system/kills/kills.py --planted --kills 400        # mistakes planted in copies of headers: all found?
+import argparse
+import contextlib
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import COMPILED, JOBS, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher, library_flags
+from planting import Edit, plant
+
+HERE = pathlib.Path(__file__).resolve().parent
+RUN_LIMIT_SECONDS = 60
+NEEDS_DATA = ("indexes", "checksums", "sessions")
+MAX_RECORDS = 700   # of a folder: checksums are for 800 members
+TOLD_OF_A_KIND = 3
+
+
+# (the kind that turns red, what is planted)
+PLANTED = [
+    ("json_lines", [Edit("io/file/append_file", "record.data() + done, record.size() - done);",
+                         "record.data() + done, (record.size() - done + 1) / 2);"),
+                    Edit("train/json_lines.ipp", "detail::repair_last_line(file_);", "")]),
+    ("quarantine", [Edit("io/file/append_file", "record.data() + done, record.size() - done);",
+                         "record.data() + done, (record.size() - done + 1) / 2);"),
+                    Edit("sources/keys_from.ipp", "} else if (is_cut_entry(*next, file_bytes)) {",
+                         "} else if (false) {")]),
+    ("tensorboard", [Edit("train/tensorboard.ipp", "if (::access(path.c_str(), F_OK) != 0) return "
+                          "detail::append_file({.path = path, .must_be_new = true});",
+                          'return detail::append_file({.path = folder + "/events.out.tfevents"});'),
+                     Edit("io/file/append_file", "record.data() + done, record.size() - done);",
+                          "record.data() + done, (record.size() - done + 1) / 2);")]),
+    ("notes", [Edit("io/file/atomic_file.hpp", """  void commit() {
+                                                  flush();""",
+                    """  void commit() {
+                         files_.rename(temporary_.c_str(), path_.c_str());
+                         flush();
+                         temporary_ = path_;""")]),
+    ("shards", [Edit("io/tar/shard_writer.hpp", "if (std::exchange(cleaned_, folder) != folder)",
+                     "if (std::exchange(cleaned_, folder) == folder)")]),
+    ("shards", [Edit("io/file/atomic_file.hpp", 'folder_ + "." + path_', "folder_ + path_"),
+                Edit("io/file/atomic_file.hpp", '".partial"', '".partial.tar"')]),
+    ("indexes", [Edit("io/index/index_file.ipp", "replacement.append(detail::index_bytes(index));",
+                      "const auto all = detail::index_bytes(index); "
+                      "unique_fd(::open(path.c_str(), O_TRUNC | O_WRONLY)); replacement.append(all);")]),
+    ("indexes", [Edit("io/index/index_build.ipp", "clean_folder_of(kept_at);", "")]),
+    ("checksums", [Edit("io/index/index_file.ipp", "if (!news) return result;",
+                        "if (!news || index.known_checksums() % 16 == 9) return result;")]),
+    ("reports", [Edit("report/write_reports.ipp", "file.commit();",
+                      "file.publish(); std::ofstream(path_without_ending + ending) << text;"),
+                 Edit("report/write_reports.ipp", "#include <millrace/io/file/atomic_file.hpp>",
+                      "#include <millrace/io/file/atomic_file.hpp>\n#include <fstream>")]),
+]
+
+
+def built(folder, planted=None):
+    """The program; with the headers in the folder `planted` in the place of the tree's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    level = "-O0" if planted else "-O1"
+    include = [*([f"-I{planted}"] if planted else []), f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+
+    def made(source):
+        target = folder / f"{source.stem}.o"
+        subprocess.run([*launcher(), "g++", *WARNINGS, level, COMPILED, *include, "-c", source, "-o", target],
+                       check=True)
+        return target
+
+    sources = sorted(HERE.glob("*.cpp"))
+    if planted:
+        sources.append(ROOT / "include" / "millrace" / "compiled.cpp")
+    objects = [target for _, target in in_parallel(made, sources)]
+    if not planted:
+        objects.append(compiled_library("g++", "-O1"))
+    program = folder / "kills_subject"
+    subprocess.run(["g++", *objects, "-o", program, *library_flags("--libs"), "-pthread"], check=True)
+    return program
+
+
+class Checker:
+    """A process that looks at folders."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program, "check"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def records(self, kind, folder, acknowledged):
+        """(how many there are, None) or (None, what is wrong)."""
+        print(kind, folder, acknowledged, file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline().strip() or "the checker has ended"
+        word, _, number = answer.partition(" ")
+        return (int(number), None) if word == "records" and number.isdigit() else (None, answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Kind:
+    """One kind of files, and what it came to."""
+
+    def __init__(self, program, data, folder, name, cleans, seed):
+        self.program, self.data, self.folder, self.name, self.cleans = program, data, folder, name, cleans
+        self.random = random.Random(f"{seed} {name}")
+        self.kills = self.ends = self.temporary = self.chains = 0
+        self.problems = []
+
+    def begin(self):
+        """A folder in which nothing has been written."""
+        place = self.folder / f"{self.name}-{self.chains}"
+        self.chains += 1
+        place.mkdir()
+        if self.name in NEEDS_DATA:
+            for shard in self.data.iterdir():
+                shutil.copy2(shard, place)
+        return place
+
+    def write(self, place, first, delay=None):
+        """(whether it was killed, the records that are safe, what is wrong). Without a delay it is left alone."""
+        with subprocess.Popen([self.program, "write", self.name, place, str(first)], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            limit = threading.Timer(RUN_LIMIT_SECONDS, process.kill)
+            limit.start()
+            try:
+                if delay is not None:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(delay)
+                    process.kill()
+                # The pipe is larger than all that is told.
+                told, said = process.communicate()
+            finally:
+                limit.cancel()
+        killed = process.returncode == -9 and delay is not None
+        numbers = [int(line) for line in told.split()]
+        problem = None
+        if numbers != list(range(first, first + len(numbers))):
+            problem = f"it told of {numbers[:5]}... and not of {first}..."
+        elif not killed and process.returncode != 0:
+            problem = f"exit status {process.returncode}: {said.decode(errors='replace').strip()}"
+        return killed, first + len(numbers), problem
+
+    def usual_seconds(self):
+        def one_run():
+            place = self.begin()
+            started = time.monotonic()
+            problem = self.write(place, 0)[2]
+            shutil.rmtree(place)
+            if problem:
+                self.problems.append(f"a run that nobody kills: {problem}")
+            return time.monotonic() - started
+        return min(one_run() for _ in range(3))
+
+    def partials(self, place):
+        return [path.name for path in place.rglob(".*.partial")]
+
+    def chain(self, checker, seconds, max_kills):
+        """Kills in one folder; then a run that is left alone."""
+        place, records = self.begin(), 0
+        for left in reversed(range(max_kills + 1)):
+            delay = self.random.uniform(0, seconds) if left > 0 and records < MAX_RECORDS else None
+            killed, safe, problem = self.write(place, records, delay)
+            self.kills += killed
+            self.ends += not killed
+            self.temporary += bool(killed and self.partials(place))
+            if not problem:
+                records, problem = checker.records(self.name, place, safe)
+            if not problem and delay is None and self.cleans and self.partials(place):
+                problem = f"a whole run leaves {self.partials(place)[:3]}"
+            if problem:
+                self.problems.append(f"folder {self.chains - 1}, kill {self.kills} of seed and kind: {problem}")
+            if problem or delay is None:
+                break
+        shutil.rmtree(place)
+
+    def run(self, wanted):
+        checker = Checker(self.program)
+        seconds = self.usual_seconds()
+        while self.kills < wanted and len(self.problems) < TOLD_OF_A_KIND:
+            self.chain(checker, seconds, min(wanted - self.kills, self.random.randint(1, 12)))
+        checker.close()
+        return seconds
+
+
+def kinds_of(program, folder, wanted):
+    (folder / "data").mkdir(parents=True)
+    subprocess.run([program, "data", folder / "data"], check=True)
+    listed = subprocess.run([program, "list"], capture_output=True, text=True, check=True).stdout
+    return [Kind(program, folder / "data", folder, name, cleans == "1", wanted.seed)
+            for name, cleans in (line.split() for line in listed.splitlines()) if wanted.only in (None, name)]
+
+
+def kill_all(report, folder, wanted):
+    kinds = kinds_of(built(ROOT / "build" / "kills"), folder, wanted)
+    if not kinds:
+        report.add("kills", f"there is no kind {wanted.only}")
+        return
+    for kind, seconds in in_parallel(lambda kind: kind.run(-(-wanted.kills // len(kinds))), kinds, wanted.jobs):
+        report.add(f"{kind.name}: {kind.kills} kills within {1e3 * seconds:.0f} ms, {kind.temporary} of them with "
+                   f"a temporary file left; {kind.ends} runs came to their end", "\n".join(kind.problems))
+    print(f"result: kills={sum(kind.kills for kind in kinds)}")
+
+
+def try_planted(report, folder, wanted):
+    for number, (name, edits) in enumerate(PLANTED):
+        if wanted.only not in (None, name):
+            continue
+        place = folder / str(number)
+        plant(edits, place / "include")
+        program = built(place, place / "include")
+        kind, = kinds_of(program, place / "runs", argparse.Namespace(only=name, seed=wanted.seed))
+        kind.run(wanted.kills)
+        told = kind.problems[0][:150] if kind.problems else ""
+        report.add(f"{edits[0].file}: {name} turned red after {kind.kills} kills: {told}",
+                   None if told else f"{name} stays green for {kind.kills} kills")
+
+
+def main():
+    words = argparse.ArgumentParser()
+    words.add_argument("--kills", type=int, default=10_000, help="of all kinds together")
+    words.add_argument("--only", help="one kind")
+    words.add_argument("--seed", default="1")
+    words.add_argument("--jobs", type=int, default=JOBS)
+    words.add_argument("--planted", action="store_true", help="so many kills for each mistake")
+    wanted = words.parse_args()
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="millrace-kills-") as name:
+        if wanted.planted:
+            try_planted(report, pathlib.Path(name), wanted)
+        else:
+            kill_all(report, pathlib.Path(name), wanted)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

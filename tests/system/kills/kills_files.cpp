@@ -1,0 +1,218 @@
+// What is replaced at once: shards, notes, indexes and the checksums in them, reports.
+#include "kills_subject.hpp"
+
+#include <millrace/io/file/atomic_file.hpp>
+#include <millrace/io/index/index_build.hpp>
+#include <millrace/io/tar/shard_reader.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/report/chrome_trace.hpp>
+#include <millrace/report/html_report.hpp>
+#include <millrace/report/json_report.hpp>
+#include <millrace/report/saved_predictions.hpp>
+#include <millrace/report/text_report.hpp>
+#include <millrace/report/write_reports.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/sources/indexed_shards.hpp>
+#include <millrace/sources/shard_list.hpp>
+#include <millrace/stages/batch.hpp>
+#include <millrace/stages/map.hpp>
+
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::uint64_t samples_of_shard = 3, max_bytes = 200'000;
+
+void write_shards(const records& wanted) {
+  mr::shard_writer shards({.pattern = wanted.folder + "/s-%06d.tar", .max_samples = samples_of_shard,
+                           .first_number = wanted.first});
+  for (std::uint64_t shard = wanted.first; shard < wanted.first + wanted.count; ++shard)
+    for (std::uint64_t i = 0; i < samples_of_shard; ++i) {
+      const std::uint64_t n = shard * samples_of_shard + i;
+      shards.write("k" + std::to_string(n), {{"txt", long_text(n, max_bytes)}});
+      if (i == 0 && shard > wanted.first) acknowledge(shard - 1);   // a write ends the shard before it
+    }
+  shards.close();
+  acknowledge(wanted.first + wanted.count - 1);
+}
+
+std::uint64_t check_shards(const std::string& folder, std::uint64_t acknowledged) {
+  if (!std::filesystem::exists(folder + "/s-000000.tar")) return 0;
+  const auto listed = mr::list_shards(folder + "/*.tar");
+  if (mr::list_shards(folder) != listed) wrong("a folder's shards are others than those of a pattern");
+  mr::block_pool pool;
+  std::uint64_t n = 0;
+  for (const std::string& path : listed) {
+    mr::shard_reader shard(std::make_unique<mr::file_source>(path), pool, {.strict = true});
+    while (const auto record = shard.next()) {
+      if (mr::text((*record)["txt"]) != long_text(n, max_bytes)) wrong(path + " holds another sample");
+      if (++n % samples_of_shard == 0 && shard.next()) wrong(path + " holds a sample more");
+    }
+    if (n % samples_of_shard != 0) wrong(path + " is half a shard");
+  }
+  if (n / samples_of_shard > acknowledged + 1) wrong("more than one shard that was not told of");
+  return n / samples_of_shard;
+}
+
+void write_notes(const records& wanted) {
+  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
+    mr::atomic_file file(wanted.folder + "/saved");
+    file.append(long_text(n, 3'000'000));
+    file.commit();
+    acknowledge(n);
+  }
+}
+
+std::uint64_t check_notes(const std::string& folder, std::uint64_t acknowledged) {
+  const std::string text = content_of(folder + "/saved");
+  for (const std::uint64_t done : {acknowledged, acknowledged + 1})
+    if (done == 0 ? !std::filesystem::exists(folder + "/saved") : text == long_text(done - 1, 3'000'000)) return done;
+  wrong("the note is neither the last one that was told of nor the one behind it");
+}
+
+std::vector<std::string> data_of(const std::string& folder) { return mr::list_shards(folder + "/*.tar"); }
+
+/// Every record is another time of a shard, for which an index has to be made.
+void write_indexes(const records& wanted) {
+  const auto shards = data_of(wanted.folder);
+  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
+    const std::string& path = shards[n % shards.size()];
+    const timespec time{.tv_sec = static_cast<time_t>(1'700'000'000 + n), .tv_nsec = 0};
+    const timespec times[] = {time, time};
+    if (::utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) wrong("cannot set a shard's time");
+    const auto built = mr::detail::build_indexes({&path, 1});
+    if (built.counts.not_kept > 0) wrong(built.why_not_kept);
+    acknowledge(n);
+  }
+}
+
+std::uint64_t check_indexes(const std::string& folder, std::uint64_t acknowledged) {
+  const auto shards = data_of(folder);
+  using enum mr::detail::index_file_state;
+  for (std::uint64_t i = 0; i < shards.size(); ++i) {
+    const auto found = mr::detail::load_index(mr::detail::index_path(shards[i]), mr::detail::identify_shard(shards[i]));
+    const bool at_work = i == acknowledged % shards.size(), done = i < acknowledged;
+    const bool sound = found.state == good ? found.index.samples() == 100
+                                           : done ? at_work && found.state == touched : found.state == missing;
+    if (!sound) wrong(shards[i] + ": " + (found.reason.empty() ? "its index is another one" : found.reason));
+  }
+  return acknowledged;
+}
+
+/// The checksum of a member, as if it had been read.
+std::uint32_t checksum_of(std::uint32_t member) { return member * 2'654'435'761U | 1; }
+
+/// Every record is the checksum of a member of a shard.
+void write_checksums(const records& wanted) {
+  const auto shards = data_of(wanted.folder);
+  mr::detail::build_indexes(shards);
+  mr::detail::remove_abandoned_indexes(mr::detail::index_path(shards[0]));   // as whoever keeps them does
+  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
+    const std::string& path = shards[n % shards.size()];
+    auto known = mr::detail::load_index(mr::detail::index_path(path), mr::detail::identify_shard(path));
+    const auto member = static_cast<std::uint32_t>(n / shards.size());
+    if (known.state != mr::detail::index_file_state::good || member >= known.index.members()) wrong("no such member");
+    known.index.set_checksum(member, checksum_of(member));
+    mr::detail::keep_index(mr::detail::index_path(path), known.index);
+    acknowledge(n);
+  }
+}
+
+std::uint64_t check_checksums(const std::string& folder, std::uint64_t acknowledged) {
+  const auto shards = data_of(folder);
+  using enum mr::detail::index_file_state;
+  std::uint64_t all = 0;
+  for (std::uint64_t i = 0; i < shards.size(); ++i) {
+    const auto found = mr::detail::load_index(mr::detail::index_path(shards[i]), mr::detail::identify_shard(shards[i]));
+    if (found.state == missing && acknowledged == 0) continue;
+    if (found.state != good) wrong(shards[i] + ": " + found.reason);
+    const std::uint64_t known = found.index.known_checksums();
+    for (std::uint32_t m = 0; m < known; ++m)
+      if (found.index.checksum(m) != checksum_of(m)) wrong(shards[i] + " has another checksum");
+    if (known < (acknowledged + shards.size() - 1 - i) / shards.size()) wrong(shards[i] + " has lost a checksum");
+    all += known;
+  }
+  if (all > acknowledged + 1) wrong("more than one checksum that was not told of");
+  return all;
+}
+
+struct numbered {
+  std::int32_t number;
+};
+
+/// Every second record is that a session has indexes, every other one that it is over.
+void write_sessions(const records& wanted) {
+  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; n += 2) {
+    for (const std::string& shard : data_of(wanted.folder)) std::filesystem::remove(mr::detail::index_path(shard));
+    {
+      mr::session run{mr::indexed_shards(wanted.folder + "/*.tar", {.show_progress = false}) |
+                          mr::map([](const mr::record& r) { return numbered{mr::integer<std::int32_t>(r["n"])}; }) |
+                          mr::batch<&numbered::number>({.size = 100}),
+                      {.threads = 1, .io_threads = 1, .memory_bytes = std::size_t{64} << 20, .announce = false}};
+      acknowledge(n);
+      for ([[maybe_unused]] auto& b : run) {}
+    }
+    acknowledge(n + 1);
+  }
+}
+
+std::uint64_t check_sessions(const std::string& folder, std::uint64_t acknowledged) {
+  using enum mr::detail::index_file_state;
+  for (const std::string& shard : data_of(folder)) {
+    const auto found = mr::detail::load_index(mr::detail::index_path(shard), mr::detail::identify_shard(shard));
+    const bool amid = acknowledged % 2 == 1;   // the session has indexes, which only grow now
+    if (found.state != good && (amid || found.state != missing)) wrong(shard + ": " + found.reason);
+    if (found.state == good && found.index.samples() != 100) wrong(shard + ": its index is another one");
+  }
+  return acknowledged + acknowledged % 2;   // the next run begins another one
+}
+
+mr::run_report report_of_round(std::uint64_t n) {
+  mr::run_report r;
+  r.title = "round " + std::to_string(n);
+  r.facts.push_back({"text", long_text(n, 100'000)});
+  for (std::size_t workers = 1; workers < 400; ++workers)
+    r.scaling.push_back({.workers = workers, .samples_per_s = static_cast<double>(n * 1'000 + workers) / 7});
+  return r;
+}
+
+void write_reports(const records& wanted) {
+  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
+    mr::write_reports(report_of_round(n), wanted.folder + "/report");
+    acknowledge(n);
+  }
+}
+
+std::string report_text(const std::string& ending, std::uint64_t n) {
+  const mr::run_report r = report_of_round(n);
+  return ending == ".txt" ? mr::text_report(r) : ending == ".json" ? mr::json_report(r)
+         : ending == ".html" ? mr::html_report(r) : ending == ".trace.json" ? mr::chrome_trace(r.events)
+                                                  : mr::detail::predictions_text(r);
+}
+
+std::uint64_t check_reports(const std::string& folder, std::uint64_t acknowledged) {
+  for (const std::string ending : {".txt", ".json", ".html", ".trace.json", ".predictions"}) {
+    const std::string path = folder + "/report" + ending, text = content_of(path);
+    const bool old = acknowledged == 0 ? !std::filesystem::exists(path) : text == report_text(ending, acknowledged - 1);
+    if (!old && text != report_text(ending, acknowledged)) wrong(path + " is no whole report");
+  }
+  return acknowledged;
+}
+
+}  // namespace
+
+std::span<const kind> file_kinds() {
+  static constexpr kind all[] = {{"shards", 12, write_shards, check_shards, true},
+                                 {"notes", 30, write_notes, check_notes, false},
+                                 {"indexes", 80, write_indexes, check_indexes, true},
+                                 {"checksums", 80, write_checksums, check_checksums, true},
+                                 {"sessions", 8, write_sessions, check_sessions, true},
+                                 {"reports", 6, write_reports, check_reports, true}};
+  return all;
+}
