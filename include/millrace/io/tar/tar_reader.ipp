@@ -194,7 +194,7 @@ MILLRACE_INLINE ::la_ssize_t tar_reader::give_chunk(struct ::archive*, void* sel
   auto& reader = *static_cast<tar_reader*>(self);
   try {
     if (reader.in_header_) reader.kept_ += reader.rest_of_chunk();
-    // libarchive keeps what such headers say, and calls itself for each of a chain.
+    // libarchive keeps what headers say, and ends neither a chain of them nor the map of a sparse file everywhere.
     if (reader.kept_.size() > max_header_bytes)
       throw reader.damage("has a member with more than 8 MiB of headers", reader.base_bytes_ + reader.header_at_);
     reader.chunk_at_ = reader.stream_.end_bytes();
