@@ -24,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -58,6 +59,8 @@ class indexed_reader {
 
   /// Returns the error of the first sample that the last read() failed on; null if there is none.
   std::exception_ptr failure() const noexcept { return failure_; }
+  /// Returns the same, and keeps nothing of it: the error may go to another thread, and the reader to a third.
+  std::exception_ptr take_failure() noexcept { return std::exchange(failure_, nullptr); }
 
   /// Returns one sample. Throws its error if it cannot be read.
   record read_one(std::uint32_t number);

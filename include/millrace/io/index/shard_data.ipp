@@ -234,7 +234,7 @@ MILLRACE_INLINE void shard_data::read_now(request& asked, std::span<const wish> 
   try {
     auto opened = take(shard, asked.reads);
     read = opened->reader.read(numbers, found);
-    if (read < numbers.size()) wrong = opened->reader.failure();
+    if (read < numbers.size()) wrong = opened->reader.take_failure();
     give_back(shard, std::move(opened));
   } catch (...) {
     wrong = std::current_exception();
