@@ -174,9 +174,12 @@ def faults(leg):
 
 
 def kills(leg):
-    """kill -9 at random moments, to all that writes files: what was told of is there, and nothing half"""
+    """kill -9 at random moments to all that writes files; memory, threads and descriptors of runs that go on and on"""
     leg.count("kills.py", leg.run("kills.py", [sys.executable, ROOT / "tests" / "system" / "kills" / "kills.py",
                                                "--kills", "100"], may_fail=True))
+    leg.count("soak.py", leg.run("soak.py", [sys.executable, ROOT / "tests" / "system" / "soak" / "soak.py",
+                                             "--samples", "400000", "--pictures", "20000", "--sessions", "150",
+                                             "--tolerance", "0.5"], may_fail=True))
 
 
 def planted(leg):

@@ -1,0 +1,165 @@
+# A run that goes on for very long holds no more at its end than at its start: memory, threads, descriptors.
+#
+#   python3 tests/system/soak/soak.py                      # 100,000,000 samples of 2 KB, 10,000,000 pictures, sessions
+#   python3 tests/system/soak/soak.py --samples 1000000 --pictures 0 --sessions 500 --tolerance 0.05
+#   python3 tests/system/soak/soak.py --planted            # are leaks found that are planted in copies of headers?
+#
+# soak_subject.cpp tells what it holds at 200 points of the way. The first tenth does not count. Through the rest goes a
+# line of least squares; it is flat if its slope lies within three standard errors of 0, or if what it comes to over the
+# whole way is less than --tolerance of the memory, or half a thread or descriptor. Falling is flat, too. Pools keep as
+# many blocks as were ever used at once, which now and then are more than before: hence a tolerance. Five percent come
+# to 0.1 bytes per sample over the whole way: 16 bytes in each batch that are not given back are more.
+import argparse
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import typing
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import COMPILED, JOBS, ROOT, WARNINGS, Report, compiled_library, in_parallel, launcher, library_flags
+from planting import Edit, plant
+
+HERE = pathlib.Path(__file__).resolve().parent
+MEASURES = ("resident bytes", "allocated bytes", "threads", "descriptors")
+WARM_UP = 0.1
+NOISE = 3   # standard errors
+
+# What is planted, in which run it shows, and in what.
+PLANTED = [Edit("run/run_core.ipp", "process_(getpid()),", "process_((::dup(2), getpid())),"),
+           Edit("run/run_core.ipp", "#include <optional>", "#include <optional>\n#include <thread>"),
+           Edit("run/run_core.ipp", """  if (settings_.batch_rows == 0)
+                                        throw setup_error""", """static_cast<void>(new char[400]);
+                std::thread([] { ::pause(); }).detach();
+                if (settings_.batch_rows == 0)
+                  throw setup_error""")]
+PLANTED_IN, PLANTED_COUNT, PLANTED_SHOWS = "sessions", 300, ("allocated bytes", "threads", "descriptors")
+
+
+class Line(typing.NamedTuple):
+    slope: float
+    error: float
+    mean: float
+
+
+def fitted(xs, ys):
+    """The line of least squares, and the standard error of its slope."""
+    count = len(xs)
+    x_mean, y_mean = sum(xs) / count, sum(ys) / count
+    spread = sum((x - x_mean) ** 2 for x in xs)
+    slope = sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys)) / spread
+    left = sum((y - y_mean - slope * (x - x_mean)) ** 2 for x, y in zip(xs, ys))
+    return Line(slope, math.sqrt(left / (count - 2) / spread), y_mean)
+
+
+def built(folder, planted=None):
+    folder.mkdir(parents=True, exist_ok=True)
+    include = [*([f"-I{planted}"] if planted else []), f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    sources = [HERE / "soak_subject.cpp", *([ROOT / "include" / "millrace" / "compiled.cpp"] if planted else [])]
+
+    def made(source):
+        target = folder / f"{source.stem}.o"
+        subprocess.run([*launcher(), "g++", *WARNINGS, "-O1", COMPILED, *include, "-c", source, "-o", target],
+                       check=True)
+        return target
+
+    objects = [target for _, target in in_parallel(made, sources)]
+    if not planted:
+        objects.append(compiled_library("g++", "-O1"))
+    program = folder / "soak_subject"
+    subprocess.run(["g++", *objects, "-o", program, *library_flags("--libs"), "-pthread"], check=True)
+    return program
+
+
+class Run(typing.NamedTuple):
+    what: str
+    lines: dict      # of each measure
+    span: int        # what the lines go over
+    seconds: float
+    problem: str     # it did not come to its end
+
+
+def soaked(program, data, what, count):
+    started, points = time.monotonic(), []
+    # Without caches for each thread, which count as allocated: they fill up slowly.
+    environment = os.environ | {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+    with subprocess.Popen([program, what, data, str(count)], env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            points.append([int(word) for word in line.split()[1:]])
+        said = process.stderr.read()
+    seconds = time.monotonic() - started
+    points = [point for point in points if point[0] >= WARM_UP * count]
+    if process.returncode != 0 or len(points) < 20:
+        return Run(what, {}, 0, seconds, f"exit status {process.returncode}, {len(points)} points: {said}")
+    xs = [point[0] for point in points]
+    lines = {measure: fitted(xs, [point[1 + i] for point in points]) for i, measure in enumerate(MEASURES)}
+    return Run(what, lines, xs[-1] - xs[0], seconds, "")
+
+
+def grows(line, span, floor):
+    return line.slope > NOISE * line.error and line.slope * span > floor
+
+
+def floor_of(measure, line, tolerance):
+    return 0.5 if measure in ("threads", "descriptors") else tolerance * line.mean
+
+
+def add(report, run, tolerance):
+    if run.problem:
+        report.add(run.what, run.problem)
+        return
+    for measure, line in run.lines.items():
+        scale, unit = (1, "session") if run.what == "sessions" else (1e6, "million")
+        mean = f"{line.mean:.2f}" if measure in ("threads", "descriptors") else f"{line.mean / 1e6:.3f} MB"
+        told = (f"{run.what}: {measure} {mean}, slope {line.slope * scale:+.4g} +- {line.error * scale:.2g} per {unit},"
+                f" {line.slope * run.span:+.4g} over {run.span}")
+        floor = floor_of(measure, line, tolerance)
+        report.add(told, f"it grows: at most {floor:.4g} would do" if grows(line, run.span, floor) else None)
+
+
+def try_planted(report, folder, data, tolerance):
+    plant(PLANTED, folder / "include")
+    run = soaked(built(folder / "planted", folder / "include"), data, PLANTED_IN, PLANTED_COUNT)
+    if run.problem:
+        report.add(run.what, run.problem)
+    for measure in PLANTED_SHOWS if not run.problem else ():
+        line = run.lines[measure]
+        found = grows(line, run.span, floor_of(measure, line, tolerance))
+        report.add(f"{run.what} hold more {measure}: {line.slope:+.4g} +- {line.error:.2g} each",
+                   None if found else "what was planted is not found")
+
+
+def main():
+    words = argparse.ArgumentParser()
+    words.add_argument("--samples", type=int, default=100_000_000, help="half of them indexed, half as a stream")
+    words.add_argument("--pictures", type=int, default=10_000_000)
+    words.add_argument("--sessions", type=int, default=10_000)
+    words.add_argument("--tolerance", type=float, default=0.05,
+                       help="the share of its memory that a run may come to hold more")
+    words.add_argument("--jobs", type=int, default=JOBS)
+    words.add_argument("--planted", action="store_true")
+    wanted = words.parse_args()
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="millrace-soak-") as name:
+        folder, program = pathlib.Path(name), built(ROOT / "build" / "soak")
+        data = folder / "data"
+        data.mkdir()
+        subprocess.run([program, "data", data], check=True)
+        if wanted.planted:
+            try_planted(report, folder, data, wanted.tolerance)
+            return report.close()
+        counts = {"samples": wanted.samples // 2, "stream": wanted.samples // 2, "pictures": wanted.pictures,
+                  "sessions": wanted.sessions}
+        runs = [(what, count) for what, count in counts.items() if count]
+        for (what, count), run in in_parallel(lambda run: soaked(program, data, *run), runs, wanted.jobs):
+            print(f"{what}: {count} in {run.seconds:.0f} s, {count / run.seconds:.0f} a second", flush=True)
+            add(report, run, wanted.tolerance)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
