@@ -121,6 +121,7 @@
 #include <millrace/sources/keys_from.ipp>
 #include <millrace/sources/line_reader.ipp>
 #include <millrace/sources/lines.ipp>
+#include <millrace/sources/listed_key.ipp>
 #include <millrace/sources/mix.ipp>
 #include <millrace/sources/shard_list.ipp>
 #include <millrace/sources/shards.ipp>

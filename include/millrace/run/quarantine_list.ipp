@@ -6,11 +6,10 @@
 #include <millrace/base/hex.hpp>
 #include <millrace/base/json_writer.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/file/last_line.hpp>
-#include <millrace/sources/keys_from.hpp>
+#include <millrace/sources/listed_key.hpp>
 
-#include <memory>
+#include <algorithm>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -53,10 +52,15 @@ MILLRACE_INLINE quarantine_list::quarantine_list(const std::string& path) : file
 }
 
 MILLRACE_INLINE void quarantine_list::read_entries() {
-  block_pool pool;
-  line_reader lines(std::make_unique<file_source>(file_.path()), pool, {.skip_empty = true, .check_utf8 = false});
-  while (const auto next = lines.next()) {
-    const detail::listed_key entry = detail::read_listed_key(*next);
+  const std::string all = file_.read(0, static_cast<std::size_t>(file_.size_bytes()));
+  std::uint64_t number = 0;
+  for (std::size_t at = 0, end = 0; at < all.size(); at = end + 1) {
+    end = std::min(all.find('\n', at), all.size());
+    ++number;
+    if (end == at) continue;
+    const detail::listed_key entry = detail::read_listed_key(
+        std::string_view(all).substr(at, end - at), {.stage = "quarantine_list", .shard = file_.path(),
+                                                     .key = "line " + std::to_string(number), .offset_bytes = at});
     entries_.insert(identity(entry.shard, entry.key));
   }
 }

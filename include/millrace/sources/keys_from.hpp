@@ -37,15 +37,6 @@ inline folder_rule key_lists(bool allow_missing) noexcept {
   return rule;
 }
 
-/// The entry in a line of JSON.
-struct listed_key {
-  std::string key{};     ///< empty: the line is a note about the shard
-  std::string shard{};   ///< empty: the key holds in every shard
-};
-
-/// Reads a line of JSON of a list. Throws data_error with file and line if it has no key and is no note.
-listed_key read_listed_key(const line& of);
-
 /// Returns true for a last line that a killed quarantine_list left half written: its add() has not returned.
 bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept;
 

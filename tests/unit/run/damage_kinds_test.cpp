@@ -131,7 +131,7 @@ example prepare(const mr::record& r, mr::rng& random) {
   const mr::bytes words = r["words"];
   if (words.size() % 2 != 0) throw mr::data_error("half a word", "Write whole ones");
   std::vector<std::uint16_t> numbers(words.size() / 2);
-  std::memcpy(numbers.data(), words.data(), words.size());
+  if (words.size() > 0) std::memcpy(numbers.data(), words.data(), words.size());
   const std::string camera(r["camera"].text());
   std::array<float, 3> values{};
   std::size_t at = 0;

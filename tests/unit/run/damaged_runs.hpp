@@ -71,7 +71,7 @@ inline auto prepare_but(const std::set<int>& bad) {
     if (bad.contains(label)) throw millrace::data_error("label " + std::to_string(label) + " is bad", "Look at it");
     const millrace::bytes field = r["bin"];
     std::vector<std::uint8_t> bytes(field.size());
-    std::memcpy(bytes.data(), field.data(), field.size());
+    if (field.size() > 0) std::memcpy(bytes.data(), field.data(), field.size());
     return row_of{label, millrace::ragged<std::uint8_t>(std::move(bytes), {.max_length = 64, .padding = 9})};
   };
 }
