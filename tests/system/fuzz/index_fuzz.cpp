@@ -85,9 +85,13 @@ struct slow_index {
       if (512 * (wide{at(0, s)} + 1) > shard_bytes()) return false;
       if (s > 0 && at(0, s) <= at(0, s - 1)) return false;
     }
+    wide end = 0;   // payloads follow each other
     for (std::size_t m = 0; m < members; ++m) {
       if (at(5, m) >= fields) return false;
-      if (at(3, m) != 0xffffffff && 512 * wide{at(3, m)} + at(4, m) > shard_bytes()) return false;
+      if (at(3, m) == 0xffffffff) continue;
+      const wide begin = 512 * wide{at(3, m)};
+      if (begin < end || begin + at(4, m) > shard_bytes()) return false;
+      end = begin + at(4, m);
     }
     return true;
   }
