@@ -66,7 +66,7 @@ inline std::string write_labels(const temporary_folder& folder, int count = 300)
 }
 
 inline auto prepare_but(const std::set<int>& bad) {
-  return [&bad](const millrace::record& r) {
+  return [bad](const millrace::record& r) {
     const auto label = millrace::integer<std::int32_t>(r["cls"]);
     if (bad.contains(label)) throw millrace::data_error("label " + std::to_string(label) + " is bad", "Look at it");
     const millrace::bytes field = r["bin"];
