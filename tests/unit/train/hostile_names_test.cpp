@@ -29,7 +29,9 @@
 
 namespace mr = millrace;
 
-namespace hostile {
+using hostile::names, hostile::obeyed_by_a_terminal;
+
+namespace {
 
 std::string as_utf8(std::string text) {
   mr::detail::clean_utf8(text);
@@ -79,9 +81,7 @@ mr::run_report report_named(const std::string& name) {
   return r;
 }
 
-}  // namespace hostile
-
-using hostile::names, hostile::obeyed_by_a_terminal;
+}  // namespace
 
 TEST_CASE("error texts: no name is obeyed by a terminal, and a long one is cut") {
   for (const auto& h : names()) {
@@ -128,9 +128,9 @@ TEST_CASE("status line: only its own control characters reach a terminal") {
     CAPTURE(h.what);
     for (const auto kind : {mr::status_line_options::output::plain, mr::status_line_options::output::terminal}) {
       const temporary_folder folder;
-      const hostile::descriptor screen(folder / "screen");
+      const descriptor screen(folder / "screen");
       mr::status_line line({.file = screen.file, .kind = kind, .columns = 20'000});
-      line.write(hostile::row_named(name));
+      line.write(row_named(name));
       line.tick({});
       line.close();
       std::string text = content_of(folder / "screen");
@@ -150,7 +150,7 @@ TEST_CASE("JSON lines and TensorBoard: a line and an event each, with the name a
     const temporary_folder folder;
     {
       mr::log out(mr::json_lines(folder / "run.jsonl"), mr::tensorboard(folder / "events"));
-      CHECK(out.push(hostile::row_named(name)));
+      CHECK(out.push(row_named(name)));
       out.close();
     }
     CHECK(folder.file_count() == 2);
@@ -158,7 +158,7 @@ TEST_CASE("JSON lines and TensorBoard: a line and an event each, with the name a
     CHECK(std::count(lines.begin(), lines.end(), '\n') == 1);
     const char* const wrong = obeyed_by_a_terminal(lines);
     CHECK_MESSAGE(!wrong, wrong);
-    CHECK(hostile::json_has(lines, hostile::as_utf8(name)));
+    CHECK(json_has(lines, as_utf8(name)));
 
     const std::filesystem::path events = std::filesystem::directory_iterator(folder / "events")->path();
     const std::string file = content_of(events.string());
@@ -171,7 +171,7 @@ TEST_CASE("JSON lines and TensorBoard: a line and an event each, with the name a
       rest.remove_prefix(16 + static_cast<std::size_t>(size));
     }
     REQUIRE(records.size() == 2);
-    const std::string clean = hostile::as_utf8(name);
+    const std::string clean = as_utf8(name);
     mr::detail::protobuf_message tag;
     tag.add_bytes(1, clean);
     CHECK(records[1].find(tag.bytes()) != std::string_view::npos);
@@ -202,15 +202,15 @@ TEST_CASE("reports: text, JSON, page and trace show a name, and do not obey it")
   for (const auto& h : names()) {
     const std::string& name = h.text;
     CAPTURE(h.what);
-    const mr::run_report r = hostile::report_named(name);
+    const mr::run_report r = report_named(name);
     const std::string text = mr::text_report(r), json = mr::json_report(r), page = mr::html_report(r),
                       trace = mr::chrome_trace(r.events);
     for (const std::string* one : {&text, &json, &page, &trace}) {
       const char* const wrong = obeyed_by_a_terminal(*one);
       CHECK_MESSAGE(!wrong, wrong);
     }
-    CHECK(hostile::json_has(json, hostile::as_utf8(name)));
-    CHECK(hostile::json_has(trace, hostile::as_utf8(name)));
+    CHECK(json_has(json, as_utf8(name)));
+    CHECK(json_has(trace, as_utf8(name)));
     for (const char* tag : {"<script", "\" onload", "&lt;&amp;<"}) CHECK(page.find(tag) == std::string::npos);
     const auto brackets = std::count(page.begin(), page.end(), '<');
     CHECK(brackets == std::count(page.begin(), page.end(), '>'));
