@@ -27,6 +27,7 @@
 #include <millrace/image/random_crop.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
+#include <millrace/image/picture_format.hpp>
 #include <millrace/image/picture_job.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
@@ -47,6 +48,8 @@ class picture {
 
   /// Reads the header and plans the whole picture; see jpeg().
   explicit picture(bytes data, const jpeg_options& options = {});
+  /// Plans the whole picture of a file whose header was read; for the functions of the formats, such as png().
+  picture(bytes data, const detail::picture_file& file);
 
   /// Returns the width of the result of the plan so far, in pixels; height() likewise.
   std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
@@ -54,7 +57,7 @@ class picture {
   /// Returns [height, width, 3].
   std::array<std::size_t, 3> shape() const noexcept { return {height(), width(), 3}; }
   /// Returns the facts in the file's header, before any plan.
-  const jpeg_header& header() const noexcept { return header_; }
+  const jpeg_header& header() const noexcept { return file_.header; }
   /// Returns the bytes of the file.
   const bytes& data() const noexcept { return data_; }
 
@@ -117,7 +120,7 @@ class picture {
   /// Returns half of the margin. torchvision rounds an odd half to even.
   static std::size_t middle(std::size_t whole, std::size_t part) noexcept;
   error_location where() const;
-  void check_size() const;
+  void start_plan();
 
   /// Returns the columns as seen after the EXIF orientation; down() returns the rows. columns_ and rows_ are as stored.
   detail::plan_axis& across() noexcept { return transposed_ ? rows_ : columns_; }
@@ -144,8 +147,7 @@ class picture {
   static void render_alone(const detail::picture_job& job, scratch& s);
 
   bytes data_;
-  jpeg_options options_;
-  jpeg_header header_;
+  detail::picture_file file_;
   detail::plan_axis columns_, rows_;   // as stored
   bool transposed_ = false;    // true: stored rows are seen as columns
 };

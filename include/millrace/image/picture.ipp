@@ -7,17 +7,30 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE picture::picture(bytes data, const jpeg_options& options) : data_(std::move(data)), options_(options) {
+MILLRACE_INLINE picture::picture(bytes data, const jpeg_options& options)
+    : data_(std::move(data)), file_{.format = &detail::jpeg_format, .header = {}, .options = options} {
   try {
-    header_ = read_jpeg_header(data_, options.accept_damaged);
-    check_size();
+    file_.header = read_jpeg_header(data_, options.accept_damaged);
   } catch (error& e) {
     e.locate(detail::location_of(data_));
     throw;
   }
-  columns_ = detail::plan_axis(static_cast<std::int64_t>(header_.width));
-  rows_ = detail::plan_axis(static_cast<std::int64_t>(header_.height));
-  if (options.apply_orientation) orient(header_.orientation);
+  start_plan();
+}
+
+MILLRACE_INLINE picture::picture(bytes data, const detail::picture_file& file) : data_(std::move(data)), file_(file) {
+  start_plan();
+}
+
+MILLRACE_INLINE void picture::start_plan() {
+  const std::uint64_t pixels = std::uint64_t{file_.header.width} * file_.header.height;
+  if (pixels > file_.options.max_pixels)
+    throw data_error("the header of the picture says " + size_text(file_.header.width, file_.header.height) +
+                         ", more than max_pixels = " + std::to_string(file_.options.max_pixels),
+                     "Raise max_pixels if such pictures are meant to be there", where());
+  columns_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.width));
+  rows_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.height));
+  if (file_.options.apply_orientation) orient(file_.header.orientation);
 }
 
 MILLRACE_INLINE picture picture::crop(const crop_box& box) && {
@@ -51,8 +64,13 @@ MILLRACE_INLINE picture picture::resize(std::size_t height, std::size_t width) &
   if (height < 1 || width < 1 || height > most || width > most)
     throw setup_error("a picture cannot be resized to " + size_text(width, height),
                       "Each side has to be between 1 and " + std::to_string(most), where());
-  across().resize(static_cast<std::int64_t>(width));
-  down().resize(static_cast<std::int64_t>(height));
+  try {
+    across().resize(static_cast<std::int64_t>(width));
+    down().resize(static_cast<std::int64_t>(height));
+  } catch (error& e) {
+    e.locate(where());
+    throw;
+  }
   return std::move(*this);
 }
 
@@ -127,17 +145,9 @@ MILLRACE_INLINE std::size_t picture::middle(std::size_t whole, std::size_t part)
 }
 
 MILLRACE_INLINE error_location picture::where() const {
-  error_location at{.stage = "jpeg"};
+  error_location at{.stage = file_.format->name};
   at.complete(detail::location_of(data_));
   return at;
-}
-
-MILLRACE_INLINE void picture::check_size() const {
-  const std::uint64_t pixels = std::uint64_t{header_.width} * header_.height;
-  if (pixels > options_.max_pixels)
-    throw data_error("the JPEG's header says " + size_text(header_.width, header_.height) +
-                         ", more than max_pixels = " + std::to_string(options_.max_pixels),
-                     "Raise max_pixels if such pictures are meant to be there", {.stage = "jpeg"});
 }
 
 MILLRACE_INLINE void picture::orient(int orientation) noexcept {
@@ -147,7 +157,7 @@ MILLRACE_INLINE void picture::orient(int orientation) noexcept {
 }
 
 MILLRACE_INLINE unsigned picture::eighths() const noexcept {
-  if (options_.quality == picture_quality::exact) return 8;
+  if (file_.options.quality == picture_quality::exact) return 8;
   for (const unsigned part : {1U, 2U, 4U}) {
     const auto covers = [part](const detail::plan_axis& a) {
       return a.length * part >= a.target * a.denominator * 8;
@@ -158,8 +168,8 @@ MILLRACE_INLINE unsigned picture::eighths() const noexcept {
 }
 
 MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target& target) const {
-  detail::picture_job job{.data = &data_, .options = &options_, .header = &header_, .eighths = eighths(),
-                          .target = target};
+  detail::picture_job job{.format = file_.format, .data = &data_, .options = &file_.options, .header = &file_.header,
+                          .eighths = eighths(), .target = target};
   job.plan = detail::resize_plan{.rows = rows_, .columns = columns_, .transposed = transposed_};
   if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
   return job;

@@ -1,6 +1,7 @@
 // One picture to render: its file, its plan, and where its pixels go.
 //
-//   mr::detail::picture_job job{.data = &file, .options = &options, .header = &header, .target = {.data = row}};
+//   mr::detail::picture_job job{.format = &mr::detail::jpeg_format, .data = &file, .options = &options,
+//                              .header = &header, .target = {.data = row}};
 //   mr::detail::render_pictures({&job, 1}, memory);
 //
 // Errors: data_error for a damaged file. Threads: any; each has a scratch of its own.
@@ -8,6 +9,7 @@
 
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
+#include <millrace/image/picture_format.hpp>
 #include <millrace/image/resize/pixel_target.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 #include <millrace/item/bytes.hpp>
@@ -19,6 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One picture to render. All objects that it points to must outlive the call.
 struct picture_job {
+  const picture_format* format = nullptr;
   const bytes* data = nullptr;
   const jpeg_options* options = nullptr;
   const jpeg_header* header = nullptr;

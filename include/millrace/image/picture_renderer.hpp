@@ -1,7 +1,8 @@
 // Renders planned pictures into their rows: chooses a decoder for each picture, decodes and resizes.
 //
 //   auto& renderer = scratch.get<mr::detail::picture_renderer>();
-//   const mr::detail::picture_job job{.data = &file, .options = &o, .header = &h, .plan = plan, .target = t};
+//   const mr::detail::picture_job job{.format = &mr::detail::jpeg_format, .data = &file, .options = &o,
+//                                    .header = &h, .plan = plan, .target = t};
 //   renderer.render({&job, 1}, scratch);                    // or up to max_together of them, which is faster
 //
 // Each worker keeps one renderer. The built-in decoder takes the files that it supports, two at a time. Its planes are

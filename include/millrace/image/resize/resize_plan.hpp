@@ -77,7 +77,7 @@ struct plan_axis {
       constexpr std::int64_t largest_denominator = std::int64_t{1} << 20;
       if (denominator > largest_denominator)
         throw setup_error("a picture was cropped and resized so often that its plan is no longer exact",
-                          "Call pixels() in between, or crop and resize once", {.stage = "jpeg"});
+                          "Call pixels() in between, or crop and resize once");
     }
     first = 0;
     target = count = outputs;
