@@ -135,6 +135,15 @@ class stage_error : public error {
 
 namespace detail {
 
+/// Reports that a sample is lost with the rest of its shard, which cannot be opened or ends before it.
+class lost_shard_error : public data_error {
+ public:
+  using data_error::data_error;
+};
+
+/// Returns a millrace::error as a lost_shard_error; any other exception as it is.
+std::exception_ptr as_lost_shard(const std::exception_ptr& why);
+
 /// Returns a text that may quote data from outside, safe to print. Control characters but ends of lines and tabs, marks
 /// that turn the direction of writing, and bytes that are not UTF-8 become \xNN.
 std::string printable_text(std::string_view text);

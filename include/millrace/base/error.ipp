@@ -97,6 +97,16 @@ MILLRACE_INLINE stage_error::stage_error(std::string message, std::exception_ptr
 
 namespace detail {
 
+MILLRACE_INLINE std::exception_ptr as_lost_shard(const std::exception_ptr& why) {
+  try {
+    std::rethrow_exception(why);
+  } catch (const error& e) {
+    return std::make_exception_ptr(lost_shard_error(e.message(), e.hint(), e.where()));
+  } catch (...) {
+    return why;
+  }
+}
+
 MILLRACE_INLINE std::string printable_text(std::string_view text) {
   std::string safe;
   const auto escape = [&safe](std::string_view bytes) {

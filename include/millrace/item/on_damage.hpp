@@ -9,6 +9,8 @@
 // nearest good row of the same lane in the same global batch, and b.replaced() is 1 there. It masks the rows of a lane
 // without a good row. Where the global batch is no longer than the lanes, that is every lane.
 // So batches are full, ranks stay even, and no later sample moves. A masked row counts as a row of the batch.
+// A shard that cannot be opened, or that ends early, is lost from there on. Its samples are damaged if an index or a
+// file beside the shard (sizes.json, a DALI index) tells how many they are. Otherwise the pass has fewer samples.
 // Past one of the limits the run ends, with an error that shows the first five damaged samples. Each rank counts for
 // itself, from the start of its session, in the order of its rows: the same data give the same error.
 // Threads: a value.
@@ -35,7 +37,7 @@ struct damage_options {
   std::uint64_t at_most = ~std::uint64_t{0};   ///< damaged samples
   double at_most_share = 0.01;                 ///< of all rows so far, as soon as more than ten are damaged
   std::uint64_t in_a_row = 100;                ///< damaged samples without a good one between them
-  std::uint64_t shards_at_most = 10;           ///< shards whose rest is lost, of sources without an index
+  std::uint64_t shards_at_most = 10;           ///< lost shards; their samples count in no other limit
   /// Start of the name of the quarantine list: "run1/quarantine" is run1/quarantine-0.jsonl on rank 0. Empty: no list.
   /// The list has a line for each damaged sample (run/quarantine_list.hpp).
   std::string quarantine{};

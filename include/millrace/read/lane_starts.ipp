@@ -41,7 +41,11 @@ MILLRACE_INLINE std::uint64_t shard_counts<Source>::read_through(std::size_t sha
     while (reader.next()) ++samples;
     return samples;
   } catch (...) {
-    if (behind_damage_ && is_damage_of_source(std::current_exception())) return samples;
+    if (behind_damage_ && is_damage_of_source(std::current_exception())) {
+      if constexpr (requires { source_->samples_told(shard); })
+        return std::max(samples, source_->samples_told(shard));
+      return samples;
+    }
     std::rethrow_exception(located_by([&] {
       error_location at{.stage = "source"};
       if constexpr (requires { source_->shard_name(shard); }) at.shard = source_->shard_name(shard);

@@ -4,12 +4,13 @@
 //   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // a reader; null: the next shard's turn
 //   for (const std::exception_ptr& why : lost.take_new()) note(why);  // the trainer
 //
-// The pass is shorter by the samples that the shard did not give. How many is not known.
+// Where no file beside the shard tells how many samples it had, the pass is shorter by those that it did not give.
+// Otherwise each of them is a damaged sample, and the shard does not come here (read/read_stage_base.hpp).
 // Errors: accept() returns the error that ends the run: of another kind than damage, or past the limit. It shows the
 // first five. Threads: any.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/base/error.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,8 @@ class lost_shards {
   std::exception_ptr accept(std::exception_ptr why);
   /// Returns the number of lost shards so far.
   std::uint64_t count() const;
+  /// Returns the error of a run that has lost more shards than it may; `first` are the texts of the first ones.
+  static data_error too_many(std::uint64_t count, std::uint64_t at_most, const std::string& first);
   /// Returns the errors since the last call.
   std::vector<std::exception_ptr> take_new();
 
@@ -44,6 +47,9 @@ class lost_shards {
 
 /// Returns whether an error of a source is damage of its data: a data_error or an io_error.
 bool is_damage_of_source(const std::exception_ptr& why) noexcept;
+
+/// Returns whether an error is an io_error.
+bool is_error_of_storage(const std::exception_ptr& why) noexcept;
 
 }}}  // namespace millrace::detail
 

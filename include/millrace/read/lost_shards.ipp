@@ -3,8 +3,6 @@
 
 #include <millrace/read/lost_shards.hpp>
 
-#include <millrace/base/error.hpp>
-
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -21,12 +19,15 @@ MILLRACE_INLINE std::exception_ptr lost_shards::accept(std::exception_ptr why) {
     }
   }
   if (count_ > at_most_)
-    return std::make_exception_ptr(
-        data_error(std::to_string(count_) + " shards are damaged, more than the " + std::to_string(at_most_) +
-                       " that on_damage allows; the first of them:" + first_,
-                   "Copy the shards again, or raise damage_options::shards_at_most"));
+    return std::make_exception_ptr(too_many(count_, at_most_, first_));
   new_.push_back(std::move(why));
   return nullptr;
+}
+
+MILLRACE_INLINE data_error lost_shards::too_many(std::uint64_t count, std::uint64_t at_most, const std::string& first) {
+  return {std::to_string(count) + " shards are damaged, more than the " + std::to_string(at_most) +
+              " that on_damage allows; the first of them:" + first,
+          "Copy the shards again, or raise damage_options::shards_at_most"};
 }
 
 MILLRACE_INLINE std::uint64_t lost_shards::count() const {
@@ -44,6 +45,16 @@ MILLRACE_INLINE bool is_damage_of_source(const std::exception_ptr& why) noexcept
     std::rethrow_exception(why);
   } catch (const data_error&) {
     return true;
+  } catch (const io_error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+MILLRACE_INLINE bool is_error_of_storage(const std::exception_ptr& why) noexcept {
+  try {
+    std::rethrow_exception(why);
   } catch (const io_error&) {
     return true;
   } catch (...) {

@@ -136,6 +136,10 @@ class read_stage_base : public read_stage, public space_listener {
   void read_chunk(chunk& read, const portion& what);
   /// Reads the next sample of an open shard. Returns false at the end of the shard.
   bool read_sample(shard& from, sample<item>& s);
+  /// Loses the rest of a shard, if a file beside it tells how many samples it had. Returns whether one does.
+  bool lose_rest(shard& from, const std::exception_ptr& why) const;
+  /// Makes the next damaged sample of a lost shard. Returns false behind the last one.
+  bool make_lost_sample(shard& from, sample<item>& s) const;
   std::exception_ptr located(const shard& from) const;
 
   const std::size_t io_threads_;   // 0: advance() reads

@@ -126,7 +126,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
   try {
     if (!from.open) from.name = full_name_of(from);
     all.emplace(chunks_, start, from.name);
-    if (!from.open) from.open.emplace(source_->open(from.ordinal, from.epoch));
+    if (!from.open && !from.lost) from.open.emplace(source_->open(from.ordinal, from.epoch));
     while (read.samples.size() < what.most && read.bytes < chunk_bytes) {
       sample<item> s;
       if (!read_sample(from, s)) {
@@ -150,7 +150,8 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
     }
   } catch (...) {
     read.error = located(from);
-    read.more = false;
+    read.more = lose_rest(from, read.error);
+    if (read.more) read.error = nullptr;
   }
   const std::uint64_t end = steady_now_ns();
   if (all) {
@@ -168,12 +169,14 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<item>& s) {
   s.epoch = s.pass = from.epoch;
+  if (from.lost) [[unlikely]] return make_lost_sample(from, s);
   if constexpr (requires { from.open->skip(); }) {
     try {
       s.item = from.open->next();
     } catch (...) {
       if (!goes_on_ || !is_damage_of_source(std::current_exception())) throw;
       s.error = located_exception(from.open->failed());
+      if (is_error_of_storage(s.error)) s.error = as_lost_shard(s.error);
       s.what = sample<item>::kind::damaged;
       from.open->skip();
     }
@@ -183,6 +186,32 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
   if (!s.item && !s.error) return false;
   if constexpr (requires { from.open->stamp(s); }) from.open->stamp(s);
   else s.id = sample_id(from.ordinal, from.next_index++);
+  return true;
+}
+
+template <class Source>
+MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::exception_ptr& why) const {
+  if constexpr (requires { source_->samples_told(from.ordinal); }) {
+    if (!goes_on_ || from.lost || !is_damage_of_source(why)) return false;
+    try {
+      from.samples_told = source_->samples_told(from.ordinal);
+    } catch (...) {
+      return false;   // out of memory
+    }
+    if (from.samples_told <= from.next_index) return false;
+    from.lost = why;
+    return true;
+  } else {
+    return false;
+  }
+}
+
+template <class Source>
+MILLRACE_INLINE bool read_stage_base<Source>::make_lost_sample(shard& from, sample<item>& s) const {
+  if (from.next_index >= from.samples_told) return false;
+  s.error = as_lost_shard(from.lost);   // an error of its own: each is located by another thread
+  s.what = sample<item>::kind::damaged;
+  s.id = sample_id(from.ordinal, from.next_index++);
   return true;
 }
 

@@ -35,6 +35,7 @@ MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
   auto opened = spare_shards_.empty() ? std::make_unique<shard>() : std::move(spare_shards_.back());
   if (!spare_shards_.empty()) spare_shards_.pop_back();
   opened->next_index = 0;
+  opened->lost = nullptr;
   opened->error = nullptr;
   opened->done = false;
   opened->reader_waits = false;

@@ -5,10 +5,12 @@
 //   account.add(batch, origin, counts);         // each delivered batch, in order; throws past a limit
 //   account.replaced();  account.masked();      // rows so far
 //
+// A lost shard counts as one event, however many rows it has. Its rows count in no limit of their own.
 // Errors: data_error past a limit; it shows the first five damaged samples. The errors of the quarantine list.
 // Threads: add() by the trainer; the counters by any.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/item/batch_origin.hpp>
 #include <millrace/item/on_damage.hpp>
 #include <millrace/measure/event_counts.hpp>
@@ -19,6 +21,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,12 +46,15 @@ class damage_account {
   std::uint64_t replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
   /// Returns the rows that were filled with zeros.
   std::uint64_t masked() const noexcept { return masked_.load(std::memory_order_relaxed); }
+  /// Returns the shards of rows that were lost with their shard.
+  std::uint64_t lost_shards() const noexcept { return lost_shards_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint64_t max_shown = 5, share_counts_above = 10;
 
   /// Counts a row. `position` is its position in the epoch, if that is known.
   void count(const damaged_row& d, event_counts& counts);
+  void count_as_lost(const lost_shard_error& e, event_counts& counts);
   void list(const damaged_row& d, std::uint64_t epoch, std::uint64_t position);
   void check(std::uint64_t rows) const;
   [[noreturn]] void throw_too_many(const std::string& limit, const char* option) const;
@@ -57,8 +63,9 @@ class damage_account {
   const world world_;
   const std::unique_ptr<quarantine_list> quarantine_;   // null: none is kept
   std::uint64_t rows_ = 0, damaged_ = 0, in_a_row_ = 0;
-  std::string first_;   // texts of the first errors
-  std::atomic<std::uint64_t> replaced_{0}, masked_{0};
+  std::string first_, first_lost_;   // texts of the first errors of samples, and of lost shards
+  std::set<std::string> lost_;       // names of the shards whose samples were lost with them
+  std::atomic<std::uint64_t> replaced_{0}, masked_{0}, lost_shards_{0};
 };
 
 }  // namespace detail

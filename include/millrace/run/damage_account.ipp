@@ -3,7 +3,7 @@
 
 #include <millrace/run/damage_account.hpp>
 
-#include <millrace/base/error.hpp>
+#include <millrace/read/lost_shards.hpp>
 #include <millrace/run/quarantine_list.hpp>
 
 #include <cstdio>
@@ -60,20 +60,33 @@ MILLRACE_INLINE void damage_account::list(const damaged_row& d, std::uint64_t ep
 }
 
 MILLRACE_INLINE void damage_account::count(const damaged_row& d, event_counts& counts) {
-  ++damaged_;
-  ++in_a_row_;
   (d.replaced ? replaced_ : masked_).fetch_add(1, std::memory_order_relaxed);
   counts.count(d.replaced ? "damaged samples replaced" : "damaged samples masked");
   try {
     std::rethrow_exception(d.error);
+  } catch (const lost_shard_error& e) {
+    count_as_lost(e, counts);
   } catch (const error& e) {
+    ++damaged_;
+    ++in_a_row_;
     if (damaged_ <= max_shown) first_ += std::string("\n  ") + e.what();
     counts.tell(std::string("a damaged sample was ") + (d.replaced ? "replaced by a copy of another" : "masked") +
                 ", and further ones are counted: " + e.what());
   }
 }
 
+MILLRACE_INLINE void damage_account::count_as_lost(const lost_shard_error& e, event_counts& counts) {
+  if (!lost_.insert(e.where().shard).second) return;
+  lost_shards_.fetch_add(1, std::memory_order_relaxed);
+  if (lost_.size() <= max_shown) first_lost_ += std::string("\n  ") + e.what();
+  counts.count("shards lost to damage");
+  counts.tell("a shard is lost, and the run goes on with damaged rows in the place of its samples: " +
+              std::string(e.what()));
+}
+
 MILLRACE_INLINE void damage_account::check(std::uint64_t rows) const {
+  if (lost_.size() > options_.shards_at_most)
+    throw lost_shards::too_many(lost_.size(), options_.shards_at_most, first_lost_);
   if (damaged_ > options_.at_most) throw_too_many("at most " + std::to_string(options_.at_most), "at_most");
   if (in_a_row_ > options_.in_a_row)
     throw_too_many("at most " + std::to_string(options_.in_a_row) + " in a row", "in_a_row");

@@ -305,7 +305,7 @@ MILLRACE_INLINE run_stats run_core::stats() const {
   s.worker_busy_ns = parts_.last->tickets().busy_ns();
   s.replaced = damaged_.replaced();
   s.masked = damaged_.masked();
-  s.lost_shards = lost_.count();
+  s.lost_shards = lost_.count() + damaged_.lost_shards();
   parts_.order->add_to(s);
   parts_.read->add_to(s);
   s.workers = workers_;

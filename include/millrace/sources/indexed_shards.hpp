@@ -43,7 +43,8 @@ struct indexed_shards_options {
   bool show_progress = true;   ///< prints progress to stderr if indexing takes over a second, and prints one line if
                                ///< the indexes cannot be saved
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
-  std::size_t damaged_shards_at_most = 0;   ///< shards that may be damaged at the start; for a session with on_damage
+  /// Shards that may be damaged at the start, or missing if they have an index; for a session with on_damage.
+  std::size_t damaged_shards_at_most = 0;
   std::optional<key_list> only{};   ///< samples to use, by key; not set: all
   key_list without{};               ///< samples to leave out, by key
   /// Whether to use the sample with this key in this shard.
@@ -81,7 +82,9 @@ class indexed_shards_source {
 template <class Names>
 auto indexed_shards(const Names& names, const indexed_shards_options& options = {}) {
   using source = detail::indexed_shards_source;
-  return detail::flow<record, source>{{}, source(list_shards(names), options), options.seed};
+  detail::folder_rule rule = detail::shards_of_a_folder;
+  rule.unreadable_at_most = options.damaged_shards_at_most;
+  return detail::flow<record, source>{{}, source(list_shards(names, rule), options), options.seed};
 }
 
 }}  // namespace millrace

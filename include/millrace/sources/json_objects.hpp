@@ -33,7 +33,7 @@ class json_objects {
     std::string key{};
     std::string text{};                       // content of a string
     std::optional<std::uint64_t> number{};
-    bool null = false;
+    bool is_string = false, is_null = false;
   };
 
   json_objects(std::string_view text, std::string_view path) : text_(text), path_(path) {}
@@ -79,13 +79,14 @@ class json_objects {
       if (!next_is(']')) fail();
     } else if (next_is('"')) {
       m.text = string_behind_quote();
+      m.is_string = true;
     } else {
       const std::size_t end = std::min(text_.find_first_of(",]} \t\r\n", at_), text_.size());
       const std::string_view word = text_.substr(at_, end - at_);
       std::uint64_t number = 0;
       const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
       if (read.ec == std::errc() && read.ptr == word.data() + word.size()) m.number = number;
-      else if (word == "null") m.null = true;
+      else if (word == "null") m.is_null = true;
       else if (word.empty() || (word != "true" && word != "false" &&
                                 word.find_first_not_of("0123456789+-.eE") != std::string_view::npos))
         fail();

@@ -35,28 +35,33 @@ struct members_of_line {
   std::optional<std::string> key{}, key_digits{}, shard{}, shard_digits{};
   bool null_key = false;
 
-  void take(const json_objects::member& m) {
-    if (m.number) return;
-    if (m.null) null_key |= m.key == "key";
-    else if (m.key == "key") key = m.text;
-    else if (m.key == "key_hex") key_digits = m.text;
-    else if (m.key == "shard") shard = m.text;
-    else if (m.key == "shard_hex") shard_digits = m.text;
+  void take(const json_objects::member& m, const error_location& of) {
+    std::optional<std::string>* const to = m.key == "key"         ? &key
+                                           : m.key == "key_hex"   ? &key_digits
+                                           : m.key == "shard"     ? &shard
+                                           : m.key == "shard_hex" ? &shard_digits
+                                                                  : nullptr;
+    if (!to) return;
+    if (m.is_string) *to = m.text;
+    else if (!m.is_null) fail(of, "its \"" + m.key + "\" is not a string");
+    else null_key |= m.key == "key";
   }
 };
 
 }  // namespace key_files
 
 MILLRACE_INLINE listed_key read_listed_key(std::string_view text, const error_location& of) {
-  key_files::members_of_line found;
+  std::vector<json_objects::member> members;
   try {
-    json_objects(text, of.shard).for_each([&](const std::vector<json_objects::member>& members) {
-      found = {};   // the line's own object comes last, after those inside of it
-      for (const json_objects::member& m : members) found.take(m);
-    });
+    // The line's own object comes last, after those inside of it.
+    json_objects(text, of.shard).for_each([&](const std::vector<json_objects::member>& m) { members = m; });
   } catch (const data_error&) {
     key_files::fail(of, "the line is not a JSON object");
   }
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || text[begin] != '{') key_files::fail(of, "the line is not a JSON object");
+  key_files::members_of_line found;
+  for (const json_objects::member& m : members) found.take(m, of);
   listed_key listed;
   if (found.shard_digits) listed.shard = key_files::bytes_of_hex(of, "shard_hex", *found.shard_digits);
   else if (found.shard) listed.shard = *found.shard;

@@ -32,6 +32,7 @@ struct folder_rule {
   bool (*takes)(std::string_view name) noexcept;
   const char* sentence;   ///< tells the user which endings are taken
   bool leaves_out_missing = false;   ///< a file that is not there, or a glob that nothing matches, is no error
+  std::size_t unreadable_at_most = 0;   ///< files that may be unreadable or missing
 };
 
 bool names_a_shard(std::string_view name) noexcept;
@@ -52,7 +53,8 @@ std::vector<std::string> shards_in(const std::string& folder, const folder_rule&
 /// Returns why `path` cannot be read; empty if it can.
 std::string unreadable_because(const std::string& path);
 
-void check_readable(const std::vector<std::string>& paths);
+/// Throws setup_error if more than `at_most` files cannot be read.
+void check_readable(const std::vector<std::string>& paths, std::size_t at_most);
 
 std::uint64_t size_of_file(const std::string& path) noexcept;
 /// Returns the time of the last change, in nanoseconds since 1970; 0 if unknown.
@@ -62,7 +64,8 @@ std::int64_t time_of_file_ns(const std::string& path) noexcept;
 
 /// Returns the paths of a list of names, taken literally. Throws setup_error if the list is empty or a shard cannot be
 /// read.
-std::vector<std::string> list_shards(const std::vector<std::string>& names);
+std::vector<std::string> list_shards(const std::vector<std::string>& names,
+                                     const detail::folder_rule& rule = detail::shards_of_a_folder);
 
 /// Returns the shards that a pattern names. Throws setup_error if there are none or one cannot be read, io_error if a
 /// folder cannot be read.
@@ -74,7 +77,8 @@ inline std::vector<std::string> list_shards(const char* pattern) { return list_s
 std::vector<std::string> list_shards(const std::string& pattern);
 
 /// Returns the paths of any other list of names, taken literally.
-std::vector<std::string> list_shards(std::span<const std::string> names);
+std::vector<std::string> list_shards(std::span<const std::string> names,
+                                     const detail::folder_rule& rule = detail::shards_of_a_folder);
 
 namespace detail {
 

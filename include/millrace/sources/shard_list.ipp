@@ -106,7 +106,7 @@ MILLRACE_INLINE std::string unreadable_because(const std::string& path) {
   return S_ISREG(status.st_mode) ? "" : "not a regular file";
 }
 
-MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths) {
+MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths, std::size_t at_most) {
   constexpr std::size_t max_named = 3;
   std::string named;
   std::size_t bad = 0;
@@ -115,7 +115,7 @@ MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths) {
     if (reason.empty()) continue;
     if (++bad <= max_named) named += (named.empty() ? "'" : ", '") + printable(path) + "' (" + reason + ")";
   }
-  if (bad == 0) return;
+  if (bad <= at_most) return;
   throw setup_error(std::to_string(bad) + " of " + std::to_string(paths.size()) + " shards cannot be read: " + named +
                         (bad > max_named ? ", ..." : ""),
                     "Check the paths; relative paths begin at the working directory of the program");
@@ -133,12 +133,13 @@ MILLRACE_INLINE std::int64_t time_of_file_ns(const std::string& path) noexcept {
 
 }  // namespace detail
 
-MILLRACE_INLINE std::vector<std::string> list_shards(const std::vector<std::string>& names) {
+MILLRACE_INLINE std::vector<std::string> list_shards(const std::vector<std::string>& names,
+                                                     const detail::folder_rule& rule) {
   if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
   std::vector<std::string> paths;
   paths.reserve(names.size());
   for (const auto& name : names) paths.emplace_back(detail::exists(name) ? name : detail::local_path(name));
-  detail::check_readable(paths);
+  detail::check_readable(paths, rule.unreadable_at_most);
   return paths;
 }
 
@@ -169,7 +170,7 @@ MILLRACE_INLINE std::vector<std::string> list_shards(std::string_view pattern, c
     }
     at = end + 2;
   }
-  detail::check_readable(paths);
+  detail::check_readable(paths, rule.unreadable_at_most);
   return paths;
 }
 
@@ -177,8 +178,9 @@ MILLRACE_INLINE std::vector<std::string> list_shards(const std::string& pattern)
   return list_shards(std::string_view(pattern));
 }
 
-MILLRACE_INLINE std::vector<std::string> list_shards(std::span<const std::string> names) {
-  return list_shards(std::vector<std::string>(names.begin(), names.end()));
+MILLRACE_INLINE std::vector<std::string> list_shards(std::span<const std::string> names,
+                                                     const detail::folder_rule& rule) {
+  return list_shards(std::vector<std::string>(names.begin(), names.end()), rule);
 }
 
 }}  // namespace millrace

@@ -51,12 +51,16 @@ class shards_source {
   std::uint64_t shard_bytes(std::size_t shard) const noexcept;
   std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return detail::time_of_file_ns(names_[shard]); }
   shard_reader open(std::size_t shard, std::uint64_t) const;
+  /// Returns how many samples a file beside the shard tells that it has; 0 if none does.
+  std::uint64_t samples_told(std::size_t shard) const;
   /// Returns the meter of all reads of this source. The I/O threads' remaining time is taken for unpacking.
   read_meter& reads() const noexcept { return *reads_; }
   /// Returns the same source, but with its reads recorded in `meter`, together with those of other sources.
   shards_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:
+  static constexpr std::uint64_t max_samples_told = std::uint64_t{1} << 24;   // a greater number is no count
+
   std::vector<std::string> names_;
   shard_reader_options reader_options_;
   std::shared_ptr<std::vector<std::atomic<bool>>> without_marker_;   // per shard: already reported

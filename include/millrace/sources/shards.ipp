@@ -4,6 +4,7 @@
 #include <millrace/sources/shards.hpp>
 
 #include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/tar/counted_beside.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -26,6 +27,11 @@ MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_
   shard_reader_options options = reader_options_;
   options.missing_marker_told = &(*without_marker_)[shard];
   return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, std::move(options)};
+}
+
+MILLRACE_INLINE std::uint64_t shards_source::samples_told(std::size_t shard) const {
+  const std::uint64_t samples = counted_beside(names_[shard]).samples;
+  return samples > max_samples_told ? 0 : samples;
 }
 
 MILLRACE_INLINE shards_source shards_source::watched_in(std::shared_ptr<read_meter> meter) const {

@@ -88,7 +88,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     early_.push_back({.taken = input_.take(position, context.bytes), .made = {}, .error = {}});
     auto& [s, made, error] = early_.back();
     input_.freed(1, context.bytes);
-    if (s.what == sample<input>::kind::damaged) return count_early_damage(s.error);
+    if (s.what == sample<input>::kind::damaged) return add_early_damage(s.error, s);
     if (!s.item && s.what != sample<input>::kind::failed) return false;
     try {
       if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.error);
@@ -102,7 +102,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       made.reset();
       s.item.reset();
       error = located_by([&] { return where(context); });
-      if (s.what != sample<input>::kind::failed && options_.damaged.takes(error)) return count_early_damage(error);
+      if (s.what != sample<input>::kind::failed && options_.damaged.takes(error)) return add_early_damage(error, s);
       std::rethrow_exception(error);
     }
     return true;
@@ -220,15 +220,9 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
 
   /// Remembers a damaged sample that was met before there were slots. Returns false: it gives no shapes.
-  bool count_early_damage(const std::exception_ptr& error) {
-    if (++early_damaged_ <= options_.damaged.in_a_row) return false;
-    try {
-      std::rethrow_exception(error);
-    } catch (const millrace::error& e) {
-      throw data_error("the first " + std::to_string(early_damaged_) +
-                           " samples are damaged, more than on_damage allows in a row; the last: " + e.message(),
-                       "Look at the data, or raise damage_options::in_a_row", e.where());
-    }
+  bool add_early_damage(const std::exception_ptr& error, const sample<input>& s) {
+    options_.damaged.add_early(early_damaged_, error, s.epoch > early_.front().taken.epoch);
+    return false;
   }
 
   bool has_flags() const noexcept { return options_.damaged.goes_on() || options_.pad_last; }

@@ -5,12 +5,13 @@
 //   const auto good = [&](std::size_t row) { return valid[row] != 0; };
 //   const std::size_t from = rule.donor_of(17, 256, good);    // the nearest good row of row 17's lane, or row 17
 //
-// Errors: none. Threads: immutable.
+// Errors: those of add_early(). Threads: immutable.
 #pragma once
 
 #include <millrace/item/on_damage.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct damage_rule {
   bool goes_on() const noexcept { return policy != damage::fail; }
   /// Returns whether this error of a stage is damage.
   bool takes(const std::exception_ptr& located) const noexcept;
+  /// Counts a damaged sample before the first good one. Throws data_error if they are too many, or if a whole epoch
+  /// has gone by without a good one.
+  void add_early(std::uint64_t& count, const std::exception_ptr& located, bool epoch_is_over) const;
 
   /// Returns the nearest row of the same lane that is good, the earlier of two; `row` itself if there is none.
   template <class Good>

@@ -142,6 +142,91 @@ TEST_CASE("a lane with less than two rows in a batch is told of at the start") {
   CHECK(description(16, 32).find("on_damage") == std::string::npos);
 }
 
+TEST_CASE("a lost shard without an index keeps its positions, where a file beside it tells how many samples it had") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder), cut = folder / "s-1.tar";
+  std::ofstream(folder / "sizes.json") << R"({"s-0.tar": 70, "s-1.tar": 70, "s-4.tar": 20})";
+  struct seen {
+    std::vector<int> labels;   // -1: masked
+    std::vector<std::string> positions;
+    mr::detail::run_stats stats;
+  };
+  const auto run = [&](mr::damage_options o, int threads, std::uint64_t epoch_batches, const std::string& resume) {
+    auto options = quiet(threads, 2);
+    options.on_damage = std::move(o);
+    options.epoch_batches = epoch_batches;
+    options.resume = resume;
+    const bool flags = options.on_damage.policy != mr::damage::fail;
+    mr::session session{mr::shards(shards, {.seed = 2}) | mr::shuffle({.window = 40}) | mr::map(prepare_but({})) |
+                            mr::batch<&row_of::label>({.size = 10}),
+                        options};
+    seen all;
+    for (auto& b : session) {
+      for (std::size_t i = 0; i < b.size(); ++i)
+        all.labels.push_back(!flags || b.valid()[i] == 1 ? b.template get<&row_of::label>()[i] : -1);
+      all.positions.push_back(mr::to_text(b.position()));
+    }
+    all.stats = session.stats();
+    return all;
+  };
+  const auto check = [&](const seen& clean, const seen& damaged, std::size_t least) {
+    REQUIRE(damaged.labels.size() == clean.labels.size());
+    std::size_t lost = 0;
+    for (std::size_t i = 0; i < clean.labels.size(); ++i) {
+      if (damaged.labels[i] == clean.labels[i]) continue;
+      REQUIRE(damaged.labels[i] == -1);
+      REQUIRE(clean.labels[i] / 70 == 1);
+      ++lost;
+    }
+    CHECK(lost >= least);
+    CHECK(lost == damaged.stats.masked);
+    CHECK(damaged.stats.lost_shards == 1);
+  };
+  const seen clean = run({}, 2, 0, ""), clean_lanes = run({}, 2, 35, "");
+  const mr::damage_options mask{.policy = mr::damage::mask};   // the limits for single samples are far exceeded
+  std::filesystem::resize_file(cut, 512 * 2 * 2 * 30 + 700);   // in the middle of a sample
+  for (const int threads : {0, 1, 4}) {
+    check(clean, run(mask, threads, 0, ""), 60);
+    check(clean_lanes, run(mask, threads, 35, ""), 60);
+  }
+  const seen whole = run(mask, 2, 0, ""), lanes_whole = run(mask, 2, 35, "");
+  for (const std::size_t batch : {3, 17, 33}) {
+    const auto rest = [&](const seen& s) {
+      return std::vector(s.labels.begin() + 10 * (static_cast<std::ptrdiff_t>(batch) + 1), s.labels.end());
+    };
+    CHECK(run(mask, 1, 0, whole.positions[batch]).labels == rest(whole));
+    CHECK(run(mask, 1, 35, lanes_whole.positions[batch]).labels == rest(lanes_whole));
+  }
+  mr::damage_options none = mask;
+  none.shards_at_most = 0;
+  CHECK(message_of([&] { run(none, 1, 0, ""); }).find("1 shards are damaged, more than the 0 that on_damage allows") !=
+        std::string::npos);
+  const seen copied = run({.policy = mr::damage::replace}, 2, 0, "");
+  CHECK(copied.labels.size() == clean.labels.size());
+  CHECK(copied.stats.replaced + copied.stats.masked == whole.stats.masked);
+  CHECK(copied.stats.replaced > 0);
+
+  std::ofstream(folder / "sizes.json") << R"({"s-1.tar": 4611686018427387904})";   // no count of a shard
+  CHECK(run(mask, 1, 0, "").labels.size() < clean.labels.size());
+}
+
+TEST_CASE("a session whose samples are all lost with their shards ends with an error") {
+  const temporary_folder folder;
+  mr::shard_writer shard({.pattern = folder / "s-%d.tar"});
+  for (int i = 0; i < 400; ++i) shard.write("k" + std::to_string(i), {{"cls", "1"}});
+  shard.close();
+  std::filesystem::resize_file(folder / "s-0.tar", 100);
+  std::ofstream(folder / "sizes.json") << R"({"s-0.tar": 400})";
+  for (const int threads : {0, 2}) {
+    auto options = quiet(threads, 1'000'000);
+    options.on_damage = {.policy = mr::damage::mask};
+    mr::session session{mr::shards(folder.path()) | mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 10}),
+                        options};
+    CHECK(message_of([&] { for (auto& b : session) static_cast<void>(b.size()); })
+              .find("no sample of an epoch is good") != std::string::npos);
+  }
+}
+
 TEST_CASE("a damaged shard without an index ends early, and the pass goes on with the next one") {
   const temporary_folder folder;
   const std::string shards = write_labels(folder);

@@ -149,7 +149,7 @@ TEST_CASE("a shard that vanishes while it is read costs its samples") {
   for (const int threads : {0, 2}) {
     auto options = quiet(threads, epochs);
     options.lanes = lanes;
-    options.on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 1'000};
+    options.on_damage = {.policy = mr::damage::mask};   // its limits are those of single samples
     options.read_ahead_bytes = 1;
     mr::session session{mr::indexed_shards(shards, {.seed = 5}) | mr::shuffle({.window = 100}) |
                             mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = global_batch}),
@@ -166,6 +166,7 @@ TEST_CASE("a shard that vanishes while it is read costs its samples") {
     }
     CHECK(masked >= 70);   // the samples of the shard in the last epoch, at least
     CHECK(session.stats().masked == masked);
+    CHECK(session.stats().lost_shards == 1);
     write_labels(folder);
   }
 }
@@ -239,6 +240,32 @@ TEST_CASE("a shard that is cut after its index was made costs its samples behind
   const seen_run rest = run_with(shards, o);
   CHECK(rest.batches == std::vector(whole.batches.begin() + 1, whole.batches.end()));
   o.resume.clear();
+  o.on_damage = {.policy = mr::damage::replace};
+  CHECK(run_with(shards, o).batches == whole.batches);   // lost samples count in no limit for single ones
+  o.on_damage.shards_at_most = 0;
+  CHECK(message_of([&] { run_with(shards, o); }).find("1 shards are damaged, more than the 0") != std::string::npos);
+  o.on_damage = {.policy = mr::damage::mask};
+  std::filesystem::rename(cut_shard, folder / "away");
+  const seen_run without_shard = run_with(shards + "/s-{0..4}.tar", o);
+  CHECK(without_shard.stats.lost_shards == 1);
+  for (std::size_t b = 0; b < clean.batches.size(); ++b)
+    for (std::size_t i = 0; i < clean.batches[b].size(); ++i) {
+      const seen_row& expected = clean.batches[b][i];
+      const seen_row& row = without_shard.batches[b][i];
+      REQUIRE(row.valid == (expected.label / 70 != 1));
+      if (row.valid) REQUIRE(row == expected);
+    }
+  CHECK(message_of([&] {
+          auto strict = o;
+          strict.damaged_shards_at_most = 0;
+          run_with(shards + "/s-{0..4}.tar", strict);
+        }).find("1 of 5 shards cannot be read") != std::string::npos);
+  std::filesystem::rename(folder / "s-1.tar.millrace-index", folder / "away.index");
+  CHECK(message_of([&] { run_with(shards + "/s-{0..4}.tar", o); }).find("cannot get the size of the file") !=
+        std::string::npos);
+  std::filesystem::rename(folder / "away.index", folder / "s-1.tar.millrace-index");
+  std::filesystem::rename(folder / "away", cut_shard);
+  o.on_damage = {.policy = mr::damage::replace, .at_most_share = 1};
   for (int s = 0; s < 5; ++s)
     if (s != 1) std::filesystem::remove(folder / ("s-" + std::to_string(s) + ".tar.millrace-index"));
   std::filesystem::resize_file(folder / "s-0.tar", 512 * 2 * 2 * 30 + 700);

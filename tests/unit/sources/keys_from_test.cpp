@@ -99,6 +99,8 @@ TEST_CASE("a line that has no key is an error that names file and line") {
                                 "{\"key\": \"a\"} x", "{\"key_hex\": \"f\"}", "{\"key_hex\": \"fg\"}",
                                 "{\"key\": null}", "{\"shard\": \"s\"}", "{\"shard\": \"s\", \"key\": \"\"}",
                                 "{\"shard\": null, \"key\": null}",
+                                "[{\"key\": \"a\"}]", "{\"shard\": {\"key\": \"b\"}, \"key\": \"a\"}",
+                                "{\"shard\": 5, \"key\": \"a\"}", "{\"key\": \"a\", \"key_hex\": []}",
                                 "{\"shard_hex\": \"0\", \"key\": \"a\"}", "{\"shard\": \"s\", \"key\": true}"}) {
     CAPTURE(bad);
     save(f / "q.jsonl", "{\"key\": \"good\"}\n" + bad + "\n");

@@ -87,7 +87,9 @@ class index_builder {
   /// Removes what killed processes left in the folder of the index; once for each folder.
   void clean_folder_of(const std::string& kept_at);
   static shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool);
-  void count(const shard_index& index, index_file_state before, bool kept) noexcept;
+  /// Adds the index of a shard to the result, under the lock.
+  void add(std::size_t shard, shard_index&& loaded, index_file_state before);
+  void count(const shard_index& index, index_file_state before) noexcept;
 
   /// Overwrites the line on a terminal; elsewhere writes a new line every ten seconds.
   void show_progress(bool last);

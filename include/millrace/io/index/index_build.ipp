@@ -68,7 +68,17 @@ MILLRACE_INLINE void index_builder::work() noexcept {
 MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool) {
   const std::string& path = shards_[shard];
   const std::string kept_at = index_path(path, options_.files);
-  const shard_identity identity = identify_shard(path);
+  shard_identity identity;
+  try {
+    identity = identify_shard(path);
+  } catch (const io_error&) {
+    shard_index older;
+    if (options_.older_of_damaged) older = load_index_as_made(kept_at).index;
+    if (older.state() != shard_index::shard_state::whole || older.samples() == 0) throw;
+    const std::lock_guard lock(mutex_);
+    result_.damaged.push_back(shard);
+    return add(shard, std::move(older), index_file_state::good);
+  }
   loaded_index known;
   try {
     if (options_.heads_only) {
@@ -98,12 +108,17 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
       why_not_kept = trouble.what();
     }
   }
-  auto index = std::make_shared<shard_index>(std::move(known.index));
   const std::lock_guard lock(mutex_);
   if (!kept && result_.why_not_kept.empty()) result_.why_not_kept = why_not_kept;
-  count(*index, known.state, kept);
+  result_.counts.not_kept += !kept;
   if (known.state == index_file_state::touched && !cut) result_.touched.push_back(shard);
   if (cut && options_.older_of_damaged) result_.damaged.push_back(shard);
+  add(shard, std::move(known.index), known.state);
+}
+
+MILLRACE_INLINE void index_builder::add(std::size_t shard, shard_index&& loaded, index_file_state before) {
+  auto index = std::make_shared<shard_index>(std::move(loaded));
+  count(*index, before);
   result_.heads[shard] = index_summary{
       .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
       .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
@@ -145,7 +160,7 @@ MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const s
   return index;
 }
 
-MILLRACE_INLINE void index_builder::count(const shard_index& index, index_file_state before, bool kept) noexcept {
+MILLRACE_INLINE void index_builder::count(const shard_index& index, index_file_state before) noexcept {
   index_build_counts& c = result_.counts;
   using enum index_file_state;
   if (index.state() == shard_index::shard_state::compressed) ++c.compressed;
@@ -155,7 +170,6 @@ MILLRACE_INLINE void index_builder::count(const shard_index& index, index_file_s
     c.scanned_bytes += index.identity().size_bytes;
     c.scanned_members += index.members();
   }
-  c.not_kept += !kept;
   c.damaged_shards += index.state() == shard_index::shard_state::damaged;
   c.samples += index.samples();
 }

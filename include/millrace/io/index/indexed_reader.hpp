@@ -121,6 +121,8 @@ class indexed_reader {
   };
 
   checked check(std::uint32_t number, std::uint32_t member, std::span<const std::byte> payload);
+  /// Returns whether the shard ends before the end of a sample.
+  bool is_cut_before_end_of(std::uint32_t number) noexcept;
   void failed(std::size_t position, std::exception_ptr why);
   error_location where(std::string_view key, std::uint64_t offset_bytes) const;
 

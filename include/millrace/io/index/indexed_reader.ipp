@@ -142,9 +142,9 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     ++counters_.reads;
     counters_.read_bytes += got;
     if (got < p.size)
-      throw data_error("the shard ends here, which is before the end that it had when its index was made",
-                       "Shards must not change while they are read: copy or download it again",
-                       where({}, p.offset_bytes + got));
+      throw lost_shard_error("the shard ends here, which is before the end that it had when its index was made",
+                             "Shards must not change while they are read: copy or download it again",
+                             where({}, p.offset_bytes + got));
   }
   std::size_t at = lead + payload_bytes_;
   const std::string_view shard = source_->name();
@@ -216,7 +216,21 @@ MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint3
     ++counters_.samples;
     records_[position] = std::move(*sample);
   } catch (...) {
-    failed(position, std::current_exception());
+    failed(position, is_cut_before_end_of(number) ? as_lost_shard(std::current_exception())
+                                                  : std::current_exception());
+  }
+}
+
+MILLRACE_INLINE bool indexed_reader::is_cut_before_end_of(std::uint32_t number) noexcept {
+  const indexed_sample sample = index_->sample(number);
+  if (sample.first_member == sample.end_member) return false;
+  const indexed_member last = index_->member(sample.end_member - 1);
+  if (last.size_bytes == 0) return false;
+  try {
+    std::byte one{};
+    return read_fully(*source_, last.offset_bytes + last.size_bytes - 1, {&one, 1}) == 0;
+  } catch (const io_error&) {
+    return false;
   }
 }
 
