@@ -61,6 +61,7 @@ TARGETS = {
     "sidecar": Target(share=8, rate=15_000, largest_bytes=512, poisoning=True),
     "resume": Target(share=8, rate=20_000, largest_bytes=1024, poisoning=True),
     "brace": Target(share=8, rate=8_000, largest_bytes=128, poisoning=True),
+    "quarantine": Target(share=8, rate=8_000, largest_bytes=512, max_megabytes=8, poisoning=True),
     "npy": Target(share=8, rate=20_000, largest_bytes=1024, poisoning=True),
     "jpeg_header": Target(share=8, rate=40_000, poisoning=True),
     "json": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True, optional_library="simdjson"),

@@ -6,7 +6,8 @@
 #
 # soak_subject.cpp tells what it holds at 200 points of the way. The first tenth does not count. Through the rest goes a
 # line of least squares; it is flat if its slope lies within three standard errors of 0, or if what it comes to over the
-# whole way is less than --tolerance of the memory, or half a thread or descriptor. Falling is flat, too. Pools keep as
+# whole way is less than --tolerance of the memory. Threads and descriptors come and go: they grow if also the least
+# number in the last third is above the greatest in the first third. Falling is flat, too. Pools keep as
 # many blocks as were ever used at once, which now and then are more than before: hence a tolerance. Five percent come
 # to 0.1 bytes per sample over the whole way: 16 bytes in each batch that are not given back are more.
 import argparse
@@ -77,6 +78,7 @@ def built(folder, planted=None):
 class Run(typing.NamedTuple):
     what: str
     lines: dict      # of each measure
+    thirds: dict     # of each measure: the greatest value in the first third, the least in the last
     span: int        # what the lines go over
     seconds: float
     problem: str     # it did not come to its end
@@ -94,18 +96,25 @@ def soaked(program, data, what, count):
     seconds = time.monotonic() - started
     points = [point for point in points if point[0] >= WARM_UP * count]
     if process.returncode != 0 or len(points) < 20:
-        return Run(what, {}, 0, seconds, f"exit status {process.returncode}, {len(points)} points: {said}")
+        return Run(what, {}, {}, 0, seconds, f"exit status {process.returncode}, {len(points)} points: {said}")
     xs = [point[0] for point in points]
     lines = {measure: fitted(xs, [point[1 + i] for point in points]) for i, measure in enumerate(MEASURES)}
-    return Run(what, lines, xs[-1] - xs[0], seconds, "")
+    third = len(points) // 3
+    thirds = {measure: (max(point[1 + i] for point in points[:third]), min(point[1 + i] for point in points[-third:]))
+              for i, measure in enumerate(MEASURES)}
+    return Run(what, lines, thirds, xs[-1] - xs[0], seconds, "")
 
 
-def grows(line, span, floor):
-    return line.slope > NOISE * line.error and line.slope * span > floor
-
-
-def floor_of(measure, line, tolerance):
-    return 0.5 if measure in ("threads", "descriptors") else tolerance * line.mean
+def growth(run, measure, tolerance):
+    """Why a measure grows, or None."""
+    line = run.lines[measure]
+    if line.slope <= NOISE * line.error:
+        return None
+    if measure in ("threads", "descriptors"):
+        first, last = run.thirds[measure]
+        return f"it grows: at most {first} in the first third, at least {last} in the last" if last > first else None
+    most = tolerance * line.mean
+    return f"it grows: at most {most:.4g} would do" if line.slope * run.span > most else None
 
 
 def add(report, run, tolerance):
@@ -117,8 +126,7 @@ def add(report, run, tolerance):
         mean = f"{line.mean:.2f}" if measure in ("threads", "descriptors") else f"{line.mean / 1e6:.3f} MB"
         told = (f"{run.what}: {measure} {mean}, slope {line.slope * scale:+.4g} +- {line.error * scale:.2g} per {unit},"
                 f" {line.slope * run.span:+.4g} over {run.span}")
-        floor = floor_of(measure, line, tolerance)
-        report.add(told, f"it grows: at most {floor:.4g} would do" if grows(line, run.span, floor) else None)
+        report.add(told, growth(run, measure, tolerance))
 
 
 def try_planted(report, folder, data, tolerance):
@@ -128,7 +136,7 @@ def try_planted(report, folder, data, tolerance):
         report.add(run.what, run.problem)
     for measure in PLANTED_SHOWS if not run.problem else ():
         line = run.lines[measure]
-        found = grows(line, run.span, floor_of(measure, line, tolerance))
+        found = growth(run, measure, tolerance)
         report.add(f"{run.what} hold more {measure}: {line.slope:+.4g} +- {line.error:.2g} each",
                    None if found else "what was planted is not found")
 

@@ -11,6 +11,10 @@
 #include <millrace/millrace.hpp>
 #include <millrace/shards.hpp>
 
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -145,7 +149,24 @@ void use(MakeFlow&& flow, std::uint64_t way) {
   }
 }
 
+/// Starts all the threads that oneTBB will ever keep for sessions. It would start them one by one, over a thousand
+/// sessions, which is growth but no leak.
+void fill_thread_pool() {
+  constexpr int threads = 31;
+  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads + 1);
+  tbb::task_arena arena(threads, 0);
+  std::atomic<int> started{0}, ended{0};
+  for (int i = 0; i < threads; ++i)
+    arena.enqueue([&] {
+      ++started;
+      for (int ms = 0; started < threads && ms < 5'000; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ++ended;
+    });
+  while (ended < threads) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 void sessions(const std::string& folder, std::uint64_t count) {
+  fill_thread_pool();
   teller to(count);
   const auto texts = [&](bool throws) {
     return mr::indexed_shards(folder + "/t-0.tar", {.show_progress = false}) | mr::shuffle({.window = 300}) |
