@@ -84,6 +84,7 @@
 #include <millrace/image/jpeg_transcoder.ipp>
 #include <millrace/image/picture.ipp>
 #include <millrace/image/picture_renderer.ipp>
+#include <millrace/image/row_finisher.ipp>
 #include <millrace/image/png_encoder.ipp>
 #include <millrace/image/random_crop.ipp>
 #include <millrace/device/slot_memory.ipp>

@@ -34,6 +34,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -96,6 +97,11 @@ class picture {
   picture random_flip(rng& random, double probability = 0.5) const&;
   picture random_flip(rng& random, double probability = 0.5) &&;
 
+  /// Runs an operation on the finished pixels, after the operations of earlier calls. A crop, resize or flip that is
+  /// planned later still comes before it.
+  picture apply(std::shared_ptr<const detail::row_operation> operation) const&;
+  picture apply(std::shared_ptr<const detail::row_operation> operation) &&;
+
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
   /// Throws setup_error if the row has another size, data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
@@ -149,6 +155,7 @@ class picture {
   bytes data_;
   detail::picture_file file_;
   detail::plan_axis columns_, rows_;   // as stored
+  std::shared_ptr<const detail::row_operation> operation_;   // null: none
   bool transposed_ = false;    // true: stored rows are seen as columns
 };
 

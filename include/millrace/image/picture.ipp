@@ -115,6 +115,35 @@ MILLRACE_INLINE picture picture::random_flip(rng& random, double probability) &&
   return random.chance(probability) ? std::move(*this).flip() : std::move(*this);
 }
 
+namespace detail {
+
+/// Two operations, one behind the other.
+class row_operations final : public row_operation {
+ public:
+  row_operations(std::shared_ptr<const row_operation> first, std::shared_ptr<const row_operation> then) noexcept
+      : first_(std::move(first)), then_(std::move(then)) {}
+
+  void run(const rgb_row& row, scratch& s) const override {
+    first_->run(row, s);
+    then_->run(row, s);
+  }
+
+ private:
+  const std::shared_ptr<const row_operation> first_, then_;
+};
+
+}  // namespace detail
+
+MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operation> operation) const& {
+  return picture(*this).apply(std::move(operation));
+}
+
+MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operation> operation) && {
+  if (!operation_) operation_ = std::move(operation);
+  else operation_ = std::make_shared<detail::row_operations>(std::move(operation_), std::move(operation));
+  return std::move(*this);
+}
+
 MILLRACE_INLINE void picture::render_together(std::span<const picture* const> pictures,
                                               std::span<const std::span<std::uint8_t>> rows, scratch& s) {
   std::array<detail::picture_job, together> jobs;
@@ -169,7 +198,7 @@ MILLRACE_INLINE unsigned picture::eighths() const noexcept {
 
 MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target& target) const {
   detail::picture_job job{.format = file_.format, .data = &data_, .options = &file_.options, .header = &file_.header,
-                          .eighths = eighths(), .target = target};
+                          .eighths = eighths(), .target = target, .operation = operation_.get()};
   job.plan = detail::resize_plan{.rows = rows_, .columns = columns_, .transposed = transposed_};
   if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
   return job;

@@ -12,6 +12,7 @@
 #include <millrace/image/picture_format.hpp>
 #include <millrace/image/resize/pixel_target.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
+#include <millrace/image/row_operation.hpp>
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/scratch.hpp>
 
@@ -28,6 +29,7 @@ struct picture_job {
   resize_plan plan{};       ///< in pixels of the picture at its decoding size
   unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};
+  const row_operation* operation = nullptr;   ///< runs on the rendered bytes; null: none
 };
 
 /// Decodes up to eight pictures, and writes the pixels of each to its target. Throws data_error if a file is damaged.

@@ -23,6 +23,7 @@
 #include <millrace/image/picture_job.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
+#include <millrace/image/row_finisher.hpp>
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
@@ -44,11 +45,11 @@ class picture_renderer {
   void render(std::span<const picture_job> jobs, scratch& s) {
     std::array<jpeg_refusal, max_together> refusal;
     const jpeg_counts before = libjpeg_.counts();
-    decode_own(jobs, refusal);
+    decode_own(jobs, refusal, s);
     std::size_t own = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       if (refusal[i] == jpeg_refusal::none) ++own;
-      else decode_other(jobs[i], refusal[i]);
+      else decode_other(jobs[i], refusal[i], s);
     }
     // Events are counted only after success, because the caller may render the same pictures again after an error.
     own_pictures_ += own;
@@ -102,7 +103,7 @@ class picture_renderer {
   }
 
   void start(const picture_job& job) {
-    resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = job.target});
+    resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = finisher_.target_of(job)});
   }
 
   /// Estimates the decoding time: the number of coded bytes down to the last row asked for.
@@ -111,7 +112,7 @@ class picture_renderer {
     return ask.bytes.size() * std::min(ask.bottom, height) / height;
   }
 
-  void decode_own(std::span<const picture_job> jobs, std::span<jpeg_refusal> refusal) {
+  void decode_own(std::span<const picture_job> jobs, std::span<jpeg_refusal> refusal, scratch& s) {
     std::array<jpeg_planes_request, max_together> asked;
     std::array<std::size_t, max_together> index, work;
     std::size_t count = 0;
@@ -138,16 +139,18 @@ class picture_renderer {
       if (!got) return;
       start(job);
       resizer_.render(got.planes);
+      finisher_.finish(job, s);
     });
   }
 
-  void decode_other(const picture_job& job, jpeg_refusal why) {
+  void decode_other(const picture_job& job, jpeg_refusal why, scratch& s) {
     try {
       if (job.options->decoder == picture_decoder::built_in)
         throw data_error(std::string("the built-in decoder was asked for, and does not decode this JPEG: ") +
                              refusal_name(why),
                          "Leave the choice of the decoder to the library", {.stage = "jpeg"});
       by_libjpeg(job);
+      finisher_.finish(job, s);
     } catch (error& e) {
       e.locate(location_of(*job.data));
       throw;
@@ -171,6 +174,7 @@ class picture_renderer {
   jpeg_plane_decoder planes_;
   jpeg_decoder libjpeg_;
   plane_resizer resizer_;
+  row_finisher finisher_;
   std::uint64_t own_pictures_ = 0;
 };
 

@@ -1,0 +1,37 @@
+// An operation on the finished pixels of a picture, such as a change of its colors.
+//
+//   struct inversion final : mr::detail::row_operation {
+//     void run(const mr::detail::rgb_row& row, mr::scratch&) const override {
+//       for (std::uint8_t& value : row.pixels) value = static_cast<std::uint8_t>(255 - value);
+//     }
+//   };
+//   const inversion invert;
+//   invert.run({.pixels = pixels, .height = 224, .width = 224}, memory);
+//
+// It runs when the picture is rendered, on its row while that is in the cache. Pictures that are copied share it.
+// Errors: those of the operation. Threads: immutable; each thread has a scratch of its own.
+#pragma once
+
+#include <millrace/item/scratch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The pixels of a rendered picture: u8 RGB, [height, width, 3].
+struct rgb_row {
+  std::span<std::uint8_t> pixels{};
+  std::size_t height = 0, width = 0;
+};
+
+/// Changes the pixels of a rendered picture in place.
+class row_operation {
+ public:
+  virtual ~row_operation() = default;
+  /// Changes the pixels. The result depends on them and on the operation only.
+  virtual void run(const rgb_row& row, scratch& s) const = 0;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,5 @@
+#include <cstdint>
+#include <vector>
+void example(std::vector<std::uint8_t>& pixels, mr::scratch& memory) {
+EXAMPLE
+}
