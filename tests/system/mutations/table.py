@@ -130,7 +130,7 @@ MUTATIONS = (
     mutation("train: rows of one step change places", "train/log",
              "step < waiting_[i - 1].r.step", "step <= waiting_[i - 1].r.step", "train/log_test.cpp"),
     mutation("io: a key that is bound to a shard holds in every shard", "io/index/key_list",
-             "(at->shard == any_shard || (of != shards_.end() && at->shard == of->second))", "true",
+             "of != shards_.end() && at->shard == of->second", "of != shards_.end() || at->shard != any_shard",
              "io/index/sample_choice_test.cpp"),
     mutation("io: repeats of a sample have its identity", "io/index/shard_data",
              "return repeat == 0 ? id :", "return true ? id :", "io/index/sample_choice_test.cpp"),
