@@ -4,7 +4,9 @@
 //   mr::picture p = mr::jpeg(record["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 #pragma once
 
+#include <millrace/image/any_picture.hpp>
 #include <millrace/image/random_crop.hpp>
 #include <millrace/image/jpeg_encoder.hpp>
 #include <millrace/image/normalized_picture.hpp>
 #include <millrace/image/picture.hpp>
+#include <millrace/image/pnm.hpp>

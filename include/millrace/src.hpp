@@ -79,12 +79,16 @@
 #include <millrace/io/index/shard_index.ipp>
 #include <millrace/io/index/shard_index_builder.ipp>
 #include <millrace/io/index/tar_index_scan.ipp>
+#include <millrace/image/exif_orientation.ipp>
 #include <millrace/image/jpeg_encoder.ipp>
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>
 #include <millrace/image/picture.ipp>
 #include <millrace/image/picture_renderer.ipp>
+#include <millrace/image/pnm.ipp>
+#include <millrace/image/any_picture.ipp>
 #include <millrace/image/row_finisher.ipp>
+#include <millrace/image/pixel_rows.ipp>
 #include <millrace/image/png_encoder.ipp>
 #include <millrace/image/random_crop.ipp>
 #include <millrace/device/slot_memory.ipp>

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <millrace/image/baseline/jpeg_refusal.hpp>
+#include <millrace/image/exif_orientation.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -36,19 +37,6 @@ namespace detail {
 
 /// Returns the name of the format whose files begin like `data`; empty if it is unknown.
 std::string_view sniff_format(std::span<const std::byte> data) noexcept;
-
-/// Reads 16- and 32-bit numbers in either byte order. The caller checks the bounds.
-struct byte_reader {
-  const std::byte* data;
-  bool little_endian;
-
-  std::uint32_t u8(std::size_t at) const noexcept { return std::to_integer<std::uint32_t>(data[at]); }
-  std::uint32_t u16(std::size_t at) const noexcept;
-  std::uint32_t u32(std::size_t at) const noexcept;
-};
-
-/// Returns the orientation in the payload of an APP1 segment; 0 if there is none or the segment is malformed.
-int exif_orientation(std::span<const std::byte> segment) noexcept;
 
 [[noreturn]] void throw_bad_jpeg(std::string message, std::string hint);
 

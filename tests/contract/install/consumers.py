@@ -9,7 +9,7 @@ from contract.install.library import consumers_of_the_library, library_is_not_th
 from contract.install.timed import run_in_time
 
 ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "sentencepiece": "SentencePiece",
-            "torch": "LibTorch"}
+            "torch": "LibTorch", "webp": "libwebp"}
 
 
 def install(leg):
@@ -105,7 +105,7 @@ def without(folder, *hidden):
 def says_what_is_missing(leg, folder, prefix):
     """Who compiles without a library is told which, and what package has it, before the compiler misses a header."""
     nothing = without(folder / "nothing", "ATen", "archive.h", "dlpack", "jpeglib.h", "oneapi", "opencv2",
-                      "sentencepiece_processor.h", "simdjson.h", "zlib.h")
+                      "sentencepiece_processor.h", "simdjson.h", "webp", "zlib.h")
     wanted = {"io/tar/archive.hpp": "libarchive", "io/tar/gzip_inflater.hpp": "zlib",
               "work/arena_executor.hpp": "oneTBB", "image/libjpeg/libjpeg.hpp": "libjpeg"}
     wanted |= {f"adapt/{name}.hpp": library for name, library in ADAPTERS.items()}

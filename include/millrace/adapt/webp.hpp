@@ -1,0 +1,197 @@
+// Pictures in WebP files, decoded by libwebp.
+//
+//   #include <millrace/adapt/webp.hpp>                                  // link with -lwebp
+//   mr::picture p = mr::webp(r["webp"]).random_resized_crop(224, rng).random_flip(rng);
+//   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &mr::webp_pictures});
+//
+// Opt-in: needs libwebp (libwebp-dev).
+// Lossy and lossless files of one picture. Alpha is dropped. The pixels are those of Pillow's convert("RGB"). libwebp
+// decodes the rows down to the end of the crop, and converts the crop alone.
+// Errors: data_error, with shard, key and stage "webp", for bytes that are no WebP, for damage, and for an animation.
+// Damage below the crop may not be seen. Threads: as picture. Format: RFC 9649.
+#pragma once
+
+#include <millrace/image/any_picture.hpp>
+#include <millrace/image/exif_orientation.hpp>
+#include <millrace/image/picture.hpp>
+#include <millrace/image/pixel_rows.hpp>
+#include <millrace/item/record.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#if !__has_include(<webp/decode.h>)
+#error "millrace: libwebp is not installed: apt-get install libwebp-dev"
+#endif
+#include <webp/decode.h>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of webp().
+struct webp_options {
+  bool apply_orientation = false;             ///< turns and mirrors the picture as its EXIF tag says
+  std::uint64_t max_pixels = 178'956'970;     ///< largest width * height; Pillow's limit for an error
+};
+
+namespace detail { namespace webp_files {
+
+[[noreturn]] inline void fail(const std::string& problem, const char* advice, const bytes& file) {
+  error_location at{.stage = "webp"};
+  at.complete(location_of(file));
+  throw data_error(problem, advice, at);
+}
+
+inline const std::uint8_t* data_of(std::span<const std::byte> file) noexcept {
+  return reinterpret_cast<const std::uint8_t*>(file.data());
+}
+
+[[noreturn]] inline void fail(VP8StatusCode status, const bytes& file) {
+  constexpr const char* again = "Fetch the file again, or leave the sample out";
+  switch (status) {
+    case VP8_STATUS_OUT_OF_MEMORY:
+      throw io_error("libwebp has no memory for a picture", "Free memory, or lower max_pixels", {.stage = "webp"});
+    case VP8_STATUS_NOT_ENOUGH_DATA:
+    case VP8_STATUS_SUSPENDED: fail("the WebP is cut short: it ends before its picture does", again, file);
+    case VP8_STATUS_UNSUPPORTED_FEATURE: fail("the WebP uses a feature that libwebp does not know", again, file);
+    default: fail("the WebP is damaged: libwebp cannot decode it", again, file);
+  }
+}
+
+/// Calls `visit` with the name and the payload of each chunk that is whole, until it returns true.
+template <class Visit>
+void for_each_chunk(std::span<const std::byte> file, const Visit& visit) {
+  const auto number = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 4; i > 0; --i) value = value << 8 | std::to_integer<std::uint32_t>(file[at + i - 1]);
+    return value;
+  };
+  for (std::size_t at = 12; at + 8 <= file.size();) {
+    const std::size_t size = number(at + 4);
+    if (size > file.size() - at - 8) return;
+    const std::string_view name(reinterpret_cast<const char*>(file.data()) + at, 4);
+    if (visit(name, file.subspan(at + 8, size))) return;
+    at += 8 + size + size % 2;
+  }
+}
+
+inline int orientation_of(std::span<const std::byte> file) {
+  int found = 1;
+  for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
+    if (name != "EXIF") return false;
+    constexpr std::size_t mark_bytes = 6;   // some writers put JPEG's mark before the TIFF header
+    const bool marked = payload.size() >= mark_bytes && std::memcmp(payload.data(), "Exif\0\0", mark_bytes) == 0;
+    const int told = tiff_orientation(marked ? payload.subspan(mark_bytes) : payload);
+    if (told != 0) found = told;
+    return true;
+  });
+  return found;
+}
+
+/// Returns the lossy picture without its alpha, so that libwebp does not decode that; else the whole file.
+inline std::span<const std::byte> without_alpha(std::span<const std::byte> file) {
+  std::span<const std::byte> found = file;
+  for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
+    if (name != "VP8 ") return false;
+    found = payload;
+    return true;
+  });
+  return found;
+}
+
+inline bool is_webp(std::span<const std::byte> file) noexcept {
+  return file.size() >= 12 && std::memcmp(file.data(), "RIFF", 4) == 0 && std::memcmp(file.data() + 8, "WEBP", 4) == 0;
+}
+
+/// Decodes the box of a picture at once, and gives its rows.
+class webp_rows final : public pixel_rows {
+ public:
+  void open(const bytes& file, picture_size size) {
+    file_ = &file;
+    size_ = size;
+  }
+
+  void start(const plane_box& box) override {
+    // libwebp interpolates chroma within the crop alone, so the crop is larger than the box. Its corner is even.
+    constexpr std::size_t margin = 2;
+    const auto before = [](std::size_t edge) { return edge < margin ? 0 : (edge - margin) / 2 * 2; };
+    const std::size_t left = before(box.left), top = before(box.top);
+    const std::size_t width = std::min(box.right + margin, size_.width) - left;
+    const std::size_t height = std::min(box.bottom + margin, size_.height) - top;
+    stride_ = 4 * width;
+    next_ = (box.top - top) * stride_ + 4 * (box.left - left);
+    pixels_.resize(height * stride_);
+
+    WebPDecoderConfig config;
+    WebPInitDecoderConfig(&config);   // fails only for another version of the library than the header's
+    config.options.use_cropping = 1;
+    config.options.crop_left = static_cast<int>(left);
+    config.options.crop_top = static_cast<int>(top);
+    config.options.crop_width = static_cast<int>(width);
+    config.options.crop_height = static_cast<int>(height);
+    config.output.colorspace = MODE_RGBA;
+    config.output.is_external_memory = 1;
+    config.output.u.RGBA.rgba = pixels_.data();
+    config.output.u.RGBA.stride = static_cast<int>(stride_);
+    config.output.u.RGBA.size = pixels_.size();
+    const auto coded = without_alpha(*file_);
+    const VP8StatusCode status = WebPDecode(data_of(coded), coded.size(), &config);
+    WebPFreeDecBuffer(&config.output);
+    if (status != VP8_STATUS_OK) fail(status, *file_);
+  }
+
+  void next(std::span<std::uint8_t> rgbx) override {
+    std::memcpy(rgbx.data(), pixels_.data() + next_, rgbx.size());
+    next_ += stride_;
+  }
+
+ private:
+  const bytes* file_ = nullptr;
+  picture_size size_{};
+  std::size_t stride_ = 0, next_ = 0;
+  std::vector<std::uint8_t> pixels_;
+};
+
+inline void render(std::span<const picture_job> jobs, scratch& s) {
+  for (const picture_job& job : jobs) {
+    auto& rows = s.get<webp_rows>();
+    rows.open(*job.data, {.width = job.header->width, .height = job.header->height});
+    render_rows(job, rows, s);
+    s.count("pictures by libwebp");
+  }
+}
+
+inline constexpr picture_format format{.name = "webp", .render = render};
+
+/// Reads the header. Throws data_error if the file is no WebP of one picture.
+inline picture read(bytes data, const jpeg_options& options) {
+  if (!is_webp(data))
+    fail("a WebP begins with RIFF and WEBP, but these " + std::to_string(data.size()) + " bytes do not",
+         "Name the field that holds the WebP", data);
+  WebPBitstreamFeatures found;
+  const VP8StatusCode status = WebPGetFeatures(data_of(data), data.size(), &found);
+  if (status != VP8_STATUS_OK) fail(status, data);
+  if (found.has_animation != 0)
+    fail("the WebP is an animation, expected one picture", "Take its frames apart before packing", data);
+  picture_file file{.format = &format, .header = {}, .options = options};
+  file.header.width = static_cast<std::size_t>(found.width);
+  file.header.height = static_cast<std::size_t>(found.height);
+  file.header.components = 3;
+  if (options.apply_orientation) file.header.orientation = orientation_of(data);
+  return {std::move(data), file};
+}
+
+}}  // namespace detail::webp_files
+
+/// The format of WebP files, for any_picture_options::also.
+inline constexpr picture_reader webp_pictures{.takes = detail::webp_files::is_webp, .read = detail::webp_files::read};
+
+/// Returns a plan of the whole picture in `data`. Reads only the header.
+/// Throws data_error if the bytes are no WebP of one picture, or if it exceeds max_pixels.
+inline picture webp(bytes data, const webp_options& options = {}) {
+  return detail::webp_files::read(std::move(data), {.apply_orientation = options.apply_orientation,
+                                                    .max_pixels = options.max_pixels});
+}
+
+}}  // namespace millrace
