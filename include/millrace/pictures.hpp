@@ -1,4 +1,4 @@
-// Everything about pictures: plans, crops, the encoder. An umbrella: includes only.
+// Everything about pictures: plans, crops, label maps, the encoder. An umbrella: includes only.
 //
 //   #include <millrace/pictures.hpp>
 //   mr::picture p = mr::jpeg(record["jpg"]).random_resized_crop(224, rng).random_flip(rng);
@@ -7,6 +7,7 @@
 #include <millrace/image/any_picture.hpp>
 #include <millrace/image/random_crop.hpp>
 #include <millrace/image/jpeg_encoder.hpp>
+#include <millrace/image/label_map.hpp>
 #include <millrace/image/normalized_picture.hpp>
 #include <millrace/image/picture.hpp>
 #include <millrace/image/pnm.hpp>

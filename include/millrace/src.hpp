@@ -80,9 +80,12 @@
 #include <millrace/io/index/shard_index_builder.ipp>
 #include <millrace/io/index/tar_index_scan.ipp>
 #include <millrace/image/exif_orientation.ipp>
+#include <millrace/image/geometry.ipp>
 #include <millrace/image/jpeg_encoder.ipp>
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>
+#include <millrace/image/label_map.ipp>
+#include <millrace/image/label_source.ipp>
 #include <millrace/image/picture.ipp>
 #include <millrace/image/picture_renderer.ipp>
 #include <millrace/image/pnm.ipp>

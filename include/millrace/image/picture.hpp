@@ -24,6 +24,7 @@
 #pragma once
 
 #include <millrace/base/half.hpp>
+#include <millrace/image/geometry.hpp>
 #include <millrace/image/random_crop.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
@@ -61,6 +62,8 @@ class picture {
   const jpeg_header& header() const noexcept { return file_.header; }
   /// Returns the bytes of the file.
   const bytes& data() const noexcept { return data_; }
+  /// Returns where the plan so far puts positions of the stored picture: for label maps, boxes and points.
+  millrace::geometry geometry() const noexcept;
 
   /// Keeps a box, in pixels of the picture so far. Throws data_error if the box does not lie inside the picture.
   picture crop(const crop_box& box) const& { return picture(*this).crop(box); }

@@ -33,6 +33,12 @@ MILLRACE_INLINE void picture::start_plan() {
   if (file_.options.apply_orientation) orient(file_.header.orientation);
 }
 
+MILLRACE_INLINE geometry picture::geometry() const noexcept {
+  return {{.rows = rows_, .columns = columns_, .transposed = transposed_},
+          {.width = file_.header.width, .height = file_.header.height},
+          file_.options.apply_orientation ? file_.header.orientation : 1};
+}
+
 MILLRACE_INLINE picture picture::crop(const crop_box& box) && {
   const bool inside = box.width > 0 && box.height > 0 && box.left <= width() && box.width <= width() - box.left &&
                       box.top <= height() && box.height <= height() - box.top;

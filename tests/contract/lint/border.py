@@ -71,6 +71,8 @@ OPT_IN = {
     "device/normalize.cuh": "normalize",
     "device/normalize.hpp": "normalize",
     "device/normalize_options.hpp": "normalize_options image_layout",
+    "image/geometry.hpp": "geometry box box_options point point_options kept_boxes moved_points",
+    "image/label_map.hpp": "label_map labels label_options",
     "image/random_crop.hpp": "crop_box random_crop_options picture_size",
     "image/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",
     "image/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",

@@ -1,0 +1,8 @@
+#include <millrace/deliver/batch.hpp>
+#include <millrace/image/picture.hpp>
+#include <millrace/item/record.hpp>
+
+EXAMPLE 1
+void show(mr::detail::batch_of<&example::pixels, &example::classes>& b) {
+EXAMPLE 2
+}

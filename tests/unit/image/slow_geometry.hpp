@@ -1,0 +1,148 @@
+// Chains of crops, resizes and flips as positions, in fractions: the yardstick of what geometry says.
+#pragma once
+
+#include <millrace/image/picture.hpp>
+
+#include "slow_pictures.hpp"
+
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace slow {
+
+__extension__ using wide = __int128;
+
+/// A fraction in lowest terms, its denominator above 0.
+struct fraction {
+  wide over = 0, under = 1;
+
+  static fraction of(wide over, wide under) {
+    if (under < 0) over = -over, under = -under;
+    wide a = over < 0 ? -over : over, b = under;
+    while (b != 0) a = std::exchange(b, a % b);
+    return a == 0 ? fraction{0, 1} : fraction{over / a, under / a};
+  }
+  friend fraction operator+(const fraction& a, const fraction& b) {
+    return of(a.over * b.under + b.over * a.under, a.under * b.under);
+  }
+  friend fraction operator*(const fraction& a, const fraction& b) { return of(a.over * b.over, a.under * b.under); }
+  std::int64_t floor() const {
+    return static_cast<std::int64_t>(over >= 0 ? over / under : -((-over + under - 1) / under));
+  }
+  double real() const { return static_cast<double>(over) / static_cast<double>(under); }
+};
+
+/// One axis as it is seen: output o covers [begin + o * step, begin + (o + 1) * step) of the source.
+struct seen_axis {
+  fraction begin{}, step{1, 1};
+  std::int64_t count = 0;
+
+  explicit seen_axis(std::int64_t length) : count(length) {}
+  void crop(std::int64_t offset, std::int64_t size) {
+    begin = begin + fraction{offset, 1} * step;
+    count = size;
+  }
+  void resize(std::int64_t outputs) {
+    step = step * fraction::of(count, outputs);
+    count = outputs;
+  }
+  void flip() {
+    begin = begin + fraction{count, 1} * step;
+    step = step * fraction{-1, 1};
+  }
+  /// The source pixel that holds the center of an output.
+  std::int64_t nearest(std::int64_t output) const {
+    return (begin + fraction::of(2 * output + 1, 2) * step).floor();
+  }
+  /// Where an edge of the source comes out.
+  double edge(double source) const { return (source - begin.real()) / step.real(); }
+};
+
+/// Both axes of a picture, of which the stored columns may be seen as rows.
+struct seen_picture {
+  seen_axis across, down;
+  bool transposed = false;
+
+  /// How CIPA DC-008 says that the stored picture has to be turned; 1: not at all.
+  seen_picture(std::size_t stored_width, std::size_t stored_height, int orientation)
+      : across(static_cast<std::int64_t>(stored_width)), down(static_cast<std::int64_t>(stored_height)),
+        transposed(orientation >= 5) {
+    if (transposed) std::swap(across, down);
+    if (orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7) across.flip();
+    if (orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8) down.flip();
+  }
+
+  /// The row and column of the source pixel that is nearest to an output.
+  std::pair<std::size_t, std::size_t> nearest(std::size_t y, std::size_t x) const {
+    auto row = static_cast<std::size_t>(down.nearest(static_cast<std::int64_t>(y)));
+    auto column = static_cast<std::size_t>(across.nearest(static_cast<std::int64_t>(x)));
+    if (transposed) std::swap(row, column);
+    return {row, column};
+  }
+};
+
+/// A picture and what was done to it, step by step, in words too.
+struct chained_picture {
+  mr::picture picture;
+  seen_picture seen;
+  std::string steps{};
+
+  chained_picture(mr::picture p, int orientation)
+      : picture(std::move(p)), seen(picture.header().width, picture.header().height, orientation) {}
+
+  void crop(const mr::crop_box& box) {
+    picture = picture.crop(box);
+    seen.across.crop(static_cast<std::int64_t>(box.left), static_cast<std::int64_t>(box.width));
+    seen.down.crop(static_cast<std::int64_t>(box.top), static_cast<std::int64_t>(box.height));
+    steps += " crop " + std::to_string(box.width) + " x " + std::to_string(box.height) + " at " +
+             std::to_string(box.left) + ", " + std::to_string(box.top);
+  }
+  void resize(std::size_t height, std::size_t width) {
+    picture = picture.resize(height, width);
+    seen.across.resize(static_cast<std::int64_t>(width));
+    seen.down.resize(static_cast<std::int64_t>(height));
+    steps += " resize to " + std::to_string(width) + " x " + std::to_string(height);
+  }
+  void flip() {
+    picture = picture.flip();
+    seen.across.flip();
+    steps += " flip";
+  }
+
+  /// Up to `most` random steps. A chain that a plan cannot hold exactly ends before that step.
+  void take_random_steps(mr::rng& d, std::uint64_t most, std::size_t largest) {
+    for (std::uint64_t n = d.below(most + 1); n > 0; --n) {
+      const auto before = *this;
+      try {
+        switch (d.below(3)) {
+          case 0: {
+            const std::size_t width = d.below(picture.width()) + 1, height = d.below(picture.height()) + 1;
+            crop({.left = d.below(picture.width() - width + 1), .top = d.below(picture.height() - height + 1),
+                  .width = width, .height = height});
+            break;
+          }
+          case 1: resize(d.below(largest) + 1, d.below(largest) + 1); break;
+          default: flip();
+        }
+      } catch (const mr::setup_error&) {
+        *this = before;
+        return;
+      }
+    }
+  }
+};
+
+/// The file with an EXIF segment that says this orientation.
+inline std::vector<std::byte> with_orientation(std::vector<std::byte> file, int orientation) {
+  const auto exif = {0xff, 0xe1, 0, 34, 0x45, 0x78, 0x69, 0x66, 0, 0, 0x4d, 0x4d, 0, 42, 0, 0, 0, 8,
+                     0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0};
+  std::vector<std::byte> segment;
+  for (const int v : exif) segment.push_back(static_cast<std::byte>(v));
+  file.insert(file.begin() + 2, segment.begin(), segment.end());
+  return file;
+}
+
+}  // namespace slow
