@@ -1,7 +1,7 @@
 // A picture in any format, told by its content and not by the name of its field.
 //
 //   mr::picture p = mr::any_picture(r["jpg;jpeg;png"]).random_resized_crop(224, rng).random_flip(rng);
-//   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &mr::webp_pictures});      // adapt/webp.hpp
+//   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &webp});      // mr::webp_pictures of adapt/webp.hpp
 //
 // JPEG and PNM, and one further format that the caller brings.
 // Errors: those of the format; data_error for bytes of another format, which it names. Threads: as picture.

@@ -1,17 +1,19 @@
 // A picture is a JPEG and a plan for it: the crop, the size to make, and whether to flip.
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
-//   mr::picture q = mr::jpeg(r["jpg"]).resize_shorter(256).center_crop(224);
+//   mr::picture q = mr::jpeg(r["jpg"]).filter(mr::resize_filter::bicubic).resize_shorter(256).center_crop(224);
 //   p.shape();                       // [224, 224, 3]
 //   mr::image pixels = p.pixels();   // decodes now; a batch renders straight into its row instead
 //
 // Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call narrows the plan and returns it. The
 // calls have the same meaning as on pixels, in the order in which they are made.
 // No pixel is decoded before the picture is rendered. Rendering is one pass. It decodes only the rows and columns that
-// the result needs. One antialiased bilinear resize then writes the result, flipped if asked, to its destination.
-// Several resizes become one resize from the source.
+// the result needs. One antialiased resize, bilinear or bicubic, then writes the result, flipped if asked, to its
+// destination. Several resizes become one resize from the source.
 // `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias). A resize does not
-// read beyond a crop that came before it. It does read beyond a crop that comes after it.
+// read beyond a crop that came before it. It does read beyond a crop that comes after it. A bicubic resize is
+// clamped after its columns and after its rows, as in Pillow. Pillow 13 begins with the rows of tall pictures, which
+// changes clamped pixels. Here columns come first, and the stored columns if EXIF turns the picture.
 // `fast` decodes at 1/8, 2/8 or 4/8 of the size if that still covers the target. Otherwise it resizes chroma before the
 // conversion to RGB. The accuracy is stated in jpeg_options.hpp.
 // Decoding stops below the crop, so damage below it is not seen.
@@ -41,6 +43,8 @@
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+using detail::resize_filter;   // bilinear, or bicubic
 
 /// mr::picture: a JPEG and its plan.
 class picture {
@@ -85,6 +89,13 @@ class picture {
   /// Throws setup_error if a side of the result is outside 1..65535.
   picture resize_shorter(std::size_t side) const& { return picture(*this).resize_shorter(side); }
   picture resize_shorter(std::size_t side) &&;
+
+  /// Sets the filter of the plan's resize; default: bilinear. A plan has one resize, so the last filter is that of all.
+  picture filter(resize_filter with) const& { return picture(*this).filter(with); }
+  picture filter(resize_filter with) && {
+    rows_.filter = columns_.filter = with;
+    return std::move(*this);
+  }
 
   /// Crops a random box by the rule of torchvision's RandomResizedCrop (random_crop.hpp) and resizes it.
   /// Throws setup_error if an option or the size is out of range.

@@ -78,6 +78,7 @@ OPT_IN = {
     "image/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",
     "image/jpeg_options.hpp": "jpeg_options picture_decoder",
     "image/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options",
+    "image/picture.hpp": "resize_filter",
     "image/normalized_picture.hpp": "normalized_picture pixel_normalization",
     "image/png_encoder.hpp": "encode_png",
     "image/pnm.hpp": "pnm pnm_options",

@@ -1,4 +1,5 @@
-// Renders random cases of resize_cases.hpp for pillow.py: FOLDER/N.jpg, FOLDER/N.rgb, and a line of numbers for each.
+// Renders random cases of resize_cases.hpp for pillow.py, bilinear and bicubic: FOLDER/N.jpg, FOLDER/N.bilinear,
+// FOLDER/N.bicubic, and a line of numbers for each.
 #include <millrace/image/resize/plane_resizer.hpp>
 
 #include "resize/resize_cases.hpp"
@@ -14,14 +15,17 @@ int main(int argc, char** argv) {
   const std::uint64_t count = std::strtoull(argv[2], nullptr, 10);
   mr::detail::plane_resizer r;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const auto c = slow::random_case(i);
+    auto c = slow::random_case(i);
     slow::stored_planes planes(c.file);
-    const auto made = slow::render(r, c, planes, false);
     const std::string name = folder + "/" + std::to_string(i);
     std::ofstream(name + ".jpg", std::ios::binary)
         .write(reinterpret_cast<const char*>(c.file.data()), static_cast<std::streamsize>(c.file.size()));
-    std::ofstream(name + ".rgb", std::ios::binary)
-        .write(reinterpret_cast<const char*>(made.data()), static_cast<std::streamsize>(made.size()));
+    for (const bool bicubic : {false, true}) {
+      c.filter = bicubic ? mr::detail::resize_filter::bicubic : mr::detail::resize_filter::bilinear;
+      const auto made = slow::render(r, c, planes, false);
+      std::ofstream(name + (bicubic ? ".bicubic" : ".bilinear"), std::ios::binary)
+          .write(reinterpret_cast<const char*>(made.data()), static_cast<std::streamsize>(made.size()));
+    }
     std::printf("%zu %zu %zu %zu %zu %zu %d\n", c.box.left, c.box.top, c.box.width, c.box.height, c.columns, c.rows,
                 c.flipped ? 1 : 0);
   }

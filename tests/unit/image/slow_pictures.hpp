@@ -129,6 +129,38 @@ inline real_image resize(const real_image& from, std::size_t height, std::size_t
   return transpose(resize_rows(transpose(resize_rows(from, height)), width));
 }
 
+/// The cubic with a = -0.5 as it is printed.
+inline double cubic(double x) {
+  x = std::abs(x);
+  if (x < 1) return 1.5 * x * x * x - 2.5 * x * x + 1;
+  return x < 2 ? -0.5 * x * x * x + 2.5 * x * x - 4 * x + 2 : 0;
+}
+
+/// Rows only, clamped behind it.
+inline real_image resize_rows_bicubic(const real_image& from, std::size_t target) {
+  const auto [height, width, channels] = from.shape();
+  real_image made({target, width, channels});
+  const double scale = static_cast<double>(height) / static_cast<double>(target), pixel = std::max(scale, 1.0);
+  for (std::size_t o = 0; o < target; ++o) {
+    double sum = 0;
+    for (std::size_t i = 0; i < height; ++i) {
+      const double weight = cubic((static_cast<double>(i) + 0.5 - (static_cast<double>(o) + 0.5) * scale) / pixel);
+      if (weight == 0) continue;
+      sum += weight;
+      for (std::size_t x = 0; x < width; ++x)
+        for (std::size_t c = 0; c < channels; ++c) made(o, x, c) += weight * from(i, x, c);
+    }
+    for (std::size_t x = 0; x < width; ++x)
+      for (std::size_t c = 0; c < channels; ++c) made(o, x, c) = std::clamp(made(o, x, c) / sum, 0.0, 255.0);
+  }
+  return made;
+}
+
+/// Columns, then rows, as Pillow does it: the order matters, because of the clamping in between.
+inline real_image resize_bicubic(const real_image& from, std::size_t height, std::size_t width) {
+  return resize_rows_bicubic(transpose(resize_rows_bicubic(transpose(from), width)), height);
+}
+
 struct difference {
   double max = 0, mean = 0;
 };

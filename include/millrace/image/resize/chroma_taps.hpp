@@ -7,7 +7,7 @@
 //   (L(2k-1) + 3 L(2k) + 3 L(2k+1) + L(2k+2)) / 4.
 // This is libjpeg's fancy upsampling, with 3/4 and 1/4, followed by the resize, without the upsampling's rounding.
 // At the picture's edge libjpeg repeats the last sample. So weights beyond the edge are added to that sample's weight.
-// The weights of an output sum to 2^14 exactly, because the running sum is rounded.
+// The weights of an output sum to 2^14 exactly, because the running sum is rounded. A bicubic resize has some below 0.
 // Errors: none. Threads: `into` is written. Source of the rule: fancy_upsampling.hpp.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Writes the table. `extent` is the number of chroma samples of the whole axis.
 inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
-  into.clear();
+  into.clear(luma.overshoots());
   const std::size_t last = extent - 1;
   for (std::size_t o = 0; o < luma.outputs(); ++o) {
     const std::size_t begin = luma.first(o), end = luma.end(o);
@@ -29,15 +29,15 @@ inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table&
     const std::size_t count = std::min(end / 2, last) - first + 1;
     const std::int16_t* const of_luma = luma.weights(o);
     const auto at = [&](std::size_t x) {   // 0 beyond either end: x < begin wraps around to a huge number
-      return x - begin < end - begin ? static_cast<std::uint32_t>(of_luma[x - begin]) : 0U;
+      return x - begin < end - begin ? of_luma[x - begin] : 0;
     };
     std::int16_t* const weights = into.append(first, count);
-    std::uint32_t running = 0, before = 0;
+    int running = 0, before = 0;
     for (std::size_t k = first; k < first + count; ++k) {
       running += at(2 * k - 1) + 3 * (at(2 * k) + at(2 * k + 1)) + at(2 * k + 2);
       if (k == 0) running += at(0);
       if (k == last) running += at(2 * last + 1);
-      const std::uint32_t upto = (running + 2) / 4;
+      const int upto = (running + 2) >> 2;
       weights[k - first] = static_cast<std::int16_t>(upto - before);
       before = upto;
     }

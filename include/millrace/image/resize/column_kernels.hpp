@@ -6,7 +6,8 @@
 //
 // A sum is the value times 128 (Q7), plus `offset`, which centers chroma: (sum p[i] w[i] + 32) >> 6, with weights of
 // 13 bits. For rows that are Q7 already (run_wide) it is (sum q[i] w[i] + 4096) >> 13.
-// Weights come from a tap_table; their running sum is rounded to 13 bits.
+// Weights come from a tap_table; their running sum is rounded to 13 bits. If the table overshoots, values are clamped
+// to 0..255 here, before the rows are resized, as in Pillow.
 // Outputs are in memory order; they are flipped if asked for. Each build arranges them in `out` in an order of its own.
 // The row kernels of the same build restore the natural order. The portable build keeps the natural order.
 // Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call takes four rows.
@@ -16,6 +17,7 @@
 
 #include <millrace/image/resize/tap_table.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -43,6 +45,7 @@ struct wide_column_row {
 };
 
 inline constexpr int column_weight_bits = 13;
+inline constexpr int largest_column_sum = 255 << 7;   // less than 2^15, which an overshoot may exceed
 inline constexpr std::size_t columns_at_once = 32;
 
 /// Calls each(k, weight) for each tap of an output, with weights of 13 bits.
@@ -62,6 +65,7 @@ class portable_columns {
  public:
   void build(const column_plan& plan) {
     const std::size_t outputs = plan.taps.outputs();
+    clamps_ = plan.taps.overshoots();
     taps_ = plan.taps.max_count();
     first_.resize(outputs);
     counts_.resize(outputs);
@@ -82,8 +86,11 @@ class portable_columns {
 
   void run(const column_rows& r) const noexcept {
     for (std::size_t k = 0; k < 4; ++k)
-      for (std::size_t o = 0; o < first_.size(); ++o)
-        r.out[k * r.stride + o] = static_cast<std::int16_t>(((sum(r.rows[k], o) + 32) >> 6) + r.offset);
+      for (std::size_t o = 0; o < first_.size(); ++o) {
+        const int value = (sum(r.rows[k], o) + 32) >> 6;
+        const int kept = clamps_ ? std::clamp(value, 0, largest_column_sum) : value;
+        r.out[k * r.stride + o] = static_cast<std::int16_t>(kept + r.offset);
+      }
   }
 
   void run_wide(const wide_column_row& r) const noexcept {
@@ -99,6 +106,7 @@ class portable_columns {
     return total;
   }
 
+  bool clamps_ = false;
   std::size_t taps_ = 0;
   std::vector<std::size_t> first_, counts_;
   std::vector<std::int16_t> weights_;

@@ -10,6 +10,7 @@
 //   parts sum to 128, and the running sums of the low parts stay within 32. So no sum exceeds 16 bits.
 // - medium: up to 10 taps, and 4 neighboring outputs use at most 16 samples. It works like short, on words of 16 bits.
 // - long: any number of taps, 16 at a time for each output, added across the vector in the end.
+// Weights that overshoot go the medium or the long way, whose sums have 32 bits. The results are clamped there.
 // Order in `out`: in each 32 columns the first vector holds columns 0-7 and 16-23, the second one 8-15 and 24-31.
 // Packing two vectors to bytes works in lanes of 128 bits, and so gives the natural order.
 // Shapes, units, errors, threads: column_kernels.hpp.
@@ -34,7 +35,8 @@ class avx2_columns {
     outputs_ = plan.taps.outputs();
     const std::size_t taps = plan.taps.max_count();
     pairs_ = (taps + 1) / 2;
-    kind_ = plan.wide || taps > 10 ? kind::long_taps : taps > 4 ? kind::medium_taps : kind::short_taps;
+    clamps_ = plan.taps.overshoots();
+    kind_ = plan.wide || taps > 10 ? kind::long_taps : taps > 4 || clamps_ ? kind::medium_taps : kind::short_taps;
     if (kind_ == kind::short_taps && !build_short(plan)) kind_ = kind::medium_taps;
     if (kind_ == kind::medium_taps && !build_medium(plan)) kind_ = kind::long_taps;
     if (kind_ == kind::long_taps) build_long(plan);
@@ -44,7 +46,7 @@ class avx2_columns {
 
   void run(const column_rows& r) const noexcept {
     if (kind_ == kind::long_taps) return run_long(r);
-    if (kind_ == kind::medium_taps) return run_medium(r);
+    if (kind_ == kind::medium_taps) return clamps_ ? run_medium<true>(r) : run_medium<false>(r);
     r.offset == 0 ? run_short<false>(r) : run_short<true>(r);
   }
 
@@ -71,6 +73,7 @@ class avx2_columns {
   };
   struct rounding {
     int half, shift, offset;
+    bool clamps = false;
   };
 
   /// Returns the first of the 8 outputs in a lane of a group (see the order above).
@@ -273,8 +276,11 @@ class avx2_columns {
     }
   }
 
+  template <bool Clamps>
   void run_medium(const column_rows& r) const noexcept {
     const __m256i half = _mm256_set1_epi32(32 + (r.offset << 6));
+    const __m256i least = _mm256_set1_epi16(static_cast<short>(r.offset));
+    const __m256i largest = _mm256_set1_epi16(static_cast<short>(r.offset + largest_column_sum));
     for (std::size_t g = 0; g < medium_.size(); ++g) {
       const medium_group& group = medium_[g];
       __m256i sums[4][2];
@@ -291,9 +297,11 @@ class avx2_columns {
           }
         }
       }
-      for (std::size_t k = 0; k < 4; ++k)
-        store(r.out + k * r.stride + 16 * g,
-              _mm256_packs_epi32(_mm256_srai_epi32(sums[k][0], 6), _mm256_srai_epi32(sums[k][1], 6)));
+      for (std::size_t k = 0; k < 4; ++k) {
+        __m256i made = _mm256_packs_epi32(_mm256_srai_epi32(sums[k][0], 6), _mm256_srai_epi32(sums[k][1], 6));
+        if constexpr (Clamps) made = _mm256_min_epi16(_mm256_max_epi16(made, least), largest);
+        store(r.out + k * r.stride + 16 * g, made);
+      }
     }
   }
 
@@ -301,7 +309,7 @@ class avx2_columns {
     for (std::size_t k = 0; k < 4; ++k)
       for (std::size_t block = 0; block < padded(); block += 8)
         store_long(r.out + k * r.stride, block, sums_of_8(r.rows[k], block),
-                   {.half = 32, .shift = 6, .offset = r.offset});
+                   {.half = 32, .shift = 6, .offset = r.offset, .clamps = clamps_});
   }
 
   static __m256i words(const std::uint8_t* from) noexcept {
@@ -328,8 +336,10 @@ class avx2_columns {
   }
 
   static void store_long(std::int16_t* out, std::size_t block, __m256i sums, const rounding& r) noexcept {
-    const __m256i rounded = _mm256_sra_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32(r.half)),
-                                             _mm_cvtsi32_si128(r.shift));
+    __m256i rounded = _mm256_sra_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32(r.half)), _mm_cvtsi32_si128(r.shift));
+    if (r.clamps)
+      rounded = _mm256_min_epi32(_mm256_max_epi32(rounded, _mm256_setzero_si256()),
+                                 _mm256_set1_epi32(largest_column_sum));
     const __m256i shifted = _mm256_add_epi32(rounded, _mm256_set1_epi32(r.offset));
     const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(shifted), _mm256_extracti128_si256(shifted, 1));
     constexpr std::size_t place[4] = {0, 16, 8, 24};
@@ -339,7 +349,7 @@ class avx2_columns {
 
   kind kind_ = kind::long_taps;
   std::size_t outputs_ = 0, pairs_ = 0, chunks_ = 0;
-  bool one_window_ = false;
+  bool one_window_ = false, clamps_ = false;
   std::vector<short_group> short_;
   std::vector<medium_group> medium_;
   std::vector<std::size_t> first_;

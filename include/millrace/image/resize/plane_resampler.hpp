@@ -9,7 +9,8 @@
 //
 // Up to ten source rows per output: each source row is resized to the output's columns as it comes, into a ring.
 // More than ten: source rows are added up first, four at a time, for the few outputs that use them. The finished row is
-// then resized to the columns. This takes no ring of source rows, so memory does not grow with the scale.
+// then resized to the columns. This takes no ring of source rows, so memory does not grow with the scale. If weights
+// overshoot, each source row is resized to the columns and clamped before it is added up, as Pillow does it.
 // The choice depends on the rows' geometry alone, so every CPU gives the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: one at a time. Nothing is allocated once the largest picture has been seen.
@@ -50,19 +51,20 @@ class basic_plane_resampler {
     planes_ = o.planes;
     offset_ = o.offset;
     next_row_ = begin_row_ = o.first_row;
-    sums_first_ = o.rows.max_count() > max_row_taps;
-    skip_ = sums_first_ ? o.columns.source_begin() - o.origin : 0;
-    columns_.build({.taps = o.columns, .origin = o.origin + skip_, .flipped = o.flipped, .wide = sums_first_});
+    way_ = o.rows.max_count() <= max_row_taps ? way::ring : o.rows.overshoots() ? way::lines_added : way::rows_added;
+    const bool sums_first = way_ == way::rows_added;
+    skip_ = sums_first ? o.columns.source_begin() - o.origin : 0;
+    columns_.build({.taps = o.columns, .origin = o.origin + skip_, .flipped = o.flipped, .wide = sums_first});
     line_ = columns_.padded();
     next_output_ = 0;
-    const std::size_t needed = sums_first_ ? outputs_at_once() : o.rows.max_count() + rows_at_once - 1;
+    const std::size_t needed = way_ == way::ring ? o.rows.max_count() + rows_at_once - 1 : outputs_at_once();
     kept_ = std::bit_ceil(std::max(needed, rows_at_once));   // a power of two, or place_of() would divide
     ring_.resize(std::max(ring_.size(), kept_ * planes_ * line_));
-    if (!sums_first_) return;
-    width_ = o.columns.source_end() - o.columns.source_begin();
+    if (way_ == way::ring) return;
+    width_ = sums_first ? o.columns.source_end() - o.columns.source_begin() : line_;
     padded_width_ = (width_ + 15) / 16 * 16;
     sums_.resize(std::max(sums_.size(), kept_ * planes_ * padded_width_));
-    wide_.resize(std::max(wide_.size(), padded_width_ + 64));
+    wide_.resize(std::max(wide_.size(), sums_first ? padded_width_ + 64 : rows_at_once * line_));
   }
 
   std::size_t next_row() const noexcept { return next_row_; }
@@ -72,28 +74,32 @@ class basic_plane_resampler {
 
   /// Takes the next four rows of each plane. Rows beyond rows.source_end() may have any content, but must be readable.
   void push(const pushed_rows& pushed) noexcept {
-    if (sums_first_) {
-      add(pushed);
-    } else {
-      for (std::size_t p = 0; p < planes_; ++p) {
-        const auto& r = pushed.rows[p];
+    for (std::size_t p = 0; p < planes_; ++p) {
+      const auto& r = pushed.rows[p];
+      if (way_ == way::ring) {
         columns_.run({.rows = {r[0], r[1], r[2], r[3]},
                       .out = ring_.data() + (place_of(next_row_ - begin_row_) * planes_ + p) * line_,
                       .stride = planes_ * line_,
                       .offset = offset_});
+      } else if (way_ == way::lines_added) {
+        columns_.run({.rows = {r[0], r[1], r[2], r[3]}, .out = wide_.data(), .stride = line_, .offset = offset_});
+        add_to_outputs([&](std::size_t o, const row_use& use) { add_lines(o, use, p); });
       }
     }
+    if (way_ == way::rows_added) add_to_outputs([&](std::size_t o, const row_use& use) { add_rows(o, use, pushed); });
     next_row_ += rows_at_once;
   }
 
   void taps(std::size_t output, row_taps& t) const noexcept {
     t.plane_stride = line_;
-    if (sums_first_) {
+    t.clamps = rows_->overshoots();
+    if (way_ != way::ring) {
       t.count = 1;
       t.rows[0] = ring_.data() + place_of(output) * planes_ * line_;
       t.weights[0] = 1 << tap_table::weight_bits;
       return;
     }
+    if (rows_->overshoots()) return overshooting_taps(output, t);
     t.count = rows_->count(output);
     const std::size_t first = rows_->first(output) - begin_row_;
     for (std::size_t k = 0; k < t.count; ++k) {
@@ -104,6 +110,14 @@ class basic_plane_resampler {
 
  private:
   static constexpr std::size_t rows_at_once = 4;
+
+  enum class way : std::uint8_t { ring, rows_added, lines_added };
+
+  /// The weights of the four pushed rows for an output.
+  struct row_use {
+    std::int16_t weights[rows_at_once];
+    bool begins, ends;   // they are the output's first rows, and its last ones
+  };
 
   std::size_t place_of(std::size_t row) const noexcept { return row & (kept_ - 1); }
 
@@ -117,26 +131,60 @@ class basic_plane_resampler {
     return most;
   }
 
-  void add(const pushed_rows& pushed) noexcept {
+  /// Gives the rows of an output. Those with weights below 0 come first, and a weight above 1 comes in two parts.
+  void overshooting_taps(std::size_t output, row_taps& t) const noexcept {
+    const std::size_t first = rows_->first(output) - begin_row_;
+    const std::int16_t* const weights = rows_->weights(output);
+    constexpr std::int16_t one = 1 << tap_table::weight_bits;
+    t.count = 0;
+    for (const bool below : {true, false})
+      for (std::size_t k = 0; k < rows_->count(output); ++k) {
+        if ((weights[k] < 0) != below) continue;
+        const std::int16_t* const row = ring_.data() + place_of(first + k) * planes_ * line_;
+        const std::int16_t more = weights[k] > one ? static_cast<std::int16_t>(weights[k] - one) : std::int16_t{0};
+        if (more > 0) t.add(row, more);
+        t.add(row, static_cast<std::int16_t>(weights[k] - more));
+      }
+  }
+
+  /// Calls add(output, use) for each output that uses one of the next four rows.
+  template <class Add>
+  void add_to_outputs(const Add& add) noexcept {
     const std::size_t begin = next_row_, end = begin + rows_at_once;
     while (next_output_ < rows_->outputs() && rows_->end(next_output_) <= begin) ++next_output_;
     for (std::size_t o = next_output_; o < rows_->outputs() && rows_->first(o) < end; ++o) {
       if (rows_->end(o) <= begin) continue;
-      row_addition a{.rows = {}, .weights = {}, .count = width_, .begins = rows_->first(o) >= begin};
+      row_use use{.weights = {}, .begins = rows_->first(o) >= begin, .ends = rows_->end(o) <= end};
       for (std::size_t k = 0; k < rows_at_once; ++k) {
         const bool used = rows_->first(o) <= begin + k && begin + k < rows_->end(o);
-        a.weights[k] = used ? rows_->weights(o)[begin + k - rows_->first(o)] : std::int16_t{0};
+        use.weights[k] = used ? rows_->weights(o)[begin + k - rows_->first(o)] : std::int16_t{0};
       }
-      a.finished = rows_->end(o) <= end ? wide_.data() : nullptr;
-      for (std::size_t p = 0; p < planes_; ++p) {
-        const std::size_t place = place_of(o) * planes_ + p;
-        a.sums = sums_.data() + place * padded_width_;
-        for (std::size_t k = 0; k < rows_at_once; ++k) a.rows[k] = pushed.rows[p][k] + skip_;
-        Kernels::rows::add_rows(a);
-        if (a.finished != nullptr)
-          columns_.run_wide({.row = wide_.data(), .out = ring_.data() + place * line_, .offset = offset_});
-      }
+      add(o, use);
     }
+  }
+
+  void add_rows(std::size_t o, const row_use& use, const pushed_rows& pushed) noexcept {
+    row_addition a{.rows = {}, .weights = {}, .count = width_, .begins = use.begins,
+                   .finished = use.ends ? wide_.data() : nullptr};
+    std::copy_n(use.weights, rows_at_once, a.weights);
+    for (std::size_t p = 0; p < planes_; ++p) {
+      const std::size_t place = place_of(o) * planes_ + p;
+      a.sums = sums_.data() + place * padded_width_;
+      for (std::size_t k = 0; k < rows_at_once; ++k) a.rows[k] = pushed.rows[p][k] + skip_;
+      Kernels::rows::add_rows(a);
+      if (use.ends) columns_.run_wide({.row = wide_.data(), .out = ring_.data() + place * line_, .offset = offset_});
+    }
+  }
+
+  /// Adds the four lines of one plane, which lie in wide_.
+  void add_lines(std::size_t o, const row_use& use, std::size_t plane) noexcept {
+    const std::size_t place = place_of(o) * planes_ + plane;
+    const std::int16_t* const lines = wide_.data();
+    line_addition a{.rows = {lines, lines + line_, lines + 2 * line_, lines + 3 * line_}, .weights = {},
+                    .count = line_, .sums = sums_.data() + place * padded_width_, .begins = use.begins,
+                    .finished = use.ends ? ring_.data() + place * line_ : nullptr};
+    std::copy_n(use.weights, rows_at_once, a.weights);
+    Kernels::rows::add_lines(a);
   }
 
   typename Kernels::columns columns_;
@@ -144,7 +192,7 @@ class basic_plane_resampler {
   std::size_t planes_ = 1, line_ = 0, skip_ = 0, width_ = 0, padded_width_ = 0, kept_ = 4;
   std::size_t begin_row_ = 0, next_row_ = 0, next_output_ = 0;
   int offset_ = 0;
-  bool sums_first_ = false;
+  way way_ = way::ring;
   std::vector<std::int16_t> ring_, wide_;
   std::vector<std::int32_t> sums_;
 };

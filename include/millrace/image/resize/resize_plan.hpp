@@ -16,6 +16,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// The weights of an antialiased resize, those of Pillow and torchvision. Widths are in pixels of the source or of the
+/// result, whichever are larger.
+enum class resize_filter : std::uint8_t {
+  bilinear,   ///< a triangle; reaches one pixel to each side
+  bicubic     ///< Keys' cubic with a = -0.5; reaches two pixels to each side, and overshoots at edges
+};
+
+/// Returns how many pixels a filter reaches to each side.
+constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter == resize_filter::bilinear ? 1 : 2; }
+
 // Describes one axis of a picture's plan: which outputs are wanted of a resampling of which box of the source.
 //
 //   mr::detail::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
@@ -40,6 +50,7 @@ struct plan_axis {
   std::int64_t target = 0;                               ///< outputs over the whole box
   std::int64_t first = 0, count = 0;                     ///< the outputs that are wanted, in source order
   bool flipped = false;                                  ///< the outputs are stored last to first
+  resize_filter filter = resize_filter::bilinear;
 
   plan_axis() = default;
   /// Plans all pixels of a side of `source_length` pixels, as they are.
@@ -133,7 +144,7 @@ struct plane_size {
 constexpr source_span span_of(const plan_axis& axis) noexcept {
   const auto floor_of = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
   const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
-  const std::int64_t reach = 2 * std::max(axis.length, step);
+  const std::int64_t reach = 2 * reach_of(axis.filter) * std::max(axis.length, step);
   const auto center = [&](std::int64_t o) { return (2 * o + 1) * axis.length + 2 * axis.begin * axis.target; };
   // Pixel i has a weight for an output if (2 i + 1) * step is less than `reach` away from the output's center.
   const std::int64_t begin = floor_of(center(axis.first) - reach - step, 2 * step) + 1;

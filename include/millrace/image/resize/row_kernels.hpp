@@ -6,14 +6,16 @@
 //   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
 // Rows come from the column kernels of the same build. Weights have 14 bits, and their sum stands for 1. Each product
-// is rounded to the rows' own precision (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough.
+// is rounded to the rows' own precision (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough. Sums that overshoot end
+// at the largest number of 16 bits, which is white anyway. So weights below 0 have to come first, and none is above 1.
 // blend_ycc works in Q6. Centered chroma is weighted with 1.772 and 1.402 at once. So
 // G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'. Colors are clamped after the resize. Decoding first
-// and resizing then would clamp before it.
+// and resizing then would clamp before it. Samples that overshoot are clamped before they become colors.
 // A gray picture is RGB with a plane_stride of 0.
 // `bytes` is one row, interleaved or planar (lines are plane_bytes apart). It has space for columns padded to a
 // multiple of columns_at_once.
-// add_rows is for the case where rows are summed before columns. It adds source rows of u8 in 32 bits.
+// add_rows is for the case where rows are summed before columns. It adds source rows of u8 in 32 bits. add_lines does
+// the same with rows that have been resized to columns.
 // Errors: none. Threads: pure.
 #pragma once
 
@@ -28,10 +30,18 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 inline constexpr std::size_t max_row_taps = 10;
 
 struct row_taps {
-  const std::int16_t* rows[max_row_taps] = {};
-  std::int16_t weights[max_row_taps] = {};
+  static constexpr std::size_t capacity = max_row_taps + 1;   // a weight above 1 is two
+
+  const std::int16_t* rows[capacity] = {};
+  std::int16_t weights[capacity] = {};
   std::size_t count = 0;
   std::size_t plane_stride = 0;   ///< elements between the planes of a row
+  bool clamps = false;            ///< for blend_ycc: sums may overshoot
+
+  void add(const std::int16_t* row, std::int16_t weight) noexcept {
+    rows[count] = row;
+    weights[count++] = weight;
+  }
 };
 
 struct row_output {
@@ -53,6 +63,16 @@ struct row_addition {
   std::int16_t* finished = nullptr;   ///< receives the Q7 row if these are the last rows; else null
 };
 
+/// Four rows of Q7 to add to the sums of one output row.
+struct line_addition {
+  const std::int16_t* rows[4];
+  std::int16_t weights[4];            ///< 14 bits; 0 for a row that this output does not use
+  std::size_t count = 0;              ///< elements, a multiple of 16
+  std::int32_t* sums = nullptr;       ///< `count` elements
+  bool begins = false;                ///< the sums are overwritten, not added to
+  std::int16_t* finished = nullptr;   ///< receives the Q7 row if these are the last rows; else null
+};
+
 /// Converts a row's weights to those of its colors.
 struct row_weights {
   static constexpr std::int16_t rgb(int weight) noexcept {
@@ -65,6 +85,12 @@ struct row_weights {
     return static_cast<std::int16_t>((weight * 45'940 + 16'384) >> 15);
   }
   static constexpr std::int16_t green_of_blue = 6'364, green_of_red = 16'691;
+
+  /// The range of a sum of blend_ycc: that of samples of 0..255. The one of luma has a half for rounding in it.
+  struct range {
+    int least, largest;
+  };
+  static constexpr range luma_range{32, (255 << 6) + 32}, blue_range{-14'516, 14'403}, red_range{-11'485, 11'395};
 };
 
 struct portable_rows {
@@ -86,6 +112,12 @@ struct portable_rows {
         blue += rounded(chroma.rows[k][x], row_weights::blue(chroma.weights[k]));
         red += rounded(chroma.rows[k][chroma.plane_stride + x], row_weights::red(chroma.weights[k]));
       }
+      if (luma.clamps) {
+        using w = row_weights;
+        y = std::clamp(y, w::luma_range.least, w::luma_range.largest);
+        blue = std::clamp(blue, w::blue_range.least, w::blue_range.largest);
+        red = std::clamp(red, w::red_range.least, w::red_range.largest);
+      }
       put(to, x, 0, (y + red) >> 6);
       put(to, x, 1, (y - rounded(blue, row_weights::green_of_blue) - rounded(red, row_weights::green_of_red)) >> 6);
       put(to, x, 2, (y + blue) >> 6);
@@ -97,6 +129,16 @@ struct portable_rows {
       std::int32_t sum = a.begins ? 0 : a.sums[x];
       for (std::size_t k = 0; k < 4; ++k) sum += a.weights[k] * a.rows[k][x];
       if (a.finished != nullptr) a.finished[x] = static_cast<std::int16_t>((sum + 64) >> 7);
+      else a.sums[x] = sum;
+    }
+  }
+
+  static void add_lines(const line_addition& a) noexcept {
+    for (std::size_t x = 0; x < a.count; ++x) {
+      std::int32_t sum = a.begins ? 0 : a.sums[x];
+      for (std::size_t k = 0; k < 4; ++k) sum += a.weights[k] * a.rows[k][x];
+      if (a.finished != nullptr)
+        a.finished[x] = static_cast<std::int16_t>(std::clamp((sum + 8'192) >> 14, -32'768, 32'767));
       else a.sums[x] = sum;
     }
   }

@@ -3,7 +3,8 @@
 //   mr::detail::avx2_rows::blend_rgb(taps, {.bytes = row, .columns = 224, .streams = true});
 //
 // Each usual number of taps has a loop of its own, with weights and row pointers in registers. Rows are in the order of
-// avx2_columns. add_rows reads and writes the natural order. Shapes, units, errors, threads: row_kernels.hpp.
+// avx2_columns, which add_lines keeps. add_rows reads and writes the natural order. Shapes, units, errors, threads:
+// row_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -95,6 +96,7 @@ struct avx2_rows {
   }
 
   static void blend_ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
+    if (luma.clamps) return ycc<0, 0, true>(luma, chroma, to);
     switch (luma.count) {
       case 2: return ycc_of<2>(luma, chroma, to);
       case 3: return ycc_of<3>(luma, chroma, to);
@@ -104,12 +106,7 @@ struct avx2_rows {
   }
 
   static void add_rows(const row_addition& a) noexcept {
-    const auto pair = [&](std::size_t k) {
-      const unsigned first = static_cast<std::uint16_t>(a.weights[k]);
-      const unsigned second = static_cast<std::uint16_t>(a.weights[k + 1]);
-      return _mm256_set1_epi32(static_cast<int>(first | second << 16));
-    };
-    const __m256i upper = pair(0), lower = pair(2), half = _mm256_set1_epi32(64);
+    const __m256i upper = weight_pair(a.weights), lower = weight_pair(a.weights + 2), half = _mm256_set1_epi32(64);
     for (std::size_t x = 0; x < a.count; x += 16) {
       const __m128i r0 = bytes(a.rows[0] + x), r1 = bytes(a.rows[1] + x);
       const __m128i r2 = bytes(a.rows[2] + x), r3 = bytes(a.rows[3] + x);
@@ -134,12 +131,42 @@ struct avx2_rows {
     }
   }
 
+  static void add_lines(const line_addition& a) noexcept {
+    const __m256i upper = weight_pair(a.weights), lower = weight_pair(a.weights + 2), half = _mm256_set1_epi32(8'192);
+    for (std::size_t x = 0; x < a.count; x += 16) {
+      const __m256i r0 = load(a.rows[0] + x), r1 = load(a.rows[1] + x);
+      const __m256i r2 = load(a.rows[2] + x), r3 = load(a.rows[3] + x);
+      // Within lanes of 128 bits. Packing restores the order.
+      __m256i low = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpacklo_epi16(r0, r1), upper),
+                                     _mm256_madd_epi16(_mm256_unpacklo_epi16(r2, r3), lower));
+      __m256i high = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpackhi_epi16(r0, r1), upper),
+                                      _mm256_madd_epi16(_mm256_unpackhi_epi16(r2, r3), lower));
+      if (!a.begins) {
+        low = _mm256_add_epi32(low, load(a.sums + x));
+        high = _mm256_add_epi32(high, load(a.sums + x + 8));
+      }
+      if (a.finished == nullptr) {
+        store(a.sums + x, low);
+        store(a.sums + x + 8, high);
+      } else {
+        store(a.finished + x, _mm256_packs_epi32(_mm256_srai_epi32(_mm256_add_epi32(low, half), 14),
+                                                 _mm256_srai_epi32(_mm256_add_epi32(high, half), 14)));
+      }
+    }
+  }
+
  private:
+  /// Returns two weights, as a multiply-add of 16 bits takes them.
+  static __m256i weight_pair(const std::int16_t* weights) noexcept {
+    const unsigned first = static_cast<std::uint16_t>(weights[0]), second = static_cast<std::uint16_t>(weights[1]);
+    return _mm256_set1_epi32(static_cast<int>(first | second << 16));
+  }
+
   /// Holds the weights and rows of one kind of plane. There are `Count` taps, or t.count if `Count` is 0.
   template <std::size_t Count>
   struct taps_in_registers {
-    const std::int16_t* rows[Count == 0 ? max_row_taps : Count];
-    __m256i weights[Count == 0 ? max_row_taps : Count];
+    const std::int16_t* rows[Count == 0 ? row_taps::capacity : Count];
+    __m256i weights[Count == 0 ? row_taps::capacity : Count];
     std::size_t count;
 
     template <class Weight>
@@ -154,7 +181,7 @@ struct avx2_rows {
     __m256i sum(std::size_t x) const noexcept {
       __m256i made = _mm256_mulhrs_epi16(load(rows[0] + x), weights[0]);
       for (std::size_t k = 1; k < size(); ++k)
-        made = _mm256_add_epi16(made, _mm256_mulhrs_epi16(load(rows[k] + x), weights[k]));
+        made = _mm256_adds_epi16(made, _mm256_mulhrs_epi16(load(rows[k] + x), weights[k]));
       return made;
     }
   };
@@ -217,7 +244,12 @@ struct avx2_rows {
     }
   }
 
-  template <std::size_t Luma, std::size_t Chroma>
+  static __m256i within(__m256i v, const row_weights::range& r) noexcept {
+    return _mm256_min_epi16(_mm256_max_epi16(v, _mm256_set1_epi16(static_cast<short>(r.least))),
+                            _mm256_set1_epi16(static_cast<short>(r.largest)));
+  }
+
+  template <std::size_t Luma, std::size_t Chroma, bool Clamps = false>
   static void ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
     const taps_in_registers<Luma> y_taps(luma, [](std::int16_t w) { return w; });
     const taps_in_registers<Chroma> blue_taps(chroma, row_weights::blue), red_taps(chroma, row_weights::red);
@@ -229,13 +261,18 @@ struct avx2_rows {
       __m256i rgb[2][3];
       for (std::size_t part = 0; part < 2; ++part) {
         const std::size_t at = x + 16 * part;
-        const __m256i y = _mm256_add_epi16(y_taps.sum(at), half);
-        const __m256i blue = blue_taps.sum(at), red = red_taps.sum(at + stride);
+        __m256i y = _mm256_add_epi16(y_taps.sum(at), half);
+        __m256i blue = blue_taps.sum(at), red = red_taps.sum(at + stride);
+        if constexpr (Clamps) {
+          y = within(y, row_weights::luma_range);
+          blue = within(blue, row_weights::blue_range);
+          red = within(red, row_weights::red_range);
+        }
         const __m256i less_green = _mm256_add_epi16(_mm256_mulhrs_epi16(blue, green_of_blue),
                                                     _mm256_mulhrs_epi16(red, green_of_red));
-        rgb[part][0] = _mm256_srai_epi16(_mm256_add_epi16(y, red), 6);
+        rgb[part][0] = _mm256_srai_epi16(_mm256_adds_epi16(y, red), 6);
         rgb[part][1] = _mm256_srai_epi16(_mm256_sub_epi16(y, less_green), 6);
-        rgb[part][2] = _mm256_srai_epi16(_mm256_add_epi16(y, blue), 6);
+        rgb[part][2] = _mm256_srai_epi16(_mm256_adds_epi16(y, blue), 6);
       }
       for (std::size_t c = 0; c < 3; ++c) made[c] = _mm256_packus_epi16(rgb[0][c], rgb[1][c]);
     });

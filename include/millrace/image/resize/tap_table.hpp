@@ -1,17 +1,20 @@
-// Computes the weights of an antialiased bilinear resize along one axis, in integers.
+// Computes the weights of an antialiased resize along one axis, in integers.
 //
 //   mr::detail::tap_table t;
 //   t.build(axis);                         // keeps its memory from picture to picture
 //   t.first(i), t.count(i), t.weights(i);  // output i (in source order) = sum weights[k] * source[first + k] >> 14
 //
-// With source length n and target m, the raw weight of source pixel i for output o is
-//   max(0, 2 max(n, m) - |(2i + 1) m - (2o + 1) n|).
-// This is the triangle filter of Pillow and torchvision ("antialias"), here with a box that may begin anywhere.
+// With source length n and target m, source pixel i is x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)) away from the
+// center of output o. Its raw weight is max(0, 1 - x) for a bilinear resize. For a bicubic one it is that of
+// cubic_kernel.hpp. These are the filters of Pillow and torchvision ("antialias"), here with a box that may begin
+// anywhere.
 // The weights of an output sum to 2^14 exactly: the running sum is rounded, and its differences are the weights. This
-// also keeps the errors of long filters from adding up. All numbers are integers, so the table is the same with every
+// also keeps the errors of long filters from adding up. A bicubic weight may be below 0 or above 2^14, but never above
+// 1.25 * 2^14. All numbers are integers, so the table is the same with every
 // compiler and flag.
 #pragma once
 
+#include <millrace/image/resize/cubic_kernel.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 
 #include <algorithm>
@@ -24,16 +27,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The triangle of one output. Source pixel i lies at (2 i + 1) * step. The first pixel is `start`, which lies at `at`.
-struct tap_triangle {
+/// The pixels that one output may use. Source pixel i lies at (2 i + 1) * step. The first pixel is `start`, which lies
+/// at `at`.
+struct tap_window {
   std::int64_t start, end, at, center, reach, step;
 
-  /// Makes the triangle of the first output.
-  explicit tap_triangle(const plan_axis& axis) noexcept
+  /// Makes the window of the first output.
+  explicit tap_window(const plan_axis& axis) noexcept
       : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a source pixel
     at = (2 * start + 1) * step;
     center = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target;
-    reach = 2 * (axis.length > step ? axis.length : step);
+    reach = 2 * reach_of(axis.filter) * (axis.length > step ? axis.length : step);
   }
 
   std::int64_t max_taps() const noexcept { return std::min(reach / step + 1, end - start); }   // call before seek()
@@ -49,22 +53,23 @@ class tap_table {
   static constexpr std::size_t padded_count = 4;
 
   void build(const plan_axis& axis) {
-    clear();
-    tap_triangle t(axis);
+    clear(axis.filter == resize_filter::bicubic);
+    tap_window t(axis);
     const auto most = static_cast<std::size_t>(t.max_taps());
     if (running_.size() < most) running_.resize(most);
-    for (std::int64_t o = 0; o < axis.count; ++o, t.center += 2 * axis.length) {
-      t.seek();
-      add_output(t);
-    }
+    if (overshoots_) add_outputs(axis, t, [this, cubic = cubic_kernel(t.reach / 2)](const tap_window& now) {
+      add_cubic_output(now, cubic);
+    });
+    else add_outputs(axis, t, [this](const tap_window& now) { add_output(now); });
   }
 
-  void clear() noexcept {
+  /// Begins a table without outputs. `overshoots`: weights may be below 0 or above 2^14.
+  void clear(bool overshoots = false) noexcept {
     outputs_ = used_ = max_count_ = 0;
+    overshoots_ = overshoots;
   }
 
-  /// Adds one more output of `count` weights, and returns where the caller writes them. Each is at least 0, and they
-  /// sum to 2^14.
+  /// Adds one more output of `count` weights, and returns where the caller writes them. They sum to 2^14.
   std::int16_t* append(std::size_t first, std::size_t count) {
     const std::size_t places = std::max(count, padded_count);
     if (weights_.size() < used_ + places || first_.size() == outputs_) grow(places);
@@ -107,6 +112,7 @@ class tap_table {
   std::size_t end(std::size_t output) const noexcept { return first(output) + count(output); }
   const std::int16_t* weights(std::size_t output) const noexcept { return weights_.data() + weights_at_[output]; }
   std::size_t max_count() const noexcept { return max_count_; }
+  bool overshoots() const noexcept { return overshoots_; }
 
   /// The outputs together use the source pixels [source_begin, source_end).
   std::size_t source_begin() const noexcept { return first_.front(); }
@@ -118,7 +124,15 @@ class tap_table {
     weights_.resize(2 * (used_ + count));
   }
 
-  void add_output(const tap_triangle& t) {
+  template <class Add>
+  void add_outputs(const plan_axis& axis, tap_window& t, const Add& add) {
+    for (std::int64_t o = 0; o < axis.count; ++o, t.center += 2 * axis.length) {
+      t.seek();
+      add(t);
+    }
+  }
+
+  void add_output(const tap_window& t) {
     std::uint64_t* const running = running_.data();
     std::size_t count = 0;
     std::uint64_t sum = 0;
@@ -145,11 +159,35 @@ class tap_table {
     weights[count - 1] = static_cast<std::int16_t>((std::uint64_t{1} << weight_bits) - before);
   }
 
+  /// Does the same with weights that may be below 0. So running sums may be, or fall.
+  void add_cubic_output(const tap_window& t, const cubic_kernel& kernel) {
+    std::uint64_t* const running = running_.data();   // as two's complement
+    std::size_t count = 0;
+    std::int64_t sum = 0;
+    for (std::int64_t i = t.start, at = t.at; i < t.end && at < t.center + t.reach; ++i, at += 2 * t.step) {
+      sum += kernel.weight(at < t.center ? t.center - at : at - t.center);
+      running[count++] = static_cast<std::uint64_t>(sum);
+    }
+    const int shift = std::max(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(sum))) - 31, 0);
+    const std::int64_t whole = sum >> shift;
+    const std::int64_t reciprocal = ((std::int64_t{1} << (weight_bits + 32)) + whole / 2) / whole;
+    std::int16_t* const weights = append(static_cast<std::size_t>(t.start), count);
+    std::int64_t before = 0;
+    for (std::size_t k = 0; k + 1 < count; ++k) {
+      const std::int64_t upto =
+          ((static_cast<std::int64_t>(running[k]) >> shift) * reciprocal + (std::int64_t{1} << 31)) >> 32;
+      weights[k] = static_cast<std::int16_t>(upto - before);
+      before = upto;
+    }
+    weights[count - 1] = static_cast<std::int16_t>((std::int64_t{1} << weight_bits) - before);
+  }
+
   std::vector<std::uint32_t> first_, count_, weights_at_;   // one per output
   std::vector<std::int16_t> weights_;
   std::vector<std::uint64_t> running_;
   std::size_t outputs_ = 0, used_ = 0;   // number of outputs, and of used elements of weights_
   std::size_t max_count_ = 0;
+  bool overshoots_ = false;
   std::uint64_t divisor_ = 0, reciprocal_ = 0;   // kept: many outputs have the same sum
 };
 

@@ -22,7 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class avx2_taps {
  public:
   static void build(tap_table& table, const plan_axis& axis) {
-    tap_triangle t(axis);
+    if (axis.filter != resize_filter::bilinear) return table.build(axis);
+    tap_window t(axis);
     constexpr std::int64_t most = std::int64_t{1} << 29;   // so that sums of four fit into 32 bits
     const std::int64_t last_center = t.center + 2 * axis.length * (axis.count + at_once);
     if (t.max_taps() > taps || last_center + t.reach > most || (2 * t.end + 2 * taps) * t.step > most)
@@ -54,7 +55,7 @@ class avx2_taps {
   /// advance by a constant each time, so nothing is divided.
   class first_pixels {
    public:
-    first_pixels(const tap_triangle& t, const plan_axis& axis) noexcept
+    first_pixels(const tap_window& t, const plan_axis& axis) noexcept
         : begin_(all(t.start)), last_(all(t.end - 1)), divisor_(all(2 * t.step)) {
       // The first pixel i whose (2 i + 1) * step is above the first output's center minus `reach`.
       const std::int64_t divisor = 2 * t.step, dividend = t.center - t.reach + t.step;
@@ -99,7 +100,7 @@ class avx2_taps {
     __m256i count;        // number of weights that are not zero
   };
 
-  static running_sums add_up(const tap_triangle& t, __m256i center, __m256i first) noexcept {
+  static running_sums add_up(const tap_window& t, __m256i center, __m256i first) noexcept {
     const __m256i zero = _mm256_setzero_si256(), left = _mm256_sub_epi32(all(t.end), first);
     const __m256i odd = _mm256_or_si256(_mm256_slli_epi32(first, 1), _mm256_set1_epi32(1));
     __m256i from_center = _mm256_sub_epi32(_mm256_mullo_epi32(odd, all(t.step)), center);

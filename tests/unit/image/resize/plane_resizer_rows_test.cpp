@@ -254,9 +254,11 @@ TEST_CASE("vector kernels read no further than the slack behind a row, however m
     const auto target = static_cast<std::int64_t>(d.between(1, 60));
     mr::detail::plan_axis axis(width);
     axis.resize(target);
+    const bool bicubic = d.chance(0.4);
+    if (bicubic) axis.filter = mr::detail::resize_filter::bicubic;
     mr::detail::tap_table taps;
     taps.build(axis);
-    const mr::detail::column_plan plan{.taps = taps, .flipped = d.chance(0.5), .wide = d.chance(0.5)};
+    const mr::detail::column_plan plan{.taps = taps, .flipped = d.chance(0.5), .wide = !bicubic && d.chance(0.5)};
     const auto count = static_cast<std::size_t>(width) * (plan.wide ? 2 : 1);
     std::uint8_t* row = pages.last<std::uint8_t>(count + mr::detail::guarded_plane::slack_bytes);
     for (std::size_t k = 0; k < count; ++k) row[k] = static_cast<std::uint8_t>(plan.wide && k % 2 ? 0 : d.below(256));

@@ -21,6 +21,7 @@ struct resize_case {
   std::size_t rows = 0, columns = 0;         ///< of the result
   bool flipped = false;
   bool gray = false;
+  mr::detail::resize_filter filter = mr::detail::resize_filter::bilinear;
 
   mr::detail::resize_plan plan() const {
     mr::detail::resize_plan p{.rows = mr::detail::plan_axis(static_cast<std::int64_t>(height)),
@@ -30,6 +31,7 @@ struct resize_case {
     p.rows.resize(static_cast<std::int64_t>(rows));
     p.columns.resize(static_cast<std::int64_t>(columns));
     if (flipped) p.columns.flip();
+    p.rows.filter = p.columns.filter = filter;
     return p;
   }
 };
@@ -82,9 +84,14 @@ inline void gather(difference& sum, const difference& more, std::size_t count) {
   sum.mean += more.mean / static_cast<double>(count);
 }
 
+inline real_image resized(const real_image& from, const resize_case& c) {
+  return c.filter == mr::detail::resize_filter::bicubic ? resize_bicubic(from, c.rows, c.columns)
+                                                        : resize(from, c.rows, c.columns);
+}
+
 inline real_image decoded_then_resized(const resize_case& c) {
   real_image whole = real(decode(c.file));
-  auto made = resize(crop(whole, c.box), c.rows, c.columns);
+  auto made = resized(crop(whole, c.box), c);
   return c.flipped ? flip(made) : made;
 }
 
@@ -112,7 +119,7 @@ inline real_image planes_then_colors(const resize_case& c, const mr::detail::jpe
       for (std::size_t x = 0; x < p.shape()[1]; ++x) p(y, x, 0) = v.data[y * v.stride_bytes + x];
     if (k > 0 && planes.vertical_sampling == 2) p = upsampled_rows(p, c.height);
     if (k > 0 && planes.horizontal_sampling == 2) p = transpose(upsampled_rows(transpose(p), c.width));
-    p = resize(crop(p, c.box), c.rows, c.columns);
+    p = resized(crop(p, c.box), c);
     ycc[k] = c.flipped ? flip(p) : p;
   }
   for (std::size_t y = 0; y < c.rows; ++y)
