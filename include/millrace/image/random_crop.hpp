@@ -14,10 +14,9 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/fixed_point.hpp>
 #include <millrace/base/random.hpp>
 
-#include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -43,62 +42,6 @@ struct picture_size {
 };
 
 namespace detail {
-
-__extension__ using unsigned_128 = unsigned __int128;
-
-/// Returns the floor of the square root.
-constexpr std::uint64_t integer_sqrt(unsigned_128 value) noexcept {
-  std::uint64_t root = 0;
-  const auto high = static_cast<std::uint64_t>(value >> 64);
-  const int width = high != 0 ? 64 + static_cast<int>(std::bit_width(high))
-                              : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value)));
-  for (int bit = (width - 1) / 2; bit >= 0; --bit) {
-    const std::uint64_t next = root | std::uint64_t{1} << bit;
-    if (unsigned_128{next} * next <= value) root = next;
-  }
-  return root;
-}
-
-/// Holds 2^(2^-k) for k = 1..32 with 62 fraction bits. Each value is the square root of the one before.
-inline constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
-  std::array<std::uint64_t, 32> steps{};
-  std::uint64_t value = std::uint64_t{2} << 62;
-  for (auto& step : steps) step = value = integer_sqrt(unsigned_128{value} << 62);
-  return steps;
-}();
-
-/// Returns 2^x for |x| < 16. Both x and the result have 32 fraction bits.
-constexpr std::uint64_t fixed_exp2(std::int64_t x) noexcept {
-  const auto whole = static_cast<int>(x >> 32);
-  std::uint64_t value = std::uint64_t{1} << 62;
-  for (int k = 0; k < 32; ++k)
-    if ((x >> (31 - k)) & 1)
-      value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps[static_cast<std::size_t>(k)] >> 62);
-  return value >> (30 - whole);
-}
-
-/// Returns log2(x / 2^32) with 32 fraction bits, for x > 0.
-constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
-  const int whole = static_cast<int>(std::bit_width(x)) - 1;
-  std::uint64_t mantissa = whole >= 62 ? x >> (whole - 62) : x << (62 - whole);   // [1, 2) with 62 fraction bits
-  std::int64_t result = whole - 32;
-  for (int k = 0; k < 32; ++k) {
-    unsigned_128 square = unsigned_128{mantissa} * mantissa >> 62;
-    const bool carries = square >> 63 != 0;
-    mantissa = static_cast<std::uint64_t>(carries ? square >> 1 : square);
-    result = result * 2 + (carries ? 1 : 0);
-  }
-  return result;
-}
-
-/// Converts to 32 fraction bits, rounding to nearest. Scaling by 2^32 is exact, so a fused multiply-add changes
-/// nothing.
-constexpr std::uint64_t to_fixed(double value) noexcept { return static_cast<std::uint64_t>(value * 0x1p32 + 0.5); }
-
-/// Draws a number uniform in [low, high], in steps of the fixed-point format.
-constexpr std::int64_t fixed_between(rng& random, std::int64_t low, std::int64_t high) noexcept {
-  return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1));
-}
 
 /// Checked options of a random crop, in fixed point. Throws setup_error if an option is outside its range.
 struct fixed_crop_options {

@@ -6,24 +6,6 @@
 
 namespace mr = millrace;
 
-TEST_CASE("fixed-point powers, logarithms and roots agree with real ones") {
-  mr::rng d({.seed = 1});
-  for (int i = 0; i < 2'000; ++i) {
-    const std::int64_t x = d.between(-(std::int64_t{10} << 32), std::int64_t{10} << 32);
-    const double expected = std::exp2(static_cast<double>(x) * 0x1p-32) * 0x1p32;
-    CHECK(static_cast<double>(mr::detail::fixed_exp2(x)) == doctest::Approx(expected).epsilon(1e-6));
-    const std::uint64_t y = d.bits() >> d.below(40);
-    if (y > 0) {
-      const double log = static_cast<double>(mr::detail::fixed_log2(y)) * 0x1p-32;
-      CHECK(std::abs(log - (std::log2(static_cast<double>(y)) - 32)) < 1e-9);
-    }
-    const auto wide = mr::detail::unsigned_128{d.bits()} * (d.bits() >> d.below(64)) >> d.below(100);
-    const auto root = mr::detail::integer_sqrt(wide);
-    CHECK(mr::detail::unsigned_128{root} * root <= wide);
-    CHECK((mr::detail::unsigned_128{root} + 1) * (mr::detail::unsigned_128{root} + 1) > wide);
-  }
-}
-
 TEST_CASE("random crops have the area and the ratio of the published rule") {
   // The rule in floating point, with another generator's numbers.
   struct totals {

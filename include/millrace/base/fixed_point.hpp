@@ -1,0 +1,121 @@
+// Computes roots, powers, logarithms, sines and cosines with integers, and draws numbers with fraction bits.
+//
+//   const std::int64_t bits = mr::detail::fixed_log2(std::uint64_t{3} << 32);   // log2(3), with 32 fraction bits
+//   const std::uint64_t three = mr::detail::fixed_exp2(bits);                   // 3 again, but for rounding
+//   const double cosine = mr::detail::cosine_of(0.25);                          // of an angle in radians
+//
+// Functions of libm differ between its versions, and compilers may fuse a product and a sum. Random choices that depend
+// on either would differ between machines. These functions give the same bits everywhere.
+// Errors: none. Threads: pure functions; one rng is used by one at a time.
+#pragma once
+
+#include <millrace/base/random.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+__extension__ using unsigned_128 = unsigned __int128;
+__extension__ using signed_128 = __int128;
+
+/// Returns the floor of the square root.
+constexpr std::uint64_t integer_sqrt(unsigned_128 value) noexcept {
+  std::uint64_t root = 0;
+  const auto high = static_cast<std::uint64_t>(value >> 64);
+  const int width = high != 0 ? 64 + static_cast<int>(std::bit_width(high))
+                              : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value)));
+  for (int bit = (width - 1) / 2; bit >= 0; --bit) {
+    const std::uint64_t next = root | std::uint64_t{1} << bit;
+    if (unsigned_128{next} * next <= value) root = next;
+  }
+  return root;
+}
+
+/// Holds 2^(2^-k) for k = 1..32 with 62 fraction bits. Each value is the square root of the one before.
+inline constexpr std::array<std::uint64_t, 32> exp2_steps = [] {
+  std::array<std::uint64_t, 32> steps{};
+  std::uint64_t value = std::uint64_t{2} << 62;
+  for (auto& step : steps) step = value = integer_sqrt(unsigned_128{value} << 62);
+  return steps;
+}();
+
+/// Returns 2^x for -33 < x < 16. Both x and the result have 32 fraction bits.
+constexpr std::uint64_t fixed_exp2(std::int64_t x) noexcept {
+  const auto whole = static_cast<int>(x >> 32);
+  std::uint64_t value = std::uint64_t{1} << 62;
+  for (int k = 0; k < 32; ++k)
+    if ((x >> (31 - k)) & 1)
+      value = static_cast<std::uint64_t>(unsigned_128{value} * exp2_steps[static_cast<std::size_t>(k)] >> 62);
+  return value >> (30 - whole);
+}
+
+/// Returns log2(x / 2^32) with 32 fraction bits, for x > 0.
+constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
+  const int whole = static_cast<int>(std::bit_width(x)) - 1;
+  std::uint64_t mantissa = whole >= 62 ? x >> (whole - 62) : x << (62 - whole);   // [1, 2) with 62 fraction bits
+  std::int64_t result = whole - 32;
+  for (int k = 0; k < 32; ++k) {
+    unsigned_128 square = unsigned_128{mantissa} * mantissa >> 62;
+    const bool carries = square >> 63 != 0;
+    mantissa = static_cast<std::uint64_t>(carries ? square >> 1 : square);
+    result = result * 2 + (carries ? 1 : 0);
+  }
+  return result;
+}
+
+/// Converts to 32 fraction bits, rounding to nearest. Scaling by 2^32 is exact, so a fused multiply-add changes
+/// nothing.
+constexpr std::uint64_t to_fixed(double value) noexcept { return static_cast<std::uint64_t>(value * 0x1p32 + 0.5); }
+
+/// Draws a number uniform in [low, high], in steps of the fixed-point format.
+constexpr std::int64_t fixed_between(rng& random, std::int64_t low, std::int64_t high) noexcept {
+  return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1));
+}
+
+/// Draws -log2(U) with 32 fraction bits, where U is uniform in (0, 1].
+constexpr std::uint64_t fixed_exponential(rng& random) noexcept {
+  const std::uint64_t u = random.bits();   // stands for (u + 1) / 2^64
+  return u == ~std::uint64_t{0} ? 0 : static_cast<std::uint64_t>((std::int64_t{32} << 32) - fixed_log2(u + 1));
+}
+
+struct sine_and_cosine {
+  std::int64_t sine = 0, cosine = 0;   // 61 fraction bits, off by less than 2^-56
+};
+
+/// Returns the sine and the cosine of an angle of 0 to pi / 4, which has 61 fraction bits: by their power series.
+constexpr sine_and_cosine small_sine(std::int64_t angle) noexcept {
+  const auto product = [](std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(signed_128{a} * b >> 61);
+  };
+  sine_and_cosine sum{.sine = 0, .cosine = 0};
+  std::int64_t term = std::int64_t{1} << 61;
+  for (int n = 0; n < 20; ++n) {
+    const bool odd = n % 2 != 0, negative = n % 4 >= 2;
+    (odd ? sum.sine : sum.cosine) += negative ? -term : term;
+    term = product(term, angle) / (n + 1);
+  }
+  return sum;
+}
+
+/// Returns the sine and the cosine of an angle in [0, 8) radians, off by less than 2^-53.
+constexpr std::array<double, 2> sine_and_cosine_of(double radians) noexcept {
+  constexpr std::uint64_t right_angle = 0x3243f6a8885a308d;   // pi / 2 with 61 fraction bits
+  auto rest = static_cast<std::uint64_t>(radians * 0x1p61);
+  int quarters = 0;
+  for (; rest > right_angle; rest -= right_angle) ++quarters;
+  const bool mirrored = rest > right_angle / 2;
+  const sine_and_cosine found = small_sine(static_cast<std::int64_t>(mirrored ? right_angle - rest : rest));
+  const double first = static_cast<double>(mirrored ? found.cosine : found.sine) * 0x1p-61;
+  const double second = static_cast<double>(mirrored ? found.sine : found.cosine) * 0x1p-61;
+  const bool swapped = quarters % 2 != 0;
+  const double sine = swapped ? second : first, cosine = swapped ? first : second;
+  return {quarters % 4 >= 2 ? -sine : sine, quarters % 4 == 1 || quarters % 4 == 2 ? -cosine : cosine};
+}
+
+constexpr double sine_of(double radians) noexcept { return sine_and_cosine_of(radians)[0]; }
+constexpr double cosine_of(double radians) noexcept { return sine_and_cosine_of(radians)[1]; }
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,136 @@
+// Operations that treat each byte of a picture alone, as tables of 256 entries.
+//
+//   mr::detail::byte_table table = mr::detail::solarize_table(128);
+//   table = mr::detail::composed(table, mr::detail::blend_table(0, 1.2F));   // solarize, then brighten: one table
+//   const std::uint8_t made = table[200];
+//
+// Each entry is what Pillow makes of the byte, with each of its roundings.
+// Errors: none. Threads: pure functions. Source: Pillow's ImageEnhance, ImageOps and blend, described in its reference.
+#pragma once
+
+#include <millrace/image/color/unfused.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+using byte_table = std::array<std::uint8_t, 256>;
+using byte_counts = std::array<std::uint32_t, 256>;   ///< how many bytes of a channel have each value
+
+/// Returns background + factor (value - background), truncated and clamped. Both roundings to float are Pillow's. The
+/// product is exact in double, so that its conversion to float is a rounding of its own.
+inline std::uint8_t blended(int background, int value, float factor) noexcept {
+  const auto product = static_cast<float>(double{factor} * (value - background));
+  const float sum = static_cast<float>(background) + product;
+  return sum <= 0 ? std::uint8_t{0} : sum >= 255 ? std::uint8_t{255} : static_cast<std::uint8_t>(sum);
+}
+
+template <class Entry>
+byte_table table_of(const Entry& entry) noexcept {
+  byte_table table;
+  for (int value = 0; value < 256; ++value)
+    table[static_cast<std::size_t>(value)] = static_cast<std::uint8_t>(entry(value));
+  return table;
+}
+
+inline byte_table identity_table() noexcept {
+  return table_of([](int value) { return value; });
+}
+
+/// Returns the table that does what `first` does and then what `second` does.
+inline byte_table composed(const byte_table& first, const byte_table& second) noexcept {
+  return table_of([&](int value) { return second[first[static_cast<std::size_t>(value)]]; });
+}
+
+/// With background 0 this changes the brightness; with the mean of L it changes the contrast.
+inline byte_table blend_table(int background, float factor) noexcept {
+  return table_of([&](int value) { return blended(background, value, factor); });
+}
+
+inline byte_table invert_table() noexcept {
+  return table_of([](int value) { return 255 - value; });
+}
+
+/// Keeps the highest 0 to 8 bits.
+inline byte_table posterize_table(int bits) noexcept {
+  return table_of([&](int value) { return value & ~((1 << (8 - bits)) - 1); });
+}
+
+/// Inverts values from the threshold on, which may lie between two bytes.
+inline byte_table solarize_table(double threshold) noexcept {
+  return table_of([&](int value) { return value < threshold ? value : 255 - value; });
+}
+
+/// Adds `amount`, 0 to 255, to values below 128.
+inline byte_table solarize_add_table(int amount) noexcept {
+  return table_of([&](int value) {
+    return value >= 128 ? value : value + amount > 255 ? 255 : value + amount;
+  });
+}
+
+/// Spreads `low` to `high` over 0 to 255.
+inline byte_table autocontrast_table(int low, int high) noexcept {
+  if (high <= low) return identity_table();
+  const double scale = 255.0 / (high - low), offset = unfused(-low * scale);
+  return table_of([&](int value) {
+    const int made = static_cast<int>(unfused(value * scale) + offset);
+    return made < 0 ? 0 : made > 255 ? 255 : made;
+  });
+}
+
+/// Makes all values about equally frequent.
+inline byte_table equalize_table(const byte_counts& counts) noexcept {
+  std::uint64_t total = 0, highest = 0;   // highest: how often the highest value that is present occurs
+  for (const std::uint32_t count : counts) {
+    total += count;
+    if (count > 0) highest = count;
+  }
+  const std::uint64_t step = (total - highest) / 255;
+  if (step == 0) return identity_table();
+  std::uint64_t below = step / 2;
+  return table_of([&](int value) {
+    const std::uint64_t made = below / step;
+    below += counts[static_cast<std::size_t>(value)];
+    return made > 255 ? std::uint64_t{255} : made;
+  });
+}
+
+/// Returns the counts after each byte has gone through the table.
+inline byte_counts counts_behind(const byte_counts& counts, const byte_table& table) noexcept {
+  byte_counts made{};
+  for (std::size_t value = 0; value < 256; ++value) made[table[value]] += counts[value];
+  return made;
+}
+
+/// The tables of the three channels that pixels have yet to go through.
+class pending_tables {
+ public:
+  bool empty() const noexcept { return empty_; }
+  /// Tells whether the three channels have the same table.
+  bool equal() const noexcept { return equal_; }
+  const byte_table& operator[](std::size_t channel) const noexcept { return table_[equal_ ? 0 : channel]; }
+
+  void then(const byte_table& all) noexcept {
+    for (std::size_t c = 0; c < (equal_ ? 1 : 3); ++c) table_[c] = empty_ ? all : composed(table_[c], all);
+    empty_ = false;
+  }
+  void then(const byte_table& red, const byte_table& green, const byte_table& blue) noexcept {
+    const std::array<byte_table, 3> each = {composed((*this)[0], red), composed((*this)[1], green),
+                                            composed((*this)[2], blue)};
+    table_ = each;
+    empty_ = equal_ = false;
+  }
+  void clear() noexcept {
+    table_[0] = identity_table();
+    empty_ = equal_ = true;
+  }
+
+ private:
+  std::array<byte_table, 3> table_ = {identity_table(), identity_table(), identity_table()};
+  bool empty_ = true, equal_ = true;
+};
+
+}}}  // namespace millrace::detail

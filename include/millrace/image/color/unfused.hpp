@@ -1,0 +1,25 @@
+// Keeps a product from becoming one operation with the sum that it goes into.
+//
+//   const double sum = mr::detail::unfused(a * b) + c;   // two roundings, with every compiler and flag
+//
+// A compiler may turn a * b + c into one fused multiply-add, which rounds once. Pillow's results have both roundings.
+// Errors: none. Threads: pure.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns `value`. The compiler cannot look through it.
+inline double unfused(double value) noexcept {
+#if defined __x86_64__
+  asm("" : "+x"(value));
+#elif defined __aarch64__
+  asm("" : "+w"(value));
+#else
+  asm("" : "+m"(value));
+#endif
+  return value;
+}
+
+}}}  // namespace millrace::detail
