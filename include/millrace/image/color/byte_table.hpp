@@ -25,7 +25,8 @@ using byte_counts = std::array<std::uint32_t, 256>;   ///< how many bytes of a c
 inline std::uint8_t blended(int background, int value, float factor) noexcept {
   const auto product = static_cast<float>(double{factor} * (value - background));
   const float sum = static_cast<float>(background) + product;
-  return sum <= 0 ? std::uint8_t{0} : sum >= 255 ? std::uint8_t{255} : static_cast<std::uint8_t>(sum);
+  const float at_least = sum > 0 ? sum : 0;   // two choices without branches
+  return static_cast<std::uint8_t>(at_least < 255 ? at_least : 255);
 }
 
 template <class Entry>

@@ -1,7 +1,8 @@
-// Tells whether this CPU can run the AVX2 kernels and those with AVX-512's three-way logic.
+// Tells whether this CPU can run the AVX2 kernels, and those with AVX-512's three-way logic or byte permutations.
 //
 //   bool avx2 = mr::detail::cpu_has_avx2();                // AVX2, FMA and F16C; false on aarch64 and older x86-64
 //   bool logic = mr::detail::cpu_has_three_way_logic();    // AVX-512's vpternlog in registers of 256 bits
+//   bool bytes = mr::detail::cpu_has_byte_permutations();  // AVX-512's vpermi2b in registers of 256 bits
 //
 // Errors: none. Threads: any.
 #pragma once
@@ -32,6 +33,15 @@ inline bool cpu_has_avx2() noexcept {
 inline bool cpu_has_three_way_logic() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512vl") != 0;
+#else
+  return false;
+#endif
+}
+
+/// Returns whether the CPU has AVX-512VBMI and AVX-512VL, and so vpermi2b in 256-bit registers.
+inline bool cpu_has_byte_permutations() noexcept {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512vbmi") != 0 && cpu_has_three_way_logic();
 #else
   return false;
 #endif

@@ -1,0 +1,3 @@
+void example(const mr::detail::pending_tables& tables, std::uint8_t* row) {
+EXAMPLE
+}

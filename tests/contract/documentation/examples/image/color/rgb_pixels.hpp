@@ -1,0 +1,4 @@
+#include <vector>
+void example(std::vector<std::uint8_t>& row) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(double a, double b, double c) {
+EXAMPLE
+}

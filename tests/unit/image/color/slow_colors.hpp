@@ -1,0 +1,175 @@
+// Color operations as Pillow defines them, pixel by pixel and step by step: slow, and obvious.
+//
+//   slow::picture p = slow::random_picture(5, 7, 1);      // width, height, seed
+//   slow::contrast(p, 1.4);
+//
+// Written from descriptions of Pillow's arithmetic, and compared with Pillow itself by tests/system/pillow.
+#pragma once
+
+#include <millrace/base/random.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace slow {
+
+namespace mr = millrace;
+
+using bytes = std::vector<std::uint8_t>;
+
+struct picture {
+  std::size_t width = 0, height = 0;
+  bytes data{};
+
+  picture(std::size_t w, std::size_t h) : width(w), height(h), data(w * h * 3) {}
+  std::uint8_t& at(std::size_t x, std::size_t y, std::size_t c) { return data[(y * width + x) * 3 + c]; }
+  int at(std::size_t x, std::size_t y, std::size_t c) const { return data[(y * width + x) * 3 + c]; }
+  std::size_t count() const { return width * height; }
+  bool operator==(const picture&) const = default;
+};
+
+inline picture random_picture(std::size_t width, std::size_t height, std::uint64_t seed) {
+  picture p(width, height);
+  mr::rng random({.seed = seed});
+  for (auto& byte : p.data) byte = static_cast<std::uint8_t>(random.bits() >> 56);
+  return p;
+}
+
+/// Random pictures, and those at the edges of what a picture can be.
+inline std::vector<picture> pictures() {
+  std::vector<picture> all;
+  for (const auto& [w, h] : {std::pair{1, 1}, {2, 2}, {3, 3}, {1, 9}, {9, 1}, {2, 40}, {40, 2}, {31, 3}, {33, 5},
+                             {64, 64}, {67, 41}, {130, 7}})
+    all.push_back(random_picture(static_cast<std::size_t>(w), static_cast<std::size_t>(h), all.size()));
+  for (const int value : {0, 1, 77, 255}) {   // constant
+    all.emplace_back(35, 6);
+    std::fill(all.back().data.begin(), all.back().data.end(), static_cast<std::uint8_t>(value));
+  }
+  picture gradient(256, 5), extremes(50, 20), smooth(70, 60), narrow(64, 40);
+  mr::rng random({.seed = 9});
+  for (std::size_t y = 0; y < gradient.height; ++y)
+    for (std::size_t x = 0; x < gradient.width; ++x)
+      for (std::size_t c = 0; c < 3; ++c)
+        gradient.at(x, y, c) = static_cast<std::uint8_t>(c == 0 ? x : c == 1 ? 255 - x : x * (y + 1) / 5);
+  for (auto& byte : extremes.data) byte = random.chance(0.5) ? 255 : 0;
+  for (std::size_t y = 0; y < smooth.height; ++y)
+    for (std::size_t x = 0; x < smooth.width; ++x)
+      for (std::size_t c = 0; c < 3; ++c)
+        smooth.at(x, y, c) = static_cast<std::uint8_t>(
+            128 + 100 * std::sin(0.1 * static_cast<double>(x) + static_cast<double>(c)) *
+                      std::cos(0.07 * static_cast<double>(y)));
+  for (auto& byte : narrow.data) byte = static_cast<std::uint8_t>(random.between(90, 140));
+  for (const picture& p : {gradient, extremes, smooth, narrow}) all.push_back(p);
+  return all;
+}
+
+/// Factors at the edges, and some between.
+inline std::vector<double> factors() {
+  return {0, 1e-7, 0.1, 0.25, 0.5, 0.6, 0.73, 0.9999999, 1, 1.0000001, 1.27, 1.4, 1.5, 1.9, 2, 3.7, 10, 1000, -0.5};
+}
+
+inline std::uint8_t clamped(double value) {
+  return static_cast<std::uint8_t>(value <= 0 ? 0 : value >= 255 ? 255 : value);
+}
+
+/// A product that the compiler cannot fuse with a sum.
+template <class T>
+T product(T a, T b) {
+  volatile T made = a * b;
+  return made;
+}
+
+inline std::uint8_t blend(int background, int value, float factor) {
+  if (factor == 0) return static_cast<std::uint8_t>(background);
+  if (factor == 1) return static_cast<std::uint8_t>(value);
+  return clamped(static_cast<float>(background) + product(factor, static_cast<float>(value - background)));
+}
+
+inline int luma(const picture& p, std::size_t i) {
+  return (19'595 * p.data[3 * i] + 38'470 * p.data[3 * i + 1] + 7'471 * p.data[3 * i + 2] + 32'768) >> 16;
+}
+
+inline void brightness(picture& p, double factor) {
+  for (auto& byte : p.data) byte = blend(0, byte, static_cast<float>(factor));
+}
+
+inline void contrast(picture& p, double factor) {
+  double sum = 0;
+  for (std::size_t i = 0; i < p.count(); ++i) sum += luma(p, i);
+  const int mean = static_cast<int>(sum / static_cast<double>(p.count()) + 0.5);
+  for (auto& byte : p.data) byte = blend(mean, byte, static_cast<float>(factor));
+}
+
+inline void saturation(picture& p, double factor) {
+  for (std::size_t i = 0; i < p.count(); ++i) {
+    const int gray = luma(p, i);
+    for (std::size_t c = 0; c < 3; ++c)
+      p.data[3 * i + c] = blend(gray, p.data[3 * i + c], static_cast<float>(factor));
+  }
+}
+
+inline void grayscale(picture& p) {
+  for (std::size_t i = 0; i < p.count(); ++i) {
+    const int gray = luma(p, i);
+    for (std::size_t c = 0; c < 3; ++c) p.data[3 * i + c] = static_cast<std::uint8_t>(gray);
+  }
+}
+
+inline void invert(picture& p) {
+  for (auto& byte : p.data) byte = static_cast<std::uint8_t>(255 - byte);
+}
+
+inline void posterize(picture& p, int bits) {
+  int mask = 0;
+  for (int bit = 0; bit < bits; ++bit) mask |= 128 >> bit;
+  for (auto& byte : p.data) byte = static_cast<std::uint8_t>(byte & mask);
+}
+
+inline void solarize(picture& p, double threshold) {
+  for (auto& byte : p.data) byte = byte < threshold ? byte : static_cast<std::uint8_t>(255 - byte);
+}
+
+inline void solarize_add(picture& p, int amount) {
+  for (auto& byte : p.data)
+    if (byte < 128) byte = static_cast<std::uint8_t>(std::min(byte + amount, 255));
+}
+
+inline void autocontrast(picture& p) {
+  for (std::size_t c = 0; c < 3; ++c) {
+    int low = 255, high = 0;
+    for (std::size_t i = 0; i < p.count(); ++i) {
+      low = std::min<int>(low, p.data[3 * i + c]);
+      high = std::max<int>(high, p.data[3 * i + c]);
+    }
+    if (high <= low) continue;
+    const double scale = 255.0 / (high - low), offset = product<double>(-low, scale);
+    for (std::size_t i = 0; i < p.count(); ++i) {
+      auto& byte = p.data[3 * i + c];
+      byte = clamped(std::trunc(product<double>(byte, scale) + offset));
+    }
+  }
+}
+
+inline void equalize(picture& p) {
+  for (std::size_t c = 0; c < 3; ++c) {
+    std::array<int, 256> counts{};
+    for (std::size_t i = 0; i < p.count(); ++i) ++counts[p.data[3 * i + c]];
+    int last = 0;
+    for (const int count : counts) last = count != 0 ? count : last;
+    const int step = (static_cast<int>(p.count()) - last) / 255;
+    if (step == 0) continue;
+    std::array<int, 256> made{};
+    int sum = step / 2;
+    for (std::size_t v = 0; v < 256; ++v) {
+      made[v] = std::min(sum / step, 255);
+      sum += counts[v];
+    }
+    for (std::size_t i = 0; i < p.count(); ++i)
+      p.data[3 * i + c] = static_cast<std::uint8_t>(made[p.data[3 * i + c]]);
+  }
+}
+
+}  // namespace slow
