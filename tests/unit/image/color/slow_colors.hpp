@@ -172,4 +172,49 @@ inline void equalize(picture& p) {
   }
 }
 
+/// H, S and V as bytes, by Pillow's conversion.
+inline std::array<std::uint8_t, 3> hsv_of(int r, int g, int b) {
+  const int most = std::max({r, g, b}), least = std::min({r, g, b});
+  if (most == least) return {0, 0, static_cast<std::uint8_t>(most)};
+  const auto span = static_cast<float>(most - least);
+  const float s = span / static_cast<float>(most);
+  const float rc = static_cast<float>(most - r) / span, gc = static_cast<float>(most - g) / span,
+              bc = static_cast<float>(most - b) / span;
+  float h;
+  if (r == most) h = bc - gc;
+  else if (g == most) h = static_cast<float>(2.0 + rc - bc);
+  else h = static_cast<float>(4.0 + gc - rc);
+  h = static_cast<float>(std::fmod(h / 6.0 + 1.0, 1.0));
+  return {clamped(std::trunc(h * 255.0)), clamped(std::trunc(s * 255.0)), static_cast<std::uint8_t>(most)};
+}
+
+inline std::array<std::uint8_t, 3> rgb_of(std::uint8_t h, std::uint8_t s, std::uint8_t v) {
+  if (s == 0) return {v, v, v};
+  const double place = static_cast<float>(h) * 6.0 / 255.0;
+  const int sextant = static_cast<int>(std::floor(place));
+  const auto f = static_cast<float>(place - sextant), fs = static_cast<float>(s / 255.0);
+  const float both = fs * f;
+  const auto p = static_cast<std::uint8_t>(std::round(product<double>(v, 1.0 - fs)));
+  const auto q = static_cast<std::uint8_t>(std::round(product<double>(v, 1.0 - both)));
+  const auto t = static_cast<std::uint8_t>(std::round(product<double>(v, 1.0 - product<double>(fs, 1.0 - f))));
+  switch (sextant % 6) {
+    case 0: return {v, t, p};
+    case 1: return {q, v, p};
+    case 2: return {p, v, t};
+    case 3: return {p, q, v};
+    case 4: return {t, p, v};
+    default: return {v, p, q};
+  }
+}
+
+/// `shift` is a share of the circle, as in torchvision's adjust_hue of a Pillow picture.
+inline void hue(picture& p, double shift) {
+  const int by = static_cast<int>(shift * 255);
+  for (std::size_t i = 0; i < p.count(); ++i) {
+    const auto hsv = hsv_of(p.data[3 * i], p.data[3 * i + 1], p.data[3 * i + 2]);
+    const auto rgb = rgb_of(static_cast<std::uint8_t>(hsv[0] + by), hsv[1], hsv[2]);
+    std::copy(rgb.begin(), rgb.end(), p.data.begin() + static_cast<std::ptrdiff_t>(3 * i));
+  }
+}
+
 }  // namespace slow

@@ -1,0 +1,102 @@
+// Turns the hue of pixels, in place, through HSV bytes as Pillow has them. The portable build.
+//
+//   mr::detail::portable_hues::shift(row, 50'176, 18);      // H += 18, modulo 256
+//   mr::detail::hsv_bytes_of(pixel);                        // one pixel's H, S and V
+//
+// Pillow computes in float and double, and truncates. In exact numbers H is 255 / 6 times the usual angle of 0 to 6,
+// and S is 255 (max - min) / max. A result of Pillow differs from the truncated exact one only if the exact one is
+// whole: then a rounding may have gone below it. The whole number alone decides that, so there is a bit for each.
+// Back from HSV no rounding of Pillow's is large enough to matter: nearest integers, without ties.
+// Tests compare all colors, both ways, with Pillow's own computation.
+// Units: pixels of three bytes. Errors: none. Threads: pure, except for the pixels.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A bit for each byte; bit k % 32 of word k / 32.
+using byte_set = std::array<std::uint32_t, 8>;
+
+constexpr int has_byte(const byte_set& set, int byte) noexcept {
+  return static_cast<int>(set[static_cast<std::size_t>(byte / 32)] >> (byte % 32) & 1);
+}
+
+/// The saturations that Pillow makes smaller by one.
+inline constexpr byte_set lowered_saturations = [] {
+  byte_set set{};
+  for (unsigned k = 0; k < 256; ++k)
+    if (double{static_cast<float>(k) / 255.0F} * 255.0 < k) set[k / 32] |= 1U << k % 32;
+  return set;
+}();
+
+/// The hues that Pillow makes smaller by one. Hue k is the angle 2 k / 85, which lies in a sextant.
+inline constexpr byte_set lowered_hues = [] {
+  byte_set set{};
+  for (unsigned k = 0; k < 255; ++k) {
+    const unsigned sextant = 2 * k / 85, rest = 2 * k % 85;
+    const float up = static_cast<float>(rest) / 85.0F, down = static_cast<float>(85 - rest) / 85.0F;
+    const double angles[6] = {1.0F - down, 2.0 + up - 1.0, 3.0 - down, 4.0 + up - 1.0, 5.0 - down, up - 1.0F};
+    const double turn = double{static_cast<float>(angles[sextant])} / 6.0 + 1.0;
+    if (double{static_cast<float>(turn >= 1.0 ? turn - 1.0 : turn)} * 255.0 < k) set[k / 32] |= 1U << k % 32;
+  }
+  return set;
+}();
+
+struct hsv_bytes {
+  int h, s, v;
+};
+
+inline hsv_bytes hsv_bytes_of(const std::uint8_t* pixel) noexcept {
+  const int r = pixel[0], g = pixel[1], b = pixel[2];
+  const int most = std::max({r, g, b}), span = most - std::min({r, g, b});
+  if (span == 0) return {0, 0, most};
+  int angle = r == most ? g - b : g == most ? 2 * span + b - r : 4 * span + r - g;   // 0 to 6, times the span
+  if (angle < 0) angle += 6 * span;
+  const int h = 85 * angle / (2 * span), s = 255 * span / most;
+  const bool whole_h = h * 2 * span == 85 * angle, whole_s = s * most == 255 * span;
+  return {whole_h ? h - has_byte(lowered_hues, h) : h, whole_s ? s - has_byte(lowered_saturations, s) : s, most};
+}
+
+inline void put_hsv_bytes(const hsv_bytes& from, std::uint8_t* pixel) noexcept {
+  const int sextant = 2 * from.h / 85, rest = 2 * from.h % 85;
+  const int least = (2 * from.v * (255 - from.s) + 255) / 510;
+  const int middle = (2 * from.v * (21'675 - from.s * (sextant % 2 == 0 ? 85 - rest : rest)) + 21'675) / 43'350;
+  const int by_rank[3] = {from.v, middle, least};
+  constexpr std::uint8_t rank[7][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}, {2, 1, 0}, {1, 2, 0}, {0, 2, 1}, {0, 1, 2}};
+  for (std::size_t c = 0; c < 3; ++c)
+    pixel[c] = static_cast<std::uint8_t>(by_rank[rank[static_cast<std::size_t>(sextant)][c]]);
+}
+
+struct portable_hues {
+  /// Adds `by`, 0 to 255, to each H.
+  static void shift(std::uint8_t* data, std::size_t pixels, int by) noexcept {
+    for (std::uint8_t *at = data, *const end = data + 3 * pixels; at != end; at += 3) {
+      hsv_bytes made = hsv_bytes_of(at);
+      made.h = (made.h + by) & 255;
+      put_hsv_bytes(made, at);
+    }
+  }
+
+  /// Replaces R, G and B by H, S and V. from_hsv() does the reverse.
+  static void to_hsv(std::uint8_t* data, std::size_t pixels) noexcept {
+    for (std::uint8_t *at = data, *const end = data + 3 * pixels; at != end; at += 3) {
+      const hsv_bytes made = hsv_bytes_of(at);
+      at[0] = static_cast<std::uint8_t>(made.h);
+      at[1] = static_cast<std::uint8_t>(made.s);
+      at[2] = static_cast<std::uint8_t>(made.v);
+    }
+  }
+
+  static void from_hsv(std::uint8_t* data, std::size_t pixels) noexcept {
+    for (std::uint8_t *at = data, *const end = data + 3 * pixels; at != end; at += 3)
+      put_hsv_bytes({at[0], at[1], at[2]}, at);
+  }
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,3 @@
+void example(std::uint8_t* row, const std::uint8_t* pixel) {
+EXAMPLE
+}

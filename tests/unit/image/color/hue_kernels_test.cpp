@@ -1,0 +1,76 @@
+#include <millrace/image/color/hue_kernels.hpp>
+#include <millrace/image/color/hue_kernels_avx2.hpp>
+#include <millrace/image/simd/cpu_features.hpp>
+
+#include "../../../thorough.hpp"
+#include "slow_colors.hpp"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+namespace mr = millrace;
+
+/// All colors with this red, or all HSV with this hue.
+slow::picture all_with(std::size_t first) {
+  slow::picture p(256, 256);
+  for (std::size_t i = 0; i < p.count(); ++i) {
+    p.data[3 * i] = static_cast<std::uint8_t>(first);
+    p.data[3 * i + 1] = static_cast<std::uint8_t>(i / 256);
+    p.data[3 * i + 2] = static_cast<std::uint8_t>(i % 256);
+  }
+  return p;
+}
+
+template <class Slowly>
+slow::picture slowly_made(const slow::picture& from, const Slowly& slowly) {
+  slow::picture made = from;
+  for (std::size_t i = 0; i < made.count(); ++i) {
+    const auto p = slowly(from.data[3 * i], from.data[3 * i + 1], from.data[3 * i + 2]);
+    std::copy(p.begin(), p.end(), made.data.begin() + static_cast<std::ptrdiff_t>(3 * i));
+  }
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("every color becomes Pillow's HSV, and every HSV Pillow's color") {
+  for (std::size_t first = 0; first < 256; first += stride(37)) {
+    CAPTURE(first);
+    const slow::picture from = all_with(first);
+    const slow::picture hsv = slowly_made(from, slow::hsv_of), rgb = slowly_made(from, slow::rgb_of);
+    slow::picture p = from;
+    mr::detail::portable_hues::to_hsv(p.data.data(), p.count());
+    CHECK(p == hsv);
+    p = from;
+    mr::detail::portable_hues::from_hsv(p.data.data(), p.count());
+    CHECK(p == rgb);
+#ifdef __x86_64__
+    if (!mr::detail::cpu_has_avx2()) continue;
+    p = from;
+    mr::detail::avx2_hues::to_hsv(p.data.data(), p.count());
+    CHECK(p == hsv);
+    p = from;
+    mr::detail::avx2_hues::from_hsv(p.data.data(), p.count());
+    CHECK(p == rgb);
+#endif
+  }
+}
+
+TEST_CASE("hues are turned by a share of the circle") {
+  for (const slow::picture& from : slow::pictures())
+    for (const double by : {-0.5, -0.3, -0.1, -0.003, 0.0, 0.003, 0.004, 0.05, 0.1, 0.25, 0.4999, 0.5}) {
+      CAPTURE(by);
+      slow::picture made = from, p = from;
+      slow::hue(made, by);
+      const int shift = static_cast<int>(by * 255) & 255;
+      mr::detail::portable_hues::shift(p.data.data(), p.count(), shift);
+      CHECK(p == made);
+#ifdef __x86_64__
+      if (!mr::detail::cpu_has_avx2()) continue;
+      p = from;
+      mr::detail::avx2_hues::shift(p.data.data(), p.count(), shift);
+      CHECK(p == made);
+#endif
+    }
+}
