@@ -217,4 +217,73 @@ inline void hue(picture& p, double shift) {
   }
 }
 
+inline void sharpness(picture& p, double factor) {
+  const picture from = p;
+  for (std::size_t y = 1; y + 1 < p.height; ++y)
+    for (std::size_t x = 1; x + 1 < p.width; ++x)
+      for (std::size_t c = 0; c < 3; ++c) {
+        float sum = 0.5F;   // Pillow's own arithmetic, with weights that are no integers
+        const float side = 1.0F / 13, middle = 5.0F / 13;
+        for (const std::size_t row : {y + 1, y, y - 1}) {
+          float line = product(side, static_cast<float>(from.at(x - 1, row, c)));
+          line += product(row == y ? middle : side, static_cast<float>(from.at(x, row, c)));
+          line += product(side, static_cast<float>(from.at(x + 1, row, c)));
+          sum += line;
+        }
+        p.at(x, y, c) = blend(clamped(sum), from.at(x, y, c), static_cast<float>(factor));
+      }
+}
+
+/// One pass of a box with fractional ends, along rows or along columns.
+inline void box_pass(picture& p, float extended, bool along_rows) {
+  const int radius = static_cast<int>(extended);
+  const auto whole = static_cast<std::uint32_t>(16'777'216.0F / (extended * 2 + 1));
+  const std::uint32_t end = (16'777'216U - static_cast<std::uint32_t>(2 * radius + 1) * whole) / 2;
+  const picture from = p;
+  const int length = static_cast<int>(along_rows ? p.width : p.height);
+  for (int y = 0; y < static_cast<int>(p.height); ++y)
+    for (int x = 0; x < static_cast<int>(p.width); ++x)
+      for (std::size_t c = 0; c < 3; ++c) {
+        const auto value = [&](int distance) {
+          const auto at = static_cast<std::size_t>(std::clamp((along_rows ? x : y) + distance, 0, length - 1));
+          return static_cast<std::uint32_t>(along_rows ? from.at(at, static_cast<std::size_t>(y), c)
+                                                       : from.at(static_cast<std::size_t>(x), at, c));
+        };
+        std::uint32_t sum = 0;
+        for (int d = -radius; d <= radius; ++d) sum += value(d);
+        p.at(static_cast<std::size_t>(x), static_cast<std::size_t>(y), c) = static_cast<std::uint8_t>(
+            (sum * whole + (value(-radius - 1) + value(radius + 1)) * end + (1U << 23)) >> 24);
+      }
+}
+
+inline void pillow_blur(picture& p, double sigma) {
+  const auto s = static_cast<float>(sigma);
+  const float variance = product(s, s) / 3;
+  const auto length = static_cast<float>(std::sqrt(product<double>(12.0, variance) + 1.0));
+  const auto l = static_cast<float>(std::floor((length - 1.0) / 2.0));
+  float a = product(2 * l + 1, product(l, l + 1) - product(3.0F, variance));
+  a /= product(6.0F, variance - product(l + 1, l + 1));
+  if (l + a == 0) return;
+  for (const bool along_rows : {true, false})
+    for (int pass = 0; pass < 3; ++pass) box_pass(p, l + a, along_rows);
+}
+
+/// The sum that torchvision rounds, at one pixel.
+inline double gaussian_at(const picture& p, int x, int y, std::size_t c, int size, double sigma) {
+  const int half = size / 2;
+  const auto mirrored = [](int at, int count) {
+    while (count > 1 && (at < 0 || at >= count)) at = at < 0 ? -at : 2 * (count - 1) - at;
+    return static_cast<std::size_t>(count == 1 ? 0 : at);
+  };
+  const auto weight = [&](int d) { return std::exp(-d * d / (2 * sigma * sigma)); };
+  double sum = 0, total = 0;
+  for (int j = -half; j <= half; ++j)
+    for (int i = -half; i <= half; ++i) {
+      const double w = weight(i) * weight(j);
+      total += w;
+      sum += w * p.at(mirrored(x + i, static_cast<int>(p.width)), mirrored(y + j, static_cast<int>(p.height)), c);
+    }
+  return sum / total;
+}
+
 }  // namespace slow

@@ -1,0 +1,57 @@
+// Sharpness: blends pixels with a smoothed picture, in place.
+//
+//   mr::detail::sharpen<mr::detail::portable_sharpening>(pixels, 1.9F, memory);   // a factor below 1 smooths
+//
+// A smoothed byte is the mean of the 3 x 3 bytes of its channel around it, to nearest. Its own has a weight of 5.
+// Pixels at the border stay.
+// Units: `memory` grows to two rows, and is kept from call to call. Errors: throws std::bad_alloc.
+// Threads: pure, except for the pixels and the memory.
+#pragma once
+
+#include <millrace/image/color/byte_table.hpp>
+#include <millrace/image/color/rgb_pixels.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Three rows of which the one between gets its new bytes. `out` is none of them.
+struct sharpened_row {
+  const std::uint8_t *above, *here, *below;
+  std::uint8_t* out;
+  std::size_t begin, end;   ///< bytes that get new values; those of a pixel before and after exist, too
+  float factor;
+};
+
+struct portable_sharpening {
+  static void run(const sharpened_row& r) noexcept {
+    for (std::size_t i = r.begin; i < r.end; ++i) {
+      int sum = 4 * r.here[i];
+      for (const std::uint8_t* const row : {r.above, r.here, r.below}) sum += row[i - 3] + row[i] + row[i + 3];
+      r.out[i] = blended((2 * sum + 13) / 26, r.here[i], r.factor);
+    }
+  }
+};
+
+template <class Kernels>
+void sharpen(const rgb_pixels& p, float factor, std::vector<std::uint8_t>& memory) {
+  if (p.width < 3 || p.height < 3) return;
+  const std::size_t bytes = p.row_bytes();
+  if (memory.size() < 2 * bytes) memory.resize(2 * bytes);
+  // Rows are changed from the top. The row above is no longer as it was, and so there are copies of two rows.
+  std::uint8_t *above = memory.data(), *here = above + bytes;
+  std::memcpy(above, p.row(0), bytes);
+  for (std::size_t y = 1; y + 1 < p.height; ++y) {
+    std::memcpy(here, p.row(y), bytes);
+    Kernels::run({.above = above, .here = here, .below = p.row(y + 1), .out = p.row(y), .begin = 3, .end = bytes - 3,
+                  .factor = factor});
+    std::uint8_t* const next = above;
+    above = here;
+    here = next;
+  }
+}
+
+}}}  // namespace millrace::detail

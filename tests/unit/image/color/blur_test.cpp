@@ -1,0 +1,144 @@
+#include <millrace/image/color/box_blur.hpp>
+#include <millrace/image/color/box_blur_avx2.hpp>
+#include <millrace/image/color/gaussian_blur.hpp>
+#include <millrace/image/color/gaussian_blur_avx2.hpp>
+#include <millrace/image/simd/cpu_features.hpp>
+
+#include "slow_colors.hpp"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+namespace {
+
+namespace mr = millrace;
+
+mr::detail::rgb_pixels pixels_of(slow::picture& p) {
+  return {.data = p.data.data(), .width = p.width, .height = p.height};
+}
+
+/// The same as the kernels of gaussian_blur.hpp, one pixel after the other.
+slow::picture integer_gaussian(const slow::picture& from, const mr::detail::gaussian_weights& w) {
+  const auto reach = static_cast<int>(w.size()) - 1;
+  const auto mirrored = [](int at, int count) {
+    while (count > 1 && (at < 0 || at >= count)) at = at < 0 ? -at : 2 * (count - 1) - at;
+    return static_cast<std::size_t>(count == 1 ? 0 : at);
+  };
+  const auto width = static_cast<int>(from.width), height = static_cast<int>(from.height);
+  std::vector<int> columns(from.data.size());
+  slow::picture made = from;
+  for (int pass = 0; pass < 2; ++pass)
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x)
+        for (std::size_t c = 0; c < 3; ++c) {
+          std::int64_t sum = 0;
+          for (int d = -reach; d <= reach; ++d) {
+            const std::size_t sx = mirrored(pass == 0 ? x : x + d, width), sy = mirrored(pass == 0 ? y + d : y, height);
+            const std::size_t at = (sy * from.width + sx) * 3 + c;
+            sum += std::int64_t{w[static_cast<std::size_t>(std::abs(d))]} * (pass == 0 ? from.data[at] : columns[at]);
+          }
+          const std::size_t at = (static_cast<std::size_t>(y) * from.width + static_cast<std::size_t>(x)) * 3 + c;
+          if (pass == 0) columns[at] = static_cast<int>((sum + 256) / 512);
+          else made.data[at] = static_cast<std::uint8_t>((sum + (1 << 20)) / (1 << 21));
+        }
+  return made;
+}
+
+template <class Kernels>
+void check_gaussian() {
+  mr::detail::gaussian_blur<Kernels> blur;
+  for (const slow::picture& from : slow::pictures())
+    for (const std::pair<int, double>& kernel : {std::pair{1, 1.0}, {3, 0.8}, {5, 0.1}, {7, 3.0}, {9, 0.3}, {9, 1.2},
+                                                 {9, 2.0}, {23, 0.5}, {23, 2.0}, {41, 30.0}}) {
+      const int size = kernel.first;
+      const double sigma = kernel.second;
+      CAPTURE(from.width);
+      CAPTURE(from.height);
+      CAPTURE(size);
+      CAPTURE(sigma);
+      const auto weights = mr::detail::gaussian_weights_of(static_cast<std::size_t>(size), sigma);
+      slow::picture p = from;
+      blur.run(pixels_of(p), weights);
+      CHECK(p == (weights.empty() ? from : integer_gaussian(from, weights)));
+    }
+}
+
+template <class Kernels>
+void check_boxes() {
+  mr::detail::box_blur<Kernels> blur;
+  for (const slow::picture& from : slow::pictures())
+    for (const double sigma : {0.0, 1e-4, 0.1, 0.3, 0.5, 1.0, 1.37, 2.0, 5.0, 11.0, 50.0, 140.0}) {
+      CAPTURE(from.width);
+      CAPTURE(from.height);
+      CAPTURE(sigma);
+      slow::picture made = from, p = from;
+      slow::pillow_blur(made, sigma);
+      blur.run(pixels_of(p), mr::detail::box_weights_of(sigma));
+      CHECK(p == made);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("Pillow's blur is six passes of a box with fractional ends") {
+  check_boxes<mr::detail::portable_boxes>();
+#ifdef __x86_64__
+  if (mr::detail::cpu_has_avx2()) check_boxes<mr::detail::avx2_boxes>();
+#endif
+}
+
+TEST_CASE("torchvision's blur has integer weights, first along columns, then along rows") {
+  check_gaussian<mr::detail::portable_gaussian>();
+#ifdef __x86_64__
+  if (mr::detail::cpu_has_avx2()) check_gaussian<mr::detail::avx2_gaussian>();
+#endif
+}
+
+TEST_CASE("torchvision's blur is within a level of the sum that torchvision rounds") {
+  mr::detail::gaussian_blur<mr::detail::portable_gaussian> blur;
+  double worst = 0;
+  for (const slow::picture& from : slow::pictures())
+    for (const auto& [size, sigma] : {std::pair{3, 0.8}, {9, 0.1}, {9, 2.0}, {23, 1.3}, {23, 6.0}}) {
+      slow::picture p = from;
+      blur.run(pixels_of(p), mr::detail::gaussian_weights_of(static_cast<std::size_t>(size), sigma));
+      for (std::size_t y = 0; y < p.height; y += 3)
+        for (std::size_t x = 0; x < p.width; x += 2) {
+          const double real = slow::gaussian_at(from, static_cast<int>(x), static_cast<int>(y), 1, size, sigma);
+          worst = std::max(worst, std::abs(real - p.at(x, y, 1)));
+        }
+    }
+  MESSAGE("at most ", worst, " levels from the real number");
+  CHECK(worst < 0.53);   // so a rounding of the real number is one level away at most
+}
+
+TEST_CASE("weights of torchvision's blur sum to one, and are those of a Gaussian") {
+  for (std::size_t size = 1; size < 200; size += 2)
+    for (const double sigma : {0.05, 0.1, 0.5, 1.0, 2.0, 7.0, 100.0}) {
+      const auto w = mr::detail::gaussian_weights_of(size, sigma);
+      if (w.empty()) continue;
+      CHECK(w.size() % 2 == 0);
+      CHECK(2 * std::accumulate(w.begin() + 1, w.end(), 0) + w[0] == 32'768);
+      double total = 1;
+      for (std::size_t d = 1; d <= size / 2; ++d)
+        total += 2 * std::exp(-static_cast<double>(d * d) / (2 * sigma * sigma));
+      for (std::size_t d = 0; d <= size / 2; ++d) {
+        const double real = 32'768 * std::exp(-static_cast<double>(d * d) / (2 * sigma * sigma)) / total;
+        CHECK(std::abs(w[d] - real) < 1.6);
+      }
+    }
+}
+
+TEST_CASE("a blur keeps constant pictures, and a tiny sigma keeps all") {
+  for (const int value : {0, 1, 128, 255}) {
+    slow::picture from(30, 20);
+    std::fill(from.data.begin(), from.data.end(), static_cast<std::uint8_t>(value));
+    slow::picture p = from;
+    mr::detail::gaussian_blur<mr::detail::portable_gaussian>().run(pixels_of(p),
+                                                                   mr::detail::gaussian_weights_of(23, 3));
+    CHECK(p == from);
+  }
+  CHECK(mr::detail::gaussian_weights_of(9, 1e-9).empty());
+  CHECK(mr::detail::gaussian_weights_of(9, 1e-200).empty());
+  CHECK(mr::detail::box_weights_of(0).changes_nothing());
+}

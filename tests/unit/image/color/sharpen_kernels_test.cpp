@@ -1,0 +1,31 @@
+#include <millrace/image/color/sharpen_kernels.hpp>
+#include <millrace/image/color/sharpen_kernels_avx2.hpp>
+#include <millrace/image/simd/cpu_features.hpp>
+
+#include "slow_colors.hpp"
+
+#include <doctest/doctest.h>
+
+namespace mr = millrace;
+
+TEST_CASE("sharpness blends with the smoothed picture") {
+  std::vector<std::uint8_t> memory;
+  for (const slow::picture& from : slow::pictures())
+    for (const double f : slow::factors()) {
+      CAPTURE(from.width);
+      CAPTURE(from.height);
+      CAPTURE(f);
+      slow::picture made = from, p = from;
+      slow::sharpness(made, f);
+      mr::detail::sharpen<mr::detail::portable_sharpening>(
+          {.data = p.data.data(), .width = p.width, .height = p.height}, static_cast<float>(f), memory);
+      CHECK(p == made);
+#ifdef __x86_64__
+      if (!mr::detail::cpu_has_avx2()) continue;
+      p = from;
+      mr::detail::sharpen<mr::detail::avx2_sharpening>(
+          {.data = p.data.data(), .width = p.width, .height = p.height}, static_cast<float>(f), memory);
+      CHECK(p == made);
+#endif
+    }
+}
