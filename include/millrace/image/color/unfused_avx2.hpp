@@ -9,6 +9,7 @@
 
 #ifdef __x86_64__
 
+#include <millrace/base/version.hpp>
 #include <millrace/image/simd/avx2_intrinsics.hpp>
 
 #include <millrace/image/simd/avx2_begin.inc>

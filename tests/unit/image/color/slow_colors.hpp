@@ -286,4 +286,91 @@ inline double gaussian_at(const picture& p, int x, int y, std::size_t c, int siz
   return sum / total;
 }
 
+/// The six numbers of Pillow's transform(): xin = m[0] x + m[1] y + m[2], yin = m[3] x + m[4] y + m[5].
+using matrix = std::array<double, 6>;
+using color = std::array<std::uint8_t, 3>;
+
+inline double place_of(const matrix& m, int row, double x, double y) {
+  const auto k = static_cast<std::size_t>(3 * row);
+  return product(m[k], x) + product(m[k + 1], y) + m[k + 2];
+}
+
+inline matrix rotation(double degrees, std::size_t width, std::size_t height) {
+  double turned = std::fmod(degrees, 360);
+  if (turned < 0) turned += 360;
+  const double angle = -turned * (3.14159265358979323846 / 180);
+  const auto digits = [](double v) { return static_cast<double>(std::round(v * 1e15L) / 1e15L); };
+  const double cosine = digits(std::cos(angle)), sine = digits(std::sin(angle));
+  matrix m = {cosine, sine, 0, -sine, cosine, 0};
+  const double cx = static_cast<double>(width) / 2, cy = static_cast<double>(height) / 2;
+  const double x0 = place_of(m, 0, -cx, -cy), y0 = place_of(m, 1, -cx, -cy);
+  m[2] = x0 + cx;
+  m[5] = y0 + cy;
+  return m;
+}
+
+inline void nearest(picture& p, const matrix& m, const color& fill) {
+  const picture from = p;
+  const auto fixed = [](double v) { return static_cast<std::int64_t>(std::floor(v * 65'536 + 0.5)); };
+  const bool scaled = m[1] == 0 && m[3] == 0;
+  for (std::size_t y = 0; y < p.height; ++y)
+    for (std::size_t x = 0; x < p.width; ++x) {
+      std::int64_t sx, sy;
+      if (scaled) {
+        double real_x = m[2] + m[0] * 0.5, real_y = m[5] + m[4] * 0.5;
+        for (std::size_t i = 0; i < x; ++i) real_x += m[0];
+        for (std::size_t i = 0; i < y; ++i) real_y += m[4];
+        sx = static_cast<std::int64_t>(std::floor(real_x));
+        sy = static_cast<std::int64_t>(std::floor(real_y));
+      } else {
+        const auto ix = static_cast<std::int64_t>(x), iy = static_cast<std::int64_t>(y);
+        sx = (fixed(m[2] + m[0] * 0.5 + m[1] * 0.5) + ix * fixed(m[0]) + iy * fixed(m[1])) >> 16;
+        sy = (fixed(m[5] + m[3] * 0.5 + m[4] * 0.5) + ix * fixed(m[3]) + iy * fixed(m[4])) >> 16;
+      }
+      const bool inside = sx >= 0 && sx < static_cast<std::int64_t>(p.width) && sy >= 0 &&
+                          sy < static_cast<std::int64_t>(p.height);
+      for (std::size_t c = 0; c < 3; ++c)
+        p.at(x, y, c) = inside ? static_cast<std::uint8_t>(
+                                     from.at(static_cast<std::size_t>(sx), static_cast<std::size_t>(sy), c))
+                               : fill[c];
+    }
+}
+
+inline double between(double a, double b, double d) { return a + product(b - a, d); }
+
+inline double cubic(const double* v, double d) {
+  const double p2 = -v[0] + v[2], p3 = 2 * (v[0] - v[1]) + v[2] - v[3], p4 = -v[0] + v[1] - v[2] + v[3];
+  return v[1] + product(d, p2 + product(d, p3 + product(d, p4)));
+}
+
+/// Bilinear of 2 x 2 pixels, or bicubic of 4 x 4.
+inline void smooth_warp(picture& p, const matrix& m, bool bicubic, const color& fill) {
+  const picture from = p;
+  const auto width = static_cast<int>(p.width), height = static_cast<int>(p.height);
+  for (std::size_t y = 0; y < p.height; ++y)
+    for (std::size_t x = 0; x < p.width; ++x)
+      for (std::size_t c = 0; c < 3; ++c) {
+        double sx = place_of(m, 0, static_cast<double>(x) + 0.5, static_cast<double>(y) + 0.5);
+        double sy = place_of(m, 1, static_cast<double>(x) + 0.5, static_cast<double>(y) + 0.5);
+        if (sx < 0 || sx >= width || sy < 0 || sy >= height) {
+          p.at(x, y, c) = fill[c];
+          continue;
+        }
+        sx -= 0.5;
+        sy -= 0.5;
+        const int left = static_cast<int>(std::floor(sx)), top = static_cast<int>(std::floor(sy));
+        const auto value = [&](int column, int row) {
+          return static_cast<double>(from.at(static_cast<std::size_t>(std::clamp(column, 0, width - 1)),
+                                             static_cast<std::size_t>(std::clamp(row, 0, height - 1)), c));
+        };
+        double rows[4];
+        for (int k = 0; k < 4; ++k) {
+          double values[4];
+          for (int i = 0; i < 4; ++i) values[i] = value(left - 1 + i, top - 1 + k);
+          rows[k] = bicubic ? cubic(values, sx - left) : between(values[1], values[2], sx - left);
+        }
+        p.at(x, y, c) = clamped(bicubic ? cubic(rows, sy - top) : between(rows[1], rows[2], sy - top));
+      }
+}
+
 }  // namespace slow

@@ -1,0 +1,68 @@
+// Where the pixels of a rotated, sheared or moved picture come from: the matrix of six numbers that Pillow takes.
+//
+//   const auto map = mr::detail::rotation_of(9, {.width = 224, .height = 224});   // 9 degrees, counter-clockwise
+//   map.x(10.5, 20.5);                                                            // the column of that point's source
+//
+// Points are in pixels; the middle of the first pixel is (0.5, 0.5). Rotations have the bits of Pillow's: angles in
+// degrees become radians in double, cosine and sine are rounded to 15 digits, and no operation is fused.
+// Errors: none. Threads: pure functions.
+#pragma once
+
+#include <millrace/base/fixed_point.hpp>
+#include <millrace/image/color/unfused.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+struct affine_map {
+  double xx = 1, xy = 0, x0 = 0;   ///< the source's column is xx * column + xy * row + x0
+  double yx = 0, yy = 1, y0 = 0;   ///< and its row
+
+  double x(double column, double row) const noexcept { return unfused(xx * column) + unfused(xy * row) + x0; }
+  double y(double column, double row) const noexcept { return unfused(yx * column) + unfused(yy * row) + y0; }
+};
+
+struct affine_size {
+  std::size_t width = 0, height = 0;
+};
+
+/// Rounds a number of -1 to 1 to 15 decimal digits, ties to even.
+inline double with_15_digits(double value) noexcept {
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);   // exact, and so is scaling to 53 bits
+  const auto mantissa = static_cast<std::int64_t>(std::abs(fraction) * 0x1p53);
+  const int shift = 53 - exponent;
+  if (shift > 120) return 0;
+  const unsigned_128 product = unsigned_128{static_cast<std::uint64_t>(mantissa)} * 1'000'000'000'000'000U;
+  const unsigned_128 rest = product & ((unsigned_128{1} << shift) - 1), half = unsigned_128{1} << (shift - 1);
+  auto digits = static_cast<std::uint64_t>(product >> shift);
+  if (rest > half || (rest == half && digits % 2 != 0)) ++digits;
+  const double made = static_cast<double>(digits) / 1e15;
+  return value < 0 ? -made : made;
+}
+
+/// Rotates by `degrees`, counter-clockwise, around the middle.
+inline affine_map rotation_of(double degrees, affine_size size) noexcept {
+  double angle = std::fmod(degrees, 360.0);   // exact
+  if (angle < 0) angle += 360.0;
+  const auto [sine, cosine] = sine_and_cosine_of(angle * 0.017453292519943295);
+  affine_map map{.xx = with_15_digits(cosine), .xy = -with_15_digits(sine), .yx = with_15_digits(sine),
+                 .yy = with_15_digits(cosine)};
+  const double middle = static_cast<double>(size.width) / 2, center = static_cast<double>(size.height) / 2;
+  const double x0 = map.x(-middle, -center), y0 = map.y(-middle, -center);
+  map.x0 = x0 + middle;
+  map.y0 = y0 + center;
+  return map;
+}
+
+/// Takes each row from `factor` columns more to the right than the one above it.
+inline affine_map shear_x_of(double factor) noexcept { return {.xy = factor}; }
+inline affine_map shear_y_of(double factor) noexcept { return {.yx = factor}; }
+
+/// Moves the picture to the right and down.
+inline affine_map translation_of(double right, double down) noexcept { return {.x0 = -right, .y0 = -down}; }
+
+}}}  // namespace millrace::detail

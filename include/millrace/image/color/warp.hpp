@@ -1,0 +1,264 @@
+// Moves the pixels of a picture by an affine map, in place, as Pillow's transform() does.
+//
+//   mr::detail::warp<mr::detail::portable_warping> w;    // kept from picture to picture
+//   w.run(pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::nearest, {124, 116, 104});
+//
+// The source of each pixel is that of its middle. Pixels whose source lies outside get the fill color.
+// nearest: the pixel that holds the source. It is found in fixed point with 16 fraction bits. A map without rotation
+// and shear is followed in double, by adding.
+// bilinear, bicubic: in double, truncated. Beyond the border, pixels are those at the border. Pillow's bicubic kernel
+// has a = -1 here, unlike in its resize().
+// Errors: throws std::bad_alloc. Threads: one at a time for each object.
+#pragma once
+
+#include <millrace/image/color/affine_map.hpp>
+#include <millrace/image/color/rgb_pixels.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// How pixels are made whose source lies between pixels.
+enum class warp_filter : std::uint8_t { nearest, bilinear, bicubic };
+
+using rgb_color = std::array<std::uint8_t, 3>;
+
+/// A picture to read from. Four bytes may be read at each pixel.
+struct warp_source {
+  const std::uint8_t* data = nullptr;
+  std::ptrdiff_t width = 0, height = 0;
+
+  /// Returns the pixel there, or the nearest one at the border.
+  const std::uint8_t* at(std::ptrdiff_t x, std::ptrdiff_t y) const noexcept {
+    const auto inside = [](std::ptrdiff_t place, std::ptrdiff_t count) {
+      return std::clamp<std::ptrdiff_t>(place, 0, count - 1);
+    };
+    return data + (inside(y, height) * width + inside(x, width)) * 3;
+  }
+};
+
+/// A point of a picture, as a pixel and the distance from its middle.
+struct warp_point {
+  std::ptrdiff_t x = 0, y = 0;
+  double dx = 0, dy = 0;
+};
+
+/// A row of pixels to make.
+struct warp_line {
+  const warp_source& source;
+  const affine_map& map;
+  double middle = 0.5;   ///< of the row
+  std::size_t width = 0;
+  std::uint8_t* to = nullptr;
+  const rgb_color& fill;
+};
+
+/// Calls pixel(point, to) for each pixel from `begin` on whose source lies inside, and fills the others. It is always
+/// inlined, into functions for any target.
+template <class Pixel>
+[[gnu::always_inline]] inline void for_each_point(const warp_line& line, std::size_t begin, std::size_t end,
+                                                  const Pixel& pixel) noexcept {
+  const auto width = static_cast<double>(line.source.width), height = static_cast<double>(line.source.height);
+  std::uint8_t* to = line.to + 3 * begin;
+  for (std::size_t column = begin; column < end; ++column, to += 3) {
+    const double middle = static_cast<double>(column) + 0.5;
+    const double x = line.map.x(middle, line.middle), y = line.map.y(middle, line.middle);
+    if (!(x >= 0 && x < width && y >= 0 && y < height)) {
+      std::memcpy(to, line.fill.data(), 3);
+      continue;
+    }
+    const double from_x = x - 0.5, from_y = y - 0.5;
+    const std::ptrdiff_t left = from_x < 0 ? -1 : static_cast<std::ptrdiff_t>(from_x);
+    const std::ptrdiff_t top = from_y < 0 ? -1 : static_cast<std::ptrdiff_t>(from_y);
+    pixel(warp_point{.x = left, .y = top, .dx = from_x - static_cast<double>(left),
+                     .dy = from_y - static_cast<double>(top)}, to);
+  }
+}
+
+struct portable_warping {
+  static void bilinear(const warp_line& line) noexcept {
+    for_each_point(line, 0, line.width, [&](const warp_point& p, std::uint8_t* to) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        double rows[2];
+        for (std::ptrdiff_t k = 0; k < 2; ++k) {
+          const double left = line.source.at(p.x, p.y + k)[c], right = line.source.at(p.x + 1, p.y + k)[c];
+          rows[k] = left + unfused((right - left) * p.dx);
+        }
+        to[c] = static_cast<std::uint8_t>(rows[0] + unfused((rows[1] - rows[0]) * p.dy));
+      }
+    });
+  }
+
+  static void bicubic(const warp_line& line) noexcept {
+    for_each_point(line, 0, line.width, [&](const warp_point& p, std::uint8_t* to) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        double rows[4];
+        for (std::ptrdiff_t k = 0; k < 4; ++k) {
+          double values[4];
+          for (std::ptrdiff_t i = 0; i < 4; ++i) values[i] = line.source.at(p.x + i - 1, p.y + k - 1)[c];
+          rows[k] = cubic(values, p.dx);
+        }
+        const double made = cubic(rows, p.dy);
+        to[c] = static_cast<std::uint8_t>(made <= 0 ? 0 : made >= 255 ? 255 : made);
+      }
+    });
+  }
+
+ private:
+  static double cubic(const double (&v)[4], double d) noexcept {
+    const double slope = v[2] - v[0], bend = 2 * (v[0] - v[1]) + v[2] - v[3], twist = v[1] - v[0] - v[2] + v[3];
+    return v[1] + unfused(d * (slope + unfused(d * (bend + unfused(d * twist)))));
+  }
+};
+
+template <class Kernels>
+class warp {
+ public:
+  void run(const rgb_pixels& p, const affine_map& map, warp_filter filter, const rgb_color& fill) {
+    if (p.count() == 0) return;
+    source_.assign(p.data, p.data + p.bytes());
+    source_.resize(p.bytes() + 1);   // a fourth byte of the last pixel
+    from_ = warp_source{.data = source_.data(), .width = static_cast<std::ptrdiff_t>(p.width),
+                        .height = static_cast<std::ptrdiff_t>(p.height)};
+    fill_ = fill;
+    if (filter == warp_filter::bilinear) run_between(p, map, Kernels::bilinear);
+    else if (filter == warp_filter::bicubic) run_between(p, map, Kernels::bicubic);
+    else if (map.xy == 0 && map.yx == 0) run_scaled(p, map);
+    else if (fits(map, p)) run_fixed(p, map);
+    else run_wide(p, map);
+  }
+
+ private:
+  static double real(std::size_t n) noexcept { return static_cast<double>(n); }
+
+  void put_fill(std::uint8_t* to, std::size_t pixels) const noexcept {
+    for (std::size_t i = 0; i < pixels; ++i, to += 3) std::memcpy(to, fill_.data(), 3);
+  }
+
+  void run_between(const rgb_pixels& p, const affine_map& map, void (*kernel)(const warp_line&)) const {
+    for (std::size_t y = 0; y < p.height; ++y)
+      kernel({.source = from_, .map = map, .middle = real(y) + 0.5, .width = p.width, .to = p.row(y), .fill = fill_});
+  }
+
+  /// Neighboring columns of the result that come from neighboring columns.
+  struct run_of_columns {
+    std::size_t begin, from, count;
+  };
+
+  /// Each row of the result comes from one row, by one list of columns.
+  void run_scaled(const rgb_pixels& p, const affine_map& map) {
+    const auto next_place = [](double& at, double step, std::size_t limit) {
+      const std::ptrdiff_t place = at >= 0 && at < real(limit) ? static_cast<std::ptrdiff_t>(at) : -1;
+      at += step;
+      return place;
+    };
+    runs_.clear();
+    double column = map.x0 + map.xx * 0.5, row = map.y0 + map.yy * 0.5;
+    for (std::size_t x = 0; x < p.width; ++x) {
+      const std::ptrdiff_t place = next_place(column, map.xx, p.width);
+      if (place < 0) continue;
+      const auto from = static_cast<std::size_t>(place);
+      const bool goes_on = !runs_.empty() && runs_.back().begin + runs_.back().count == x &&
+                           runs_.back().from + runs_.back().count == from;
+      if (goes_on) ++runs_.back().count;
+      else runs_.push_back({.begin = x, .from = from, .count = 1});
+    }
+    for (std::size_t y = 0; y < p.height; ++y) {
+      const std::ptrdiff_t place = next_place(row, map.yy, p.height);
+      std::size_t done = 0;
+      for (const run_of_columns& run : runs_) {
+        if (place < 0) break;
+        put_fill(p.row(y) + 3 * done, run.begin - done);
+        std::memcpy(p.row(y) + 3 * run.begin, from_.at(static_cast<std::ptrdiff_t>(run.from), place), 3 * run.count);
+        done = run.begin + run.count;
+      }
+      put_fill(p.row(y) + 3 * done, p.width - done);
+    }
+  }
+
+  static bool fits(const affine_map& map, const rgb_pixels& p) noexcept {
+    for (const double x : {0.0, real(p.width)})
+      for (const double y : {0.0, real(p.height)})
+        if (!(std::abs(map.x(x, y)) < 32'768 && std::abs(map.y(x, y)) < 32'768)) return false;
+    return true;
+  }
+
+  static std::int64_t fixed(double value) noexcept {
+    return static_cast<std::int64_t>(std::floor(value * 65'536 + 0.5));
+  }
+
+  struct interval {
+    std::int64_t begin, end;
+  };
+
+  /// Returns the numbers i in the interval for which at + i * step lies in [0, limit).
+  static interval inside(interval all, std::int64_t at, std::int64_t step, std::int64_t limit) noexcept {
+    const auto rounded_up = [](std::int64_t a, std::int64_t b) { return a <= 0 ? -(-a / b) : (a + b - 1) / b; };
+    if (step == 0) return at >= 0 && at < limit ? all : interval{all.begin, all.begin};
+    const std::int64_t begin = step > 0 ? rounded_up(-at, step) : rounded_up(at - limit + 1, -step);
+    const std::int64_t end = step > 0 ? rounded_up(limit - at, step) : rounded_up(at + 1, -step);
+    const std::int64_t first = std::clamp(begin, all.begin, all.end);
+    return {first, std::max(first, std::min(end, all.end))};
+  }
+
+  void run_fixed(const rgb_pixels& p, const affine_map& map) const noexcept {
+    const std::int64_t xx = fixed(map.xx), xy = fixed(map.xy), yx = fixed(map.yx), yy = fixed(map.yy);
+    std::int64_t x = fixed(map.x0 + map.xx * 0.5 + map.xy * 0.5), y = fixed(map.y0 + map.yx * 0.5 + map.yy * 0.5);
+    const auto width = static_cast<std::int64_t>(p.width), height = static_cast<std::int64_t>(p.height);
+    for (std::size_t row = 0; row < p.height; ++row, x += xy, y += yy) {
+      const interval known = inside(inside({0, width}, x, xx, width << 16), y, yx, height << 16);
+      std::uint8_t* const to = p.row(row);
+      put_fill(to, static_cast<std::size_t>(known.begin));
+      if (known.end > known.begin) copy_line(to, known, {x, xx, y, yx});
+      put_fill(to + 3 * known.end, static_cast<std::size_t>(width - known.end));
+    }
+  }
+
+  struct fixed_line {
+    std::int64_t x, x_step, y, y_step;   // of the row's first pixel, with 16 fraction bits
+  };
+
+  /// Copies four bytes for each pixel but the last one, whose next pixel may not be there.
+  void copy_line(std::uint8_t* row, interval known, const fixed_line& line) const noexcept {
+    std::int64_t x = line.x + known.begin * line.x_step, y = line.y + known.begin * line.y_step;
+    const auto pixel = [&] { return from_.data + ((y >> 16) * from_.width + (x >> 16)) * 3; };
+    std::uint8_t* to = row + 3 * known.begin;
+    if (line.x_step == 1 << 16 && line.y_step == 0) {
+      std::memcpy(to, pixel(), static_cast<std::size_t>(known.end - known.begin) * 3);
+      return;
+    }
+    for (std::uint8_t* const last = row + 3 * (known.end - 1); to != last; to += 3) {
+      std::memcpy(to, pixel(), 4);
+      x += line.x_step;
+      y += line.y_step;
+    }
+    std::memcpy(to, pixel(), 3);
+  }
+
+  /// Follows coordinates that fixed point does not hold.
+  void run_wide(const rgb_pixels& p, const affine_map& map) const noexcept {
+    double first_x = map.x0 + map.xy * 0.5 + map.xx * 0.5, first_y = map.y0 + map.yy * 0.5 + map.yx * 0.5;
+    for (std::size_t row = 0; row < p.height; ++row, first_x += map.xy, first_y += map.yy) {
+      double x = first_x, y = first_y;
+      for (std::size_t column = 0; column < p.width; ++column, x += map.xx, y += map.yx) {
+        const bool known = x >= 0 && x < real(p.width) && y >= 0 && y < real(p.height);
+        const std::uint8_t* const pixel =
+            known ? from_.at(static_cast<std::ptrdiff_t>(x), static_cast<std::ptrdiff_t>(y)) : fill_.data();
+        std::memcpy(p.row(row) + 3 * column, pixel, 3);
+      }
+    }
+  }
+
+  std::vector<std::uint8_t> source_;
+  std::vector<run_of_columns> runs_;
+  warp_source from_;
+  rgb_color fill_{};
+};
+
+}}}  // namespace millrace::detail

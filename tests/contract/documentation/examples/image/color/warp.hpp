@@ -1,0 +1,3 @@
+void example(const mr::detail::rgb_pixels& pixels) {
+EXAMPLE
+}

@@ -1,0 +1,111 @@
+#include <millrace/image/color/warp.hpp>
+#include <millrace/image/color/warp_avx2.hpp>
+#include <millrace/image/simd/cpu_features.hpp>
+
+#include "slow_colors.hpp"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+namespace mr = millrace;
+using mr::detail::affine_map;
+using mr::detail::warp_filter;
+
+slow::matrix numbers_of(const affine_map& m) { return {m.xx, m.xy, m.x0, m.yx, m.yy, m.y0}; }
+
+std::vector<affine_map> maps_for(const slow::picture& p) {
+  std::vector<affine_map> maps;
+  for (const double degrees : {0.0, 9.0, -9.0, 17.0, 30.0, 45.0, 90.0, -90.0, 135.0, 180.0, 270.0, 359.0, 1e-3, 725.0})
+    maps.push_back(mr::detail::rotation_of(degrees, {.width = p.width, .height = p.height}));
+  for (const double f : {0.09, -0.09, 0.3, -0.99, 1.0, 0.0}) {
+    maps.push_back(mr::detail::shear_x_of(f));
+    maps.push_back(mr::detail::shear_y_of(f));
+  }
+  for (const double d : {0.0, 1.0, -3.0, 30.0, 30.45, -0.5, 0.25, 1000.0, -1e-17}) {
+    maps.push_back(mr::detail::translation_of(d, 0));
+    maps.push_back(mr::detail::translation_of(0, d));
+  }
+  maps.push_back({.xx = 0.7, .xy = 0, .x0 = 1.3, .yx = 0, .yy = 1.9, .y0 = -2.1});
+  maps.push_back({.xx = -1.3, .xy = 0.2, .x0 = 40, .yx = -0.4, .yy = 0.1, .y0 = 12.5});
+  maps.push_back({.xx = 0, .xy = 0.5, .x0 = 0.25, .yx = 0, .yy = 0, .y0 = 1});
+  return maps;
+}
+
+template <class Kernels>
+void check_warps() {
+  mr::detail::warp<Kernels> w;
+  for (const slow::picture& from : slow::pictures())
+    for (const affine_map& map : maps_for(from)) {
+      CAPTURE(from.width);
+      CAPTURE(from.height);
+      CAPTURE(map.xx);
+      CAPTURE(map.xy);
+      CAPTURE(map.x0);
+      CAPTURE(map.yx);
+      CAPTURE(map.y0);
+      const auto made_by = [&](warp_filter filter) {
+        slow::picture p = from;
+        w.run({.data = p.data.data(), .width = p.width, .height = p.height}, map, filter, {1, 2, 250});
+        return p;
+      };
+      slow::picture made = from;
+      slow::nearest(made, numbers_of(map), {1, 2, 250});
+      CHECK(made_by(warp_filter::nearest) == made);
+      made = from;
+      slow::smooth_warp(made, numbers_of(map), false, {1, 2, 250});
+      CHECK(made_by(warp_filter::bilinear) == made);
+      made = from;
+      slow::smooth_warp(made, numbers_of(map), true, {1, 2, 250});
+      CHECK(made_by(warp_filter::bicubic) == made);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("pixels of rotated, sheared and moved pictures come from where Pillow takes them") {
+  check_warps<mr::detail::portable_warping>();
+#ifdef __x86_64__
+  if (mr::detail::cpu_has_avx2()) check_warps<mr::detail::avx2_warping>();
+#endif
+}
+
+TEST_CASE("rotations have the numbers of cosine and sine") {
+  mr::rng random({.seed = 1});
+  for (int i = 0; i < 5'000; ++i) {
+    const double degrees = i < 361 ? i : random.uniform(-720, 720);
+    const slow::matrix expected = slow::rotation(degrees, 224, 160);
+    const slow::matrix got = numbers_of(mr::detail::rotation_of(degrees, {.width = 224, .height = 160}));
+    CAPTURE(degrees);
+    for (std::size_t k = 0; k < 6; ++k) CHECK(std::abs(got[k] - expected[k]) <= (k % 3 == 2 ? 1e-12 : 1.1e-15));
+  }
+  const auto quarter = mr::detail::rotation_of(90, {.width = 6, .height = 4});
+  CHECK(quarter.xx == 0);
+  CHECK(quarter.xy == -1);
+  CHECK(mr::detail::rotation_of(30, {.width = 6, .height = 4}).yx == 0.5);
+}
+
+TEST_CASE("numbers are rounded to 15 digits") {
+  CHECK(mr::detail::with_15_digits(0) == 0);
+  CHECK(mr::detail::with_15_digits(1) == 1);
+  CHECK(mr::detail::with_15_digits(-1) == -1);
+  CHECK(mr::detail::with_15_digits(6.123233995736766e-17) == 0);
+  CHECK(mr::detail::with_15_digits(1e-300) == 0);
+  CHECK(mr::detail::with_15_digits(0.86602540378443864676) == 0.866025403784439);
+  CHECK(mr::detail::with_15_digits(-0.98768834059513777) == -0.987688340595138);
+}
+
+TEST_CASE("a map that fixed point does not hold is followed in double") {
+  const slow::picture from = slow::random_picture(40'000, 2, 3);
+  slow::picture p = from;
+  mr::detail::warp<mr::detail::portable_warping> w;
+  w.run({.data = p.data.data(), .width = p.width, .height = p.height}, {.xx = 1, .xy = 0.5, .x0 = 1},
+        warp_filter::nearest, {9, 9, 9});
+  bool equal = true;
+  for (std::size_t y = 0; y < 2; ++y)
+    for (std::size_t x = 0; x < p.width; ++x) {
+      const std::size_t source = x + 1 + y;   // (x + 0.5, y + 0.5) comes from x + 1.75 + y / 2
+      equal = equal && p.at(x, y, 0) == (source < p.width ? from.at(source, y, 0) : 9);
+    }
+  CHECK(equal);
+}
