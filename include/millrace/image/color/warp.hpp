@@ -12,10 +12,10 @@
 #pragma once
 
 #include <millrace/image/color/affine_map.hpp>
+#include <millrace/image/color/photometric_op.hpp>
 #include <millrace/image/color/rgb_pixels.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -23,11 +23,6 @@
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// How pixels are made whose source lies between pixels.
-enum class warp_filter : std::uint8_t { nearest, bilinear, bicubic };
-
-using rgb_color = std::array<std::uint8_t, 3>;
 
 /// A picture to read from. Four bytes may be read at each pixel.
 struct warp_source {

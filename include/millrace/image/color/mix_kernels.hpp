@@ -1,0 +1,32 @@
+// Weighted sums of pictures, byte by byte. The portable build.
+//
+//   const mr::detail::mixed_bytes parts[2] = {{first, 10'000}, {second, 6'384}};   // weights sum to 16384
+//   mr::detail::portable_mixing::run(parts, count, out);
+//
+// Sums are truncated. `out` may be one of the parts. Errors: none. Threads: pure, except for `out`.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+struct mixed_bytes {
+  const std::uint8_t* data = nullptr;
+  std::int32_t weight = 0;   ///< 0 to 16384
+};
+
+struct portable_mixing {
+  static void run(std::span<const mixed_bytes> parts, std::size_t count, std::uint8_t* out) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::int32_t sum = 0;
+      for (const mixed_bytes& part : parts) sum += part.weight * part.data[i];
+      out[i] = static_cast<std::uint8_t>(sum >> 14);
+    }
+  }
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,60 @@
+// One operation of a picture's photometric plan: what is done, and with which numbers.
+//
+//   using mr::detail::photometric_op, mr::detail::photometric_kind;
+//   const photometric_op brighter{.kind = photometric_kind::brightness, .value = 1.4};
+//   const photometric_op turned{.kind = photometric_kind::rotate, .value = 9};
+//
+// A mix is followed by its chains, and each chain by its operations, in one list.
+// Errors: none; the plan checks the numbers. Threads: a value.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <array>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// How pixels are made whose source lies between pixels.
+enum class warp_filter : std::uint8_t { nearest, bilinear, bicubic };
+
+using rgb_color = std::array<std::uint8_t, 3>;
+
+/// The numbers that each kind has are those of photometric_op that are named here.
+enum class photometric_kind : std::uint8_t {
+  brightness,         ///< value: the factor, |factor| <= 2^20
+  contrast,           ///< the same
+  saturation,         ///< the same
+  sharpness,          ///< the same
+  hue,                ///< value: a share of the circle, -1 to 1
+  grayscale,
+  invert,
+  posterize,          ///< numbers[0]: bits kept, 0 to 8
+  solarize,           ///< value: the threshold
+  solarize_add,       ///< numbers[0]: what is added, 0 to 255
+  autocontrast,
+  equalize,
+  pillow_blur,        ///< value: the radius, 0 to 1000
+  torchvision_blur,   ///< value: sigma, above 0; numbers[0]: the kernel's size, odd
+  rotate,             ///< value: degrees, counter-clockwise; filter, fill
+  shear_x,            ///< value: columns for each row; filter, fill
+  shear_y,            ///< value: rows for each column; filter, fill
+  translate,          ///< value, second: pixels to the right and down; filter, fill
+  erase,              ///< numbers: left, top, width and height of a box; fill
+  mix,                ///< numbers: how many chains follow, in how many operations, the weight of the picture itself
+  chain               ///< numbers: how many operations follow, the weight of their result
+};
+
+struct photometric_op {
+  static constexpr std::int32_t whole_weight = 16'384;   ///< the sum of a mix's weights
+
+  photometric_kind kind{};
+  warp_filter filter = warp_filter::nearest;
+  rgb_color fill{};
+  double value = 0, second = 0;
+  std::array<std::int32_t, 4> numbers{};
+
+  friend bool operator==(const photometric_op&, const photometric_op&) = default;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,161 @@
+// Lists of photometric operations, done slowly, one by one; and random operations of each kind.
+//
+//   slow::run(ops, picture);
+//   slow::random_operation(kind, random, picture);
+#pragma once
+
+#include <millrace/image/color/photometric_op.hpp>
+
+#include "slow_colors.hpp"
+
+#include <span>
+
+namespace slow {
+
+using mr::detail::photometric_kind;
+using mr::detail::photometric_op;
+using mr::detail::warp_filter;
+
+constexpr int plain_kinds = static_cast<int>(photometric_kind::mix);   ///< those before it are no parts of others
+
+/// torchvision's blur in the integers that gaussian_blur.hpp describes.
+inline void torchvision_blur(picture& p, int size, double sigma) {
+  const int half = size / 2;
+  std::vector<double> weights;
+  double total = 0;
+  for (int d = -half; d <= half; ++d) weights.push_back(std::exp(-d * d / (2 * sigma * sigma)));
+  for (const double w : weights) total += w;
+  // Sums from the outside are rounded to 15 fraction bits.
+  std::vector<std::int64_t> whole(weights.size());
+  std::int64_t before = 0;
+  double sum = 0;
+  for (std::size_t d = 0; d < static_cast<std::size_t>(half); ++d) {
+    sum += weights[d];
+    const auto upto = static_cast<std::int64_t>(std::floor(sum / total * 32'768 + 0.5));
+    whole[d] = whole[weights.size() - 1 - d] = upto - before;
+    before = upto;
+  }
+  whole[static_cast<std::size_t>(half)] = 32'768 - 2 * before;
+  const auto mirrored = [](std::int64_t at, std::size_t count) {
+    const auto n = static_cast<std::int64_t>(count);
+    while (n > 1 && (at < 0 || at >= n)) at = at < 0 ? -at : 2 * (n - 1) - at;
+    return static_cast<std::size_t>(n == 1 ? 0 : at);
+  };
+  std::vector<std::int64_t> columns(p.data.size());
+  for (const bool down : {true, false})
+    for (std::size_t y = 0; y < p.height; ++y)
+      for (std::size_t x = 0; x < p.width; ++x)
+        for (std::size_t c = 0; c < 3; ++c) {
+          std::int64_t made = 0;
+          for (std::size_t k = 0; k < whole.size(); ++k) {
+            const auto d = static_cast<std::int64_t>(k) - half;
+            const std::size_t sx = down ? x : mirrored(static_cast<std::int64_t>(x) + d, p.width);
+            const std::size_t sy = down ? mirrored(static_cast<std::int64_t>(y) + d, p.height) : y;
+            const std::size_t at = (sy * p.width + sx) * 3 + c;
+            made += whole[k] * (down ? std::int64_t{p.data[at]} : columns[at]);
+          }
+          const std::size_t at = (y * p.width + x) * 3 + c;
+          if (down) columns[at] = (made + 256) / 512;
+          else p.data[at] = static_cast<std::uint8_t>((made + (1 << 20)) / (1 << 21));
+        }
+}
+
+inline void warp(picture& p, const matrix& m, const photometric_op& op) {
+  if (op.filter == warp_filter::nearest) nearest(p, m, op.fill);
+  else smooth_warp(p, m, op.filter == warp_filter::bicubic, op.fill);
+}
+
+inline void run_one(const photometric_op& op, picture& p) {
+  switch (op.kind) {
+    case photometric_kind::brightness: return brightness(p, op.value);
+    case photometric_kind::contrast: return contrast(p, op.value);
+    case photometric_kind::saturation: return saturation(p, op.value);
+    case photometric_kind::sharpness: return sharpness(p, op.value);
+    case photometric_kind::hue: return hue(p, op.value);
+    case photometric_kind::grayscale: return grayscale(p);
+    case photometric_kind::invert: return invert(p);
+    case photometric_kind::posterize: return posterize(p, op.numbers[0]);
+    case photometric_kind::solarize: return solarize(p, op.value);
+    case photometric_kind::solarize_add: return solarize_add(p, op.numbers[0]);
+    case photometric_kind::autocontrast: return autocontrast(p);
+    case photometric_kind::equalize: return equalize(p);
+    case photometric_kind::pillow_blur: return pillow_blur(p, op.value);
+    case photometric_kind::torchvision_blur: return torchvision_blur(p, op.numbers[0], op.value);
+    case photometric_kind::rotate: return warp(p, rotation(op.value, p.width, p.height), op);
+    case photometric_kind::shear_x: return warp(p, {1, op.value, 0, 0, 1, 0}, op);
+    case photometric_kind::shear_y: return warp(p, {1, 0, 0, op.value, 1, 0}, op);
+    case photometric_kind::translate: return warp(p, {1, 0, -op.value, 0, 1, -op.second}, op);
+    case photometric_kind::erase:
+      for (std::size_t y = 0; y < p.height; ++y)
+        for (std::size_t x = 0; x < p.width; ++x) {
+          const auto ix = static_cast<std::int32_t>(x), iy = static_cast<std::int32_t>(y);
+          const auto [left, top, width, height] = op.numbers;
+          if (ix >= left && ix < left + width && iy >= top && iy < top + height)
+            for (std::size_t c = 0; c < 3; ++c) p.at(x, y, c) = op.fill[c];
+        }
+      return;
+    default: return;
+  }
+}
+
+inline void run(std::span<const photometric_op> ops, picture& p) {
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].kind != photometric_kind::mix) {
+      run_one(ops[i], p);
+      continue;
+    }
+    std::vector<std::int32_t> sums;
+    for (const std::uint8_t byte : p.data) sums.push_back(ops[i].numbers[2] * byte);
+    const std::int32_t chains = ops[i].numbers[0];
+    for (std::int32_t k = 0; k < chains; ++k) {
+      const photometric_op chain = ops[++i];
+      picture made = p;
+      for (std::int32_t n = 0; n < chain.numbers[0]; ++n) run_one(ops[++i], made);
+      for (std::size_t at = 0; at < sums.size(); ++at) sums[at] += chain.numbers[1] * made.data[at];
+    }
+    for (std::size_t at = 0; at < sums.size(); ++at) p.data[at] = static_cast<std::uint8_t>(sums[at] / 16'384);
+  }
+}
+
+inline photometric_op random_operation(photometric_kind kind, mr::rng& random, const picture& p) {
+  photometric_op op{.kind = kind};
+  const auto any = [&](auto... values) {
+    const double list[] = {static_cast<double>(values)...};
+    return list[random.below(sizeof...(values))];
+  };
+  op.filter = static_cast<warp_filter>(random.below(3));
+  for (auto& byte : op.fill) byte = static_cast<std::uint8_t>(random.below(256));
+  const auto width = static_cast<std::int64_t>(p.width), height = static_cast<std::int64_t>(p.height);
+  switch (kind) {
+    case photometric_kind::brightness:
+    case photometric_kind::contrast:
+    case photometric_kind::saturation:
+    case photometric_kind::sharpness: op.value = any(0, 0.3, 0.73, 1, 1.0000001, 1.27, 1.4, 1.9, 5); break;
+    case photometric_kind::hue: op.value = any(-0.5, -0.1, 0, 0.05, 0.1, 0.3, 0.5); break;
+    case photometric_kind::posterize: op.numbers[0] = static_cast<std::int32_t>(random.below(9)); break;
+    case photometric_kind::solarize: op.value = any(0, 0.5, 100, 128, 178.5, 256); break;
+    case photometric_kind::solarize_add: op.numbers[0] = static_cast<std::int32_t>(random.below(111)); break;
+    case photometric_kind::pillow_blur: op.value = any(0, 0.1, 0.7, 1.3, 2, 9); break;
+    case photometric_kind::torchvision_blur:
+      op.value = any(0.1, 0.5, 1.1, 2);
+      op.numbers[0] = static_cast<std::int32_t>(1 + 2 * random.below(8));
+      break;
+    case photometric_kind::rotate: op.value = any(-135, -30, -9, 0, 9, 17.5, 90, 180); break;
+    case photometric_kind::shear_x:
+    case photometric_kind::shear_y: op.value = any(-0.99, -0.3, -0.09, 0, 0.09, 0.3); break;
+    case photometric_kind::translate:
+      op.value = any(-30, -3, 0, 1, 2.4, 20);
+      op.second = any(-30, -3, 0, 1, 2.4, 20);
+      break;
+    case photometric_kind::erase:
+      op.numbers = {static_cast<std::int32_t>(random.between(0, width)),
+                    static_cast<std::int32_t>(random.between(0, height)),
+                    static_cast<std::int32_t>(random.between(0, width)),
+                    static_cast<std::int32_t>(random.between(0, height))};
+      break;
+    default: break;
+  }
+  return op;
+}
+
+}  // namespace slow
