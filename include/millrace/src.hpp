@@ -81,6 +81,9 @@
 #include <millrace/io/index/tar_index_scan.ipp>
 #include <millrace/image/exif_orientation.ipp>
 #include <millrace/image/geometry.ipp>
+#include <millrace/image/png/deflate_codes.ipp>
+#include <millrace/image/png/inflate.ipp>
+#include <millrace/image/png/png_crc.ipp>
 #include <millrace/image/jpeg_encoder.ipp>
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>

@@ -15,7 +15,7 @@ from lint import Tree, folder_of
 
 # Rooms that users never include by name: all that they declare is in millrace::detail.
 PRIVATE = ("measure", "sync", "order", "work", "read", "deliver", "image/simd", "image/baseline", "image/libjpeg",
-           "image/resize", "image/color")
+           "image/png", "image/resize", "image/color")
 # The words of a program that includes millrace.hpp.
 UMBRELLA = {
     "base/error.hpp": "error data_error io_error setup_error printable",

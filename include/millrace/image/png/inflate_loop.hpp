@@ -1,0 +1,232 @@
+// Decodes the symbols of a deflate block while there is enough input and output: the inner loop of inflate.hpp.
+//
+//   mr::detail::inflate_state s{...};
+//   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
+//
+// Needs `least_input_bytes` of input, and writes less than `slack_bytes` beyond the limit of the output.
+// The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set: they are those of the
+// byte at `in`, so that filling the buffer again changes nothing. A match is copied by words, beyond its end.
+// Errors: the reason for the stop. Threads: pure, but for the output.
+// Source: RFC 1951, 3.2.3; the filling of the buffer is "variant 4" of F. Giesen, "Reading bits in far too many ways".
+#pragma once
+
+#include <millrace/image/png/deflate_codes.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The input from `in` on, behind `count` bits that are in the buffer already, and the output so far.
+struct inflate_state {
+  const std::uint8_t* in = nullptr;
+  const std::uint8_t* in_end = nullptr;
+  std::uint64_t bits = 0;
+  unsigned count = 0;
+  std::uint8_t* out = nullptr;
+  const std::uint8_t* out_begin = nullptr;   ///< the first byte that a match may copy
+  const std::uint8_t* limit = nullptr;       ///< of the output
+
+  std::size_t input_bytes() const noexcept { return static_cast<std::size_t>(in_end - in); }
+};
+
+enum class inflate_stop : std::uint8_t { paused, end_of_block, cut_short, bad_code, bad_distance };
+
+class inflate_loop {
+ public:
+  static constexpr std::size_t least_input_bytes = 16, slack_bytes = 320;
+
+  /// Decodes until the input or the output is nearly used up, or the block ends.
+  [[gnu::always_inline]] static inline inflate_stop run(inflate_state& state, const deflate_codes& codes) noexcept {
+    inflate_state s = state;   // a copy stays in registers: bytes that are written could be part of `state`
+    const std::uint32_t* const literals = codes.literals();
+    const std::uint32_t* const distances = codes.distances();
+    const std::uint8_t* const last_in = s.in_end - least_input_bytes;
+    inflate_stop why = inflate_stop::paused;
+    fill(s);
+    std::uint32_t e = literals[s.bits & deflate_codes::literal_mask];
+    for (;;) {
+      // At least 56 bits. Four look-ups use 44, so that the next entry can be looked up before the buffer is filled.
+      if (is_literal(e)) {
+        e = put(s, e, literals);
+        if (is_literal(e)) {
+          e = put(s, e, literals);
+          if (is_literal(e)) {
+            e = put(s, e, literals);
+            if (is_literal(e)) {
+              e = put(s, e, literals);
+              if (s.in > last_in || s.out >= s.limit) break;
+              fill(s);
+              continue;
+            }
+          }
+        }
+      }
+      if ((e & deflate_entry::special) != 0) {
+        if ((e & deflate_entry::second_table) != 0) e = second(e, s.bits, literals, deflate_codes::literal_bits);
+        if (is_literal(e)) {
+          fill(s);
+          e = put(s, e, literals);
+          if (s.in > last_in || s.out >= s.limit) break;
+          fill(s);
+          continue;
+        }
+        if ((e & deflate_entry::special) != 0) {
+          drop(s, e);
+          why = (e & deflate_entry::end_of_block) != 0 ? inflate_stop::end_of_block : inflate_stop::bad_code;
+          break;
+        }
+      }
+      // At least 23 bits: a length has at most 20. A distance has at most 28 and leaves enough for the next look-up.
+      const std::size_t length = number(s, e);
+      fill(s);
+      e = distances[s.bits & deflate_codes::distance_mask];
+      if ((e & deflate_entry::special) != 0) {
+        if ((e & deflate_entry::second_table) != 0) e = second(e, s.bits, distances, deflate_codes::distance_bits);
+        if ((e & deflate_entry::special) != 0) {
+          why = inflate_stop::bad_code;
+          break;
+        }
+      }
+      const std::size_t distance = number(s, e);
+      e = literals[s.bits & deflate_codes::literal_mask];
+      if (distance > static_cast<std::size_t>(s.out - s.out_begin)) {
+        why = inflate_stop::bad_distance;
+        break;
+      }
+      copy(s.out, distance, length);
+      s.out += length;
+      if (s.in > last_in || s.out >= s.limit) break;
+      fill(s);
+    }
+    state = s;
+    return why;
+  }
+
+  /// Decodes one symbol with any input: the bits that `state` has are all that are left, if they are fewer than 48.
+  /// Stops before the symbol if it would write beyond the limit of the output.
+  static inflate_stop one(inflate_state& s, const deflate_codes& codes) noexcept {
+    std::uint32_t e = codes.literals()[s.bits & deflate_codes::literal_mask];
+    if (leads_on(e)) e = second(e, s.bits, codes.literals(), deflate_codes::literal_bits);
+    if (is_literal(e) && (e & deflate_entry::coded_bits) > s.count) e = first_alone(e);
+    if ((e & deflate_entry::coded_bits) > s.count) return inflate_stop::cut_short;
+    if (is_literal(e)) {
+      if (s.out < s.limit) put(s, e, codes.literals());
+      return inflate_stop::paused;
+    }
+    if ((e & deflate_entry::special) != 0) {
+      drop(s, e);
+      return (e & deflate_entry::end_of_block) != 0 ? inflate_stop::end_of_block : inflate_stop::bad_code;
+    }
+    if (s.out >= s.limit) return inflate_stop::paused;
+    const std::size_t length = number(s, e);
+    e = codes.distances()[s.bits & deflate_codes::distance_mask];
+    if (leads_on(e)) e = second(e, s.bits, codes.distances(), deflate_codes::distance_bits);
+    if ((e & deflate_entry::coded_bits) > s.count) return inflate_stop::cut_short;
+    if ((e & deflate_entry::special) != 0) return inflate_stop::bad_code;
+    const std::size_t distance = number(s, e);
+    if (distance > static_cast<std::size_t>(s.out - s.out_begin)) return inflate_stop::bad_distance;
+    copy(s.out, distance, length);
+    s.out += length;
+    return inflate_stop::paused;
+  }
+
+  /// Fills the buffer to 56 bits or more.
+  [[gnu::always_inline]] static inline void fill(inflate_state& s) noexcept {
+    s.bits |= load64(s.in) << s.count;
+    s.in += (63 - s.count) >> 3;
+    s.count |= 56;
+  }
+
+ private:
+  static bool is_literal(std::uint32_t e) noexcept { return static_cast<std::int32_t>(e) < 0; }
+
+  /// Returns whether the entry is that of a second table. The bits of a literal may be anything.
+  static bool leads_on(std::uint32_t e) noexcept {
+    constexpr std::uint32_t both = deflate_entry::special | deflate_entry::second_table;
+    return !is_literal(e) && (e & both) == both;
+  }
+
+  static std::uint64_t load64(const std::uint8_t* from) noexcept {
+    std::uint64_t v;
+    std::memcpy(&v, from, sizeof v);
+    return std::endian::native == std::endian::little ? v : __builtin_bswap64(v);
+  }
+
+  static void drop(inflate_state& s, std::uint32_t e) noexcept {
+    s.bits >>= e & 63;
+    s.count -= e & deflate_entry::coded_bits;
+  }
+
+  /// Writes one literal or two, and returns the next entry.
+  [[gnu::always_inline]] static inline std::uint32_t put(inflate_state& s, std::uint32_t e,
+                                                         const std::uint32_t* literals) noexcept {
+    drop(s, e);
+    static_assert(deflate_entry::second_at == deflate_entry::literals_at + 8);
+    auto two = static_cast<std::uint16_t>(e >> deflate_entry::literals_at);
+    if constexpr (std::endian::native == std::endian::big) two = __builtin_bswap16(two);
+    std::memcpy(s.out, &two, sizeof two);
+    s.out += e >> deflate_entry::count_at & 3;
+    return literals[s.bits & deflate_codes::literal_mask];
+  }
+
+  static std::uint32_t first_alone(std::uint32_t e) noexcept {
+    const std::uint32_t bits = e >> deflate_entry::first_bits_at & 15;
+    return (e & ~(deflate_entry::coded_bits | 3U << deflate_entry::count_at)) | bits | 1U << deflate_entry::count_at;
+  }
+
+  static std::uint32_t second(std::uint32_t e, std::uint64_t bits, const std::uint32_t* table,
+                              unsigned index_bits) noexcept {
+    return table[(e >> deflate_entry::base_at) +
+                 low(bits >> index_bits, e >> deflate_entry::code_bits_at & 31)];
+  }
+
+  static std::uint64_t low(std::uint64_t bits, unsigned count) noexcept {
+    return bits & ((std::uint64_t{1} << count) - 1);
+  }
+
+  /// Takes a length or a distance with its extra bits.
+  [[gnu::always_inline]] static inline std::size_t number(inflate_state& s, std::uint32_t e) noexcept {
+    const std::uint64_t coded = low(s.bits, e & 63);
+    drop(s, e);
+    return (e >> deflate_entry::base_at) + (coded >> (e >> deflate_entry::code_bits_at & 31));
+  }
+
+  template <std::size_t bytes>
+  [[gnu::always_inline]] static inline void copy_word(std::uint8_t* to, const std::uint8_t* from) noexcept {
+    std::uint8_t word[bytes];
+    std::memcpy(word, from, bytes);
+    std::memcpy(to, word, bytes);
+  }
+
+  [[gnu::always_inline]] static inline void copy(std::uint8_t* out, std::size_t distance, std::size_t length) noexcept {
+    const std::uint8_t* from = out - distance;
+    std::uint8_t* const end = out + length;
+    if (distance >= 16) {
+      for (;;) {
+        copy_word<16>(out, from);
+        copy_word<16>(out + 16, from + 16);
+        copy_word<16>(out + 32, from + 32);
+        out += 48;
+        if (out >= end) return;
+        from += 48;
+      }
+    }
+    if (distance == 1) {
+      const std::uint8_t byte = *from;
+      std::memset(out, byte, 16);
+      for (out += 16; out < end; out += 16) std::memset(out, byte, 16);
+      return;
+    }
+    // The first bytes repeat: what lies behind `from` is twice as long after each step.
+    for (; distance < 8; distance *= 2) {
+      copy_word<8>(out, from);
+      out += distance;
+    }
+    for (; out < end; out += 8, from += 8) copy_word<8>(out, from);
+  }
+};
+
+}}}  // namespace millrace::detail
