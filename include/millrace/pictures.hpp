@@ -9,5 +9,6 @@
 #include <millrace/image/jpeg_encoder.hpp>
 #include <millrace/image/label_map.hpp>
 #include <millrace/image/normalized_picture.hpp>
+#include <millrace/image/padded_picture.hpp>
 #include <millrace/image/picture.hpp>
 #include <millrace/image/pnm.hpp>

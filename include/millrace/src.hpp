@@ -89,6 +89,7 @@
 #include <millrace/image/jpeg_transcoder.ipp>
 #include <millrace/image/label_map.ipp>
 #include <millrace/image/label_source.ipp>
+#include <millrace/image/padded_picture.ipp>
 #include <millrace/image/picture.ipp>
 #include <millrace/image/picture_renderer.ipp>
 #include <millrace/image/pnm.ipp>

@@ -97,6 +97,11 @@ class picture {
     return std::move(*this);
   }
 
+  /// Resizes to the largest size that fits into this one and keeps the aspect ratio. The other side is rounded down.
+  /// Throws setup_error if a side of the result is outside 1..65535.
+  picture resize_within(const picture_size& size) const& { return picture(*this).resize_within(size); }
+  picture resize_within(const picture_size& size) &&;
+
   /// Crops a random box by the rule of torchvision's RandomResizedCrop (random_crop.hpp) and resizes it.
   /// Throws setup_error if an option or the size is out of range.
   picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const&;
@@ -134,6 +139,7 @@ class picture {
  private:
   template <detail::training_element T>
   friend class normalized_picture;
+  friend class padded_picture;
 
   static std::string size_text(std::size_t width, std::size_t height);
 

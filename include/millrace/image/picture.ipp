@@ -87,6 +87,15 @@ MILLRACE_INLINE picture picture::resize_shorter(std::size_t side) && {
                 : std::move(*this).resize(limited, limited * w / h);
 }
 
+MILLRACE_INLINE picture picture::resize_within(const picture_size& size) && {
+  constexpr std::size_t limit = 1'000'000;   // resize() refuses it; no product overflows
+  const std::size_t h = height(), w = width();
+  const std::size_t max_height = std::min(size.height, limit), max_width = std::min(size.width, limit);
+  return h * max_width <= w * max_height
+             ? std::move(*this).resize(std::max<std::size_t>(1, max_width * h / w), max_width)
+             : std::move(*this).resize(max_height, std::max<std::size_t>(1, max_height * w / h));
+}
+
 MILLRACE_INLINE picture picture::random_resized_crop(std::size_t side, rng& random,
                                                      const random_crop_options& options) const& {
   return picture(*this).random_resized_crop(side, random, options);

@@ -3,6 +3,8 @@
 
 #include <millrace/image/row_finisher.hpp>
 
+#include <cstring>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace row_finishing {
@@ -13,6 +15,18 @@ MILLRACE_INLINE std::size_t height_of(const picture_job& job) noexcept {
 
 MILLRACE_INLINE std::size_t width_of(const picture_job& job) noexcept {
   return static_cast<std::size_t>(job.plan.transposed ? job.plan.rows.count : job.plan.columns.count);
+}
+
+/// Returns whether operations can run on the target itself.
+MILLRACE_INLINE bool is_dense_u8(const picture_job& job) noexcept {
+  return job.target.type == pixel_type::u8 &&
+         (job.target.row_pixels == 0 || job.target.row_pixels == width_of(job));
+}
+
+MILLRACE_INLINE void copy_rows(const rgb_row& from, const pixel_target& to) noexcept {
+  for (std::size_t y = 0; y < from.height; ++y)
+    std::memcpy(static_cast<std::uint8_t*>(to.data) + 3 * y * to.row_pixels, &from.pixels[3 * y * from.width],
+                3 * from.width);
 }
 
 template <class T>
@@ -35,7 +49,7 @@ MILLRACE_INLINE pixel_target row_finisher::target_of(const picture_job& job) {
   pixel_target target = job.target;
   if (!job.operation) return target;
   target.cold = false;   // the operation reads it at once
-  if (target.type == pixel_type::u8) return target;
+  if (row_finishing::is_dense_u8(job)) return target;
   bytes_.resize(3 * row_finishing::height_of(job) * row_finishing::width_of(job));
   return {.data = bytes_.data()};
 }
@@ -43,12 +57,13 @@ MILLRACE_INLINE pixel_target row_finisher::target_of(const picture_job& job) {
 MILLRACE_INLINE void row_finisher::finish(const picture_job& job, scratch& s) {
   if (!job.operation) return;
   const std::size_t height = row_finishing::height_of(job), width = row_finishing::width_of(job);
-  const bool is_target = job.target.type == pixel_type::u8;
+  const bool is_target = row_finishing::is_dense_u8(job);
   auto* const pixels = is_target ? static_cast<std::uint8_t*>(job.target.data) : bytes_.data();
   const rgb_row row{.pixels = {pixels, 3 * height * width}, .height = height, .width = width};
   job.operation->run(row, s);
   if (is_target) return;
-  if (job.target.type == pixel_type::f32) row_finishing::write_numbers<float>(row, job.target);
+  if (job.target.type == pixel_type::u8) row_finishing::copy_rows(row, job.target);
+  else if (job.target.type == pixel_type::f32) row_finishing::write_numbers<float>(row, job.target);
   else if (job.target.type == pixel_type::f16) row_finishing::write_numbers<f16>(row, job.target);
   else row_finishing::write_numbers<bf16>(row, job.target);
 }

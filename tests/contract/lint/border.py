@@ -81,6 +81,7 @@ OPT_IN = {
     "image/picture.hpp": "resize_filter",
     "image/normalized_picture.hpp": "normalized_picture pixel_normalization",
     "image/png_encoder.hpp": "encode_png",
+    "image/padded_picture.hpp": "padded_picture padding_options",
     "image/pnm.hpp": "pnm pnm_options",
     "image/any_picture.hpp": "any_picture any_picture_options picture_reader",
     "io/file/atomic_file.hpp": "atomic_file",

@@ -38,6 +38,8 @@ class basic_plane_resizer {
     Kernels::taps::build(columns_, job.plan.columns);
     outputs_ = rows_.outputs();
     width_ = columns_.outputs();
+    const std::size_t seen_width = job.plan.transposed ? outputs_ : width_;
+    row_pixels_ = job.target.row_pixels == 0 ? seen_width : job.target.row_pixels;
     next_output_ = 0;
     const std::size_t padded = (width_ + columns_at_once - 1) / columns_at_once * columns_at_once;
     if (line_.size() < 3 * padded) line_.resize(3 * padded);
@@ -96,7 +98,8 @@ class basic_plane_resizer {
   /// Returns whether every line begins and ends at an address where streaming stores can.
   bool is_aligned() const noexcept {
     const std::size_t bytes = width_ * element_bytes();
-    return bytes % 32 == 0 && (width_ % columns_at_once == 0 || job_.target.type != pixel_type::u8) &&
+    return bytes % 32 == 0 && row_pixels_ == width_ &&
+           (width_ % columns_at_once == 0 || job_.target.type != pixel_type::u8) &&
            reinterpret_cast<std::uintptr_t>(job_.target.data) % 32 == 0;
   }
 
@@ -190,15 +193,15 @@ class basic_plane_resizer {
       return;
     }
     auto* pixels = static_cast<std::uint8_t*>(job_.target.data);
-    if (straight_) return blend({.bytes = pixels + 3 * row * width_, .columns = width_, .streams = streams_,
+    if (straight_) return blend({.bytes = pixels + 3 * row * row_pixels_, .columns = width_, .streams = streams_,
                                  .three_way_logic = three_way_logic_});
     blend({.bytes = line_.data(), .columns = width_});
     if (!job_.plan.transposed) {
-      std::memcpy(pixels + 3 * row * width_, line_.data(), 3 * width_);
+      std::memcpy(pixels + 3 * row * row_pixels_, line_.data(), 3 * width_);
       return;
     }
     for (std::size_t x = 0; x < width_; ++x)
-      std::memcpy(pixels + 3 * (x * outputs_ + row), line_.data() + 3 * x, 3);
+      std::memcpy(pixels + 3 * (x * row_pixels_ + row), line_.data() + 3 * x, 3);
   }
 
   template <class T>
@@ -219,7 +222,7 @@ class basic_plane_resizer {
   row_taps main_taps_, chroma_taps_;
   guarded_plane plane_[3];
   std::size_t luma_top_ = 0, chroma_top_ = 0;
-  std::size_t outputs_ = 0, width_ = 0, next_output_ = 0, line_bytes_ = 0;
+  std::size_t outputs_ = 0, width_ = 0, next_output_ = 0, line_bytes_ = 0, row_pixels_ = 0;
   bool straight_ = false, streams_ = false;
   bool three_way_logic_ = cpu_has_three_way_logic();
   std::size_t given_pixels_ = 0, given_bytes_ = 0, given_rows_ = 0;

@@ -23,6 +23,7 @@ enum class pixel_type : std::uint8_t { u8, f32, f16, bf16 };
 
 struct pixel_target {
   void* data = nullptr;
+  std::size_t row_pixels = 0;   ///< distance of two rows of u8 pixels; 0: the width
   pixel_type type = pixel_type::u8;
   float scale[3] = {1, 1, 1}, bias[3] = {};
   bool cold = false;
