@@ -1,5 +1,7 @@
+#include <millrace/base/digest.hpp>
 #include <millrace/image/color/photometric_runner.hpp>
 
+#include "frozen_colors.hpp"
 #include "slow_operations.hpp"
 
 #include <doctest/doctest.h>
@@ -95,4 +97,16 @@ TEST_CASE("no pixels, no operations") {
   const operations ops{{.kind = photometric_kind::contrast, .value = 2}, {.kind = photometric_kind::equalize}};
   runner.run(ops, {.data = nullptr, .width = 0, .height = 0});
   check_operations(slow::random_picture(9, 9, 1), {});
+}
+
+TEST_CASE("what Pillow made of a picture is made for ever") {
+  for (const frozen::color_case& c : frozen::cases()) {
+    CAPTURE(static_cast<int>(c.op.kind));
+    CAPTURE(c.op.value);
+    slow::picture p = c.picture();
+    mr::detail::photometric_runner runner;
+    runner.run(std::span(&c.op, 1), {.data = p.data.data(), .width = p.width, .height = p.height});
+    CHECK(mr::detail::digest_bytes(std::as_bytes(std::span(p.data))) == c.digest);
+    check_operations(c.picture(), {c.op});
+  }
 }

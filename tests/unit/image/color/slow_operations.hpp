@@ -119,9 +119,11 @@ inline void run(std::span<const photometric_op> ops, picture& p) {
 
 inline photometric_op random_operation(photometric_kind kind, mr::rng& random, const picture& p) {
   photometric_op op{.kind = kind};
+  // Half of the numbers are of the list, the others lie anywhere between the least and the highest of it.
   const auto any = [&](auto... values) {
     const double list[] = {static_cast<double>(values)...};
-    return list[random.below(sizeof...(values))];
+    const auto [least, highest] = std::minmax_element(std::begin(list), std::end(list));
+    return random.chance(0.5) ? list[random.below(sizeof...(values))] : random.uniform(*least, *highest);
   };
   op.filter = static_cast<warp_filter>(random.below(3));
   for (auto& byte : op.fill) byte = static_cast<std::uint8_t>(random.below(256));
@@ -140,7 +142,7 @@ inline photometric_op random_operation(photometric_kind kind, mr::rng& random, c
       op.value = any(0.1, 0.5, 1.1, 2);
       op.numbers[0] = static_cast<std::int32_t>(1 + 2 * random.below(8));
       break;
-    case photometric_kind::rotate: op.value = any(-135, -30, -9, 0, 9, 17.5, 90, 180); break;
+    case photometric_kind::rotate: op.value = any(-400, -135, -30, -9, 0, 9, 17.5, 90, 180, 270); break;
     case photometric_kind::shear_x:
     case photometric_kind::shear_y: op.value = any(-0.99, -0.3, -0.09, 0, 0.09, 0.3); break;
     case photometric_kind::translate:
