@@ -84,6 +84,10 @@
 #include <millrace/image/png/deflate_codes.ipp>
 #include <millrace/image/png/inflate.ipp>
 #include <millrace/image/png/png_crc.ipp>
+#include <millrace/image/png/png_decoder.ipp>
+#include <millrace/image/png/png_header.ipp>
+#include <millrace/image/png/png_pixels.ipp>
+#include <millrace/image/png/png_rows.ipp>
 #include <millrace/image/jpeg_encoder.ipp>
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>

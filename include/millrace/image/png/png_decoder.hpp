@@ -1,0 +1,82 @@
+// Decodes a region of a PNG, row by row; one decoder is reused from picture to picture.
+//
+//   mr::detail::png_decoder d;                                          // kept in a worker's scratch
+//   const mr::detail::png_header& h = d.open(bytes, {.max_pixels = 1'000'000});
+//   d.start({.left = 60, .top = 40, .right = 300, .bottom = 200}, {.layout = mr::detail::png_layout::rgbx});
+//   while (const std::uint8_t* row = d.next()) use(row, d.row_bytes()); // 160 rows of 240 pixels
+//   d.finish();
+//   d.decode(region, options, [](std::size_t y, std::span<const std::uint8_t> row) { ... });   // all of it in one call
+//
+// All color types and depths of PNG, and interlaced pictures. Layouts: png_pixels.hpp.
+// Rows above the region are inflated, because filters need them, and not converted. Decoding stops below the region, so
+// damage below it is not seen. A region that ends with the picture sees damage up to the end of the file. An interlaced
+// picture is decoded whole, by the first call of next().
+// Errors: data_error with the stage "png". Rows before the damage are given, and they are right. Nothing is printed.
+// Memory: png_rows.hpp; of an interlaced picture also the pixels of the region. Threads: one at a time.
+// Source: ISO/IEC 15948 (PNG, third edition: W3C, 2025).
+#pragma once
+
+#include <millrace/image/png/png_pixels.hpp>
+#include <millrace/image/png/png_rows.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Rows [top, bottom) and columns [left, right), which lie in the picture.
+struct png_region {
+  std::size_t left = 0, top = 0, right = 0, bottom = 0;
+};
+
+class png_decoder {
+ public:
+  /// Reads the header. `file` must stay until the last row was given. Throws data_error if it is no PNG, damaged, or
+  /// beyond the limits.
+  const png_header& open(std::span<const std::byte> file, const png_limits& limits = {});
+
+  /// Begins to decode a region of at least one pixel.
+  void start(const png_region& region, const png_pixel_options& options);
+
+  /// Returns the bytes of the region's rows.
+  std::size_t row_bytes() const noexcept { return row_bytes_; }
+
+  /// Returns the next row of the region; null behind the last one. It is valid until the next call.
+  const std::uint8_t* next();
+
+  /// The same, but writes the row to `to`, which has row_bytes(). Returns false behind the last row.
+  bool next_to(std::uint8_t* to);
+
+  /// Looks for damage behind the last row, if the region ends with the picture.
+  void finish();
+
+  /// Calls use(y, row) for the region's rows, whose number `y` is that in the picture.
+  template <class Use>
+  void decode(const png_region& region, const png_pixel_options& options, Use&& use) {
+    start(region, options);
+    for (std::size_t y = region.top; const std::uint8_t* row = next(); ++y) use(y, std::span(row, row_bytes_));
+    finish();
+  }
+
+ private:
+  void begin_rows();
+  void decode_passes();
+  void decode_pass(unsigned pass, std::uint8_t* to);
+
+  std::span<const std::byte> file_{};
+  png_limits limits_;
+  png_header header_;
+  png_region region_;
+  png_rows rows_;
+  png_pixels pixels_;
+  std::size_t row_bytes_ = 0, y_ = 0;
+  bool begun_ = false;
+  png_memory row_, picture_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/png/png_decoder.ipp>
+#endif

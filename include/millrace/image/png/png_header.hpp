@@ -1,0 +1,113 @@
+// Reads the chunks of a PNG: the header up to the image data, then the pieces of the data.
+//
+//   const mr::detail::png_header h = mr::detail::read_png_header(file, {.max_pixels = 1'000'000});
+//   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input; pieces.ending() says why it ended
+//
+// Critical chunks have their CRC checked: IHDR, PLTE and IDAT, each before its bytes are used. Other critical chunks
+// are unknown, and so an error. Ancillary chunks are skipped, whatever they hold. tRNS and eXIf are found, not read.
+// Nothing is allocated. Sizes that PNG forbids or that exceed the limit are refused here.
+// Errors: data_error with the stage "png". Lifetime: spans are those of the file. Threads: any; pure functions.
+// Source: ISO/IEC 15948, 5 and 11.2.
+#pragma once
+
+#include <millrace/image/png/inflate.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The color types of PNG; the values are those in the file.
+enum class png_color : std::uint8_t { gray = 0, rgb = 2, palette = 3, gray_alpha = 4, rgba = 6 };
+
+struct png_limits {
+  std::uint64_t max_pixels = 178'956'970;   ///< largest width * height; Pillow's limit for an error
+  bool check_sums = true;                   ///< CRC and Adler-32; false is for tests that change bytes at random
+};
+
+/// The facts before the image data.
+struct png_header {
+  std::size_t width = 0, height = 0;   ///< pixels, 1 or more
+  unsigned depth = 8;                  ///< bits of a sample: 1, 2, 4, 8 or 16
+  png_color color = png_color::rgb;
+  bool interlaced = false;
+  std::span<const std::byte> palette{};        ///< PLTE: RGB, at most 256 of them
+  std::span<const std::byte> transparency{};   ///< tRNS, as it is stored; empty if there is none
+  bool transparency_intact = true;             ///< its CRC is right
+  std::span<const std::byte> exif{};           ///< eXIf before the image data, if its CRC is right
+  std::size_t data_at = 0;                     ///< offset of the first IDAT chunk
+
+  std::size_t channels() const noexcept {
+    return color == png_color::rgba ? 4 : color == png_color::rgb ? 3 : color == png_color::gray_alpha ? 2 : 1;
+  }
+  std::size_t pixel_bits() const noexcept { return channels() * depth; }
+  /// Returns the bytes of a pixel for the filters, which are 1 or more.
+  std::size_t filter_bytes() const noexcept { return (pixel_bits() + 7) / 8; }
+  /// Returns the bytes of a row of so many pixels, without its filter.
+  std::size_t row_bytes(std::size_t pixels) const noexcept { return (pixels * pixel_bits() + 7) / 8; }
+};
+
+/// One chunk, or the part of it that is in the file.
+struct png_chunk {
+  std::string_view name{};             ///< four bytes
+  std::span<const std::byte> data{};
+  std::size_t at = 0;                  ///< offset of the chunk
+  std::size_t end = 0;                 ///< offset behind the chunk, if it is whole
+  bool whole = false;                  ///< all of it is in the file
+  std::uint32_t stored_crc = 0;
+
+  bool critical() const noexcept { return (name[0] & 32) == 0; }
+  std::uint32_t computed_crc() const noexcept;
+};
+
+/// Returns the chunk at this offset; nothing if the file ends before its name does.
+std::optional<png_chunk> png_chunk_at(std::span<const std::byte> file, std::size_t at) noexcept;
+
+[[noreturn]] void throw_bad_png(std::string message, std::string hint = {});
+
+/// Throws data_error if the chunk is cut short, or if its name or its CRC is wrong.
+void check_png_chunk(const png_chunk& chunk, bool check_sums);
+
+/// Reads everything before the image data. Throws data_error if it is no PNG, damaged, or beyond the limits.
+png_header read_png_header(std::span<const std::byte> file, const png_limits& limits = {});
+
+/// The bytes of the IDAT chunks. A chunk's CRC is checked before its bytes are given out. A chunk that is cut short
+/// gives those that are there.
+class png_image_data final : public inflate_input {
+ public:
+  enum class end : std::uint8_t { none, other_chunk, cut_short, bad_crc };
+
+  png_image_data() = default;
+  png_image_data(std::span<const std::byte> file, std::size_t data_at, bool check_sums = true) noexcept
+      : file_(file), at_(data_at), check_sums_(check_sums) {}
+
+  std::span<const std::uint8_t> next() noexcept override;
+
+  /// Returns why there are no more bytes.
+  end ending() const noexcept { return ending_; }
+  /// Returns the chunk with the wrong CRC.
+  const png_chunk& bad_chunk() const noexcept { return bad_; }
+
+  /// Reads on to the file's end. Throws data_error if a critical chunk is damaged, or if there is no IEND.
+  void check_the_rest();
+
+ private:
+  std::span<const std::byte> file_{};
+  std::size_t at_ = 0;
+  bool check_sums_ = true;
+  end ending_ = end::none;
+  png_chunk bad_;
+};
+
+/// Returns the message for a wrong CRC.
+std::string png_crc_text(const png_chunk& chunk);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/png/png_header.ipp>
+#endif
