@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The two sums of Adler-32: of the bytes, and of the first sum after each byte.
 struct adler_sums {
   static constexpr std::uint32_t modulus = 65'521;
-  static constexpr std::size_t max_at_once = 5'536;   ///< bytes before 32 bits could overflow; a multiple of 32
+  static constexpr std::size_t max_at_once = 5'504;   ///< bytes before 32 bits could overflow; a multiple of 64
 
   std::uint64_t first = 1, second = 0;
 
@@ -37,17 +37,20 @@ struct adler_sums {
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Adds at most max_at_once bytes, whose number is a multiple of 32.
+/// Adds at most max_at_once bytes, whose number is a multiple of 64.
 inline void add_to_adler_by_avx2(adler_sums& sums, std::span<const std::uint8_t> bytes) noexcept {
-  const __m256i weights = _mm256_setr_epi8(32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14,
-                                           13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1);
+  const __m256i near = _mm256_setr_epi8(32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13,
+                                        12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1);
+  const __m256i far = _mm256_add_epi8(near, _mm256_set1_epi8(32));
   const __m256i zero = _mm256_setzero_si256(), ones = _mm256_set1_epi16(1);
   __m256i first = zero, before = zero, weighted = zero;
-  for (std::size_t i = 0; i < bytes.size(); i += 32) {
-    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes.data() + i));
+  for (std::size_t i = 0; i < bytes.size(); i += 64) {
+    const auto* const from = reinterpret_cast<const __m256i*>(bytes.data() + i);
+    const __m256i a = _mm256_loadu_si256(from), b = _mm256_loadu_si256(from + 1);
     before = _mm256_add_epi32(before, first);
-    first = _mm256_add_epi32(first, _mm256_sad_epu8(v, zero));
-    weighted = _mm256_add_epi32(weighted, _mm256_madd_epi16(_mm256_maddubs_epi16(v, weights), ones));
+    first = _mm256_add_epi32(first, _mm256_add_epi32(_mm256_sad_epu8(a, zero), _mm256_sad_epu8(b, zero)));
+    weighted = _mm256_add_epi32(weighted, _mm256_add_epi32(_mm256_madd_epi16(_mm256_maddubs_epi16(a, far), ones),
+                                                           _mm256_madd_epi16(_mm256_maddubs_epi16(b, near), ones)));
   }
   const auto total = [](__m256i v) noexcept {
     alignas(32) std::uint32_t lane[8];
@@ -56,7 +59,7 @@ inline void add_to_adler_by_avx2(adler_sums& sums, std::span<const std::uint8_t>
     for (const std::uint32_t n : lane) sum += n;
     return sum;
   };
-  sums.second += sums.first * bytes.size() + 32 * total(before) + total(weighted);
+  sums.second += sums.first * bytes.size() + 64 * total(before) + total(weighted);
   sums.first += total(first);
 }
 
@@ -76,7 +79,7 @@ inline std::uint32_t adler(std::span<const std::uint8_t> bytes, std::uint32_t be
     bytes = bytes.subspan(now.size());
 #ifdef __x86_64__
     if (cpu_has_avx2()) {
-      const auto whole = now.first(now.size() / 32 * 32);
+      const auto whole = now.first(now.size() / 64 * 64);
       add_to_adler_by_avx2(sums, whole);
       now = now.subspan(whole.size());
     }

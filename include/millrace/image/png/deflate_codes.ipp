@@ -174,17 +174,17 @@ MILLRACE_INLINE void deflate_codes::build_fixed() noexcept {
   fixed_ = true;
 }
 
-/// From the end, so that what lies behind a first literal is still a single one.
+/// From the end, so that what lies behind a first literal is still a single one. Without branches, which would be
+/// hard to predict.
 MILLRACE_INLINE void deflate_codes::pair_literals() noexcept {
   constexpr std::uint32_t byte = 255;
   for (std::size_t i = std::size_t{1} << literal_bits; i-- > 0;) {
-    const std::uint32_t first = literals_[i];
-    if ((first & deflate_entry::literal) == 0) continue;
-    const std::uint32_t second = literals_[i >> (first & 31)];
+    const std::uint32_t first = literals_[i], second = literals_[i >> (first & 15)];
     const std::uint32_t bits = (first & deflate_entry::coded_bits) + (second & deflate_entry::coded_bits);
-    if ((second & deflate_entry::literal) == 0 || bits > literal_bits) continue;
-    literals_[i] = (first & ~deflate_entry::coded_bits) + bits + (1U << deflate_entry::count_at) +
-                   ((second >> deflate_entry::literals_at & byte) << deflate_entry::second_at);
+    const std::uint32_t pair = (first & ~deflate_entry::coded_bits) + bits + (1U << deflate_entry::count_at) +
+                               ((second >> deflate_entry::literals_at & byte) << deflate_entry::second_at);
+    const std::uint32_t fits = (first & second) >> 31 & (bits - literal_bits - 1) >> 31;
+    literals_[i] = first ^ ((first ^ pair) & (0 - fits));
   }
 }
 

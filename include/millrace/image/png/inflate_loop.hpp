@@ -36,7 +36,7 @@ enum class inflate_stop : std::uint8_t { paused, end_of_block, cut_short, bad_co
 
 class inflate_loop {
  public:
-  static constexpr std::size_t least_input_bytes = 16, slack_bytes = 320;
+  static constexpr std::size_t least_input_bytes = 16, slack_bytes = 352;
 
   /// Decodes until the input or the output is nearly used up, or the block ends.
   [[gnu::always_inline]] static inline inflate_stop run(inflate_state& state, const deflate_codes& codes) noexcept {
@@ -205,13 +205,14 @@ class inflate_loop {
     const std::uint8_t* from = out - distance;
     std::uint8_t* const end = out + length;
     if (distance >= 16) {
-      for (;;) {
+      for (;;) {   // most matches end in the first round: a loop that ends anywhere is costly to predict
         copy_word<16>(out, from);
         copy_word<16>(out + 16, from + 16);
         copy_word<16>(out + 32, from + 32);
-        out += 48;
+        copy_word<16>(out + 48, from + 48);
+        out += 64;
         if (out >= end) return;
-        from += 48;
+        from += 64;
       }
     }
     if (distance == 1) {
