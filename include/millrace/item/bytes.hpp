@@ -90,6 +90,10 @@ struct pool_state {
   pool_state& operator=(const pool_state&) = delete;
   ~pool_state();
 
+  static constexpr std::size_t larger_classes = 3;   // how many classes larger a block may be that is used again
+
+  /// Takes an idle block of this class, or of one that is a little larger; null if there is none. Under the lock.
+  block* take_idle(std::size_t size_class) noexcept;
   static void destroy(block* b) noexcept;
 
   std::mutex mutex;

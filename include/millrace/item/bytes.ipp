@@ -3,6 +3,7 @@
 
 #include <millrace/item/bytes.hpp>
 
+#include <algorithm>
 #include <new>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -12,6 +13,18 @@ namespace detail {
 MILLRACE_INLINE pool_state::~pool_state() {
   for (auto& list : idle)
     for (block* b : list) destroy(b);
+}
+
+MILLRACE_INLINE block* pool_state::take_idle(std::size_t size_class) noexcept {
+  // A larger block is better than a new one: otherwise each class keeps as many as it ever used at once.
+  for (std::size_t c = size_class; c < std::min(size_class + larger_classes + 1, classes); ++c) {
+    if (idle[c].empty()) continue;
+    block* const found = idle[c].back();
+    idle[c].pop_back();
+    idle_bytes -= found->capacity_bytes;
+    return found;
+  }
+  return nullptr;
 }
 
 MILLRACE_INLINE void pool_state::destroy(block* b) noexcept {
@@ -30,14 +43,8 @@ MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
   detail::block* found = nullptr;
   {
     const std::lock_guard lock(state_->mutex);
-    auto& list = state_->idle[size_class];
-    if (!list.empty()) {
-      found = list.back();
-      list.pop_back();
-      state_->idle_bytes -= found->capacity_bytes;
-    } else if (list.capacity() == 0) {
-      list.reserve(1024);
-    }
+    found = state_->take_idle(size_class);
+    if (auto& list = state_->idle[size_class]; !found && list.capacity() == 0) list.reserve(1024);
   }
   if (found) {
     detail::show_to_readers(*found);

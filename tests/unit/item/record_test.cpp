@@ -86,6 +86,10 @@ TEST_CASE("blocks are recycled, and a size class wastes at most a quarter") {
   mr::block_pool pool;
   const void* first = pool.take(100'000).get();
   CHECK(pool.take(100'000).get() == first);
+  CHECK(pool.take(70'000).get() == first);    // not a further block: a block that is a little larger does
+  CHECK(pool.take(101'000).get() == first);
+  CHECK(pool.take(50'000).get() != first);    // less than half of it would be used
+  CHECK(pool.take(150'000).get() != first);
   for (std::size_t n = 257; n < (1U << 22); n = n * 9 / 8 + 1) {
     const std::size_t capacity = mr::detail::bytes_of_class(mr::detail::size_class_of(n));
     CHECK(capacity >= n);
