@@ -21,7 +21,7 @@ struct picture_job;
 /// The renderer of one file format. It lives as long as the program.
 struct picture_format {
   const char* name = "";   ///< the stage of its errors
-  /// Renders up to eight jobs of this format.
+  /// Renders jobs of this format.
   void (*render)(std::span<const picture_job> jobs, scratch& s) = nullptr;
 };
 

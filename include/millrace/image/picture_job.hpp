@@ -32,7 +32,7 @@ struct picture_job {
   const row_operation* operation = nullptr;   ///< runs on the rendered bytes; null: none
 };
 
-/// Decodes up to eight pictures, and writes the pixels of each to its target. Throws data_error if a file is damaged.
+/// Decodes pictures, and writes the pixels of each to its target. Throws data_error if a file is damaged.
 void render_pictures(std::span<const picture_job> jobs, scratch& s);
 
 }}}  // namespace millrace::detail

@@ -3,12 +3,13 @@
 //   auto& renderer = scratch.get<mr::detail::picture_renderer>();
 //   const mr::detail::picture_job job{.format = &mr::detail::jpeg_format, .data = &file, .options = &o,
 //                                    .header = &h, .plan = plan, .target = t};
-//   renderer.render({&job, 1}, scratch);                    // or up to max_together of them, which is faster
+//   renderer.render({&job, 1}, scratch);                    // or several, which is faster
 //
 // Each worker keeps one renderer. The built-in decoder takes the files that it supports, two at a time. Its planes are
 // resized as soon as they are complete. libjpeg decodes each refused file from the start. It alone decides between
 // pixels, warning and error. The built-in decoder is asked for every row of MCUs that libjpeg would read for the crop.
 // So both see the same damage.
+// Pictures of the same JPEG (several crops of it) share its planes, if it is decoded by the built-in decoder.
 // Both decoders give the same bits for an exact picture and for a fast picture decoded at a reduced size. There RGB is
 // made before the resize. The bits of other fast pictures depend on whether the built-in decoder supports the file,
 // never on the CPU.
@@ -24,39 +25,37 @@
 #include <millrace/image/resize/plane_resizer.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 #include <millrace/image/row_finisher.hpp>
+#include <millrace/image/shared_requests.hpp>
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/measure/event_names.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class picture_renderer {
  public:
-  static constexpr std::size_t max_together = 8;
-
   void render(std::span<const picture_job> jobs, scratch& s) {
-    std::array<jpeg_refusal, max_together> refusal;
+    refusal_.assign(jobs.size(), jpeg_refusal::none);
     const jpeg_counts before = libjpeg_.counts();
-    decode_own(jobs, refusal, s);
+    decode_own(jobs, s);
     std::size_t own = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (refusal[i] == jpeg_refusal::none) ++own;
-      else decode_other(jobs[i], refusal[i], s);
+      if (refusal_[i] == jpeg_refusal::none) ++own;
+      else decode_other(jobs[i], refusal_[i], s);
     }
     // Events are counted only after success, because the caller may render the same pictures again after an error.
     own_pictures_ += own;
     s.count(own > 1 ? event_names::own_together : event_names::own_alone, own);
     std::uint64_t smaller = 0, bytes = 0, pixels = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (refusal[i] != jpeg_refusal::none) s.count(count_name(refusal[i]));
+      if (refusal_[i] != jpeg_refusal::none) s.count(count_name(refusal_[i]));
       if (jobs[i].eighths != 8) ++smaller;
       bytes += jobs[i].data->size();
       pixels += std::uint64_t{jobs[i].header->width} * jobs[i].header->height;
@@ -64,6 +63,7 @@ class picture_renderer {
     s.count(event_names::bytes, bytes);
     s.count(event_names::pixels, pixels);
     s.count(event_names::smaller, smaller);
+    s.count(event_names::shared, shared_);
     const jpeg_counts now = libjpeg_.counts();
     s.count(event_names::progressive, now.progressive - before.progressive);
     s.count(event_names::damaged, now.damaged - before.damaged);
@@ -89,13 +89,13 @@ class picture_renderer {
     return job.options->quality == picture_quality::fast && job.eighths == 8;
   }
 
-  static std::size_t decoded_height(const picture_job& job) noexcept {
-    return at_eighths<std::size_t>(job.header->height, job.eighths);
+  static plane_size decoded_size(const picture_job& job) noexcept {
+    return {.width = at_eighths<std::size_t>(job.header->width, job.eighths),
+            .height = at_eighths<std::size_t>(job.header->height, job.eighths)};
   }
 
   static jpeg_planes_request request_of(const picture_job& job) noexcept {
-    const plane_box box = source_box(job.plan, {.width = at_eighths<std::size_t>(job.header->width, job.eighths),
-                                                .height = decoded_height(job)});
+    const plane_box box = source_box(job.plan, decoded_size(job));
     // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. Asking for more rows than libjpeg
     // reads may refuse a file needlessly. Asking for fewer rows would hide damage that libjpeg sees.
     return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
@@ -106,41 +106,36 @@ class picture_renderer {
     resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = finisher_.target_of(job)});
   }
 
-  /// Estimates the decoding time: the number of coded bytes down to the last row asked for.
-  static std::size_t coded_bytes(const picture_job& job, const jpeg_planes_request& ask) noexcept {
-    const std::size_t height = decoded_height(job);
-    return ask.bytes.size() * std::min(ask.bottom, height) / height;
+  void decode_own(std::span<const picture_job> jobs, scratch& s) {
+    requests_.begin(jobs.size());
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      refusal_[i] = unasked(jobs[i]);
+      if (refusal_[i] != jpeg_refusal::none) continue;
+      requests_.add(i, request_of(jobs[i]), decoded_size(jobs[i]));
+    }
+    requests_.close();
+    shared_ = 0;
+    planes_.decode_each(requests_.asked(), [&](std::size_t n, const jpeg_planes_result& got) {
+      std::size_t taken = 0;
+      requests_.for_each_job(n, [&](std::size_t i) {
+        take(jobs[i], got, refusal_[i], s);
+        shared_ += got && taken++ > 0 ? 1 : 0;
+      });
+    });
+    // Damage below a picture is not seen where that picture is decoded alone.
+    for (std::size_t n = 0; n < requests_.asked().size(); ++n)
+      if (requests_.is_joined(n))
+        requests_.for_each_job(n, [&](std::size_t i) {
+          if (refusal_[i] != jpeg_refusal::none) take(jobs[i], planes_.decode(request_of(jobs[i])), refusal_[i], s);
+        });
   }
 
-  void decode_own(std::span<const picture_job> jobs, std::span<jpeg_refusal> refusal, scratch& s) {
-    std::array<jpeg_planes_request, max_together> asked;
-    std::array<std::size_t, max_together> index, work;
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      refusal[i] = unasked(jobs[i]);
-      if (refusal[i] != jpeg_refusal::none) continue;
-      const jpeg_planes_request ask = request_of(jobs[i]);
-      const std::size_t takes = coded_bytes(jobs[i], ask);
-      // The longest picture comes first. Two are decoded at a time, and the rest of the last one is decoded alone,
-      // which is slower.
-      std::size_t at = count++;
-      for (; at > 0 && work[at - 1] < takes; --at) {
-        asked[at] = asked[at - 1];
-        index[at] = index[at - 1];
-        work[at] = work[at - 1];
-      }
-      asked[at] = ask;
-      index[at] = i;
-      work[at] = takes;
-    }
-    planes_.decode_each(std::span(asked).first(count), [&](std::size_t n, const jpeg_planes_result& got) {
-      const picture_job& job = jobs[index[n]];
-      refusal[index[n]] = got.refusal;
-      if (!got) return;
-      start(job);
-      resizer_.render(got.planes);
-      finisher_.finish(job, s);
-    });
+  void take(const picture_job& job, const jpeg_planes_result& got, jpeg_refusal& refusal, scratch& s) {
+    refusal = got.refusal;
+    if (!got) return;
+    start(job);
+    resizer_.render(got.planes);
+    finisher_.finish(job, s);
   }
 
   void decode_other(const picture_job& job, jpeg_refusal why, scratch& s) {
@@ -175,7 +170,9 @@ class picture_renderer {
   jpeg_decoder libjpeg_;
   plane_resizer resizer_;
   row_finisher finisher_;
-  std::uint64_t own_pictures_ = 0;
+  shared_requests requests_;
+  std::vector<jpeg_refusal> refusal_;   // of each job; none: it has been rendered
+  std::uint64_t own_pictures_ = 0, shared_ = 0;
 };
 
 /// Returns the event counts of the pictures rendered with this scratch so far.

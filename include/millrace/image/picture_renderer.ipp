@@ -3,6 +3,10 @@
 
 #include <millrace/image/picture_renderer.hpp>
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void render_jpegs(std::span<const picture_job> jobs, scratch& s) {
@@ -15,13 +19,13 @@ MILLRACE_INLINE void render_pictures(std::span<const picture_job> jobs, scratch&
     if (!jobs.empty()) jobs.front().format->render(jobs, s);
     return;
   }
-  std::array<picture_job, picture_renderer::max_together> alike;
+  std::vector<picture_job> alike;
   for (std::size_t first = 0; first < jobs.size(); ++first) {
     const auto has_format = [&](const picture_job& job) { return job.format == jobs[first].format; };
     if (std::any_of(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(first), has_format)) continue;
-    const auto end = std::copy_if(jobs.begin() + static_cast<std::ptrdiff_t>(first), jobs.end(), alike.begin(),
-                                  has_format);
-    jobs[first].format->render({alike.begin(), end}, s);
+    alike.clear();
+    std::copy_if(jobs.begin() + static_cast<std::ptrdiff_t>(first), jobs.end(), std::back_inserter(alike), has_format);
+    jobs[first].format->render(alike, s);
   }
 }
 

@@ -13,6 +13,7 @@ inline constexpr char own_together[] = "JPEGs by the own decoder, several at onc
 inline constexpr char own_alone[] = "JPEGs by the own decoder, alone";
 inline constexpr char by_libjpeg[] = "JPEGs by libjpeg: ";   // followed by the reason
 inline constexpr char smaller[] = "JPEGs decoded smaller";
+inline constexpr char shared[] = "pictures made of the planes of another one";
 inline constexpr char progressive[] = "progressive JPEGs";
 inline constexpr char damaged[] = "damaged JPEGs accepted";
 inline constexpr char warnings[] = "warnings of libjpeg";
