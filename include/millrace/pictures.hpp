@@ -10,5 +10,6 @@
 #include <millrace/image/label_map.hpp>
 #include <millrace/image/normalized_picture.hpp>
 #include <millrace/image/padded_picture.hpp>
+#include <millrace/image/photometric_plan.hpp>
 #include <millrace/image/picture.hpp>
 #include <millrace/image/pnm.hpp>

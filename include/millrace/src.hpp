@@ -94,6 +94,12 @@
 #include <millrace/image/label_map.ipp>
 #include <millrace/image/label_source.ipp>
 #include <millrace/image/padded_picture.ipp>
+#include <millrace/image/augment_draws.ipp>
+#include <millrace/image/beta_draw.ipp>
+#include <millrace/image/jpeg_encoder.ipp>
+#include <millrace/image/jpeg_header.ipp>
+#include <millrace/image/jpeg_transcoder.ipp>
+#include <millrace/image/photometric_plan.ipp>
 #include <millrace/image/picture.ipp>
 #include <millrace/image/picture_renderer.ipp>
 #include <millrace/image/pnm.ipp>

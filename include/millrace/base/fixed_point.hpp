@@ -81,6 +81,22 @@ constexpr std::uint64_t fixed_exponential(rng& random) noexcept {
   return u == ~std::uint64_t{0} ? 0 : static_cast<std::uint64_t>((std::int64_t{32} << 32) - fixed_log2(u + 1));
 }
 
+/// Draws a number of the standard normal distribution, with 32 fraction bits: by the polar method of Marsaglia.
+constexpr std::int64_t fixed_normal(rng& random) noexcept {
+  constexpr std::uint64_t twice_ln_2 = 0x162e42fef;   // with 32 fraction bits
+  for (;;) {
+    const std::int64_t x = fixed_between(random, -(std::int64_t{1} << 31), std::int64_t{1} << 31);
+    const std::int64_t y = fixed_between(random, -(std::int64_t{1} << 31), std::int64_t{1} << 31);
+    const auto square = static_cast<std::uint64_t>(x * x) + static_cast<std::uint64_t>(y * y);   // 62 fraction bits
+    if (square == 0 || square >= std::uint64_t{1} << 62) continue;
+    const auto log = static_cast<std::uint64_t>((std::int64_t{30} << 32) - fixed_log2(square));   // -log2, 32 bits
+    const auto doubled = unsigned_128{log} * twice_ln_2;                                          // -2 ln, 64 bits
+    const auto root = static_cast<std::int64_t>(integer_sqrt(doubled));
+    const auto radius = static_cast<std::int64_t>(integer_sqrt(square));
+    return static_cast<std::int64_t>(signed_128{x} * root / radius);   // root and the quotient have 32 fraction bits
+  }
+}
+
 struct sine_and_cosine {
   std::int64_t sine = 0, cosine = 0;   // 61 fraction bits, off by less than 2^-56
 };

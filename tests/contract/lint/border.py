@@ -80,6 +80,11 @@ OPT_IN = {
     "image/jpeg_transcoder.hpp": "transcode_jpeg jpeg_transcode_options",
     "image/picture.hpp": "resize_filter",
     "image/normalized_picture.hpp": "normalized_picture pixel_normalization",
+    "image/photometric_options.hpp": "aug_mix_options augment_numbers augment_policy auto_augment_options "
+                                     "color_factors color_jitter_options gaussian_blur_options hue_shifts "
+                                     "interpolation mean_color pillow_blur_options rand_augment_options "
+                                     "random_erasing_options rgb_color trivial_augment_options warp_options",
+    "image/photometric_plan.hpp": "photometric_plan",
     "image/png_encoder.hpp": "encode_png",
     "image/padded_picture.hpp": "padded_picture padding_options",
     "image/pnm.hpp": "pnm pnm_options",

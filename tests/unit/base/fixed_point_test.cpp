@@ -57,3 +57,21 @@ TEST_CASE("exponential draws have the mean and the variance of the exponential d
   CHECK(std::abs(sum / draws - 1) < 0.02);
   CHECK(std::abs(squares / draws - 2) < 0.1);
 }
+
+TEST_CASE("normal draws have the moments of the normal distribution") {
+  mr::rng d({.seed = 4});
+  double sum = 0, squares = 0, fourth = 0;
+  int beyond = 0;
+  constexpr int draws = 100'000;
+  for (int i = 0; i < draws; ++i) {
+    const double value = static_cast<double>(mr::detail::fixed_normal(d)) * 0x1p-32;
+    sum += value;
+    squares += value * value;
+    fourth += value * value * value * value;
+    beyond += std::abs(value) > 1.959964 ? 1 : 0;
+  }
+  CHECK(std::abs(sum / draws) < 0.02);
+  CHECK(std::abs(squares / draws - 1) < 0.02);
+  CHECK(std::abs(fourth / draws - 3) < 0.15);
+  CHECK(std::abs(beyond - 5'000) < 300);
+}

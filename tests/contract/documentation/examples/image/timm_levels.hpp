@@ -1,0 +1,3 @@
+void example(mr::rng& random) {
+EXAMPLE
+}
