@@ -95,11 +95,11 @@
 #include <millrace/image/label_source.ipp>
 #include <millrace/image/padded_picture.ipp>
 #include <millrace/image/augment_draws.ipp>
-#include <millrace/image/beta_draw.ipp>
 #include <millrace/image/jpeg_encoder.ipp>
 #include <millrace/image/jpeg_header.ipp>
 #include <millrace/image/jpeg_transcoder.ipp>
 #include <millrace/image/photometric_plan.ipp>
+#include <millrace/image/pair_rule.ipp>
 #include <millrace/image/picture.ipp>
 #include <millrace/image/picture_renderer.ipp>
 #include <millrace/image/pnm.ipp>
@@ -108,6 +108,7 @@
 #include <millrace/image/pixel_rows.ipp>
 #include <millrace/image/png_encoder.ipp>
 #include <millrace/image/random_crop.ipp>
+#include <millrace/device/mix_pixels.ipp>
 #include <millrace/device/slot_memory.ipp>
 #include <millrace/stages/bucket.ipp>
 #include <millrace/stages/pack.ipp>

@@ -1,25 +1,76 @@
-// Draws from the symmetric beta distribution, with integers only: the weights of MixUp and CutMix.
+// Draws from the symmetric Beta distribution, Beta(alpha, alpha), with integers only.
 //
-//   const std::uint64_t lambda = mr::detail::beta_draw(random, 0.2);   // 0 to 2^32, stands for 0 to 1
+//   const mr::detail::beta_draw mixup(0.8);
+//   const std::uint64_t share = mixup(random);        // in [0, 2^32]; 2^31 is one half
 //
-// The same random numbers give the same draw on every compiler. It stays in logarithms, because for a small alpha the
-// numbers themselves vanish.
-// Errors: setup_error if alpha is not in [1/1024, 1024]. Threads: pure; one rng is used by one at a time.
-// Source: alpha <= 1: Joehnk, Metrika 8 (1964); above: von Neumann's rejection from the uniform distribution.
+// The same random numbers give the same shares on every machine and compiler. Logarithms and powers are those of
+// base/fixed_point.hpp. Shares are exact to about 2^-30, and the rejection of points to about 2^-31.
+// Rules: up to alpha = 1 that of Joehnk (Metrika 8, 1964): x = U^(1/alpha), y = V^(1/alpha), again until x + y <= 1.
+// The share is x / (x + y). It is computed from the difference of the logarithms, because for a small alpha both powers
+// are often below 2^-32. Above 1: x uniform, again until U <= (4 x (1 - x))^(alpha - 1). With alpha = 1: x uniform.
+// Errors: setup_error if alpha is outside [1/1024, 1024]. Threads: immutable; one rng is used by one at a time.
 #pragma once
 
-#include <millrace/base/random.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/fixed_point.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns a number of Beta(alpha, alpha) with 32 fraction bits. Takes one number from the stream if alpha is 1, else
-/// two for each attempt. One to three attempts are usual; a large alpha takes about sqrt(alpha).
-std::uint64_t beta_draw(rng& random, double alpha);
+/// A symmetric Beta distribution.
+class beta_draw {
+ public:
+  static constexpr double least_alpha = 1.0 / 1024, largest_alpha = 1024;
+
+  explicit constexpr beta_draw(double alpha) {
+    if (!(alpha >= least_alpha && alpha <= largest_alpha))
+      throw setup_error("the alpha of a Beta distribution is wrong: got " + std::to_string(alpha) +
+                            ", expected 1/1024 to 1024",
+                        "Give the alpha of the recipe, such as 0.8 for mixup and 1 for cutmix");
+    alpha_ = to_fixed(alpha);
+  }
+
+  /// Returns a share with 32 fraction bits, in [0, 2^32].
+  constexpr std::uint64_t operator()(rng& random) const noexcept {
+    if (alpha_ == one) return random.below(one + 1);
+    return alpha_ < one ? by_powers(random) : by_rejection(random);
+  }
+
+ private:
+  static constexpr std::uint64_t one = std::uint64_t{1} << 32;
+
+  /// Returns 2^-x; below 2^-32 it is 0.
+  static constexpr std::uint64_t power(std::uint64_t x) noexcept {
+    return x >= std::uint64_t{33} << 32 ? 0 : fixed_exp2(-static_cast<std::int64_t>(x));
+  }
+  /// Draws -log2(U) / alpha.
+  constexpr std::uint64_t divided_exponential(rng& random) const noexcept {
+    return static_cast<std::uint64_t>((unsigned_128{fixed_exponential(random)} << 32) / alpha_);
+  }
+
+  constexpr std::uint64_t by_powers(rng& random) const noexcept {
+    for (;;) {
+      const std::uint64_t x = divided_exponential(random), y = divided_exponential(random);
+      if (power(x) + power(y) > one) continue;
+      const bool x_is_larger = x <= y;   // as a power
+      const std::uint64_t ratio = power(x_is_larger ? y - x : x - y);
+      const auto larger = static_cast<std::uint64_t>(((unsigned_128{one} << 32) + (one + ratio) / 2) / (one + ratio));
+      return x_is_larger ? larger : one - larger;
+    }
+  }
+
+  constexpr std::uint64_t by_rejection(rng& random) const noexcept {
+    for (;;) {
+      const std::uint64_t x = 1 + random.below(one - 1);
+      const std::int64_t log_of_product = fixed_log2(x) + fixed_log2(one - x) + (std::int64_t{2} << 32);
+      const std::uint64_t below_one = log_of_product < 0 ? static_cast<std::uint64_t>(-log_of_product) : 0;
+      if (fixed_exponential(random) >= (unsigned_128{alpha_ - one} * below_one >> 32)) return x;
+    }
+  }
+
+  std::uint64_t alpha_ = one;   // with 32 fraction bits
+};
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/image/beta_draw.ipp>
-#endif

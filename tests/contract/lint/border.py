@@ -100,6 +100,7 @@ OPT_IN = {
     "item/packed.hpp": "packed",
     "item/ragged.hpp": "ragged",
     "item/record_builder.hpp": "record_builder",
+    "item/row_mix.hpp": "row_mix",
     "item/tensor.hpp": "to_string",
     "item/tensor_view.hpp": "padded_view memory_kind",
     "report/chrome_trace.hpp": "chrome_trace",

@@ -1,56 +1,83 @@
-#include <millrace/base/error.hpp>
 #include <millrace/image/beta_draw.hpp>
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
+#include <string>
 
 namespace mr = millrace;
 
-TEST_CASE("beta draws have the moments of the beta distribution") {
-  for (const double alpha : {0.05, 0.1, 0.2, 0.4, 0.8, 0.999, 1.0, 1.001, 1.5, 2.0, 8.0, 300.0}) {
-    mr::rng random({.seed = 1});
-    constexpr int draws = 60'000;
-    double mean = 0, square = 0, fourth = 0;
-    int low = 0;
-    for (int i = 0; i < draws; ++i) {
-      const std::uint64_t draw = mr::detail::beta_draw(random, alpha);
-      REQUIRE(draw <= std::uint64_t{1} << 32);
-      const double x = static_cast<double>(draw) * 0x1p-32;
-      mean += x / draws;
-      square += (x - 0.5) * (x - 0.5) / draws;
-      fourth += std::pow(x - 0.5, 4) / draws;
-      low += x < 0.5 ? 1 : 0;
-    }
+namespace {
+
+constexpr int draws = 100'000;
+
+double share_of(std::uint64_t fixed) { return static_cast<double>(fixed) * 0x1p-32; }
+
+/// The integral of (x (1 - x))^(alpha - 1) from 0 to `end`, which is at most one half: by x = t^(1 / alpha), which
+/// leaves no pole at 0.
+double integral_to(double end, double alpha) {
+  constexpr int steps = 20'000;
+  const double width = std::pow(end, alpha) / steps;
+  double sum = 0;
+  for (int i = 0; i < steps; ++i) sum += std::pow(1 - std::pow((i + 0.5) * width, 1 / alpha), alpha - 1);
+  return sum * width / alpha;
+}
+
+/// The probability of a share up to `end`.
+double expected_below(double end, double alpha) { return 0.5 * integral_to(end, alpha) / integral_to(0.5, alpha); }
+
+}  // namespace
+
+TEST_CASE("shares have the moments and the quantiles of Beta(alpha, alpha)") {
+  for (const double alpha : {0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.5, 2.0, 4.0, 32.0}) {
     CAPTURE(alpha);
-    const double variance = 1 / (4 * (2 * alpha + 1));
-    CHECK(std::abs(mean - 0.5) < 5 * std::sqrt(variance / draws));
-    CHECK(square / variance == doctest::Approx(1).epsilon(0.03));
-    CHECK(fourth / (variance * variance * (3 - 6 / (2 * alpha + 3))) == doctest::Approx(1).epsilon(0.06));
-    CHECK(std::abs(low - draws / 2) < 5 * std::sqrt(draws / 4.0));
-  }
-}
-
-TEST_CASE("the draws of a key are fixed for ever, on every compiler and flag") {
-  const std::uint64_t expected[] = {
-      0x0, 0x0, 0x0, 0x100000000,
-      0x305b80e9, 0xe41, 0xc96b8f9, 0xcffcc6a6,
-      0x68f0766f, 0x78b2e9c, 0x97327801, 0x5280b5af,
-      0x7d182ac7, 0xa76ba288, 0x764d1d5, 0x790f8163,
-      0x7d182ac7, 0x70cc6569, 0x35247003, 0x3ce1b293,
-      0x7d182ac7, 0x845694ad, 0x6fbb02ab, 0x7e62d223};
-  std::size_t i = 0;
-  for (const double alpha : {0.01, 0.2, 0.8, 1.0, 2.0, 50.0}) {
-    mr::rng random({.seed = 9});
-    for (int k = 0; k < 4; ++k) {
-      CAPTURE(alpha);
-      CHECK(mr::detail::beta_draw(random, alpha) == expected[i++]);
+    const mr::detail::beta_draw draw(alpha);
+    mr::rng random({.seed = 7, .stage = static_cast<std::uint64_t>(alpha * 100)});
+    double sum = 0, squares = 0, fourths = 0;
+    constexpr std::array ends = {0.001, 0.02, 0.1, 0.25, 0.4, 0.5};
+    std::array<int, ends.size()> below{}, above{};
+    for (int i = 0; i < draws; ++i) {
+      const std::uint64_t fixed = draw(random);
+      REQUIRE(fixed <= std::uint64_t{1} << 32);
+      const double x = share_of(fixed) - 0.5;
+      sum += x;
+      squares += x * x;
+      fourths += x * x * x * x;
+      for (std::size_t e = 0; e < ends.size(); ++e) {
+        below[e] += share_of(fixed) <= ends[e] ? 1 : 0;
+        above[e] += share_of(fixed) >= 1 - ends[e] ? 1 : 0;
+      }
+    }
+    const double variance = 0.25 / (2 * alpha + 1);
+    const double kurtosis = 3 - 6 / (2 * alpha + 3);
+    CHECK(std::abs(sum / draws) < 5 * std::sqrt(variance / draws));
+    CHECK(squares / draws == doctest::Approx(variance).epsilon(0.02));
+    CHECK(fourths / draws == doctest::Approx(kurtosis * variance * variance).epsilon(0.04));
+    for (std::size_t e = 0; e < ends.size(); ++e) {
+      CAPTURE(ends[e]);
+      const double p = expected_below(ends[e], alpha);
+      const double margin = 5 * std::sqrt(p * (1 - p) * draws) + 1;
+      CHECK(std::abs(below[e] - p * draws) < margin);
+      CHECK(std::abs(above[e] - p * draws) < margin);
     }
   }
 }
 
-TEST_CASE("an impossible alpha is refused") {
-  mr::rng random({.seed = 1});
-  for (const double alpha : {0.0, -1.0, 1e-4, 1e5, std::nan("")})
-    CHECK_THROWS_AS((void)mr::detail::beta_draw(random, alpha), mr::setup_error);
+TEST_CASE("the draws are pinned: no compiler, machine or version may change them") {
+  std::string drawn;
+  for (const double alpha : {0.01, 0.2, 0.8, 1.0, 2.0}) {
+    const mr::detail::beta_draw draw(alpha);
+    mr::rng random({.seed = 1, .epoch = 2, .sample = 3, .stage = 4});
+    for (int i = 0; i < 3; ++i) drawn += std::to_string(draw(random)) + " ";
+  }
+  CHECK(drawn == "4294967296 4294967296 0 4294866955 4290798358 4294095440 4015775841 3650470577 1571044705 3839040686 "
+                 "454913518 2909128552 3839040685 2909128551 2464016681 ");
+}
+
+TEST_CASE("an alpha out of range is refused by its value") {
+  for (const double alpha : {0.0, -1.0, 0.0009, 1025.0, std::nan("")}) {
+    CHECK_THROWS_AS(mr::detail::beta_draw{alpha}, mr::setup_error);
+  }
+  CHECK_THROWS_WITH(mr::detail::beta_draw{2000}, doctest::Contains("got 2000.000000, expected 1/1024 to 1024"));
 }

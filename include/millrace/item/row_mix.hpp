@@ -1,0 +1,75 @@
+// Says how a row of a batch is mixed with another one, by mixup or cutmix, and has the formulas of both.
+//
+//   const mr::row_mix by_mixup{.partner = 5, .weight = 45'874};                      // 0.7 of the row, 0.3 of row 5
+//   const mr::row_mix by_cutmix{.partner = 5, .right = 112, .bottom = 112};          // a quarter is row 5's
+//   const std::uint8_t mixed = mr::detail::mixed_element(own, other, mr::detail::mix_weights(by_mixup.weight));
+//
+// Both rows of a pair have the same weight and the same box. Each takes from the other as it was before.
+// The formulas are those of the host and of the kernels, so both give the same bits:
+// - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
+// - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
+// A weight is even. So a CPU that multiplies 16-bit numbers with 15 fraction bits gives the same bytes.
+// A row that is a copy of a damaged one's neighbor (session_options::on_damage) is listed by the row that it copies.
+// Errors: none. Threads: pure. A .cu file may include this header: it is cheap to compile.
+#pragma once
+
+#include <millrace/base/half.hpp>
+
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// How one row of a batch is mixed.
+struct row_mix {
+  static constexpr std::int32_t none = -1;
+  static constexpr std::uint32_t whole = 65'536;   ///< a weight of 1
+
+  std::int32_t partner = none;     ///< the row that it is mixed with; none: it stays as it is
+  std::int32_t next_copy = none;   ///< the first row that is a copy of this one; there: the next copy of the same row
+  std::uint32_t weight = whole;    ///< of its own elements, in 65536ths, even; the partner's have the rest
+  /// The box whose pixels are the partner's: rows top to bottom - 1, columns left to right - 1. Empty: none.
+  std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
+
+  /// Returns whether it has a partner that changes it.
+  MILLRACE_BOTH_SIDES constexpr bool changes() const noexcept {
+    return partner >= 0 && (weight != whole || (left < right && top < bottom));
+  }
+  friend bool operator==(const row_mix&, const row_mix&) = default;
+};
+
+namespace detail {
+
+/// A weight as the formulas need it.
+struct mix_weights {
+  MILLRACE_BOTH_SIDES explicit constexpr mix_weights(std::uint32_t weight) noexcept
+      : own(weight),
+        other(row_mix::whole - weight),
+        own_share(static_cast<float>(weight) * 0x1p-16F),
+        other_share(static_cast<float>(row_mix::whole - weight) * 0x1p-16F) {}
+
+  std::uint32_t own, other;
+  float own_share, other_share;   // exact
+};
+
+/// Returns the element of a row after mixup with `other`.
+MILLRACE_BOTH_SIDES inline std::uint8_t mixed_element(std::uint8_t own, std::uint8_t other,
+                                                      const mix_weights& w) noexcept {
+  return static_cast<std::uint8_t>((own * w.own + other * w.other + 32'768) >> 16);
+}
+/// The compiler cannot fuse the product: it is the summand of the fused multiply-add.
+template <training_element T>
+MILLRACE_BOTH_SIDES T mixed_element(T own, T other, const mix_weights& w) noexcept {
+#ifdef __CUDA_ARCH__
+  return to_element<T>(fmaf(w.own_share, to_float(own), w.other_share * to_float(other)));
+#else
+  return to_element<T>(__builtin_fmaf(w.own_share, to_float(own), w.other_share * to_float(other)));   // no <cmath>
+#endif
+}
+
+/// The element types that can be mixed.
+template <class T>
+concept mixable_element = std::is_same_v<T, std::uint8_t> || training_element<T>;
+
+}  // namespace detail
+
+}}  // namespace millrace

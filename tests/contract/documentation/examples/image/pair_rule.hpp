@@ -1,0 +1,4 @@
+void example(mr::rng& random) {
+EXAMPLE
+  static_cast<void>(how);
+}
