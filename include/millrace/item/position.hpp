@@ -17,6 +17,8 @@
 // wrapping sum of all ranks' digests is the digest of the run. Sum them before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 // A run that does not use all samples, each once, has the field `choice`, a checksum of those that it uses.
+// A run that mixes rows (stages/mix_rows.hpp) has the field `stride`, the distance of the rows of a pair. It goes on
+// with any number of ranks that divides the stride.
 // If the digest is unchanged since b.position(), the text has the field `shares`, the number of ranks. A run that
 // resumes from such a text is not refused. It reports once that its digests will mean nothing.
 // Errors: as above. The text is not trusted: any text gives a position or a data_error. Threads: pure.
@@ -78,6 +80,7 @@ struct position {
   bool drop_last = true;
   std::uint64_t data_set = 0;        ///< fingerprint of names, sizes and counts
   std::uint64_t choice = 0;          ///< checksum of the chosen samples, with an index; 0: all, each once
+  std::uint32_t stride = 0;          ///< distance of the rows that are mixed with each other; 0: rows are not mixed
   std::uint64_t digest = 0;          ///< digest of the delivered samples: of this rank, or the sum over ranks
   // In all versions but 1:
   std::uint64_t step = 0;            ///< number of batches of the run so far
@@ -134,6 +137,8 @@ void for_each_field(Position& p, const Visit& visit) {
 }
 
 inline constexpr position_field choice_field{.name = "choice", .hexadecimal = true, .least = 1};
+inline constexpr position_field stride_field{.name = "stride", .most = std::numeric_limits<std::uint32_t>::max(),
+                                             .least = 1};
 inline constexpr position_field shares_field{.name = "shares", .most = std::numeric_limits<std::uint32_t>::max(),
                                              .least = 2};
 inline constexpr std::string_view position_mark = "millrace";

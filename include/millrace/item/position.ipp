@@ -71,6 +71,7 @@ MILLRACE_INLINE std::string to_text(const position& p) {
   };
   detail::for_each_field(p, add);
   if (p.choice != 0) add(detail::choice_field, p.choice);
+  if (p.stride != 0) add(detail::stride_field, p.stride);
   if (p.is_share()) add(detail::shares_field, p.share.ranks);
   return text + " crc32c=" + detail::hex(detail::checksum_of(text), 8);
 }
@@ -90,6 +91,7 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
   if (p.version == position::known_version && reader.has(detail::choice_field)) {
     p.choice = reader.take(detail::choice_field);
   }
+  if (reader.has(detail::stride_field)) p.stride = static_cast<std::uint32_t>(reader.take(detail::stride_field));
   if (p.version == position::known_version && reader.has(detail::shares_field)) {
     p.share = detail::digest_share{.digest = p.digest,
                                    .ranks = static_cast<std::uint32_t>(reader.take(detail::shares_field))};
@@ -144,6 +146,8 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   compare("the global batch", std::to_string(from.global_batch), std::to_string(current.global_batch));
   compare("an epoch", epoch_of(from), epoch_of(current));
   compare("the rank, which counts without an index,", ranks_of(from), ranks_of(current));
+  const auto stride_of = [](const position& p) { return p.stride == 0 ? "none" : std::to_string(p.stride); };
+  compare("the stride of mixed rows", stride_of(from), stride_of(current));
   if (!differences.empty())
     throw setup_error("the resume point belongs to another run: " + differences,
                       "Make them equal, or start without it; workers may change, and with an index the ranks of one "

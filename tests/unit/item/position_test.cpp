@@ -149,6 +149,30 @@ TEST_CASE("a run that packs says how many tokens the first row has before that")
         std::string::npos);
 }
 
+TEST_CASE("a run that mixes rows says at what distance, in every version, and no other text has the field") {
+  for (const mr::position& plain : {some, without_index}) {
+    mr::position mixes = plain;
+    mixes.stride = 4;
+    const std::string text = mr::to_text(mixes);
+    CHECK(text.find(" stride=4 crc32c=") != std::string::npos);
+    CHECK(text.size() < 300);
+    CHECK(mr::parse_position(text) == mixes);
+    CHECK(mr::parse_position(mr::to_text(plain)).stride == 0);
+    CHECK_FALSE(mr::parse_position(text) == plain);
+    for (const char* wrong : {"stride=0", "stride=04", "stride=4294967296", "stride=x"}) {
+      CHECK(refusal_of(with_checksum(replaced(text, "stride=4", wrong))) ==
+            std::string(wrong) + " is not a valid number for that field");
+    }
+  }
+  mr::position both = some;
+  both.choice = 5;
+  both.stride = 12;
+  both.share = {.digest = both.digest, .ranks = 4};
+  const std::string text = mr::to_text(both);
+  CHECK(text.find(" choice=0000000000000005 stride=12 shares=4 crc32c=") != std::string::npos);
+  CHECK(mr::parse_position(text) == both);
+}
+
 TEST_CASE("the longest text is below 300 bytes") {
   const std::uint64_t most = ~std::uint64_t{0};
   const mr::position p{.version = ~std::uint32_t{0}, .seed = most, .epoch = most, .next_position = most,
@@ -267,6 +291,7 @@ TEST_CASE("another run is refused by name, another place in the same run is not"
   CHECK(refusal([](auto& p) { p.lanes = 12; }) == "the number of lanes was 48 and is 12");
   CHECK(refusal([](auto& p) { p.global_batch = 512; }) == "the global batch was 256 and is 512");
   CHECK(refusal([](auto& p) { p.version = 4; }) == "the order's version was 1 and is 4 (without an index)");
+  CHECK(refusal([](auto& p) { p.stride = 4; }) == "the stride of mixed rows was none and is 4");
   CHECK(refusal([](auto& p) { p.drop_last = false; }) ==
         "an epoch was one pass without a short last batch and is one pass with its short last batch");
   CHECK(refusal([](auto& p) { p.epoch_batches = 100; }) ==
