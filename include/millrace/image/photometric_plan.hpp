@@ -6,6 +6,7 @@
 //       .rand_augment({.width = 224, .height = 224}, rng);
 //   plan.run(row, 224, 224, scratch);                                // u8 RGB [224, 224, 3], in place
 //   const auto fixed = mr::photometric_plan().brightness(1.2).solarize(128);
+//   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).apply(plan);   // runs when p is rendered
 //
 // Operations mean what they mean in Pillow 13, bit for bit. gaussian_blur() is torchvision's, within one level.
 // Operations with an `rng` are drawn when they are called. The list then holds what has been drawn. The draws use
@@ -21,10 +22,12 @@
 #include <millrace/image/color/photometric_op.hpp>
 #include <millrace/image/photometric_options.hpp>
 #include <millrace/image/random_crop.hpp>
+#include <millrace/image/row_operation.hpp>
 #include <millrace/item/scratch.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -117,6 +120,9 @@ class photometric_plan {
 
   /// Does the operations to u8 RGB [height, width, 3], in place. Throws setup_error if `rgb` has another size.
   void run(std::span<std::uint8_t> rgb, std::size_t width, std::size_t height, scratch& s) const;
+
+  /// Returns a copy of the plan for picture::apply().
+  operator std::shared_ptr<const detail::row_operation>() const;
 
   friend bool operator==(const photometric_plan&, const photometric_plan&) = default;
 

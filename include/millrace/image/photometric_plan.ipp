@@ -265,6 +265,25 @@ MILLRACE_INLINE photometric_plan& photometric_plan::apply(const photometric_plan
   return *this;
 }
 
+namespace detail {
+
+/// A photometric plan as an operation on rows.
+class photometric_operation final : public row_operation {
+ public:
+  explicit photometric_operation(photometric_plan plan) : plan_(std::move(plan)) {}
+  void run(const rgb_row& row, scratch& s) const override { plan_.run(row.pixels, row.width, row.height, s); }
+
+ private:
+  const photometric_plan plan_;
+};
+
+}  // namespace detail
+
+MILLRACE_INLINE photometric_plan::operator std::shared_ptr<const detail::row_operation>() const {
+  if (empty()) return nullptr;
+  return std::make_shared<detail::photometric_operation>(*this);
+}
+
 MILLRACE_INLINE void photometric_plan::run(std::span<std::uint8_t> rgb, std::size_t width, std::size_t height,
                                            scratch& s) const {
   if (rgb.size() != width * height * 3)

@@ -116,8 +116,8 @@ class picture {
   picture random_flip(rng& random, double probability = 0.5) const&;
   picture random_flip(rng& random, double probability = 0.5) &&;
 
-  /// Runs an operation on the finished pixels, after the operations of earlier calls. A crop, resize or flip that is
-  /// planned later still comes before it.
+  /// Runs an operation on the finished pixels, such as a photometric_plan, after the operations of earlier calls. A
+  /// crop, resize or flip that is planned later still comes before it.
   picture apply(std::shared_ptr<const detail::row_operation> operation) const&;
   picture apply(std::shared_ptr<const detail::row_operation> operation) &&;
 

@@ -154,6 +154,7 @@ MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operati
 }
 
 MILLRACE_INLINE picture picture::apply(std::shared_ptr<const detail::row_operation> operation) && {
+  if (!operation) return std::move(*this);
   if (!operation_) operation_ = std::move(operation);
   else operation_ = std::make_shared<detail::row_operations>(std::move(operation_), std::move(operation));
   return std::move(*this);

@@ -40,7 +40,8 @@ class shared_requests {
 
   /// Adds the request of a job. `decoded` is the size of the whole picture at its decoding size.
   void add(std::size_t job, const jpeg_planes_request& ask, const plane_size& decoded) {
-    jobs_[job] = {.ask = ask, .next = none};
+    jobs_[job].ask = ask;
+    jobs_[job].next = none;
     const auto is_same = [&](const file& f) {
       return f.box.bytes.data() == ask.bytes.data() && f.box.bytes.size() == ask.bytes.size() &&
              f.box.eighths == ask.eighths;

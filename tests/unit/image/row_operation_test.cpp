@@ -1,4 +1,5 @@
 #include <millrace/device/normalize.hpp>
+#include <millrace/image/photometric_plan.hpp>
 #include <millrace/millrace.hpp>
 
 #include "drawn_files.hpp"
@@ -100,5 +101,25 @@ TEST_CASE("operations run on the finished pixels in their order, alone, beside o
       check_numbers<mr::f16>(all[i], expected, s);
       check_numbers<mr::bf16>(all[i], expected, s);
     }
+  }
+}
+
+TEST_CASE("a picture with a plan is rendered to the pixels that the plan makes of the picture's") {
+  mr::rng d({.seed = 3});
+  mr::scratch s;
+  mr::image drawn({60, 80, 3});
+  for (std::uint8_t& value : drawn.span()) value = static_cast<std::uint8_t>(d.below(256));
+  const std::vector<std::byte> file = mr::encode_jpeg(drawn);
+  for (int round = 0; round < 30; ++round) {
+    const mr::picture plain = mr::jpeg(mr::bytes::borrowed(std::span<const std::byte>(file)))
+                                  .random_resized_crop({.width = 40, .height = 32}, d).random_flip(d);
+    mr::photometric_plan first, second;
+    first.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}, d);
+    if (round % 2 == 0) second.rand_augment({.width = 40, .height = 32}, d);
+    mr::image expected = plain.pixels(s);
+    first.run(expected.span(), 40, 32, s);
+    second.run(expected.span(), 40, 32, s);
+    const mr::image got = plain.apply(first).apply(second).pixels(s);
+    REQUIRE(std::equal(got.span().begin(), got.span().end(), expected.span().begin()));
   }
 }
