@@ -12,4 +12,5 @@
 #include <millrace/image/padded_picture.hpp>
 #include <millrace/image/photometric_plan.hpp>
 #include <millrace/image/picture.hpp>
+#include <millrace/image/png.hpp>
 #include <millrace/image/pnm.hpp>

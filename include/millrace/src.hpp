@@ -106,7 +106,9 @@
 #include <millrace/image/any_picture.ipp>
 #include <millrace/image/row_finisher.ipp>
 #include <millrace/image/pixel_rows.ipp>
+#include <millrace/image/png.ipp>
 #include <millrace/image/png_encoder.ipp>
+#include <millrace/image/png_labels.ipp>
 #include <millrace/image/random_crop.ipp>
 #include <millrace/device/mix_pixels.ipp>
 #include <millrace/device/slot_memory.ipp>

@@ -3,7 +3,7 @@
 //   mr::picture p = mr::any_picture(r["jpg;jpeg;png"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &webp});      // mr::webp_pictures of adapt/webp.hpp
 //
-// JPEG and PNM, and one further format that the caller brings.
+// JPEG, PNG and PNM, and one further format that the caller brings. The alpha of a PNG is dropped.
 // Errors: those of the format; data_error for bytes of another format, which it names. Threads: as picture.
 #pragma once
 

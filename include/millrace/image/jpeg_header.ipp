@@ -49,7 +49,7 @@ MILLRACE_INLINE std::string first_bytes(std::span<const std::byte> data) {
 }
 
 MILLRACE_INLINE void throw_not_a_jpeg(std::span<const std::byte> data) {
-  constexpr auto hint = "Name the field that holds the JPEG; other formats have to be decoded by a stage of your own";
+  constexpr auto hint = "Name the field that holds the JPEG; png(), pnm() and any_picture() read other formats";
   if (data.empty()) throw_bad_jpeg("a JPEG was expected, but there are 0 bytes", hint);
   if (const auto format = sniff_format(data); !format.empty())
     throw_bad_jpeg("a JPEG was expected, but the bytes look like " + std::string(format), hint);

@@ -3,12 +3,12 @@
 //   struct example { mr::picture pixels; mr::label_map<> classes; };
 //   example prepare(const mr::record& r, mr::rng& rng) {
 //     mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
-//     return {p, mr::labels(r["pgm"]).apply(p.geometry())};
+//     return {p, mr::labels(r["seg.png"]).apply(p.geometry())};
 //   }
 //
 //   auto [x, y] = b.columns();               // [B, 224, 224, 3] u8 and [B, 224, 224] u8
 //
-// Instances, with more than 256 numbers: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["pgm"]).
+// Instances, with more than 256 numbers: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["seg.png"]).
 // Each output takes the sample of the source pixel that holds its center. It is computed in integers: source pixel
 // floor((2 begin target + (2 o + 1) length) / (2 target denominator)) of resize/resize_plan.hpp. So a map lies exactly
 // where the picture does, after any crops, resizes, flips and orientation. `fast` pictures have the maps of exact ones.

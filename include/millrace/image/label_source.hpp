@@ -5,8 +5,9 @@
 //   const std::byte* row = rows.data + (60 - rows.first) * rows.stride_bytes;
 //
 // Samples are never scaled, never looked up in a palette, never converted to colors: they are numbers of classes.
-// Formats: PGM (P5, of 8 or 16 bits) and .npy ([height, width] of u8 or u16), both read in place. A further format is a
-// function that opens it, and one that gives rows, decoded into memory of the scratch if need be.
+// Formats: PGM (P5, of 8 or 16 bits) and .npy ([height, width] of u8 or u16), both read in place; PNG (palette or gray,
+// of 1 to 16 bits). A further format is a function that opens it, and one that gives rows, decoded into memory of the
+// scratch if need be.
 // Errors: data_error with field, shard and key. Threads: any. Lifetime: a label_source keeps its field's block alive;
 // rows are valid until the scratch is used again.
 #pragma once

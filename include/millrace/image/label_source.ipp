@@ -5,6 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/image/jpeg_header.hpp>
+#include <millrace/image/png_labels.hpp>
 #include <millrace/item/array.hpp>
 #include <millrace/item/record.hpp>
 
@@ -97,11 +98,12 @@ MILLRACE_INLINE label_source open_labels(bytes field, std::size_t limit_bytes) {
   label_source made;
   if (text.starts_with("P5")) made = open_pgm(std::move(field));
   else if (text.starts_with("\x93NUMPY")) made = open_npy(std::move(field), limit_bytes);
+  else if (text.starts_with("\x89PNG")) made = open_png_labels(std::move(field));
   else {
     const std::string_view format = text.starts_with("P2") ? "an ASCII PGM" : sniff_format(field);
     throw_no_labels(field, "is " + (format.empty() ? "not a label map" : std::string(format)) +
-                               " (expected: a binary PGM or a .npy array)",
-                    "Write the numbers of the classes as a binary PGM (P5), or with numpy.save()");
+                               " (expected: a PNG, a binary PGM or a .npy array)",
+                    "Write the numbers of the classes as a PNG, as a binary PGM (P5), or with numpy.save()");
   }
   constexpr std::size_t most = 65'535;
   if (made.width > most || made.height > most)

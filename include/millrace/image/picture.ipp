@@ -214,7 +214,8 @@ MILLRACE_INLINE unsigned picture::eighths() const noexcept {
 
 MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target& target) const {
   detail::picture_job job{.format = file_.format, .data = &data_, .options = &file_.options, .header = &file_.header,
-                          .eighths = eighths(), .target = target, .operation = operation_.get()};
+                          .format_options = file_.format_options, .eighths = eighths(), .target = target,
+                          .operation = operation_.get()};
   job.plan = detail::resize_plan{.rows = rows_, .columns = columns_, .transposed = transposed_};
   if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
   return job;

@@ -12,6 +12,7 @@
 #include <millrace/image/jpeg_options.hpp>
 #include <millrace/item/scratch.hpp>
 
+#include <cstdint>
 #include <span>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -30,6 +31,7 @@ struct picture_file {
   const picture_format* format = nullptr;
   jpeg_header header{};    ///< width, height and orientation are those of any format
   jpeg_options options{};  ///< other formats use its orientation and its limit of pixels
+  std::uint32_t format_options = 0;   ///< of the format's own, in a number that it can read
 };
 
 /// Renders JPEGs.

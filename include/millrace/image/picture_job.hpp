@@ -16,6 +16,7 @@
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/scratch.hpp>
 
+#include <cstdint>
 #include <span>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -26,6 +27,7 @@ struct picture_job {
   const bytes* data = nullptr;
   const jpeg_options* options = nullptr;
   const jpeg_header* header = nullptr;
+  std::uint32_t format_options = 0;   ///< those of picture_file
   resize_plan plan{};       ///< in pixels of the picture at its decoding size
   unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};

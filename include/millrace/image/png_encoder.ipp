@@ -73,17 +73,6 @@ MILLRACE_INLINE void png_writer::store(std::span<const std::uint8_t> bytes) {
   }
 }
 
-MILLRACE_INLINE std::uint32_t png_writer::crc(std::span<const std::byte> bytes) {
-  std::uint32_t table[256];
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    table[i] = i;
-    for (int bit = 0; bit < 8; ++bit) table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320U : 0);
-  }
-  std::uint32_t state = 0xffffffffU;
-  for (const std::byte b : bytes) state = state >> 8 ^ table[(state ^ static_cast<std::uint32_t>(b)) & 255];
-  return ~state;
-}
-
 }  // namespace detail
 
 MILLRACE_INLINE std::vector<std::byte> encode_png(const image& pixels) {

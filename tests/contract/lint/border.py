@@ -87,6 +87,7 @@ OPT_IN = {
     "image/photometric_plan.hpp": "photometric_plan",
     "image/png_encoder.hpp": "encode_png",
     "image/padded_picture.hpp": "padded_picture padding_options",
+    "image/png.hpp": "png png_options rgb_color",
     "image/pnm.hpp": "pnm pnm_options",
     "image/any_picture.hpp": "any_picture any_picture_options picture_reader",
     "io/file/atomic_file.hpp": "atomic_file",

@@ -121,8 +121,9 @@ TEST_CASE("samples that are no class become the number to ignore") {
 TEST_CASE("fields that are no label map are refused, and damaged ones") {
   const auto map = slow::labels::of_numbers(3, 2);
   const auto of8 = slow::pgm(map, 8), of16 = slow::pgm(map, 16);
-  CHECK(opened("\x89PNG....", "seg") == "the field 'seg' is a PNG (expected: a binary PGM or a .npy array). Write the "
-                                        "numbers of the classes as a binary PGM (P5), or with numpy.save()");
+  CHECK(opened("RIFF....WEBP", "seg") ==
+        "the field 'seg' is a WebP (expected: a PNG, a binary PGM or a .npy array). Write the numbers of the classes "
+        "as a PNG, as a binary PGM (P5), or with numpy.save()");
   CHECK(opened("P2 1 1 1 0").find("is an ASCII PGM (expected: ") != std::string::npos);
   CHECK(opened("").find("is not a label map (expected: ") != std::string::npos);
   CHECK(opened(of16).find("is a label map of 16 bits (expected: 8 bits). Use label_map<std::uint16_t>") !=

@@ -39,9 +39,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Adds at most max_at_once bytes, whose number is a multiple of 64.
 inline void add_to_adler_by_avx2(adler_sums& sums, std::span<const std::uint8_t> bytes) noexcept {
-  const __m256i near = _mm256_setr_epi8(32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13,
-                                        12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1);
-  const __m256i far = _mm256_add_epi8(near, _mm256_set1_epi8(32));
+  const __m256i second_weights = _mm256_setr_epi8(32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
+                                                  15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1);
+  const __m256i first_weights = _mm256_add_epi8(second_weights, _mm256_set1_epi8(32));
   const __m256i zero = _mm256_setzero_si256(), ones = _mm256_set1_epi16(1);
   __m256i first = zero, before = zero, weighted = zero;
   for (std::size_t i = 0; i < bytes.size(); i += 64) {
@@ -49,8 +49,9 @@ inline void add_to_adler_by_avx2(adler_sums& sums, std::span<const std::uint8_t>
     const __m256i a = _mm256_loadu_si256(from), b = _mm256_loadu_si256(from + 1);
     before = _mm256_add_epi32(before, first);
     first = _mm256_add_epi32(first, _mm256_add_epi32(_mm256_sad_epu8(a, zero), _mm256_sad_epu8(b, zero)));
-    weighted = _mm256_add_epi32(weighted, _mm256_add_epi32(_mm256_madd_epi16(_mm256_maddubs_epi16(a, far), ones),
-                                                           _mm256_madd_epi16(_mm256_maddubs_epi16(b, near), ones)));
+    const __m256i a_sums = _mm256_madd_epi16(_mm256_maddubs_epi16(a, first_weights), ones);
+    const __m256i b_sums = _mm256_madd_epi16(_mm256_maddubs_epi16(b, second_weights), ones);
+    weighted = _mm256_add_epi32(weighted, _mm256_add_epi32(a_sums, b_sums));
   }
   const auto total = [](__m256i v) noexcept {
     alignas(32) std::uint32_t lane[8];

@@ -2,7 +2,7 @@
 //
 //   mr::detail::deflate_codes codes;                            // 17 KiB, kept from block to block
 //   if (!codes.build(literal_lengths, distance_lengths)) return damaged;
-//   std::uint32_t e = codes.literals()[bits & deflate_codes::literal_mask];
+//   std::uint32_t e = codes.literals()[bits & codes.literal_mask];
 //
 // An entry says what the next bits mean: deflate_entry. Where two literals fit into the bits of the index, one entry
 // holds both. So one look-up decodes two bytes of a photograph, of which most bytes are literals.

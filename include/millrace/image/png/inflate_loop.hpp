@@ -1,6 +1,6 @@
 // Decodes the symbols of a deflate block while there is enough input and output: the inner loop of inflate.hpp.
 //
-//   mr::detail::inflate_state s{...};
+//   mr::detail::inflate_state s;                             // where input and output stand
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
 //
 // Needs `least_input_bytes` of input, and writes less than `slack_bytes` beyond the limit of the output.

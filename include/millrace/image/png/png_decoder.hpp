@@ -5,7 +5,7 @@
 //   d.start({.left = 60, .top = 40, .right = 300, .bottom = 200}, {.layout = mr::detail::png_layout::rgbx});
 //   while (const std::uint8_t* row = d.next()) use(row, d.row_bytes()); // 160 rows of 240 pixels
 //   d.finish();
-//   d.decode(region, options, [](std::size_t y, std::span<const std::uint8_t> row) { ... });   // all of it in one call
+//   d.decode(region, options, use_row);              // all of it in one call: use_row(std::size_t y, std::span row)
 //
 // All color types and depths of PNG, and interlaced pictures. Layouts: png_pixels.hpp.
 // Rows above the region are inflated, because filters need them, and not converted. Decoding stops below the region, so

@@ -204,8 +204,8 @@ TEST_CASE("colors beyond the palette are black, and indices are no matter") {
 
 TEST_CASE("without a palette there are indices, but no colors") {
   const auto samples = slow::random_samples({.width = 20, .height = 20, .color = 3, .depth = 8}, 1);
-  const std::string text(slow::text_of(slow::make_png(samples)));
-  const auto file = slow::bytes_of(text.substr(0, 33) + text.substr(text.find("IDAT") - 4));
+  const std::string text(slow::text_of_file(slow::make_png(samples)));
+  const auto file = slow::file_of_text(text.substr(0, 33) + text.substr(text.find("IDAT") - 4));
   CHECK(decode(file, {}).error == "the PNG has no palette, but its pixels are indices of one");
   expect_samples(file, samples, {.right = 20, .bottom = 20});
 }
@@ -217,7 +217,7 @@ TEST_CASE("a wrong tRNS matters where alpha is used") {
   CHECK(decode(wrong_size, {}).error == "");
   CHECK(decode(wrong_size, {.layout = png_layout::rgba}).error == "the PNG's tRNS has 4 bytes, expected 6");
   auto wrong_crc = slow::with_chunk(file, "tRNS", "abcdef", "IDAT");
-  wrong_crc[slow::text_of(wrong_crc).find("tRNS") + 6] ^= std::byte{1};
+  wrong_crc[slow::text_of_file(wrong_crc).find("tRNS") + 6] ^= std::byte{1};
   CHECK(decode(wrong_crc, {}).error == "");
   CHECK(decode(wrong_crc, {.composite = true}).error ==
         "the PNG's tRNS, which says what is transparent, has a wrong CRC");
@@ -294,7 +294,7 @@ TEST_CASE("each kind of damage has a message of its own") {
   CHECK(error(slow::deflated(rows + "more", how), how) == "");   // as by libpng
   const slow::png_recipe pieces{.filter = 0, .piece_bytes = 20};
   auto file = slow::png_with_stream(kind, pieces, plain);
-  const std::size_t second = slow::text_of(file).find("IDAT", slow::text_of(file).find("IDAT") + 4);
+  const std::size_t second = slow::text_of_file(file).find("IDAT", slow::text_of_file(file).find("IDAT") + 4);
   file[second + 4] ^= std::byte{1};
   const outcome got = decode(file, {});
   CHECK(got.rows == 1);
@@ -303,7 +303,7 @@ TEST_CASE("each kind of damage has a message of its own") {
   file = slow::with_chunk(slow::make_png(samples), "bOOm", "", "IEND");
   CHECK(decode(file, {}).error == "");
   file = slow::with_chunk(slow::make_png(samples), "BOOm", "", "IEND");
-  file[slow::text_of(file).find("BOOm") + 4] ^= std::byte{1};
+  file[slow::text_of_file(file).find("BOOm") + 4] ^= std::byte{1};
   CHECK(decode(file, {}).error.starts_with("the PNG's chunk BOOm at byte "));
   CHECK(decode(file, {}, png_region{.right = 4, .bottom = 2}).error == "");
   slow::png_kind passes = kind;
@@ -336,7 +336,7 @@ TEST_CASE("damage at random places is refused where libpng refuses it, and rows 
     kind.height = d.below(30) + 1;
     auto file = slow::make_png(slow::random_samples(kind, d.bits()),
                                {.piece_bytes = d.below(400) + 1, .seed = d.bits()});
-    const std::size_t begin = d.chance(0.8) ? slow::text_of(file).find("IDAT") + 4 : 29;
+    const std::size_t begin = d.chance(0.8) ? slow::text_of_file(file).find("IDAT") + 4 : 29;
     for (std::uint64_t k = d.below(3) + 1; k > 0; --k)
       file[begin + d.below(file.size() - begin)] ^= static_cast<std::byte>(1U << d.below(8));
     const bool check_sums = d.chance(0.3);

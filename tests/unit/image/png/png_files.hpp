@@ -158,11 +158,11 @@ inline std::string filtered_rows(const png_samples& s, const png_recipe& how) {
   return rows.made;
 }
 
-inline std::vector<std::byte> bytes_of(std::string_view text) {
+inline std::vector<std::byte> file_of_text(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
-inline std::string_view text_of(std::span<const std::byte> bytes) {
+inline std::string_view text_of_file(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -186,7 +186,7 @@ inline std::vector<std::byte> png_with_stream(const png_kind& k, const png_recip
     stream.remove_prefix(piece.size());
   }
   file += chunk_of("IEND", "");
-  return bytes_of(file);
+  return file_of_text(file);
 }
 
 inline std::vector<std::byte> make_png(const png_samples& s, const png_recipe& how = {}) {
@@ -196,9 +196,9 @@ inline std::vector<std::byte> make_png(const png_samples& s, const png_recipe& h
 /// The file with one more chunk before the first one of the name `before`.
 inline std::vector<std::byte> with_chunk(std::span<const std::byte> file, std::string_view name, std::string_view data,
                                          std::string_view before) {
-  std::string text(text_of(file));
+  std::string text(text_of_file(file));
   text.insert(text.find(before) - 4, chunk_of(name, data));
-  return bytes_of(text);
+  return file_of_text(text);
 }
 
 /// Every color type with each of its depths.

@@ -28,9 +28,9 @@ std::string message_of(std::span<const std::byte> file, const mr::detail::png_li
 /// The file with another IHDR, whose CRC is right.
 std::vector<std::byte> with_head(std::vector<std::byte> file, std::size_t at, std::size_t value,
                                  std::size_t bytes = 1) {
-  std::string head(slow::text_of(file).substr(16, 13));
+  std::string head(slow::text_of_file(file).substr(16, 13));
   for (std::size_t i = 0; i < bytes; ++i) head[at + i] = static_cast<char>(value >> 8 * (bytes - 1 - i) & 255);
-  const auto chunk = slow::bytes_of(slow::chunk_of("IHDR", head));
+  const auto chunk = slow::file_of_text(slow::chunk_of("IHDR", head));
   std::copy(chunk.begin(), chunk.end(), file.begin() + 8);
   return file;
 }
@@ -50,10 +50,10 @@ TEST_CASE("the header says what the chunks say") {
   CHECK(h.color == png_color::palette);
   CHECK(h.interlaced);
   CHECK(h.palette.size() == 27);
-  CHECK(slow::text_of(h.transparency) == "\1\2\3");
+  CHECK(slow::text_of_file(h.transparency) == "\1\2\3");
   CHECK(h.transparency_intact);
-  CHECK(slow::text_of(h.exif) == "II*");
-  CHECK(slow::text_of(std::span(file).subspan(h.data_at + 4, 4)) == "IDAT");
+  CHECK(slow::text_of_file(h.exif) == "II*");
+  CHECK(slow::text_of_file(std::span(file).subspan(h.data_at + 4, 4)) == "IDAT");
   CHECK(h.channels() == 1);
   CHECK(h.filter_bytes() == 1);
   CHECK(h.row_bytes(3) == 2);
@@ -61,9 +61,9 @@ TEST_CASE("the header says what the chunks say") {
 
 TEST_CASE("what is no PNG is told by its first bytes") {
   CHECK(message_of({}) == "a PNG begins with 89 50 4e 47 0d 0a 1a 0a, but these 0 bytes");
-  CHECK(message_of(slow::bytes_of("\xff\xd8\xff")) ==
+  CHECK(message_of(slow::file_of_text("\xff\xd8\xff")) ==
         "a PNG begins with 89 50 4e 47 0d 0a 1a 0a, but these 3 bytes with ff d8 ff");
-  CHECK(message_of(slow::bytes_of("\x89PNG\n\x1a\n.....")) ==
+  CHECK(message_of(slow::file_of_text("\x89PNG\n\x1a\n.....")) ==
         "a PNG begins with 89 50 4e 47 0d 0a 1a 0a, but these 12 bytes with 89 50 4e 47 0a 1a 0a 2e");
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("the size is limited before anything is allocated") {
 
 TEST_CASE("chunks before the image data are checked") {
   const auto file = small(3, 8);
-  const std::string text(slow::text_of(file));
+  const std::string text(slow::text_of_file(file));
   const auto changed = [&](std::size_t at, int by = 1) {
     auto made = file;
     made[at] ^= static_cast<std::byte>(by);
@@ -114,12 +114,12 @@ TEST_CASE("chunks before the image data are checked") {
         "the PNG has a chunk at byte 33 whose name is not four letters: got '\\xd0LTE'");
   CHECK(message_of(slow::with_chunk(file, "caNT", "be wrong", "IDAT")) == "no error");
   auto ancillary = slow::with_chunk(file, "tRNS", "abc", "IDAT");
-  const std::size_t trns = slow::text_of(ancillary).find("tRNS");
+  const std::size_t trns = slow::text_of_file(ancillary).find("tRNS");
   ancillary[trns + 5] ^= std::byte{1};
   CHECK(message_of(ancillary) == "no error");
   CHECK_FALSE(mr::detail::read_png_header(ancillary).transparency_intact);
   auto exif = slow::with_chunk(file, "eXIf", "abc", "IDAT");
-  exif[slow::text_of(exif).find("eXIf") + 5] ^= std::byte{1};
+  exif[slow::text_of_file(exif).find("eXIf") + 5] ^= std::byte{1};
   CHECK(mr::detail::read_png_header(exif).exif.empty());
   CHECK(message_of(slow::with_chunk(file, "CgBI", "abcd", "IDAT")) ==
         "the PNG has the critical chunk CgBI at byte " + std::to_string(text.find("IDAT") - 4) + ", which is unknown");
@@ -133,7 +133,7 @@ TEST_CASE("chunks before the image data are checked") {
         "the PNG's IHDR has 12 bytes, expected 13");
   CHECK(message_of(slow::with_chunk(file, "IEND", "", "IDAT")) == "the PNG has no image data before its IEND");
   CHECK(message_of(slow::with_chunk(file, "PLTE", "abc", "IDAT")) == "the PNG has two palettes");
-  const auto plain = slow::bytes_of(text.substr(0, 33) + text.substr(text.find("IDAT") - 4));
+  const auto plain = slow::file_of_text(text.substr(0, 33) + text.substr(text.find("IDAT") - 4));
   for (const std::size_t bytes : {0U, 4U, 771U})
     CHECK(message_of(slow::with_chunk(plain, "PLTE", std::string(bytes, 'a'), "IDAT")) ==
           "the PNG's palette has " + std::to_string(bytes) +
@@ -144,7 +144,7 @@ TEST_CASE("chunks before the image data are checked") {
 
 TEST_CASE("a header that is cut anywhere says so") {
   const auto file = slow::with_chunk(small(3, 8), "tEXt", "abcd", "IDAT");
-  const std::size_t data = slow::text_of(file).find("IDAT") - 4;
+  const std::size_t data = slow::text_of_file(file).find("IDAT") - 4;
   for (std::size_t cut = 8; cut < data + 8; ++cut) {
     const std::string message = message_of(std::span(file).first(cut));
     CAPTURE(cut);

@@ -1,0 +1,4 @@
+#include <millrace/item/record.hpp>
+void example(const mr::record& r, mr::rng& rng) {
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void example(const mr::detail::deflate_codes& codes) {
+EXAMPLE
+}
