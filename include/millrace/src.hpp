@@ -132,6 +132,7 @@
 #include <millrace/read/reader_limit.ipp>
 #include <millrace/read/reorder_buffer.ipp>
 #include <millrace/read/replayed_run.ipp>
+#include <millrace/read/row_stride.ipp>
 #include <millrace/read/shard_read_stage.ipp>
 #include <millrace/deliver/batch_lease.ipp>
 #include <millrace/deliver/batch_output.ipp>

@@ -15,6 +15,7 @@
 #include <millrace/deliver/batch_lease.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/columns.hpp>
+#include <millrace/stages/batch.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -68,17 +69,28 @@ class batch_of : public batch_lease {
     return copy;
   }
 
+ protected:
+  typename layout::delivered where() const {
+    return {.base = meta().data, .rows = size(), .extent = meta().extent, .memory = output().backend().memory()};
+  }
+
  private:
   tensor_view<const std::uint8_t, 1> flags(typename layout::row_flags which) const {
     const auto view = layout_.flags_view(which, where());
     if (!view) throw_no_flags();
     return *view;
   }
-  typename layout::delivered where() const {
-    return {.base = meta().data, .rows = size(), .extent = meta().extent, .memory = output().backend().memory()};
-  }
 
   layout layout_{};
+};
+
+/// The layout and the type of the batches of a flow whose item is `Item`.
+template <class Item>
+struct columns_of;
+template <auto... Members>
+struct columns_of<batched<Members...>> {
+  using type = columns<Members...>;
+  using batch = batch_of<Members...>;
 };
 
 }}}  // namespace millrace::detail

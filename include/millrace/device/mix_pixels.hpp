@@ -8,12 +8,18 @@
 // Errors: none. Threads: any; calls share nothing.
 #pragma once
 
+#include <millrace/device/normalize_options.hpp>
 #include <millrace/item/row_mix.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The order of the axes of rows of three dimensions, unless another one is named: that of picture, and that of
+/// normalized_picture.
+template <mixable_element T>
+inline constexpr image_layout usual_layout = std::is_same_v<T, std::uint8_t> ? image_layout::nhwc : image_layout::nchw;
 
 /// The dimensions of a row as boxes need them: [planes, height, width, channels].
 struct row_grid {

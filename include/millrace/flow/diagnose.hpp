@@ -38,6 +38,10 @@ enum class mistake {
   column_is_a_vector,
   not_a_column,
   no_length,
+  mixed_column_is_not_listed,
+  rows_are_not_mixable,
+  label_is_not_a_number,
+  rows_are_mixed_twice,
 };
 
 /// Shown as the wanted type of a generic callable, which has no single one.
@@ -128,6 +132,10 @@ struct broken_batch {
   broken_batch get() const;
   broken_batch columns() const;
   broken_batch keys() const;
+  broken_batch label_a() const;
+  broken_batch label_b() const;
+  broken_batch lambda() const;
+  broken_batch row_mixes() const;
   broken_batch stream() const;
   broken_batch size() const;
   broken_batch epoch() const;

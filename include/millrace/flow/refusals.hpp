@@ -79,8 +79,8 @@ struct refusals : flow_tag {
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::stage_after_batch> Stage>
-  __attribute__((unavailable("millrace: this stage stands behind batch: only prefetch and to_device may follow batch. "
-                             "Put it before batch.")))
+  __attribute__((unavailable("millrace: this stage stands behind batch: only mix_rows, prefetch and to_device may "
+                             "follow batch. Put it before batch.")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::stage_after_bucket> Stage>
@@ -89,8 +89,8 @@ struct refusals : flow_tag {
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::no_batch_before> Stage, class Arrives = arrives<Item>>
-  __attribute__((unavailable("millrace: prefetch and to_device have no batch before them. Put batch<&item::column, "
-                             "...> before them.")))
+  __attribute__((unavailable("millrace: mix_rows, prefetch and to_device have no batch before them. Put "
+                             "batch<&item::column, ...> before them.")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::takes_another_type> Stage, class Arrives = arrives<Item>,
@@ -163,6 +163,26 @@ struct refusals : flow_tag {
   template <detail::refused<Item, IsOfSource, mistake::no_length> Stage>
   __attribute__((unavailable("millrace: bucket<...> names a column without a length: expected a ragged one, or an "
                              "integer that says it. Name such a column.")))
+  broken_flow operator|(const Stage&) const;
+
+  template <detail::refused<Item, IsOfSource, mistake::mixed_column_is_not_listed> Stage>
+  __attribute__((unavailable("millrace: mix_rows<...> names a column that batch<...> does not list. Add it to "
+                             "batch<...>.")))
+  broken_flow operator|(const Stage&) const;
+
+  template <detail::refused<Item, IsOfSource, mistake::rows_are_not_mixable> Stage>
+  __attribute__((unavailable("millrace: the first column of mix_rows<...> has no rows that can be mixed: expected u8, "
+                             "f16, bf16 or f32 of one to three dimensions, such as pictures. Name such a column.")))
+  broken_flow operator|(const Stage&) const;
+
+  template <detail::refused<Item, IsOfSource, mistake::label_is_not_a_number> Stage>
+  __attribute__((unavailable("millrace: the second column of mix_rows<...> holds no labels: expected a number for each "
+                             "row. Name the column of the labels.")))
+  broken_flow operator|(const Stage&) const;
+
+  template <detail::refused<Item, IsOfSource, mistake::rows_are_mixed_twice> Stage>
+  __attribute__((unavailable("millrace: rows are mixed twice: expected one mix_rows, mixup or cutmix. Give mix_rows "
+                             "both alphas, to mix by either in turn.")))
   broken_flow operator|(const Stage&) const;
 };
 

@@ -63,13 +63,15 @@ class columns {
       (std::size_t{0} + ... + (ragged_item<member_type<Members>> ? 1 : 0));
   static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
-  /// Fixes all shapes from the first item. `flags`: a slot also says which rows are valid and which are copies. Throws
-  /// data_error if a ragged column of it has no max_length.
-  void fix_shapes(const item& first, std::size_t rows, bool flags = false) {
+  /// Fixes all shapes from the first item. `flags`: a slot also says which rows are valid and which are copies.
+  /// `more_bytes`: for what a derived class keeps in a slot. Throws data_error if a ragged column of it has no
+  /// max_length.
+  void fix_shapes(const item& first, std::size_t rows, bool flags = false, std::size_t more_bytes = 0) {
     rows_ = rows;
     bytes_ = 0;
     (fix<Members>(first), ...);
     flags_at_bytes_ = flags ? add_bytes(2 * rows) : no_flags;
+    more_at_bytes_ = add_bytes(more_bytes);
     if constexpr (ragged > 0) {
       ragged_at_bytes_ = bytes_;
       (fix_ragged<Members>(), ...);
@@ -87,6 +89,20 @@ class columns {
   /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`.
   void render(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
     (render_column<Members>(items, base, first, s), ...);
+  }
+
+  /// Returns the elements of a row of column M, which is not ragged.
+  template <auto M>
+  auto row(std::byte* base, std::size_t number) const noexcept {
+    using element = typename detail::column_traits<member_type<M>>::element;
+    const auto& place = std::get<index_of<M>()>(places_);
+    auto* const column = reinterpret_cast<element*>(base + place.offset_bytes);
+    return std::span<element>(column + number * place.row_elements, place.row_elements);
+  }
+  /// Returns the shape of a row of column M.
+  template <auto M>
+  const auto& row_shape() const noexcept {
+    return std::get<index_of<M>()>(places_).shape;
   }
 
   /// Returns, for each row of a full batch, whether it is valid, then whether it is a copy. Requires flags.
@@ -167,6 +183,12 @@ class columns {
     return text;
   }
 
+ protected:
+  /// Returns the bytes of a slot that begin at the next column.
+  static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
+  /// Returns where a derived class's part of a slot begins.
+  std::size_t more_at_bytes() const noexcept { return more_at_bytes_; }
+
  private:
   template <auto M>
   static constexpr bool is_ragged = ragged_item<member_type<M>>;
@@ -189,7 +211,6 @@ class columns {
     }
   };
 
-  static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
   std::size_t add_bytes(std::size_t bytes) noexcept { return std::exchange(bytes_, bytes_ + aligned(bytes)); }
 
   template <auto M>
@@ -323,11 +344,6 @@ class columns {
     using type = member_type<M>;
     using traits = detail::column_traits<type>;
     using element = typename traits::element;
-    const auto& place = std::get<index_of<M>()>(places_);
-    auto* const column = reinterpret_cast<element*>(base + place.offset_bytes);
-    const auto row = [&](std::size_t i) {
-      return std::span<element>(column + (first + i) * place.row_elements, place.row_elements);
-    };
     if constexpr (is_ragged<M>) {
       for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(items[i]->*M, base, first + i);
     } else if constexpr (renders_together<type>) {
@@ -337,13 +353,13 @@ class columns {
         const std::size_t count = std::min<std::size_t>(type::together, items.size() - begin);
         for (std::size_t j = 0; j < count; ++j) {
           members[j] = &(items[begin + j]->*M);
-          rows[j] = row(begin + j);
+          rows[j] = row<M>(base, first + begin + j);
         }
         if (count == 1) traits::render(*members[0], rows[0], s);
         else type::render_together(std::span(members).first(count), std::span(rows).first(count), s);
       }
     } else {
-      for (std::size_t i = 0; i < items.size(); ++i) traits::render(items[i]->*M, row(i), s);
+      for (std::size_t i = 0; i < items.size(); ++i) traits::render(items[i]->*M, row<M>(base, first + i), s);
     }
   }
 
@@ -363,7 +379,7 @@ class columns {
   std::size_t rows_ = 0;
   std::size_t bytes_ = 0;
   static constexpr std::size_t no_flags = ~std::size_t{0};
-  std::size_t flags_at_bytes_ = no_flags;
+  std::size_t flags_at_bytes_ = no_flags, more_at_bytes_ = 0;
   std::size_t ragged_at_bytes_ = 0;   // where the ragged columns begin, behind those of fixed shape
 };
 

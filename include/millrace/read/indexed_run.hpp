@@ -21,6 +21,7 @@
 #include <millrace/read/indexed_run_options.hpp>
 #include <millrace/read/indexed_source.hpp>
 #include <millrace/read/planned_run.hpp>
+#include <millrace/read/row_stride.hpp>
 #include <millrace/read/shard_read_stage.hpp>
 
 #include <algorithm>
@@ -89,6 +90,11 @@ class indexed_run final : public planned_run {
   batch_origin account_for(ready_batch& b) override;
   /// Tells the run that no more batches come. Throws conservation_error if an epoch is incomplete.
   void finish() override { account_.finish(); }
+  batch_numbers numbers() const override {
+    const std::size_t rows = plan_.settings().global_batch;
+    return {.first_epoch = start_.epoch, .first_batch = start_.next_position / rows, .epoch_batches = plan_.batches(),
+            .rows = rows / world_.size, .mine = world_, .stride = start_.stride};
+  }
   /// Sets the digest, the samples dropped at the ends of epochs, and the samples of each source of a mix.
   void add_to(run_stats& s) const override;
   /// Adds the events found while the indexes were loaded or built.

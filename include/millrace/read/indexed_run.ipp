@@ -120,6 +120,8 @@ MILLRACE_INLINE position indexed_run<Data>::after(std::uint64_t batch) const noe
 
 template <class Data>
 MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint64_t data_set) const {
+  const std::optional<position> from =
+      o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
   const position now{.seed = o.seed,
                      .lanes = static_cast<std::uint32_t>(o.lanes),
                      .window = plan_.window(),
@@ -127,16 +129,17 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
                      .epoch_batches = o.epoch_batches,
                      .drop_last = o.drop_last,
                      .data_set = data_set,
-                     .choice = data_->choice()};
-  if (o.resume.empty()) return now;
-  const position from = parse_position(o.resume);
-  if constexpr (requires { data_->check_same(from.data_set); }) data_->check_same(from.data_set);
-  check_same(from, now);
-  if (from.next_position % now.global_batch != 0 || from.next_position >= plan_.positions() ||
-      from.next_position > std::uint64_t{1} << 62)
+                     .choice = data_->choice(),
+                     .stride = row_stride({.asked = o.stride, .of_resume_point = from ? from->stride : 0,
+                                           .lanes = o.lanes, .rows = o.rows, .mine = o.world})};
+  if (!from) return now;
+  if constexpr (requires { data_->check_same(from->data_set); }) data_->check_same(from->data_set);
+  check_same(*from, now);
+  if (from->next_position % now.global_batch != 0 || from->next_position >= plan_.positions() ||
+      from->next_position > std::uint64_t{1} << 62)
     throw data_error("the resume point stands within a batch, or behind the epoch's last",
                      "Give the text that batch::position() gave");
-  return from;
+  return *from;
 }
 
 /// A loop that sums over the ranks divides by zero, or waits for ever, on a rank that leaves out its empty batch.

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -24,6 +25,7 @@ struct indexed_run_options {
   std::size_t lanes = 48;
   std::string resume{};         ///< text of the resume point; empty: begin at the start
   std::uint64_t epochs = 1;     ///< counted from the start of the run, not of the session
+  std::optional<std::size_t> stride{};   ///< of mixed rows: read/row_stride.hpp
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one exact pass; exact_order_options::endless: no end
   std::size_t bytes_at_once = std::size_t{4} << 20;   ///< bytes that one thread reads together
   std::size_t max_held_bytes = 0;                    ///< bound on bytes of small samples read before their turn

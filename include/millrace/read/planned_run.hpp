@@ -11,6 +11,7 @@
 #include <millrace/item/batch_origin.hpp>
 #include <millrace/measure/event_counts.hpp>
 #include <millrace/measure/run_stats.hpp>
+#include <millrace/order/batch_numbers.hpp>
 #include <millrace/sync/batch_ring.hpp>
 #include <millrace/work/ticket_input.hpp>
 
@@ -28,6 +29,8 @@ class planned_run {
   virtual void finish() {}
   /// Returns where the batches of the run end, if the source cannot compute it.
   virtual batch_borders borders() const { return {}; }
+  /// Returns which batches of the run are those of the session.
+  virtual batch_numbers numbers() const = 0;
   /// Returns the samples that the shuffle window holds.
   virtual std::size_t window() const noexcept { return 1; }
   /// Returns the bound on bytes held for samples that are read together with neighbors that come sooner.

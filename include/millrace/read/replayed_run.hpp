@@ -32,10 +32,12 @@
 #include <millrace/read/data_identity.hpp>
 #include <millrace/read/lane_starts.hpp>
 #include <millrace/read/planned_run.hpp>
+#include <millrace/read/row_stride.hpp>
 #include <millrace/read/shard_read_stage.hpp>
 #include <millrace/work/ticket_input.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -54,9 +56,11 @@ struct replayed_run_options {
   std::uint64_t take = ~std::uint64_t{0};   ///< samples to use of each pass
   bool takes = false;             ///< the flow has a take(), at the source or later
   bool packs = false;             ///< a stage holds a state that one number describes (stages/pack.hpp)
+  std::optional<std::size_t> stride{};   ///< of mixed rows: read/row_stride.hpp
   bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
   detail::world world{};
   std::size_t max_lanes = 48;
+  std::size_t session_lanes = 48;   ///< as the session asks for them, whatever the source allows
 };
 
 /// Connects a source without an index with its session.
@@ -76,6 +80,7 @@ class replayed_run final : public planned_run {
                                    sample_sink<typename Source::item>& next);
   /// Returns where the session starts and where epochs end, for the last segment.
   batch_borders borders() const override;
+  batch_numbers numbers() const override;
 
   /// Completes the epoch of a batch, and returns its origin.
   batch_origin account_for(ready_batch& b) override;

@@ -23,6 +23,15 @@ MILLRACE_INLINE batch_borders replayed_run::borders() const {
           .log = log_.get()};
 }
 
+MILLRACE_INLINE batch_numbers replayed_run::numbers() const {
+  return {.first_epoch = start_.epoch,
+          .first_batch = start_.next_position / start_.global_batch,
+          .epoch_batches = options_.epoch_batches,
+          .rows = options_.rows,
+          .mine = options_.world,
+          .stride = start_.stride};
+}
+
 MILLRACE_INLINE std::size_t replayed_run::global_rows(std::size_t rows) const noexcept {
   const std::size_t world_size = options_.world.size;
   return options_.buckets && world_size > 1 ? ~std::size_t{0} : rows * world_size;
@@ -116,6 +125,8 @@ MILLRACE_INLINE std::uint64_t replayed_run::end_step(const options& o) noexcept 
 MILLRACE_INLINE position replayed_run::start_of_run() {
   const options& o = options_;
   const auto world_size = static_cast<std::uint32_t>(o.world.size);
+  const std::optional<position> resumed =
+      o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
   const position now{.version = o.packs ? position::packing_version : position::replay_version,
                      .seed = o.order.seed,
                      .lanes = static_cast<std::uint32_t>(lanes_),
@@ -124,13 +135,15 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                      .epoch_batches = o.epoch_batches,
                      .drop_last = o.drop_last,
                      .data_set = o.data_set,
+                     .stride = row_stride({.asked = o.stride, .of_resume_point = resumed ? resumed->stride : 0,
+                                           .lanes = o.session_lanes, .rows = o.rows, .mine = o.world}),
                      .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
                      .rank = !o.one_row    ? static_cast<std::uint32_t>(o.world.rank)
                              : lanes_ == 1 ? 0
                                            : world_size,
                      .times = o.times};
-  if (o.resume.empty()) return now;
-  position from = parse_position(o.resume);
+  if (!resumed) return now;
+  position from = *resumed;
   check_same(from, now);
   from.version = now.version;
   times_then_ = std::exchange(from.times, now.times);

@@ -31,6 +31,7 @@ class engine {
                   .arena = core_.arena(),
                   .shuffle_bytes = core_.budget_bytes(),
                   .borders = planned_->borders(),
+                  .numbers = planned_->numbers(),
                   .names = names_.get(),
                   .damaged = damaged_},
                  core_.host_slots()) {

@@ -1,6 +1,5 @@
-// Reads the type of a flow for its session: the columns of a batch, and what its stages set.
+// Reads what the stages of a flow set for its session.
 //
-//   using layout = mr::detail::columns_of<flow_type::item>::type;      // columns<&example::pixels, &example::label>
 //   mr::detail::run_settings s;
 //   std::apply([&](auto&... stages) { (mr::detail::add_settings(stages, s), ...); }, flow.stages);   // size, device
 //
@@ -12,14 +11,6 @@
 #include <millrace/run/run_core.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-template <class Item>
-struct columns_of;
-template <auto... Members>
-struct columns_of<batched<Members...>> {
-  using type = columns<Members...>;
-  using batch = batch_of<Members...>;
-};
 
 /// Sets what a stage says about the whole run: the rows of a batch, prefetch, the device. The last one of a kind
 /// counts.

@@ -8,6 +8,7 @@
 // batch. Fused maps with a blocking map run on threads of their own instead of the workers.
 #pragma once
 
+#include <millrace/order/batch_numbers.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/shuffle.hpp>
 #include <millrace/stages/take.hpp>
@@ -38,6 +39,9 @@ template <class Stage>
 inline constexpr bool is_batch = false;
 template <auto... Members>
 inline constexpr bool is_batch<batch_stage<Members...>> = true;
+
+template <class Stage>
+inline constexpr bool mixes_rows = requires { typename Stage::mixes_rows_mark; };
 
 template <class Stage>
 inline constexpr bool is_bucket = requires { typename Stage::bucket_mark; };
@@ -88,6 +92,7 @@ struct pipeline_builder_options {
   executor* arena = nullptr;                     ///< the executor of the workers; null without workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< limit of a shuffle buffer
   batch_borders borders{};
+  batch_numbers numbers{};
   sample_names* names = nullptr;                 ///< null: batches have no keys
   damage_rule damaged{};
 };
@@ -97,6 +102,7 @@ template <class Columns>
 class pipeline_builder {
  public:
   using options = pipeline_builder_options;
+  using mixer = typename mixer_of<Columns>::type;
 
   /// `batches` is the batch ring that the last segment fills; it must outlive the builder.
   pipeline_builder(options o, batch_ring& batches) : options_(o), batches_(&batches) {}
@@ -165,7 +171,7 @@ class pipeline_builder {
                                  std::move(rest));
     } else {
       static_assert(detail::is_batch<First>);
-      return add_batch<In>(std::move(maps), begun, stage.options);
+      return add_batch<In>(std::move(maps), begun, stage.options, mixer_options<mixer>(rest, here));
     }
   }
 
@@ -209,7 +215,8 @@ class pipeline_builder {
   }
 
   template <class In, class... Maps>
-  sample_sink<In>& add_batch(std::tuple<Maps...> maps, map_entry begun, const batch_options& o) {
+  sample_sink<In>& add_batch(std::tuple<Maps...> maps, map_entry begun, const batch_options& o,
+                             typename mixer::options mixing) {
     using maps_type = fused_maps<In, Maps...>;
     using segment = batch_segment<maps_type, Columns>;
     const worker_counts s = workers_for(maps);
@@ -224,10 +231,24 @@ class pipeline_builder {
                                                             .ring_capacity = std::max(2 * o.size, max_waiting_rows()),
                                                             .batches = batches_,
                                                             .borders = options_.borders,
-                                                            .damaged = options_.damaged}));
+                                                            .damaged = options_.damaged,
+                                                            .mixing = std::move(mixing)}));
     layout_ = &made.layout();
     last_ = &made;
     return made.entrance();
+  }
+
+  /// Returns the settings of the stage that mixes rows, which is one of those behind batch.
+  template <class Mixer, class... Stages>
+  typename Mixer::options mixer_options(const std::tuple<Stages...>& behind_batch, const map_entry& here) const {
+    typename Mixer::options made{};
+    const auto take = [&](const auto& stage) {
+      if constexpr (mixes_rows<std::remove_cvref_t<decltype(stage)>>)
+        made = typename Mixer::options{.rule = stage.rule(), .settings = stage.options, .seed = options_.seed,
+                                       .stage = here.first_random_stage, .numbers = options_.numbers};
+    };
+    std::apply([&](const auto&... stage) { (take(stage), ...); }, behind_batch);
+    return made;
   }
 
   /// Returns the limit of rows that wait. It is lower behind another segment: items may be large there, and their bytes

@@ -82,12 +82,15 @@ std::uint64_t leading_take(const std::tuple<Stages...>& stages) {
   else return endless;
 }
 
+/// Takes over what a stage says about batches and their rows.
 template <class Stage>
 void take_batch_options(const Stage& stage, indexed_run_options& o) {
   if constexpr (is_batch<Stage>) {
     o.rows = std::max<std::size_t>(1, stage.options.size);
     o.drop_last = drops_last(stage.options);
     o.allow_empty = stage.options.allow_empty || stage.options.pad_last;
+  } else if constexpr (mixes_rows<Stage>) {
+    o.stride = stage.options.stride;
   }
 }
 
@@ -217,9 +220,11 @@ auto planned_run_for(const Source& source, const Flow& flow, const planning_opti
                                                                .take = leading_take(flow.stages),
                                                                .takes = has_take(flow.stages),
                                                                .packs = has_packing(flow.stages),
+                                                               .stride = planned.stride,
                                                                .buckets = has_buckets(flow.stages),
                                                                .world = o.session.world,
-                                                               .max_lanes = max_lanes<Source>(o.session.lanes)});
+                                                               .max_lanes = max_lanes<Source>(o.session.lanes),
+                                                               .session_lanes = o.session.lanes});
   }
 }
 

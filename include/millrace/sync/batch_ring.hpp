@@ -25,6 +25,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -134,6 +135,10 @@ class batch_ring {
   /// Returns whether take() would give something other than not_yet.
   bool can_take(std::uint64_t batch) const;
   bool starts_epoch(std::uint64_t batch) const;
+  /// Returns the first batch of the epoch of `batch`, if its start was marked. Requires that no batch behind `batch`
+  /// was given to forget_epochs_before().
+  std::optional<std::uint64_t> epoch_start_of(std::uint64_t batch) const;
+  /// Forgets epochs that ended before `batch`.
   void forget_epochs_before(std::uint64_t batch);
 
   /// Returns the doorbell that rings whenever take() or starts_epoch() may have a new answer.

@@ -119,7 +119,15 @@ MILLRACE_INLINE bool batch_ring::starts_epoch(std::uint64_t batch) const {
 
 MILLRACE_INLINE void batch_ring::forget_epochs_before(std::uint64_t batch) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(epoch_starts_, [batch](std::uint64_t start) { return start < batch; });
+  while (epoch_starts_.size() > 1 && epoch_starts_[1] <= batch) epoch_starts_.erase(epoch_starts_.begin());
+}
+
+MILLRACE_INLINE std::optional<std::uint64_t> batch_ring::epoch_start_of(std::uint64_t batch) const {
+  const std::lock_guard lock(mutex_);
+  std::optional<std::uint64_t> last;
+  for (const std::uint64_t start : epoch_starts_)
+    if (start <= batch) last = start;
+  return last;
 }
 
 MILLRACE_INLINE void batch_ring::free(std::size_t slot_index) noexcept {

@@ -18,28 +18,14 @@
 #include <millrace/measure/trace_range.hpp>
 #include <millrace/work/damage_rule.hpp>
 #include <millrace/work/dispatcher.hpp>
+#include <millrace/work/final_segment.hpp>
 #include <millrace/work/fused_maps.hpp>
+#include <millrace/work/no_mixer.hpp>
 #include <millrace/work/ticket_input.hpp>
 
 #include <array>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// The interface of the last segment for the session.
-class final_segment : public space_listener {
- public:
-  /// Makes the item of the next position, counted from 0, while there are no slots. Returns whether there is one: it
-  /// fixes all shapes, and the workers make the items behind it.
-  virtual bool make_early(std::uint64_t position) = 0;
-  /// Assigns free slots to the next batches.
-  virtual void open_slots() = 0;
-  /// Returns the bytes of a batch, once the shapes are fixed.
-  virtual std::size_t batch_bytes() const = 0;
-  /// Returns the shapes and types of the columns, once the shapes are fixed.
-  virtual std::string describe() const = 0;
-  /// Returns the dispatcher of the segment.
-  virtual dispatcher& tickets() noexcept = 0;
-};
 
 /// Runs `Maps` on samples and renders the results into the columns of a batch.
 template <class Maps, class Columns>
@@ -47,6 +33,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
  public:
   using input = typename Maps::input;
   using item = typename Columns::item;
+  using mixer = typename mixer_of<Columns>::type;
 
   struct options {
     std::size_t rows = 1;   ///< rows of a batch
@@ -58,6 +45,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     batch_ring* batches = nullptr;
     batch_borders borders{};
     damage_rule damaged{};
+    typename mixer::options mixing{};
   };
 
   batch_segment(Maps chain, options o)
@@ -67,6 +55,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
                 .borders = o.borders}),
         scratch_(o.max_workers),
         phases_(o.max_workers),
+        mixer_(o.mixing),
         dispatcher_(std::make_shared<dispatcher>(
             *this, dispatcher::options{.max_workers = o.max_workers, .together = together, .group = o.rows})) {
     dispatcher_->attach(o.workers);
@@ -109,7 +98,10 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
 
   /// Assigns free slots to the next batches and raises the limit of the workers.
-  void open_slots() override { dispatcher_->set_limit(options_.batches->open_free() * options_.rows); }
+  void open_slots() override {
+    if constexpr (mixer::mixes) mixer_.start(columns_, *options_.batches);
+    dispatcher_->set_limit(options_.batches->open_free() * options_.rows);
+  }
 
   /// Renders the rows of one claim.
   void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept override {
@@ -322,6 +314,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   /// Enters what the batch keeps of a sample. Returns false for a void row.
   [[gnu::always_inline]] bool enter(std::uint64_t batch, current_ticket& context, sample<input>& s) {
     if (context.position % options_.rows == 0) options_.batches->set_epoch(batch, s.epoch);
+    if constexpr (mixer::mixes) mixer_.set_epoch(batch, s.epoch);
     if (s.what == sample<input>::kind::void_row) {
       options_.batches->add_void_rows(batch, 1);
       return false;
@@ -365,6 +358,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     const std::size_t row = row_of(contexts[0]);
     try {
       columns_.render(run, base, row, memory);
+      if constexpr (mixer::mixes) mixer_.rendered(batch, base, row, run.size());
       return;
     } catch (...) {
       if (run.size() == 1) return fail(batch, contexts[0]);
@@ -373,6 +367,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     for (std::size_t i = 0; i < run.size(); ++i) {
       try {
         columns_.render(run.subspan(i, 1), base, row + i, memory);
+        if constexpr (mixer::mixes) mixer_.rendered(batch, base, row + i, 1);
       } catch (...) {
         fail(batch, contexts[i]);
       }
@@ -385,6 +380,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   ticket_input<input> input_;
   std::vector<scratch> scratch_;
   std::vector<phase_times> phases_;   // by worker
+  [[no_unique_address]] mixer mixer_;
   std::shared_ptr<dispatcher> dispatcher_;
   std::vector<early_item> early_;   // by position; constant once the workers run, but for its elements
   std::uint64_t early_damaged_ = 0;

@@ -128,6 +128,7 @@ OPT_IN = {
     "sources/sidecar_counts.hpp": "sidecar_counts",
     "sources/token_files.hpp": "token_files",
     "stages/bucket.hpp": "bucket",
+    "stages/mix_rows.hpp": "mix_rows mixup cutmix",
     "stages/pack.hpp": "pack pack_best_fit",
     "stages/take.hpp": "take",
     "train/device_sums.hpp": "device_sums device_rows device_values number_kind",   # for sums of the user's

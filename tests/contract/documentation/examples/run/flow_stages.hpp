@@ -3,6 +3,5 @@ struct example { mr::picture pixels; std::int32_t label; };
 example prepare(const mr::record& r);
 void engine() {
   auto flow = mr::shards("train.tar") | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
-  using flow_type = decltype(flow);
 EXAMPLE
 }

@@ -1,0 +1,9 @@
+// Mixup and cutmix in a flow, and all that belongs to them. An umbrella: includes only.
+//
+//   #include <millrace/mix_rows.hpp>
+//   auto mixed = std::move(batches) | mr::mix_rows<&example::pixels, &example::label>({.mixup_alpha = 0.8});
+#pragma once
+
+#include <millrace/deliver/mixed_batch.hpp>
+#include <millrace/stages/mix_rows.hpp>
+#include <millrace/work/row_mixer.hpp>

@@ -1,0 +1,54 @@
+// Numbers the rows of a session's batches by their positions in the run, whatever the number of ranks.
+//
+//   const mr::detail::batch_numbers numbers{.first_epoch = 3, .first_batch = 20, .epoch_batches = 100,
+//                                           .rows = 64, .mine = {.rank = 1, .size = 4}};
+//   const auto where = numbers.of(5);                        // the session's sixth batch: epoch 3, batch 25 in it
+//   numbers.position(where, 2);                              // of its third row: (25 * 64 + 2) * 4 + 1
+//
+// Positions count from the beginning of their epoch, over the rows of all ranks.
+// Errors: none. Threads: a value.
+#pragma once
+
+#include <millrace/order/world.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The number of a batch in its epoch.
+struct batch_number {
+  std::uint64_t epoch = 0, batch = 0;
+  friend bool operator==(const batch_number&, const batch_number&) = default;
+};
+
+/// The state of a run when its session starts.
+struct batch_numbers {
+  std::uint64_t first_epoch = 0;     ///< epoch of the resume point
+  std::uint64_t first_batch = 0;     ///< batches of that epoch before it
+  std::uint64_t epoch_batches = 0;   ///< 0: an epoch is a pass, whose end is known when it has been read
+  std::size_t rows = 1;              ///< rows of a full batch of one rank
+  world mine{};
+  std::size_t stride = 0;            ///< distance of the rows that are mixed with each other, over all ranks; 0: none
+
+  /// Returns the number of a batch of the session, if epochs have a fixed number of batches.
+  batch_number of(std::uint64_t batch) const noexcept {
+    const std::uint64_t behind = first_batch + batch;
+    return {first_epoch + behind / epoch_batches, behind % epoch_batches};
+  }
+  /// Returns the number of a batch of the session, if an epoch is a pass. `epoch` is that of its samples, `start` the
+  /// first batch of that epoch, if it begins in this session.
+  batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
+    // A resume point at the end of a pass does not know that it is one: the epoch behind it has no batch before it.
+    return {epoch, start ? batch - *start : batch + (epoch == first_epoch ? first_batch : 0)};
+  }
+  /// Returns the position of a row of this rank in its epoch.
+  std::uint64_t position(const batch_number& in, std::size_t row) const noexcept {
+    return (in.batch * rows + row) * mine.size + mine.rank;
+  }
+  /// Returns the stride among the rows of this rank.
+  std::size_t own_stride() const noexcept { return stride / mine.size; }
+};
+
+}}}  // namespace millrace::detail

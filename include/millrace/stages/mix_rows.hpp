@@ -1,0 +1,153 @@
+// mix_rows: mixes the rows of a batch in pairs, by mixup or cutmix. mixup and cutmix: by one of them only.
+//
+//   auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare)
+//             | mr::batch<&example::pixels, &example::label>({.size = 256})
+//             | mr::mix_rows<&example::pixels, &example::label>({.mixup_alpha = 0.8, .cutmix_alpha = 1.0});
+//   mr::session run{std::move(flow)};
+//   for (auto& b : run) {
+//     auto [pixels, label_a, label_b, lambda] = b.columns();
+//     train_step(pixels, label_a, label_b, lambda);   // lambda * CE(x, label_a) + (1 - lambda) * CE(x, label_b)
+//   }
+//
+// Include millrace/mix_rows.hpp for it. The first column holds the rows to mix, u8, f16, bf16 or f32, such as pictures.
+// The second holds their labels, which are numbers: get<&example::label>() is label_a. device/mix_rows.hpp has
+// mr::dense_labels() for losses over dense rows.
+// Pairs: rows p and p + stride of the global batch, where floor(p / stride) is even. The default stride is the number
+// of ranks: a rank mixes its rows 0 and 1, 2 and 3, and so on. Both rows of a pair have one lambda and one box.
+// A row without a partner stays as it is, with lambda 1 and its own label as label_b. The same holds for both rows of a
+// pair if one is damaged (session_options::on_damage). A replaced row is a copy of another one, as that was mixed.
+// Draws: by (seed, epoch, position of the pair's first row in the epoch, stage). They are the one exception to the rule
+// that draws are those of a sample, because a pair has two. Workers and resumes change nothing.
+// Ranks: the stride is kept in the resume point, and taken from there if `.stride` is 0. Every number of ranks that
+// divides it gives the same rows. Another number is refused.
+// The worker that makes the second row of a pair mixes both, while they are in its cache, by the formulas of
+// item/row_mix.hpp. With `.deferred` rows stay as they are. Then mr::mix_rows(pixels, b.row_mixes()) mixes them: on the
+// host (device/mix_rows.hpp), or by a kernel with the same bits (device/mix_rows.cuh).
+// Errors: setup_error for options out of range, and for cutmix of rows without a height and a width. setup_error too
+// for a stride that is not a multiple of the ranks, or does not divide session_options::lanes.
+#pragma once
+
+#include <millrace/device/normalize_options.hpp>
+#include <millrace/image/pair_rule.hpp>
+#include <millrace/item/mixed_columns.hpp>
+#include <millrace/stages/batch.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of mix_rows().
+struct mix_rows_options {
+  double mixup_alpha = 0;            ///< lambda is Beta(alpha, alpha); 1/1024 to 1024, 0: no mixup
+  double cutmix_alpha = 0;           ///< the same, for cutmix
+  double switch_probability = 0.5;   ///< of cutmix, if both have an alpha
+  double probability = 1;            ///< of mixing a pair
+  /// Least and largest side of cutmix's box, as shares of the picture's sides, as timm has it. {}: by alpha.
+  std::array<double, 2> cutmix_minmax{};
+  std::size_t stride = 0;            ///< distance of the rows of a pair, over all ranks; 0: the number of ranks
+  std::uint64_t off_epoch = ~std::uint64_t{0};   ///< from this epoch on rows stay as they are
+  /// Order of the axes of a row of three dimensions. Default: [H, W, C] of u8, and [C, H, W] of others.
+  std::optional<image_layout> layout{};
+  bool deferred = false;             ///< true: labels and lambda only; mr::mix_rows(pixels, b.row_mixes()) mixes
+};
+
+/// Options of mixup().
+struct mixup_options {
+  double alpha = 1;         ///< lambda is Beta(alpha, alpha); 1/1024 to 1024
+  double probability = 1;   ///< of mixing a pair
+  std::size_t stride = 0;   ///< as in mix_rows_options, and what follows too
+  std::uint64_t off_epoch = ~std::uint64_t{0};
+  bool deferred = false;
+};
+
+/// Options of cutmix().
+struct cutmix_options {
+  double alpha = 1;         ///< lambda is Beta(alpha, alpha) before the box is cut off; 1/1024 to 1024
+  double probability = 1;   ///< of mixing a pair
+  std::array<double, 2> minmax{};   ///< as mix_rows_options::cutmix_minmax
+  std::size_t stride = 0;   ///< as in mix_rows_options, and what follows too
+  std::uint64_t off_epoch = ~std::uint64_t{0};
+  std::optional<image_layout> layout{};
+  bool deferred = false;
+};
+
+namespace detail {
+
+/// The item type of a flow after mix_rows: stands for a batch with these columns.
+template <auto Pixels, auto Label, auto... Members>
+struct mixed_batched {
+  using batch_mark = void;
+};
+
+/// The item after mix_rows, and the mistake of mix_rows there.
+template <auto Pixels, auto Label, class Item>
+struct mixed_item {
+  using type = Item;
+  static constexpr diagnose::mistake mistake = diagnose::mistake::rows_are_mixed_twice;
+};
+template <auto Pixels, auto Label, auto... Members>
+struct mixed_item<Pixels, Label, batched<Members...>> {
+  using type = mixed_batched<Pixels, Label, Members...>;
+  static constexpr diagnose::mistake mistake = [] {
+    using diagnose::mistake;
+    if (!(same_member<Pixels, Members>() || ...) || !(same_member<Label, Members>() || ...))
+      return mistake::mixed_column_is_not_listed;
+    if (!mixable_rows<member_type<Pixels>>) return mistake::rows_are_not_mixable;
+    return mixable_label<member_type<Label>> ? mistake::none : mistake::label_is_not_a_number;
+  }();
+};
+
+/// Made by mix_rows(), mixup() and cutmix().
+template <auto Pixels, auto Label>
+struct mix_rows_stage : stage_tag {
+  using batch_mark = void;
+  using mixes_rows_mark = void;
+  mix_rows_options options{};
+
+  template <class In>
+  static constexpr diagnose::mistake mistake_on = mixed_item<Pixels, Label, In>::mistake;
+  template <class In>
+  using out = typename mixed_item<Pixels, Label, In>::type;
+
+  /// Returns the rule of its draws. Throws setup_error for options out of range.
+  pair_rule rule() const {
+    return pair_rule({.mixup_alpha = options.mixup_alpha,
+                      .cutmix_alpha = options.cutmix_alpha,
+                      .switch_probability = options.switch_probability,
+                      .probability = options.probability,
+                      .cutmix_minmax = options.cutmix_minmax});
+  }
+};
+
+}  // namespace detail
+
+/// Returns the stage that mixes rows of `Pixels`, whose labels are `Label`, by mixup, cutmix, or both in turn.
+/// Throws setup_error for options out of range.
+template <auto Pixels, auto Label>
+detail::mix_rows_stage<Pixels, Label> mix_rows(const mix_rows_options& options) {
+  const detail::mix_rows_stage<Pixels, Label> made{{}, options};
+  static_cast<void>(made.rule());
+  return made;
+}
+
+/// Returns the stage that mixes rows of `Pixels`, whose labels are `Label`: x = lambda a + (1 - lambda) b.
+/// Throws setup_error for options out of range.
+template <auto Pixels, auto Label>
+auto mixup(const mixup_options& o = {}) {
+  return mix_rows<Pixels, Label>({.mixup_alpha = o.alpha, .probability = o.probability, .stride = o.stride,
+                                  .off_epoch = o.off_epoch, .deferred = o.deferred});
+}
+
+/// Returns the stage that swaps a box between rows of `Pixels`, whose labels are `Label`.
+/// Throws setup_error for options out of range.
+template <auto Pixels, auto Label>
+auto cutmix(const cutmix_options& o = {}) {
+  return mix_rows<Pixels, Label>({.cutmix_alpha = o.alpha, .probability = o.probability, .cutmix_minmax = o.minmax,
+                                  .stride = o.stride, .off_epoch = o.off_epoch, .layout = o.layout,
+                                  .deferred = o.deferred});
+}
+
+}}  // namespace millrace

@@ -1,0 +1,13 @@
+#include <millrace/millrace.hpp>
+
+struct example {
+  mr::picture pixels;
+  std::int32_t label;
+};
+example prepare(const mr::record&);
+
+void show() {
+  auto batches = mr::shards("train.tar") | mr::map(prepare)
+               | mr::batch<&example::pixels, &example::label>({.size = 256});
+EXAMPLE
+}

@@ -1,0 +1,3 @@
+void show() {
+EXAMPLE
+}

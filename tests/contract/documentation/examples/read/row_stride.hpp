@@ -1,0 +1,4 @@
+void show() {
+EXAMPLE
+  static_cast<void>(stride);
+}

@@ -1,0 +1,4 @@
+#include <cstdio>
+void show(mr::detail::final_segment& last) {
+EXAMPLE
+}
