@@ -14,6 +14,7 @@
 #pragma once
 
 #include <millrace/image/picture.hpp>
+#include <millrace/image/rgb_color.hpp>
 
 #include <array>
 #include <cstddef>
@@ -25,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The size of a padded row, and the color of its padding.
 struct padding_options {
   picture_size to{};                       ///< size of the row in pixels
-  std::array<std::uint8_t, 3> color{};     ///< red, green and blue of the padding
+  rgb_color color{};                     ///< red, green and blue of the padding
 };
 
 /// A picture's plan and the row around it; renders [height, width, 3] u8.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
+#include <millrace/image/rgb_color.hpp>
 
 #include <array>
 #include <cstddef>
@@ -16,9 +17,6 @@
 #include <optional>
 
 namespace millrace { inline namespace MILLRACE_ABI {
-
-/// A color: red, green and blue.
-using rgb_color = std::array<std::uint8_t, 3>;
 
 /// How rotated, sheared and moved pixels are made of those that their source lies between.
 enum class interpolation : std::uint8_t {

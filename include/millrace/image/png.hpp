@@ -14,6 +14,7 @@
 #pragma once
 
 #include <millrace/image/picture.hpp>
+#include <millrace/image/rgb_color.hpp>
 
 #include <array>
 #include <cstddef>
@@ -22,9 +23,6 @@
 #include <span>
 
 namespace millrace { inline namespace MILLRACE_ABI {
-
-/// A color: red, green and blue.
-using rgb_color = std::array<std::uint8_t, 3>;
 
 /// Options of png().
 struct png_options {

@@ -83,11 +83,12 @@ OPT_IN = {
     "image/photometric_options.hpp": "aug_mix_options augment_numbers augment_policy auto_augment_options "
                                      "color_factors color_jitter_options gaussian_blur_options hue_shifts "
                                      "interpolation mean_color pillow_blur_options rand_augment_options "
-                                     "random_erasing_options rgb_color trivial_augment_options warp_options",
+                                     "random_erasing_options trivial_augment_options warp_options",
     "image/photometric_plan.hpp": "photometric_plan",
     "image/png_encoder.hpp": "encode_png",
     "image/padded_picture.hpp": "padded_picture padding_options",
-    "image/png.hpp": "png png_options rgb_color",
+    "image/rgb_color.hpp": "rgb_color",
+    "image/png.hpp": "png png_options",
     "image/pnm.hpp": "pnm pnm_options",
     "image/any_picture.hpp": "any_picture any_picture_options picture_reader",
     "io/file/atomic_file.hpp": "atomic_file",
