@@ -122,15 +122,22 @@ class warp {
     from_ = warp_source{.data = source_.data(), .width = static_cast<std::ptrdiff_t>(p.width),
                         .height = static_cast<std::ptrdiff_t>(p.height)};
     fill_ = fill;
-    if (filter == warp_filter::bilinear) run_between(p, map, Kernels::bilinear);
+    const bool scales = map.xy == 0 && map.yx == 0;
+    // Where whole pixels are moved, all filters give the pixels themselves.
+    if (scales && moves_by_whole(map.xx, map.x0) && moves_by_whole(map.yy, map.y0)) run_scaled(p, map);
+    else if (filter == warp_filter::bilinear) run_between(p, map, Kernels::bilinear);
     else if (filter == warp_filter::bicubic) run_between(p, map, Kernels::bicubic);
-    else if (map.xy == 0 && map.yx == 0) run_scaled(p, map);
+    else if (scales) run_scaled(p, map);
     else if (fits(map, p)) run_fixed(p, map);
     else run_wide(p, map);
   }
 
  private:
   static double real(std::size_t n) noexcept { return static_cast<double>(n); }
+
+  static bool moves_by_whole(double scale, double distance) noexcept {
+    return scale == 1 && distance == std::trunc(distance);
+  }
 
   void put_fill(std::uint8_t* to, std::size_t pixels) const noexcept {
     for (std::size_t i = 0; i < pixels; ++i, to += 3) std::memcpy(to, fill_.data(), 3);
