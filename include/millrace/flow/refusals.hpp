@@ -146,8 +146,8 @@ struct refusals : flow_tag {
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_an_array> Stage>
-  __attribute__((unavailable("millrace: a column of batch<...> is an array whose elements are not numbers. Give each "
-                             "element a member of its own.")))
+  __attribute__((unavailable("millrace: a column of batch<...> is an array whose elements are not columns: expected "
+                             "numbers, or a type that is a column by itself. Make such elements in map().")))
   broken_flow operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_is_a_vector> Stage>

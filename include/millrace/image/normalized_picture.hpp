@@ -53,6 +53,9 @@ class normalized_picture {
   /// Decodes into `row`, 3 * height * width elements. Throws setup_error for another size, data_error for damage.
   void render(std::span<T> row, scratch& s) const { picture::render_alone(job_for(row), s); }
 
+  using group = picture::group;
+  /// Adds the picture to those that are rendered at once, each into its row.
+  void join(group& all, std::span<T> row) const { all.add(job_for(row)); }
   /// Decodes up to `together` pictures, each into its row; faster than one by one, with the same bits.
   static void render_together(std::span<const normalized_picture* const> pictures,
                               std::span<const std::span<T>> rows, scratch& s) {

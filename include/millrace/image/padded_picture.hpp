@@ -50,6 +50,9 @@ class padded_picture {
 
   /// Decodes into `row`, height * width * 3 bytes. Throws setup_error for another size, data_error for damage.
   void render(std::span<std::uint8_t> row, scratch& s) const;
+  using group = picture::group;
+  /// Adds the picture to those that are rendered at once, each into its row. Fills the padding of the row.
+  void join(group& all, std::span<std::uint8_t> row) const;
   /// Decodes up to `together` pictures, each into its row; faster than one by one, with the same bits.
   static void render_together(std::span<const padded_picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s);

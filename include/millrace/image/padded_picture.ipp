@@ -22,6 +22,11 @@ MILLRACE_INLINE void padded_picture::render(std::span<std::uint8_t> row, scratch
   fill_padding(row);
 }
 
+MILLRACE_INLINE void padded_picture::join(group& all, std::span<std::uint8_t> row) const {
+  all.add(job_for(row));
+  fill_padding(row);
+}
+
 MILLRACE_INLINE void padded_picture::render_together(std::span<const padded_picture* const> pictures,
                                                      std::span<const std::span<std::uint8_t>> rows, scratch& s) {
   std::array<detail::picture_job, together> jobs;

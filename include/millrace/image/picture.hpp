@@ -19,6 +19,9 @@
 // Decoding stops below the crop, so damage below it is not seen.
 // A batch renders several pictures at once, because that decodes faster. No bit depends on it. No bit of an `exact`
 // picture depends on the decoder either (picture_renderer.hpp).
+// Several crops of one JPEG are a column of std::array<mr::picture, n>, or several columns. It is decoded once for all
+// crops of a row:
+//   struct views { std::array<mr::picture, 2> large; std::array<mr::picture, 8> small; };   // [B, 2, 224, 224, 3], ...
 //
 // Errors: jpeg() throws data_error if the bytes are not a JPEG or the picture exceeds max_pixels. render() throws
 // data_error for damage. Both errors name shard and key. Impossible sizes are a setup_error.
@@ -31,6 +34,7 @@
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/jpeg_options.hpp>
 #include <millrace/image/picture_format.hpp>
+#include <millrace/image/picture_group.hpp>
 #include <millrace/image/picture_job.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
@@ -128,6 +132,9 @@ class picture {
   /// The number of pictures that a batch renders at once. The decoder works on two pictures at a time. With eight
   /// pictures, it decodes only 2 % of the coded symbols for one picture alone.
   static constexpr std::size_t together = 8;
+  using group = detail::picture_group;
+  /// Adds the picture to those that are rendered at once, each into its row: see detail::picture_group.
+  void join(group& all, std::span<std::uint8_t> row) const { all.add(job_for(target_of(row, true))); }
   /// Decodes up to `together` pictures, each into its row.
   static void render_together(std::span<const picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s);

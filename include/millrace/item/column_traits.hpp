@@ -6,6 +6,7 @@
 // item/columns.hpp lists what may be a column. Errors: none. Threads: pure.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor.hpp>
@@ -107,6 +108,45 @@ struct column_traits<T> {
   }
 };
 
+/// A column type with rows of a fixed shape.
+template <class T>
+concept fixed_column = requires(const T& item, std::span<typename column_traits<T>::element> row, scratch& s) {
+  column_traits<T>::shape(item);
+  column_traits<T>::render(item, row, s);
+};
+
+[[noreturn]] inline void throw_other_shape(std::size_t index, const std::string& shape, const std::string& first) {
+  throw data_error("element " + std::to_string(index) + " of an array has shape " + shape +
+                       ", but the first one has " + first,
+                   "Bring all elements to one shape, or give each shape a column of its own");
+}
+
+/// Several of a column type in one row: its shape is [N, ...].
+template <class T, std::size_t N>
+  requires(N > 0 && !tensor_element<T> && fixed_column<T>)
+struct column_traits<std::array<T, N>> {
+  using of_one = column_traits<T>;
+  using element = typename of_one::element;
+  static constexpr std::size_t rank = 1 + of_one::rank;
+
+  /// Throws data_error if the shapes of the elements differ.
+  static std::array<std::size_t, rank> shape(const std::array<T, N>& items) {
+    const std::array<std::size_t, of_one::rank> first = of_one::shape(items[0]);
+    for (std::size_t i = 1; i < N; ++i)
+      if (const std::array<std::size_t, of_one::rank> other = of_one::shape(items[i]); other != first)
+        throw_other_shape(i, to_string(other), to_string(first));
+    std::array<std::size_t, rank> all{N};
+    for (std::size_t d = 0; d < first.size(); ++d) all[d + 1] = first[d];
+    return all;
+  }
+  static std::span<element> row_of(std::size_t i, std::span<element> row) noexcept {
+    return row.subspan(row.size() / N * i, row.size() / N);
+  }
+  static void render(const std::array<T, N>& items, std::span<element> row, scratch& s) {
+    for (std::size_t i = 0; i < N; ++i) of_one::render(items[i], row_of(i, row), s);
+  }
+};
+
 /// Rows of varying length, such as item/ragged.hpp; shape() is the shape of the longest possible row.
 template <class T>
 concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
@@ -168,6 +208,17 @@ inline constexpr auto member_spelling = spell_member<M>();
 template <auto M>
 std::string named_column() {
   return std::string("the column ") + member_spelling<M>.data();
+}
+
+/// Returns the shape of a row of the column. Throws data_error, which names the column, if it has none.
+template <auto M>
+auto column_shape(const member_type<M>& one) {
+  try {
+    return column_traits<member_type<M>>::shape(one);
+  } catch (error& e) {
+    e.add(" in " + named_column<M>());
+    throw;
+  }
 }
 
 /// A type that `batch` accepts as a column.

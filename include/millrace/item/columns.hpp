@@ -8,10 +8,14 @@
 //   bytes, such as a field of a record: they become u8 and are copied once, from the read buffer into their row
 //   a type with shape() and span(), such as an image or a tensor
 //   a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
+//   std::array of one of these, N of the same shape: a row is [N, ...], such as several crops of one picture
 //   ragged, for rows of varying length (item/ragged.hpp)
 // A type that renders several rows faster than one may also have `static constexpr std::size_t together` and `static
 // void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`. It is called with 2
 // to `together` rows. The bits of a row must not depend on the other rows.
+// A type that gains even more if several columns of a row are made at once has `using group` and `join(group&,
+// std::span<element>) const` instead. A group has clear() and render(scratch&), and lies in the scratch. All items of
+// up to `together` rows join it, from all columns with this group. Then it makes all these rows.
 // The first item of a run fixes the shapes. Errors: data_error for another shape later; it names both shapes.
 //
 // In a slot, the columns of fixed shape come first. Each row of a ragged column is written with space for the longest
@@ -20,6 +24,7 @@
 #pragma once
 
 #include <millrace/item/batch_extent.hpp>
+#include <millrace/item/column_groups.hpp>
 #include <millrace/item/column_traits.hpp>
 #include <millrace/item/tensor_view.hpp>
 
@@ -39,24 +44,10 @@ class columns {
   static constexpr std::size_t count = sizeof...(Members);
 
   /// The preferred claim: the largest number of rows that a column renders at once.
-  static constexpr std::size_t together = [] {
-    std::size_t most = 1;
-    const auto look = [&most]<class T>(std::type_identity<T>) {
-      if constexpr (renders_together<T>) most = T::together > most ? T::together : most;
-    };
-    (look(std::type_identity<member_type<Members>>{}), ...);
-    return most;
-  }();
+  static constexpr std::size_t together = rows_together<member_type<Members>...>();
 
   /// The name of rendering in reports: the one that a column defines, else "render".
-  static constexpr const char* rendering = [] {
-    const char* name = "render";
-    const auto look = [&name]<class T>(std::type_identity<T>) {
-      if constexpr (requires { T::rendering; }) name = T::rendering;
-    };
-    (look(std::type_identity<member_type<Members>>{}), ...);
-    return name;
-  }();
+  static constexpr const char* rendering = rendering_name<member_type<Members>...>();
 
   /// The number of ragged columns.
   static constexpr std::size_t ragged =
@@ -224,7 +215,7 @@ class columns {
   void fix(const item& first) {
     using traits = detail::column_traits<member_type<M>>;
     auto& place = std::get<index_of<M>()>(places_);
-    place.shape = traits::shape(first.*M);
+    place.shape = column_shape<M>(first.*M);
     place.row_elements = 1;
     for (const std::size_t extent : place.shape) place.row_elements *= extent;
     if constexpr (is_ragged<M>) {
@@ -324,9 +315,8 @@ class columns {
 
   template <auto M>
   void check(const item& one) const {
-    using traits = detail::column_traits<member_type<M>>;
     const auto& place = std::get<index_of<M>()>(places_);
-    const auto shape = traits::shape(one.*M);
+    const auto shape = column_shape<M>(one.*M);
     if constexpr (is_ragged<M>)
       if (const auto& o = (one.*M).options(); !(o == place.options))
         throw data_error(detail::named_column<M>() + " has " + o.describe() + " here, but " +
@@ -344,7 +334,9 @@ class columns {
     using type = member_type<M>;
     using traits = detail::column_traits<type>;
     using element = typename traits::element;
-    if constexpr (is_ragged<M>) {
+    if constexpr (has_group<M>) {
+      if constexpr (begins_group<M, Members...>()) render_group<typename group_of<type>::type>(items, base, first, s);
+    } else if constexpr (is_ragged<M>) {
       for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(items[i]->*M, base, first + i);
     } else if constexpr (renders_together<type>) {
       std::array<const type*, type::together> members;
@@ -361,6 +353,29 @@ class columns {
     } else {
       for (std::size_t i = 0; i < items.size(); ++i) traits::render(items[i]->*M, row<M>(base, first + i), s);
     }
+  }
+
+  // ---- columns whose rows are made in groups ----
+
+  template <auto M>
+  static constexpr bool has_group = !std::is_void_v<typename group_of<member_type<M>>::type>;
+
+  template <class Group>
+  void render_group(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
+    auto& group = s.get<Group>();
+    for (std::size_t begin = 0; begin < items.size(); begin += together) {
+      const std::size_t count = std::min(together, items.size() - begin);
+      group.clear();
+      for (std::size_t i = begin; i < begin + count; ++i) (join<Members>(group, *items[i], base, first + i), ...);
+      group.render(s);
+    }
+  }
+
+  template <auto M, class Group>
+  void join(Group& group, const item& one, std::byte* base, std::size_t number) const {
+    using type = member_type<M>;
+    if constexpr (std::same_as<typename group_of<type>::type, Group>)
+      group_of<type>::join(one.*M, group, row<M>(base, number));
   }
 
   template <auto M>

@@ -13,9 +13,9 @@
 # it fails, with g++ and with clang++, with exactly one `error:` line, which stands at that line of this file and which
 # the REGEX matches. (A compiler that says the same error of the same place twice has said one.)
 #
-# TYPICAL are the mistakes that people made who had never seen the library: none of them may leave the list. Two more of
-# theirs compile by now and are run: a callable that holds a unique_ptr, and rows of a std::vector that vary
-# (tests/unit/run/movable_test.cpp, tests/unit/run/session_test.cpp).
+# TYPICAL are the mistakes that people made who had never seen the library: none of them may leave the list. Three more
+# of theirs compile by now and are run: a callable that holds a unique_ptr, rows of a std::vector that vary, and an
+# array of pictures (tests/unit/run/movable_test.cpp, session_test.cpp and views_test.cpp beside it).
 import pathlib
 import re
 import subprocess
@@ -33,7 +33,7 @@ MAX_LINES = 20
 QUOTED = re.compile(r"\s*\d*\s+\|")   # of the source: newer compilers quote it for each template on the way
 TYPICAL = """
     column_of_another_type map_returns_void session_without_batch batch_before_map map_takes_another_type
-    map_arguments_swapped column_is_a_string column_is_an_array_of_pictures column_of_vectors
+    map_arguments_swapped column_is_a_string column_is_an_array_of_texts column_of_vectors
     map_makes_an_immovable_item loop_by_value batch_of_a_member_without_ampersand batch_called_batch_size
     session_called_num_workers batch_of_a_number shuffle_after_batch session_by_equals_sign
     from_a_generator_of_values""".split()

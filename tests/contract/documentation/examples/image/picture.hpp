@@ -1,3 +1,5 @@
+#include <millrace/item/record.hpp>
+
 void example(const mr::record& r, mr::rng& rng) {
 EXAMPLE
 }

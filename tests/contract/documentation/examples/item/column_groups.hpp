@@ -1,0 +1,5 @@
+#include <millrace/image/picture.hpp>
+
+void example() {
+EXAMPLE
+}

@@ -1,0 +1,176 @@
+// Several crops of one picture in a row of a batch: arrays of pictures and of other columns, through a whole run.
+#include <millrace/image/jpeg_encoder.hpp>
+#include <millrace/image/label_map.hpp>
+#include <millrace/image/normalized_picture.hpp>
+#include <millrace/image/padded_picture.hpp>
+#include <millrace/image/picture.hpp>
+#include <millrace/io/tar/shard_writer.hpp>
+#include <millrace/item/scalar.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
+#include <millrace/sources/shards.hpp>
+#include <millrace/stages/map.hpp>
+
+#include "../../temporary_folder.hpp"
+#include "../image/label_files.hpp"
+#include "../image/slow_pictures.hpp"
+#include "quiet_sessions.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace mr = millrace;
+
+namespace {
+
+struct crops {
+  std::array<mr::picture, 2> large;
+  std::int32_t label;
+  std::array<mr::picture, 8> small;
+  std::array<mr::normalized_picture<float>, 1> numbers;
+  std::array<mr::label_map<>, 2> masks;
+  mr::padded_picture whole;
+  std::array<std::array<float, 3>, 2> pairs;
+};
+
+crops prepare(const mr::record& r, mr::rng& rng) {
+  const mr::picture p = mr::jpeg(r["jpg"]).filter(mr::resize_filter::bicubic);
+  const auto large = [&] { return p.random_resized_crop(32, rng, {.scale_min = 0.32}).random_flip(rng); };
+  const auto small = [&] {
+    return p.random_resized_crop(12, rng, {.scale_min = 0.05, .scale_max = 0.32}).random_flip(rng);
+  };
+  const std::array<mr::picture, 2> both{large(), large()};
+  const auto mask = mr::labels(r["pgm"]);
+  return {both, mr::integer<std::int32_t>(r["cls"]),
+          {small(), small(), small(), small(), small(), small(), small(), small()},
+          {mr::normalized_picture<float>(both[0], {.mean = {0.5, 0.5, 0.5}, .std = {0.25, 0.25, 0.25}})},
+          {mask.apply(both[0].geometry()), mask.apply(both[1].geometry())},
+          mr::padded_picture(p.resize_within({.width = 40, .height = 40}), {.to = {.width = 48, .height = 40}}),
+          {{{1, 2, 3}, {4, 5, 6}}}};
+}
+
+std::string write_photos(const temporary_folder& folder, std::size_t damaged = 1'000) {
+  mr::shard_writer shards({.pattern = folder / "photos-%d.tar", .max_samples = 10});
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::size_t width = 80 + i % 7, height = 60 + i % 5;
+    auto jpg = mr::encode_jpeg(slow::photo(height, width, 3, i));
+    if (i == damaged) jpg.resize(jpg.size() / 2);
+    shards.write("k" + std::to_string(i), {{"jpg", jpg},
+                                           {"pgm", slow::pgm(slow::labels::of_numbers(width, height), 8)},
+                                           {"cls", std::to_string(i)}});
+  }
+  shards.close();
+  return folder / "photos-{0..3}.tar";
+}
+
+auto flow_of(const std::string& pattern, std::size_t size) {
+  return mr::shards(pattern, {.seed = 3}) | mr::map(prepare) |
+         mr::batch<&crops::large, &crops::label, &crops::small, &crops::numbers, &crops::masks, &crops::whole,
+                   &crops::pairs>({.size = size});
+}
+
+template <class Row, class Made>
+bool equal(const Row& row, const Made& made) {
+  const auto a = row.span();
+  return a.size() == made.size() && std::equal(a.begin(), a.end(), made.span().begin());
+}
+
+}  // namespace
+
+TEST_CASE("arrays of pictures are rows of several, each with the bits that it has alone, whatever the workers") {
+  const temporary_folder folder;
+  const std::string pattern = write_photos(folder);
+  // What each sample's plans give one by one.
+  std::vector<crops> alone;
+  const auto noted = [&alone](const mr::record& r, mr::rng& rng) {
+    crops c = prepare(r, rng);
+    alone.push_back(c);
+    return c;
+  };
+  mr::feed(mr::shards(pattern, {.seed = 3}) | mr::map(noted) | mr::batch<&crops::label>({.size = 8}), quiet(0),
+           [](auto&) {});
+  REQUIRE(alone.size() == 40);
+  for (const int threads : {0, 1, 4}) {
+    mr::session run{flow_of(pattern, 8), quiet(threads)};
+    std::size_t rows = 0;
+    for (auto& b : run) {
+      const auto [large, label, small, numbers, masks, whole, pairs] = b.columns();
+      CHECK(large.shape == std::array<std::size_t, 5>{8, 2, 32, 32, 3});
+      CHECK(small.shape == std::array<std::size_t, 5>{8, 8, 12, 12, 3});
+      CHECK(numbers.shape == std::array<std::size_t, 5>{8, 1, 3, 32, 32});
+      CHECK(masks.shape == std::array<std::size_t, 4>{8, 2, 32, 32});
+      CHECK(pairs.shape == std::array<std::size_t, 3>{8, 2, 3});
+      for (std::size_t i = 0; i < b.size(); ++i, ++rows) {
+        const auto& expected = alone.at(rows);
+        CHECK(label[i] == expected.label);
+        for (std::size_t v = 0; v < 2; ++v) REQUIRE(equal(large[i][v], expected.large[v].pixels()));
+        for (std::size_t v = 0; v < 8; ++v) REQUIRE(equal(small[i][v], expected.small[v].pixels()));
+        for (std::size_t v = 0; v < 2; ++v) REQUIRE(equal(masks[i][v], expected.masks[v].values()));
+        mr::scratch s;
+        mr::tensor<float, 3> one({3, 32, 32});
+        expected.numbers[0].render(one.span(), s);
+        REQUIRE(equal(numbers[i][0], one));
+        mr::image padded({40, 48, 3});
+        expected.whole.render(padded.span(), s);
+        REQUIRE(equal(whole[i], padded));
+        CHECK(pairs(i, 1, 2) == 6);
+      }
+    }
+    CHECK(rows == 40);
+    // 2 + 8 + 1 + 1 pictures of each JPEG, across four columns.
+    std::uint64_t shared = 0;
+    for (const auto& c : run.stats().counts)
+      if (std::string_view(c.what) == "pictures made of the planes of another one") shared = c.times;
+    CHECK(shared == 40 * 11);
+  }
+}
+
+TEST_CASE("a damaged picture in an array is the error of its sample, and the rows before it are delivered") {
+  const temporary_folder folder;
+  const std::string pattern = write_photos(folder, 21);
+  for (const int threads : {0, 3}) {
+    mr::session run{flow_of(pattern, 4), quiet(threads)};
+    std::string key;
+    std::size_t batches = 0;
+    try {
+      for (auto& b : run) batches += b.size() > 0;
+      FAIL("no error");
+    } catch (const mr::data_error& e) {
+      CHECK(e.where().key == "k21");
+      CHECK(batches == e.where().position / 4);
+    }
+    auto goes_on = quiet(threads);
+    goes_on.on_damage = {.policy = mr::damage::replace};
+    mr::session replaced{flow_of(pattern, 4), goes_on};
+    std::size_t copies = 0, rows = 0;
+    for (auto& b : replaced)
+      for (std::size_t i = 0; i < b.size(); ++i, ++rows) copies += b.replaced()[i];
+    CHECK(rows == 40);
+    CHECK(copies == 1);
+  }
+}
+
+namespace {
+
+struct uneven {
+  std::array<std::vector<float>, 3> rows;
+};
+
+}  // namespace
+
+TEST_CASE("elements of an array have one shape, and another one is an error that names element and column") {
+  for (const int bad : {0, 9}) {
+    const auto make = [bad](int n) {
+      uneven u{{std::vector<float>(4), std::vector<float>(4), std::vector<float>(4)}};
+      if (n == bad) u.rows[2].resize(5);
+      return u;
+    };
+    mr::session run{mr::from(numbers(16)) | mr::map(make) | mr::batch<&uneven::rows>({.size = 4}), quiet(1)};
+    const std::string said = "element 2 of an array has shape [5], but the first one has [4] in the column";
+    const auto take_all = [&run] {
+      for (auto& b : run) CHECK(b.get<&uneven::rows>().shape == std::array<std::size_t, 3>{4, 3, 4});
+    };
+    CHECK_THROWS_WITH_AS(take_all(), doctest::Contains(said.c_str()), mr::data_error);
+  }
+}
