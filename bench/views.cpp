@@ -1,0 +1,179 @@
+// views: several crops of one picture, as self-supervised recipes take them, rendered alone and as rows of a batch
+//
+// Each recipe's crops are drawn from photographs of set M (500 x 375). "alone" renders each crop for itself, from its
+// header on. "in pairs" renders the crops of one picture at once, but gives each crop a copy of the file, so that
+// none shares anything. "shared" renders them at once from one file, "as a batch does" those of eight pictures at once.
+// Rows lie in memory that has left the caches. All variants take turns on groups of eight pictures. Counted is the CPU
+// time of this thread; ratios are those of the least times: each group's least of all rounds, added up.
+#include "harness.hpp"
+#include "photo_sets.hpp"
+
+#include <millrace/millrace.hpp>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mr = millrace;
+
+namespace {
+
+struct recipe {
+  const char* name;
+  std::size_t large_side, small_side, large_crops, small_crops;
+  double border;   // of the area: large crops are above it, small ones below
+  double least;
+  mr::resize_filter filter;
+  double target;   // least gain of "as a batch does" over "alone"
+};
+
+constexpr recipe recipes[] = {
+    {"DINOv2", 224, 96, 2, 8, 0.32, 0.05, mr::resize_filter::bicubic, 1.8},
+    {"DINO", 224, 96, 2, 8, 0.4, 0.05, mr::resize_filter::bicubic, 1.8},
+    {"SwAV", 224, 96, 2, 6, 0.14, 0.05, mr::resize_filter::bilinear, 1.5},
+    {"two views", 224, 96, 2, 0, 0.2, 0.2, mr::resize_filter::bilinear, 1},
+};
+
+constexpr std::size_t group_size = mr::picture::together, crop_limit = 10, row_bytes = 224 * 224 * 3;
+
+/// Rows that have left the caches when they are written again.
+class cold_rows {
+ public:
+  std::span<std::uint8_t> next(const mr::picture& p) noexcept {
+    at_ = (at_ + 1) % count;
+    return {static_cast<std::uint8_t*>(memory_.get()) + at_ * row_bytes, p.width() * p.height() * 3};
+  }
+
+ private:
+  struct freed {
+    void operator()(void* memory) const noexcept { mr::detail::free_slot(memory); }
+  };
+  static constexpr std::size_t count = 512;
+  std::unique_ptr<void, freed> memory_{mr::detail::allocate_slot(count * row_bytes)};
+  std::size_t at_ = 0;
+};
+
+class measurement {
+ public:
+  measurement(const recipe& r, std::size_t pictures) : recipe_(r) {
+    const auto set = bench::make_photo_set(bench::photo_sets[0]);
+    for (const auto& name : set.names) {
+      mr::shard_reader reader(std::make_unique<mr::file_source>(name), pool_);
+      for (auto record = reader.next(); record && files_.size() < pictures; record = reader.next()) {
+        files_.push_back((*record)["jpg"]);
+        auto& copies = copies_.emplace_back();
+        for (std::size_t k = 0; k < crops(); ++k) copies.push_back(pool_.copy(files_.back()));
+      }
+    }
+  }
+
+  std::size_t crops() const noexcept { return recipe_.large_crops + recipe_.small_crops; }
+  std::size_t pictures() const noexcept { return files_.size() / group_size * group_size; }
+
+  void alone(std::size_t picture) {
+    for (std::size_t k = 0; k < crops(); ++k) {
+      const auto p = planned(files_[picture], picture, k);
+      p.render(rows_.next(p), memory_);
+    }
+  }
+  void in_pairs(std::size_t picture) {
+    begin();
+    for (std::size_t k = 0; k < crops(); ++k) join(copies_[picture][k], picture, k);
+    group_.render(memory_);
+  }
+  void shared(std::size_t first, std::size_t end) {
+    begin();
+    for (std::size_t picture = first; picture < end; ++picture)
+      for (std::size_t k = 0; k < crops(); ++k) join(files_[picture], picture, k);
+    group_.render(memory_);
+  }
+
+ private:
+  mr::picture planned(const mr::bytes& file, std::size_t picture, std::size_t crop) const {
+    mr::rng random({.seed = 5, .sample = picture, .stage = crop});
+    const bool large = crop < recipe_.large_crops;
+    const mr::random_crop_options o{.scale_min = large ? recipe_.border : recipe_.least,
+                                    .scale_max = large ? 1 : recipe_.border};
+    return mr::jpeg(file).filter(recipe_.filter)
+        .random_resized_crop(large ? recipe_.large_side : recipe_.small_side, random, o).random_flip(random);
+  }
+
+  void begin() {
+    group_.clear();
+    planned_.clear();
+    planned_.reserve(group_size * crop_limit);   // the group points to them
+  }
+  void join(const mr::bytes& file, std::size_t picture, std::size_t crop) {
+    const auto& p = planned_.emplace_back(planned(file, picture, crop));
+    p.join(group_, rows_.next(p));
+  }
+
+  const recipe recipe_;
+  mr::block_pool pool_;
+  std::vector<mr::bytes> files_;
+  std::vector<std::vector<mr::bytes>> copies_;
+  std::vector<mr::picture> planned_;
+  mr::picture::group group_;
+  cold_rows rows_;
+  mr::scratch memory_;
+};
+
+void measure(bench::harness& run, const recipe& r) {
+  measurement m(r, run.quick() ? 64 : 256);
+  struct variant {
+    const char* name;
+    std::function<void(std::size_t first, std::size_t end)> run;
+    std::vector<double> least{};   // of each group of pictures, in seconds
+    std::vector<double> us{};      // for a picture, of each round
+  };
+  const auto one_by_one = [&m](void (measurement::*way)(std::size_t)) {
+    return [&m, way](std::size_t first, std::size_t end) {
+      for (std::size_t i = first; i < end; ++i) (m.*way)(i);
+    };
+  };
+  variant variants[] = {{"alone", one_by_one(&measurement::alone)},
+                        {"in pairs", one_by_one(&measurement::in_pairs)},
+                        {"shared", [&m](std::size_t first, std::size_t end) {
+                           for (std::size_t i = first; i < end; ++i) m.shared(i, i + 1);
+                         }},
+                        {"as a batch does", [&m](std::size_t first, std::size_t end) { m.shared(first, end); }}};
+  constexpr std::size_t count = std::size(variants);
+  const std::size_t groups = m.pictures() / group_size;
+  for (auto& v : variants) v.least.assign(groups, 1e9);
+  const int rounds = run.quick() ? 8 : 20;
+  for (int round = 0; round < rounds; ++round) {
+    for (auto& v : variants) v.us.push_back(0);
+    for (std::size_t g = 0; g < groups; ++g)
+      for (std::size_t i = 0; i < count; ++i) {
+        variant& v = variants[(i + g + static_cast<std::size_t>(round)) % count];
+        const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
+        v.run(g * group_size, (g + 1) * group_size);
+        const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
+        v.us.back() += spent * 1e6 / static_cast<double>(m.pictures());
+        v.least[g] = std::min(v.least[g], spent);
+      }
+  }
+  std::array<double, count> us{};
+  const std::string name = r.name;
+  std::printf("%s, %zu crops; us for a picture, median of rounds\n", r.name, m.crops());
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const double spent : variants[i].least) us[i] += spent * 1e6 / static_cast<double>(m.pictures());
+    std::printf("  %-18s %7.1f   %s\n", variants[i].name, us[i], bench::spread(variants[i].us, "%.1f").c_str());
+  }
+  for (std::size_t i = 0; i < count; ++i) run.result(name + ": " + variants[i].name, us[i], "us");
+  run.result(name + ": as a batch does, times alone", us[0] / us[3], "x", bench::at_least(r.target));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::harness run(argc, argv, "views");
+  return bench::run_guarded([&] {
+    for (const auto& r : recipes)
+      if (run.wants(r.name)) measure(run, r);
+    return run.finish();
+  });
+}
