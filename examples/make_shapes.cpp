@@ -1,4 +1,7 @@
 // Writes a small labelled data set, pictures of ten shapes, as tar shards: train-*.tar and val-*.tar.
+//
+//   make_shapes data             # fields jpg and cls
+//   make_shapes data --masks     # also pgm, a label map, and json, the shape's box: see shape_shards.hpp
 #include "command_line.hpp"
 #include "shape_shards.hpp"
 
@@ -9,6 +12,7 @@ void make(command_line& args) {
   options.samples = args.number("--samples", options.samples);
   options.shards = args.number("--shards", options.shards);
   options.seed = args.number("--seed", options.seed);
+  options.masks = args.flag("--masks");
   const auto folders = args.rest();
   if (folders.size() != 1) args.refuse("expected one folder to write to");
   options.folder = folders[0];
@@ -20,5 +24,5 @@ void make(command_line& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: make_shapes FOLDER [--samples N] [--shards N] [--seed N]"}, make);
+  return run_program({argc, argv, "usage: make_shapes FOLDER [--samples N] [--shards N] [--seed N] [--masks]"}, make);
 }

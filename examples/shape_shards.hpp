@@ -3,9 +3,11 @@
 //   auto made = make_shape_shards({.folder = "data", .samples = 2400, .shards = 8, .seed = 1});
 //   mr::shards(made.train)...        // data/train-{000..007}.tar; made.validation: data/val-{000..003}.tar
 //
-// Fields jpg and cls; ten samples in a row hold each class once. Validation has two samples for every five of training,
-// of another seed. The same options give the same bytes, on any machine and any number of cores. What is complete from
-// an earlier call with the same options stays as it is. Errors: setup_error, io_error. Progress goes to stderr.
+// Fields jpg and cls. With `masks` also pgm, a label map of the picture's size (0: ground, label + 1: shape), and json:
+// {"class": 3, "box": [left, top, right, bottom]}. Ten samples in a row hold each class once. Validation has two
+// samples for every five of training, of another seed. The same options give the same bytes, on any machine and any
+// number of cores. What is complete from an earlier call with the same options stays as it is.
+// Errors: setup_error, io_error. Progress goes to stderr.
 #pragma once
 
 #include "shapes.hpp"
@@ -27,6 +29,7 @@ struct shape_shards_options {
   std::uint64_t samples = 2400;   ///< to train on
   std::uint64_t shards = 8;
   std::uint64_t seed = 1;
+  bool masks = false;             ///< a label map and a box for each picture
 };
 
 /// Patterns of the shards.
@@ -42,9 +45,25 @@ inline std::string three_digits(std::uint64_t number) {
   return std::string(digits.size() < 3 ? 3 - digits.size() : 0, '0') + digits;
 }
 
+/// A label map as a PGM file (Netpbm's P5): a head, then a byte a pixel.
+inline std::vector<std::byte> encode_mask(const millrace::image& mask) {
+  const std::string head = "P5 " + std::to_string(mask.shape()[1]) + " " + std::to_string(mask.shape()[0]) + " 255\n";
+  const auto head_bytes = std::as_bytes(std::span(head)), mask_bytes = std::as_bytes(mask.span());
+  std::vector<std::byte> file(head_bytes.begin(), head_bytes.end());
+  file.insert(file.end(), mask_bytes.begin(), mask_bytes.end());
+  return file;
+}
+
+inline std::string box_text(const labelled_shape& s) {
+  std::string edges;
+  for (const std::size_t edge : s.box) edges += (edges.empty() ? "" : ", ") + std::to_string(edge);
+  return "{\"class\": " + std::to_string(s.label) + ", \"box\": [" + edges + "]}";
+}
+
 struct part {
   std::string name{};   ///< train or val
   std::uint64_t samples = 0, samples_per_shard = 0, seed = 0;
+  bool masks = false;
 
   std::string pattern(const std::string& folder) const {
     return folder + "/" + name + "-{000.." + three_digits((samples - 1) / samples_per_shard) + "}.tar";
@@ -62,7 +81,11 @@ inline void write_part(const std::string& folder, const part& p) {
     tbb::parallel_for(start, end, [&](std::uint64_t i) { made[i - start] = make_shape({.seed = p.seed, .index = i}); });
     for (std::uint64_t i = start; i < end; ++i) {
       const auto& sample = made[i - start];
-      shards.write(p.name + "/" + std::to_string(i), {{"jpg", sample.jpeg}, {"cls", std::to_string(sample.label)}});
+      const std::string key = p.name + "/" + std::to_string(i), label = std::to_string(sample.label);
+      if (p.masks)
+        shards.write(key, {{"jpg", sample.jpeg}, {"cls", label}, {"pgm", encode_mask(sample.mask)},
+                           {"json", box_text(sample)}});
+      else shards.write(key, {{"jpg", sample.jpeg}, {"cls", label}});
     }
     if (on_terminal || end == p.samples)
       std::fprintf(stderr, "%smaking %s pictures: %llu of %llu%s", on_terminal ? "\r" : "", p.name.c_str(),
@@ -82,13 +105,14 @@ inline shape_shards make_shape_shards(const shape_shards_options& options) {
                                     " shards are not possible",
                                 "Choose 1 to 1000 shards and a multiple of that, at least 5 samples a shard");
   const std::uint64_t per_shard = options.samples / options.shards;
-  const part train{"train", options.samples, per_shard, 2 * options.seed};
-  const part validation{"val", 2 * options.samples / 5, per_shard, 2 * options.seed + 1};
+  const part train{"train", options.samples, per_shard, 2 * options.seed, options.masks};
+  const part validation{"val", 2 * options.samples / 5, per_shard, 2 * options.seed + 1, options.masks};
 
   // Written last, so it says that everything before it is complete.
   const std::filesystem::path stamp = std::filesystem::path(options.folder) / "made-with.txt";
   const std::string made_with = "shapes 1: samples " + std::to_string(options.samples) + ", shards " +
-                                std::to_string(options.shards) + ", seed " + std::to_string(options.seed);
+                                std::to_string(options.shards) + ", seed " + std::to_string(options.seed) +
+                                (options.masks ? ", masks" : "");
   std::string found;
   std::getline(std::ifstream(stamp), found);
   if (found != made_with) {

@@ -2,6 +2,7 @@
 //
 //   labelled_shape s = make_shape({.seed = 1, .index = 42});    // the same everywhere
 //   s.jpeg; s.label; shape_names[s.label];                      // bytes, 0..9, "star"
+//   s.mask(y, x, 0); s.box;                                     // 0 on the ground, else label + 1; the shape's bounds
 //   mr::image pixels = draw_shape(s.label, rng);             // [height, width, 3] u8, before JPEG
 //
 // Sizes are 80 to 200 pixels, landscape and portrait; color, size, place, rotation, ground, noise, JPEG quality and
@@ -89,8 +90,14 @@ struct ground {
 
 }  // namespace shape_detail
 
-/// The pixels of one sample.
-inline millrace::image draw_shape(std::int32_t label, millrace::rng& rng) {
+/// A picture, and where on it the shape lies.
+struct drawn_shape {
+  millrace::image pixels{};
+  millrace::image mask{};               ///< [height, width, 1]: 0 on the ground, else the shape's label + 1
+  std::array<std::size_t, 4> box{};     ///< left, top, right, bottom of the mask's shape, by the edges of pixels
+};
+
+inline drawn_shape draw_shape_and_mask(std::int32_t label, millrace::rng& rng) {
   using namespace shape_detail;
   const auto width = static_cast<std::size_t>(rng.between(80, 200));
   const auto height = static_cast<std::size_t>(std::clamp<std::int64_t>(
@@ -106,7 +113,8 @@ inline millrace::image draw_shape(std::int32_t label, millrace::rng& rng) {
   const double turn_x = std::cos(angle) / reach, turn_y = std::sin(angle) / reach;
   const double noise = rng.uniform(0, 12);
 
-  millrace::image pixels({height, width, 3});
+  drawn_shape drawn{.pixels = millrace::image({height, width, 3}), .mask = millrace::image({height, width, 1}),
+                    .box = {width, height, 0, 0}};
   for (std::size_t row = 0; row < height; ++row)
     for (std::size_t column = 0; column < width; ++column) {
       const double x = static_cast<double>(column) - center_x, y = static_cast<double>(row) - center_y;
@@ -116,15 +124,26 @@ inline millrace::image draw_shape(std::int32_t label, millrace::rng& rng) {
           const double px = x + (i % 2 ? 0.75 : 0.25), py = y + (i / 2 ? 0.75 : 0.25);
           cover += inside_shape(label, px * turn_x + py * turn_y, py * turn_x - px * turn_y) ? 0.25 : 0;
         }
+      if (cover >= 0.5) {
+        drawn.mask(row, column, std::size_t{0}) = static_cast<std::uint8_t>(label + 1);
+        auto& [left, top, right, bottom] = drawn.box;
+        left = std::min(left, column), top = std::min(top, row);
+        right = std::max(right, column + 1), bottom = std::max(bottom, row + 1);
+      }
       const color behind = back.at(x, y, side);
       const std::uint64_t bits = rng.bits();
       for (std::size_t c = 0; c < 3; ++c) {
         const double grain = (static_cast<double>(bits >> (16 * c) & 0xffff) / 32'768 - 1) * noise;
         const double value = behind[c] + (paint[c] - behind[c]) * cover + grain;
-        pixels(row, column, c) = static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));
+        drawn.pixels(row, column, c) = static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));
       }
     }
-  return pixels;
+  return drawn;
+}
+
+/// The pixels of one sample.
+inline millrace::image draw_shape(std::int32_t label, millrace::rng& rng) {
+  return draw_shape_and_mask(label, rng).pixels;
 }
 
 struct shape_key {
@@ -143,17 +162,20 @@ inline std::int32_t shape_label(shape_key key) {
 struct labelled_shape {
   std::vector<std::byte> jpeg;
   std::int32_t label = 0;
+  millrace::image mask{};             ///< those of drawn_shape
+  std::array<std::size_t, 4> box{};
 };
 
 inline labelled_shape make_shape(shape_key key) {
   using millrace::chroma_sampling;
   millrace::rng rng({.seed = key.seed, .sample = key.index});
   const std::int32_t label = shape_label(key);
-  const millrace::image pixels = draw_shape(label, rng);
+  drawn_shape drawn = draw_shape_and_mask(label, rng);
   constexpr chroma_sampling samplings[] = {chroma_sampling::yuv420, chroma_sampling::yuv420, chroma_sampling::yuv422,
                                            chroma_sampling::yuv444};
   const auto quality = static_cast<int>(rng.between(80, 95));
   const chroma_sampling sampling = samplings[rng.below(4)];
-  return {millrace::encode_jpeg(pixels, {.quality = quality, .sampling = sampling, .progressive = rng.chance(0.1)}),
-          label};
+  const bool progressive = rng.chance(0.1);
+  return {millrace::encode_jpeg(drawn.pixels, {.quality = quality, .sampling = sampling, .progressive = progressive}),
+          label, std::move(drawn.mask), drawn.box};
 }

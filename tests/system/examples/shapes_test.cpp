@@ -54,6 +54,39 @@ TEST_CASE("pictures come in many sizes, landscape and portrait, and are JPEGs of
   CHECK(s.jpeg[1] == std::byte{0xd8});
 }
 
+TEST_CASE("a mask holds the pixels that have the shape's color, and the box is its bounds") {
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto label = static_cast<std::int32_t>(i % 10);
+    mr::rng random({.seed = i}), again({.seed = i});
+    const drawn_shape drawn = draw_shape_and_mask(label, random);
+    CHECK(std::ranges::equal(drawn.pixels.span(), draw_shape(label, again).span()));   // no draw more or less
+    const auto [height, width, channels] = drawn.pixels.shape();
+    REQUIRE(drawn.mask.shape() == std::array<std::size_t, 3>{height, width, 1});
+    std::array<std::size_t, 4> bounds{width, height, 0, 0};
+    // The shape has one color and noise, the ground is at least 130 away from it before waves and noise.
+    double sum[3] = {}, inside = 0, strangers = 0;
+    for (std::size_t y = 0; y < height; ++y)
+      for (std::size_t x = 0; x < width; ++x) {
+        const int value = drawn.mask(y, x, 0);
+        if (value == 0) continue;
+        REQUIRE(value == label + 1);
+        bounds = {std::min(bounds[0], x), std::min(bounds[1], y), std::max(bounds[2], x + 1),
+                  std::max(bounds[3], y + 1)};
+        ++inside;
+        for (std::size_t c = 0; c < 3; ++c) sum[c] += drawn.pixels(y, x, c);
+      }
+    CHECK(bounds == drawn.box);
+    REQUIRE(inside > 300);
+    for (std::size_t y = 0; y < height; ++y)
+      for (std::size_t x = 0; x < width; ++x) {
+        double off = 0;
+        for (std::size_t c = 0; c < 3; ++c) off += std::pow(drawn.pixels(y, x, c) - sum[c] / inside, 2);
+        strangers += (drawn.mask(y, x, 0) != 0) != (std::sqrt(off) < 65);
+      }
+    CHECK(strangers < 0.02 * static_cast<double>(width * height));
+  }
+}
+
 TEST_CASE("no two shapes look alike, and all stay within their reach") {
   constexpr int half = 60;
   for (std::int32_t a = 0; a < 10; ++a)

@@ -1,0 +1,73 @@
+# Masks, and the example programs that train on them or on several crops of one picture.
+#
+#   python3 masks_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+def run(name, *arguments):
+    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=280,
+                          stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise AssertionError(f"{name} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def members_of(shard):
+    with tarfile.open(shard) as tar:
+        return {member.name: tar.extractfile(member).read() for member in tar}
+
+
+class Masks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def assert_mask_and_box(self, fields, name):
+        frame = re.search(rb"\xff[\xc0\xc2]..\x08(.{4})", fields[name + ".jpg"], re.DOTALL)
+        height, width = struct.unpack(">HH", frame[1])
+        head, mask = fields[name + ".pgm"][:-width * height], fields[name + ".pgm"][-width * height:]
+        self.assertEqual(head.split(), [b"P5", b"%d" % width, b"%d" % height, b"255"])
+        noted = json.loads(fields[name + ".json"])
+        self.assertEqual(noted["class"], int(fields[name + ".cls"]))
+        value = bytes([noted["class"] + 1])
+        self.assertEqual(set(mask), {0, value[0]})
+        rows = [mask[y * width:(y + 1) * width] for y in range(height)]
+        hit = [y for y in range(height) if value in rows[y]]
+        self.assertEqual(noted["box"], [min(rows[y].index(value) for y in hit), hit[0],
+                                        max(rows[y].rindex(value) for y in hit) + 1, hit[-1] + 1])
+
+    def test_masks_come_beside_the_same_pictures(self):
+        plain, masked = self.folder / "plain", self.folder / "masked"
+        run("make_shapes", plain, "--samples", 80)
+        run("make_shapes", masked, "--samples", 80, "--masks")
+        shards = sorted(path.name for path in masked.glob("*.tar"))
+        self.assertEqual(len(shards), 12)
+        samples = 0
+        for shard in shards:
+            fields = members_of(masked / shard)
+            shared = {name: data for name, data in fields.items() if name.endswith((".jpg", ".cls"))}
+            self.assertEqual(list(members_of(plain / shard).items()), list(shared.items()))
+            for name in fields:
+                if name.endswith(".jpg"):
+                    self.assert_mask_and_box(fields, name[:-4])
+                    samples += 1
+        self.assertEqual(samples, 112)
+
+
+if __name__ == "__main__":
+    unittest.main()
