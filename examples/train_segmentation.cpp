@@ -1,0 +1,79 @@
+// Learns a class for each pixel: pictures with masks, both under the same random crop and flip.
+//
+//   train_segmentation                                        # makes shapes with masks, and trains on them
+//   train_segmentation --data 'my-{000..009}.tar' --val my-val.tar --classes 5     # fields jpg, and png or pgm
+//   train_segmentation --shift-masks                          # each picture with the mask of the next
+//
+// The log is WORK/train.jsonl.
+#include "command_line.hpp"
+#include "mask_network.hpp"
+#include "shape_shards.hpp"
+
+#include <millrace/metrics.hpp>
+#include <millrace/millrace.hpp>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t side = 32;   // of the network's input, in pixels
+
+struct example {
+  mr::picture pixels;
+  mr::label_map<> classes;
+};
+
+example for_training(const mr::record& r, mr::rng& rng) {
+  mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(side, rng, {.scale_min = 0.5}).random_flip(rng);
+  return {p, mr::labels(r["png;pgm"]).apply(p.geometry())};   // the same draws: the mask lies on the picture
+}
+
+example for_validation(const mr::record& r) {
+  mr::picture p = mr::jpeg(r["jpg"]).resize_shorter(side).center_crop(side);
+  return {p, mr::labels(r["png;pgm"]).apply(p.geometry())};
+}
+
+/// What a mix-up between fields would do.
+void shift(mr::tensor_view<std::uint8_t, 3> masks) {
+  std::rotate(masks.span().begin(), masks.span().begin() + side * side, masks.span().end());
+}
+
+void train(command_line& args) {
+  const std::string work = args.text("--work", "millrace-masks");
+  std::string data = args.text("--data", ""), held_out = args.text("--val", "");
+  const auto epochs = args.number("--epochs", std::uint64_t{6}), classes = args.number("--classes", std::uint64_t{11});
+  const bool shifted = args.flag("--shift-masks");
+  if (!args.rest().empty() || data.empty() != held_out.empty()) args.refuse("--data and --val belong together");
+  std::filesystem::create_directories(work);
+  if (data.empty()) {
+    const shape_shards made = make_shape_shards({.folder = work, .masks = true});
+    data = made.train, held_out = made.validation;
+  }
+  mask_network net({.side = side, .classes = classes});
+  mr::session training{mr::shards(data, {.seed = 1}) | mr::shuffle({.window = 2048}) | mr::map(for_training) |
+                           mr::batch<&example::pixels, &example::classes>({.size = 12}), {.epochs = epochs}};
+  mr::session validation{mr::shards(held_out) | mr::map(for_validation) |
+                             mr::batch<&example::pixels, &example::classes>({.size = 96, .drop_last = false}),
+                         {.epochs = epochs}};
+  mr::log out(mr::status_line{}, mr::json_lines(work + "/train.jsonl"));
+  for (std::uint64_t epoch = 0, step = 0; epoch < epochs; ++epoch) {
+    mask_outcome seen, valid;
+    for (auto& b : training.epoch(epoch)) {
+      const auto [pixels, masks] = b.columns();
+      if (shifted) shift(masks);
+      seen.add(net.step(pixels, masks, 4e-3 / (1 + 0.4 * static_cast<double>(epoch))));
+      ++step;
+    }
+    for (auto& b : validation.epoch(epoch))
+      valid.add(net.evaluate(b.get<&example::pixels>(), b.get<&example::classes>()));
+    out.push({.step = step, .epoch = epoch, .values = {{"loss", seen.mean_loss()}, {"mean_iou", valid.mean_iou()}}});
+    if (epoch + 1 == epochs) std::printf("summary: mean_iou=%.3f\n", valid.mean_iou());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program({argc, argv, "usage: train_segmentation [--data SHARDS --val SHARDS] [--classes N] "
+                                  "[--work FOLDER] [--epochs N] [--shift-masks]"}, train);
+}
