@@ -4,7 +4,7 @@
 //   train_segmentation --data 'my-{000..009}.tar' --val my-val.tar --classes 5     # fields jpg, and png or pgm
 //   train_segmentation --shift-masks                          # each picture with the mask of the next
 //
-// The log is WORK/train.jsonl.
+// Files of WORK: train.jsonl, the log, and batch.png, the first batch with its masks over it.
 #include "command_line.hpp"
 #include "mask_network.hpp"
 #include "shape_shards.hpp"
@@ -61,6 +61,7 @@ void train(command_line& args) {
     for (auto& b : training.epoch(epoch)) {
       const auto [pixels, masks] = b.columns();
       if (shifted) shift(masks);
+      if (step == 0) mr::save_grid(b, work + "/batch.png", {.masks = masks});
       seen.add(net.step(pixels, masks, 4e-3 / (1 + 0.4 * static_cast<double>(epoch))));
       ++step;
     }

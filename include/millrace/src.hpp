@@ -178,6 +178,7 @@
 #include <millrace/report/verdict.ipp>
 #include <millrace/report/what_if.ipp>
 #include <millrace/report/write_reports.ipp>
+#include <millrace/train/grid_overlay.ipp>
 #include <millrace/train/json_lines.ipp>
 #include <millrace/train/log.ipp>
 #include <millrace/train/metrics.ipp>

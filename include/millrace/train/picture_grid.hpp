@@ -3,10 +3,12 @@
 //   mr::save_grid(b, "batch.png");                                  // the batch's first column of pictures; or .jpg
 //   mr::save_grid(b.get<&example::pixels>(), "batch.jpg", {.most = 16, .columns = 4});
 //   mr::save_grid(numbers, "batch.png", {.normalized = options});   // f32, f16, bf16 that normalize(..., options) made
+//   mr::save_grid(b, "batch.png", {.masks = b.get<&example::mask>(), .boxes = b.get<&example::boxes>()});
 //   out.push({.step = n, .images = {mr::encode_grid(b, "augmented")}});     // TensorBoard: the same picture
 //
 // Shape: [B, H, W, C], or [B, C, H, W] if `normalized` says so; C is 1 or 3. Floating-point values are turned back into
-// levels by (x std + mean) 255, rounded and clamped; NaN becomes black. A batch may lie on a GPU: it is copied, and the
+// levels by (x std + mean) 255, rounded and clamped; NaN becomes black. Masks and boxes lie over the pictures as
+// grid_overlay.hpp says; a grid with them is RGB. A batch may lie on a GPU: it is copied, and the
 // call waits for its stream.
 // Errors: setup_error for other shapes and file names; io_error for the file, which is written whole or not at all.
 // Threads: no shared state.
@@ -16,6 +18,7 @@
 #include <millrace/image/jpeg_encoder.hpp>
 #include <millrace/image/png_encoder.hpp>
 #include <millrace/io/file/atomic_file.hpp>
+#include <millrace/train/grid_overlay.hpp>
 #include <millrace/train/row.hpp>
 
 #include <algorithm>
@@ -37,6 +40,8 @@ struct grid_options {
   std::size_t gap = 2;               ///< pixels between two pictures
   normalize_options normalized{};    ///< the options of normalize(); for u8 only the layout matters
   int quality = 95;                  ///< quality of a JPEG
+  tensor_view<const std::uint8_t, 3> masks{};   ///< [B, H, W]: the class of each pixel; without data: none
+  grid_boxes boxes{};                           ///< in pixels of the pictures; without data: none
 };
 
 namespace detail {
@@ -60,6 +65,23 @@ constexpr std::size_t first_pictures(std::type_identity<std::tuple<Views...>>) {
   static_cast<void>(((holds_pictures<Views> || (++found, false)) || ...));
   return found;
 }
+
+/// A view that the host can read: the given one, or one of a copy if it lies on a GPU.
+template <class T, std::size_t N>
+struct host_copy {
+  tensor<std::remove_const_t<T>, N> copy{};
+  tensor_view<const std::remove_const_t<T>, N> view{};
+
+  template <class Batch>
+  host_copy(const Batch& batch, const tensor_view<T, N>& from) : view(from) {
+    if (from.data == nullptr || from.memory == memory_kind::host) return;
+    copy = batch.to_host(from);
+    view.data = copy.data();
+    view.memory = memory_kind::host;
+  }
+  host_copy(const host_copy&) = delete;
+  host_copy& operator=(const host_copy&) = delete;
+};
 
 template <class T>
 std::uint8_t level_of(T value, double std, double mean) noexcept {
@@ -103,6 +125,11 @@ image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options =
           *to++ = detail::level_of(row[x * pixel_step + c * channel_step], options.normalized.std[c],
                                    options.normalized.mean[c]);
     }
+  const detail::grid_layout layout{.rows = s[0], .count = count, .columns = columns, .height = height, .width = width,
+                                   .gap = options.gap};
+  if (options.masks.data || options.boxes.edges.data) detail::make_rgb(grid);
+  if (options.masks.data) detail::blend_masks(grid, layout, options.masks);
+  if (options.boxes.edges.data) detail::outline_boxes(grid, layout, options.boxes);
   return grid;
 }
 
@@ -113,12 +140,15 @@ image make_grid(const Batch& batch, const grid_options& options = {}) {
   constexpr std::size_t pictures = detail::first_pictures(std::type_identity<views>{});
   static_assert(pictures < std::tuple_size_v<views>,
                 "this batch has no column of pictures: [B, H, W, C] or [B, C, H, W] of u8, f32, f16 or bf16");
-  const auto view = std::get<pictures>(batch.columns());
-  if (view.memory == memory_kind::host) return make_grid(view, options);
-  const auto copy = batch.to_host(view);
-  return make_grid(tensor_view<const typename decltype(copy)::element, 4>{
-                       .data = copy.data(), .shape = view.shape, .name = view.name},
-                   options);
+  grid_options shown = options;
+  const detail::host_copy pixels(batch, std::get<pictures>(batch.columns()));
+  const detail::host_copy masks(batch, options.masks);
+  const detail::host_copy edges(batch, options.boxes.edges);
+  const detail::host_copy counts(batch, options.boxes.counts);
+  shown.masks = masks.view;
+  shown.boxes.edges = edges.view;
+  shown.boxes.counts = counts.view;
+  return make_grid(pixels.view, shown);
 }
 
 /// Writes the grid of a batch or a view to `path`, as PNG or JPEG by the ending of its name.

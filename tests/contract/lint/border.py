@@ -133,6 +133,7 @@ OPT_IN = {
     "stages/pack.hpp": "pack pack_best_fit",
     "stages/take.hpp": "take",
     "train/device_sums.hpp": "device_sums device_rows device_values number_kind",   # for sums of the user's
+    "train/grid_overlay.hpp": "grid_boxes",
     "train/instant.hpp": "instant time_source",
     "train/metric_handles.hpp": "mean_metric accuracy_metric add_options",
     "train/metrics.cuh": "cuda_metric_sums",

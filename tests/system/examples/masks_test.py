@@ -78,6 +78,7 @@ class Masks(unittest.TestCase):
         self.assertGreater(learnt, 0.4)
         rows = [json.loads(line) for line in (work / "train.jsonl").read_text().splitlines()]
         self.assertAlmostEqual(rows[-1]["mean_iou"], learnt, places=3)
+        self.assertGreater((work / "batch.png").stat().st_size, 12 * 32 * 32 * 3)
         # What is left: all of it is ground.
         self.assertLess(self.mean_iou(work, "--shift-masks"), 0.15)
 

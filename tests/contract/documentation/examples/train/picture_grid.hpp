@@ -1,6 +1,7 @@
 #include <millrace/millrace.hpp>
-struct example { mr::picture pixels; std::int32_t label; };
-void show(mr::batch_of<&example::pixels, &example::label>& b, mr::tensor_view<const float, 4> numbers,
+#include <millrace/item/ragged.hpp>
+struct example { mr::picture pixels; mr::label_map<> mask; mr::ragged<float, 2> boxes; };
+void show(mr::batch_of<&example::pixels, &example::mask, &example::boxes>& b, mr::tensor_view<const float, 4> numbers,
           const mr::normalize_options& options, mr::log& out, std::uint64_t n) {
 EXAMPLE
 }
