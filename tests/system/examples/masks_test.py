@@ -82,6 +82,13 @@ class Masks(unittest.TestCase):
         # What is left: all of it is ground.
         self.assertLess(self.mean_iou(work, "--shift-masks"), 0.15)
 
+    def test_features_that_are_learnt_without_labels_tell_classes_better(self):
+        printed = run("train_views", "--work", self.folder / "views", "--epochs", 3)
+        found = re.fullmatch(r"summary: probe=(\d\.\d{3}) untrained=(\d\.\d{3})", printed.splitlines()[-1])
+        learnt, untrained = float(found[1]), float(found[2])
+        self.assertGreater(untrained, 0.15)   # chance is 0.1
+        self.assertGreater(learnt, untrained + 0.07)
+
 
 if __name__ == "__main__":
     unittest.main()

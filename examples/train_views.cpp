@@ -1,0 +1,80 @@
+// Learns to see without labels: two large and six small crops of each picture, each with colors of its own.
+//   train_views                                                 # makes shapes, and learns from their pictures alone
+//   train_views --data 'my-{000..009}.tar' --val my-val.tar     # fields jpg and cls; labels are for the probe
+//
+// A linear classifier on the features says what they are worth, before the training and after.
+#include "command_line.hpp"
+#include "crops.hpp"
+#include "linear_probe.hpp"
+#include "shape_shards.hpp"
+#include "view_network.hpp"
+
+#include <millrace/millrace.hpp>
+
+namespace mr = millrace;
+
+namespace {
+
+struct example {
+  crops<2> globals;
+  crops<6> locals;
+};
+
+/// Without new colors the network would tell pictures by theirs, and not look at shapes.
+void add_crop(auto& to, const mr::picture& crop, mr::rng& rng) {
+  to.pictures.push_back(crop.random_flip(rng));
+  to.colors.emplace_back().color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.8, .hue = 0.5}, rng)
+      .random_grayscale(rng, 0.5).random_invert(rng);
+}
+
+example for_training(const mr::record& r, mr::rng& rng) {
+  const mr::picture whole = mr::jpeg(r["jpg"]);
+  example e;
+  for (int i = 0; i < 2; ++i) add_crop(e.globals, whole.random_resized_crop(32, rng, {.scale_min = 0.5}), rng);
+  for (int i = 0; i < 6; ++i)
+    add_crop(e.locals, whole.random_resized_crop(16, rng, {.scale_min = 0.5, .scale_max = 0.9}), rng);
+  return e;
+}
+
+struct labelled {
+  mr::picture pixels;
+  std::int32_t label;
+};
+labelled for_probe(const mr::record& r) {
+  return {mr::jpeg(r["jpg"]).resize_shorter(32).center_crop(32), mr::integer<std::int32_t>(r["cls"])};
+}
+
+double probe(view_network& net, const std::string& data, const std::string& held_out) {
+  labelled_features known, asked;
+  for (auto [shards, features] : {std::pair(&data, &known), std::pair(&held_out, &asked)}) {
+    mr::session run{mr::shards(*shards) | mr::map(for_probe) |
+                        mr::batch<&labelled::pixels, &labelled::label>({.size = 96, .drop_last = false}),
+                    {.announce = false}};
+    for (auto& b : run) features->add(net.features(b.get<&labelled::pixels>()), b.get<&labelled::label>());
+  }
+  return linear_probe(known, asked, view_network::feature_count);
+}
+
+void train(command_line& args) {
+  std::string work = args.text("--work", "millrace-shapes"), data = args.text("--data", ""),
+              held_out = args.text("--val", "");
+  const auto epochs = args.number("--epochs", std::uint64_t{6});
+  if (!args.rest().empty() || data.empty() != held_out.empty()) args.refuse("--data and --val belong together");
+  if (data.empty()) {
+    const shape_shards made = make_shape_shards({.folder = work});
+    data = made.train, held_out = made.validation;
+  }
+  view_network net({});
+  const double untrained = probe(net, data, held_out);
+  mr::session run{mr::shards(data, {.seed = 1}) | mr::shuffle({.window = 2048}) | mr::map(for_training) |
+                  mr::batch<&example::globals, &example::locals>({.size = 32}), {.epochs = epochs}};
+  for (auto& b : run) net.step(b.get<&example::globals>(), b.get<&example::locals>(), 3e-3);
+  std::printf("summary: probe=%.3f untrained=%.3f\n", probe(net, data, held_out), untrained);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program({argc, argv, "usage: train_views [--data SHARDS --val SHARDS] [--work FOLDER] [--epochs N]"},
+                     train);
+}

@@ -1,0 +1,213 @@
+// A small network that learns without labels: crops of one picture shall look alike to it, different pictures not.
+//
+//   view_network net({.seed = 1});
+//   double loss = net.step(globals, locals, 1e-3);     // [B, 2, 32, 32, 3] u8 and [B, 6, 16, 16, 3] u8
+//   std::vector<float> f = net.features(pixels);       // of [B, 32, 32, 3]: [B, 64], for a classifier of somebody's
+//
+// Features are the mean of what conv_tower.hpp makes of a crop, and 32 sums of them are compared by VICReg (Bardes,
+// Ponce, LeCun, ICLR 2022): the distance of the crops to their picture's mean; the deviation of these means, which
+// shall be at least 1; their covariances, which shall be 0. Each crop is taken relative to its mean color and contrast.
+// Work is cut into chunks of four samples, which run in parallel; their gradients are added in order. So a seed gives
+// the same weights whatever the number of threads.
+// Errors: setup_error for shapes. Threads: one caller at a time; the work runs in its oneTBB arena.
+#pragma once
+
+#include "adam.hpp"
+#include "conv_tower.hpp"
+
+#include <millrace/item/tensor.hpp>
+
+#include <tbb/parallel_for.h>
+
+#include <cstdint>
+#include <string>
+
+struct view_network_options {
+  std::uint64_t seed = 1;
+  double weight_decay = 1e-4;
+  double alike = 25, spread = 25, decorrelated = 1;   ///< weights of VICReg's three parts
+};
+
+/// `Real` is float for work, double for checking the gradients.
+template <class Real>
+class basic_view_network {
+ public:
+  using crops_view = millrace::tensor_view<const std::uint8_t, 5>;   // [B, crops, side, side, 3]
+  using pixels_view = millrace::tensor_view<const std::uint8_t, 4>;
+  static constexpr std::size_t feature_count = conv_tower<Real>::widths.back();
+
+  explicit basic_view_network(const view_network_options& options) : options_(options), learned_(weight_count) {
+    millrace::rng rng({.seed = options.seed});
+    tower::fill(learned_.weights, rng);
+    fill_normal(std::span(learned_.weights).subspan(head_at, feature_count * outputs), rng, feature_count);
+  }
+
+  /// Forward and backward: returns the loss and sets the gradient.
+  double backward(crops_view globals, crops_view locals) {
+    const std::size_t samples = globals.shape[0], crops = globals.shape[1] + locals.shape[1];
+    for (const auto& view : {globals, locals})
+      if (view.shape[0] != samples || samples < 2 || crops < 2 ||
+          !good_picture(view.shape[2], view.shape[3], view.shape[4]))
+        throw millrace::setup_error("the network got crops " + millrace::to_string(view.shape),
+                                    "Give [B, crops, side, side, 3] of two samples or more; 8 divides the sides");
+    const auto crop = [&](std::size_t s, std::size_t v) {
+      return v < globals.shape[1] ? globals[s][v] : locals[s][v - globals.shape[1]];
+    };
+    seen_.resize(samples * crops);
+    compared_.assign(samples * crops * outputs, 0);
+    for_each_chunk(samples, [&](std::size_t, std::size_t s) {
+      for (std::size_t v = 0; v < crops; ++v) {
+        look(seen_[s * crops + v], crop(s, v));
+        multiply(&compared_[(s * crops + v) * outputs], seen_[s * crops + v].features.data(),
+                 &learned_.weights[head_at], 1, outputs, feature_count);
+      }
+    });
+    const double loss = compare(samples, crops);
+    tower_.turn(learned_.weights);
+    turned_.resize(outputs * feature_count);
+    for (std::size_t f = 0; f < feature_count; ++f)
+      for (std::size_t o = 0; o < outputs; ++o)
+        turned_[o * feature_count + f] = learned_.weights[head_at + f * outputs + o];
+    if (gradients_.size() < chunks_of(samples)) gradients_.resize(chunks_of(samples));
+    for (auto& gradient : gradients_) gradient.assign(weight_count, 0);
+    for_each_chunk(samples, [&](std::size_t chunk, std::size_t s) {
+      for (std::size_t v = 0; v < crops; ++v)
+        look_back(seen_[s * crops + v], &slopes_[(s * crops + v) * outputs], gradients_[chunk]);
+    });
+    std::fill(learned_.gradient.begin(), learned_.gradient.end(), Real{0});
+    for (std::size_t c = 0; c < chunks_of(samples); ++c)
+      for (std::size_t i = 0; i < weight_count; ++i) learned_.gradient[i] += gradients_[c][i];
+    learned_.samples = 1;   // the loss is a mean already
+    return loss;
+  }
+  double step(crops_view globals, crops_view locals, double rate) {
+    const double loss = backward(globals, locals);
+    learned_.update({.rate = rate, .weight_decay = options_.weight_decay});
+    return loss;
+  }
+
+  /// What the network sees in pictures of any size that is a multiple of 8: [B, feature_count].
+  std::vector<Real> features(pixels_view pixels) {
+    if (!good_picture(pixels.shape[1], pixels.shape[2], pixels.shape[3]))
+      throw millrace::setup_error("the network got pixels " + millrace::to_string(pixels.shape),
+                                  "Give [B, side, side, 3] with a side that is a multiple of 8");
+    std::vector<Real> all(pixels.shape[0] * feature_count);
+    if (seen_.size() < pixels.shape[0]) seen_.resize(pixels.shape[0]);
+    for_each_chunk(pixels.shape[0], [&](std::size_t, std::size_t s) {
+      look(seen_[s], pixels[s]);
+      std::copy(seen_[s].features.begin(), seen_[s].features.end(),
+                all.begin() + static_cast<std::ptrdiff_t>(s * feature_count));
+    });
+    return all;
+  }
+  std::vector<Real>& weights() { return learned_.weights; }
+  const std::vector<Real>& gradient() const { return learned_.gradient; }
+
+ private:
+  using tower = conv_tower<Real>;
+  static constexpr std::size_t outputs = 32, chunk_samples = 4, last = tower::stages - 1;
+  static constexpr std::size_t head_at = tower::weight_count, weight_count = head_at + feature_count * outputs;
+
+  /// What a crop leaves for the way back.
+  struct crop_seen {
+    typename tower::picture picture;
+    std::vector<Real> row, features;
+  };
+
+  static bool good_picture(std::size_t height, std::size_t width, std::size_t channels) {
+    return height == width && height > 0 && height % 8 == 0 && channels == 3;
+  }
+  static std::size_t chunks_of(std::size_t samples) { return (samples + chunk_samples - 1) / chunk_samples; }
+  template <class F>
+  static void for_each_chunk(std::size_t samples, F f) {
+    tbb::parallel_for(std::size_t{0}, chunks_of(samples), [&](std::size_t c) {
+      for (std::size_t s = c * chunk_samples; s < std::min(samples, (c + 1) * chunk_samples); ++s) f(c, s);
+    });
+  }
+
+  void look(crop_seen& seen, millrace::tensor_view<const std::uint8_t, 3> pixels) const {
+    const auto from = pixels.span();
+    const auto places = static_cast<Real>(from.size() / 3);
+    std::array<Real, 3> mean{};
+    for (std::size_t i = 0; i < from.size(); ++i) mean[i % 3] += static_cast<Real>(from[i]) / places;
+    Real squares = 0;
+    seen.row.resize(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      seen.row[i] = static_cast<Real>(from[i]) - mean[i % 3];
+      squares += seen.row[i] * seen.row[i];
+    }
+    const Real contrast = std::sqrt(squares / (3 * places)) + 1;
+    for (Real& value : seen.row) value /= contrast;
+    tower::forward(learned_.weights, seen.picture, seen.row, pixels.shape[0]);
+    const auto& last_output = seen.picture.output[last];
+    seen.features.assign(feature_count, 0);
+    for (std::size_t i = 0; i < last_output.size(); ++i) seen.features[i % feature_count] += last_output[i];
+    for (Real& f : seen.features) f *= static_cast<Real>(feature_count) / static_cast<Real>(last_output.size());
+  }
+
+  void look_back(crop_seen& seen, const Real* slope, std::vector<Real>& gradient) const {
+    multiply(&gradient[head_at], seen.features.data(), slope, feature_count, outputs, 1);
+    std::vector<Real> back(feature_count, 0);
+    multiply(back.data(), slope, turned_.data(), 1, feature_count, outputs);
+    auto& grad = seen.picture.grad[last];
+    for (std::size_t i = 0; i < grad.size(); ++i)
+      grad[i] += back[i % feature_count] * static_cast<Real>(feature_count) / static_cast<Real>(grad.size());
+    tower_.backward(seen.picture, gradient);
+  }
+
+  /// The loss of what is in compared_, [samples, crops, outputs]; its slope goes to slopes_.
+  double compare(std::size_t samples, std::size_t crops) {
+    const auto rows = static_cast<Real>(samples), views = static_cast<Real>(crops), dims = static_cast<Real>(outputs);
+    const auto alike = static_cast<Real>(options_.alike), spread = static_cast<Real>(options_.spread),
+               decorrelated = static_cast<Real>(options_.decorrelated);
+    std::vector<Real> mean(samples * outputs, 0), mean_slope(samples * outputs, 0), center(outputs, 0);
+    for (std::size_t i = 0; i < compared_.size(); ++i)
+      mean[i / (crops * outputs) * outputs + i % outputs] += compared_[i] / views;
+    for (std::size_t i = 0; i < mean.size(); ++i) center[i % outputs] += mean[i] / rows;
+    double loss = 0;
+    slopes_.resize(compared_.size());
+    for (std::size_t i = 0; i < compared_.size(); ++i) {
+      const Real off = compared_[i] - mean[i / (crops * outputs) * outputs + i % outputs];
+      loss += static_cast<double>(alike * off * off / (rows * views * dims));
+      slopes_[i] = 2 * alike * off / (rows * views * dims);
+    }
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] -= center[i % outputs];
+    for (std::size_t d = 0; d < outputs; ++d)
+      for (std::size_t e = 0; e < outputs; ++e) {
+        Real covariance = 0;
+        for (std::size_t s = 0; s < samples; ++s) covariance += mean[s * outputs + d] * mean[s * outputs + e];
+        covariance /= rows - 1;
+        const Real deviation = std::sqrt(covariance + Real(1e-4));   // where d == e
+        Real factor = 4 * decorrelated * covariance / dims;
+        if (d != e) {
+          loss += static_cast<double>(decorrelated * covariance * covariance / dims);
+        } else if (deviation < 1) {
+          loss += static_cast<double>(spread * (1 - deviation) / dims);
+          factor = -spread / (dims * deviation);
+        } else {
+          continue;
+        }
+        for (std::size_t s = 0; s < samples; ++s)
+          mean_slope[s * outputs + d] += factor * mean[s * outputs + e] / (rows - 1);
+      }
+    for (std::size_t i = 0; i < slopes_.size(); ++i)
+      slopes_[i] += mean_slope[i / (crops * outputs) * outputs + i % outputs] / views;
+    return loss;
+  }
+
+  /// out += left [rows, depth] x right [depth, columns].
+  static void multiply(Real* out, const Real* left, const Real* right, std::size_t rows, std::size_t columns,
+                       std::size_t depth) {
+    network_kernel::multiply_add<Real>({.out = out, .left = left, .right = right, .rows = rows, .columns = columns,
+                                        .depth = depth, .left_row = depth, .left_depth = 1});
+  }
+
+  view_network_options options_;
+  adam<Real> learned_;
+  tower tower_;
+  std::vector<Real> turned_, compared_, slopes_;
+  std::vector<crop_seen> seen_;
+  std::vector<std::vector<Real>> gradients_;
+};
+
+using view_network = basic_view_network<float>;
