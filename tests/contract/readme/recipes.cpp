@@ -1,7 +1,10 @@
 // The recipes of examples/README.md, each in a namespace of its own: compiled, not run. What a recipe includes has been
 // included before it, so that nothing of that gets into its namespace.
 #include <millrace/base/crc32c.hpp>
+#include <millrace/item/array.hpp>
+#include <millrace/item/ragged.hpp>
 #include <millrace/millrace.hpp>
+#include <millrace/mix_rows.hpp>
 #include <millrace/shards.hpp>
 #include <millrace/text.hpp>
 
@@ -12,6 +15,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 
 namespace {
 
@@ -29,37 +33,52 @@ struct any_model {
 namespace pictures {
 #include "recipe_1.hpp"
 }
-namespace text {
+namespace png {
 #include "recipe_2.hpp"
 }
-namespace own_stage {
+namespace masks {
 #include "recipe_3.hpp"
 }
-namespace existing_trainer {
+namespace boxes {
 #include "recipe_4.hpp"
 }
-namespace several_ranks {
+namespace same_geometry {
 #include "recipe_5.hpp"
+}
+namespace mixed_rows {
+#include "recipe_6.hpp"
+}
+namespace text {
+#include "recipe_7.hpp"
+}
+namespace own_stage {
+#include "recipe_8.hpp"
+}
+namespace existing_trainer {
+#include "recipe_9.hpp"
+}
+namespace several_ranks {
+#include "recipe_10.hpp"
 }
 
 namespace evaluation {
-#include "recipe_6.hpp"
+#include "recipe_11.hpp"
 }
 namespace pictures_with_words {
-#include "recipe_7.hpp"
+#include "recipe_12.hpp"
 }
 namespace some_samples {
-#include "recipe_8.hpp"
+#include "recipe_13.hpp"
 }
 namespace damaged_samples {
-#include "recipe_9.hpp"
+#include "recipe_14.hpp"
 }
 namespace ctrl_c {
-#include "recipe_10.hpp"
+#include "recipe_15.hpp"
 }
 namespace own_file {
-#include "recipe_11.hpp"
-#include "recipe_12.hpp"
+#include "recipe_16.hpp"
+#include "recipe_17.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
@@ -71,6 +90,11 @@ std::vector<std::uint32_t> pictures_with_words::tokenize(std::string_view) { ret
 int main() {
   any_model model;
   pictures::train(model);
+  (void)&png::prepare_png;
+  (void)&masks::prepare_mask;
+  (void)&boxes::prepare_boxes;
+  (void)&same_geometry::prepare_pair;
+  mixed_rows::train(model);
   text::train(model);
   own_stage::train({}, model);
   existing_trainer::train(model);
