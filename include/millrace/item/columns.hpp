@@ -50,8 +50,7 @@ class columns {
   static constexpr const char* rendering = rendering_name<member_type<Members>...>();
 
   /// The number of ragged columns.
-  static constexpr std::size_t ragged =
-      (std::size_t{0} + ... + (ragged_item<member_type<Members>> ? 1 : 0));
+  static constexpr std::size_t ragged = (std::size_t{0} + ... + (ragged_item<member_type<Members>> ? 1 : 0));
   static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
   /// Fixes all shapes from the first item. `flags`: a slot also says which rows are valid and which are copies.

@@ -84,12 +84,12 @@ struct mixed_batched {
 
 /// The item after mix_rows, and the mistake of mix_rows there.
 template <auto Pixels, auto Label, class Item>
-struct mixed_item {
+struct mixed_rows_item {
   using type = Item;
   static constexpr diagnose::mistake mistake = diagnose::mistake::rows_are_mixed_twice;
 };
 template <auto Pixels, auto Label, auto... Members>
-struct mixed_item<Pixels, Label, batched<Members...>> {
+struct mixed_rows_item<Pixels, Label, batched<Members...>> {
   using type = mixed_batched<Pixels, Label, Members...>;
   static constexpr diagnose::mistake mistake = [] {
     using diagnose::mistake;
@@ -108,9 +108,9 @@ struct mix_rows_stage : stage_tag {
   mix_rows_options options{};
 
   template <class In>
-  static constexpr diagnose::mistake mistake_on = mixed_item<Pixels, Label, In>::mistake;
+  static constexpr diagnose::mistake mistake_on = mixed_rows_item<Pixels, Label, In>::mistake;
   template <class In>
-  using out = typename mixed_item<Pixels, Label, In>::type;
+  using out = typename mixed_rows_item<Pixels, Label, In>::type;
 
   /// Returns the rule of its draws. Throws setup_error for options out of range.
   pair_rule rule() const {
