@@ -85,6 +85,25 @@ TEST_CASE("void rows make a short batch, and ends are told apart") {
   CHECK(t.ring.take(1).what == outcome::stopped);
 }
 
+TEST_CASE("the start of the epoch of any batch that is not delivered yet is known") {
+  mr::detail::batch_ring ring;
+  CHECK_FALSE(ring.epoch_start_of(0));
+  ring.mark_epoch_start(3);
+  ring.mark_epoch_start(7);
+  ring.mark_epoch_start(8);
+  for (std::uint64_t delivered = 0; delivered < 12; ++delivered) {
+    ring.forget_epochs_before(delivered);
+    for (std::uint64_t batch = delivered; batch < 12; ++batch) {
+      const auto start = ring.epoch_start_of(batch);
+      CAPTURE(delivered);
+      CAPTURE(batch);
+      CHECK(start.value_or(0) == (batch < 3 ? 0 : batch < 7 ? 3 : batch < 8 ? 7 : 8));
+      CHECK(start.has_value() == (batch >= 3));
+      CHECK(ring.starts_epoch(batch) == (batch == 3 || batch == 7 || batch == 8));
+    }
+  }
+}
+
 TEST_CASE("before it is started, nothing opens, but ends can be marked") {
   mr::detail::batch_ring ring;
   CHECK(ring.open_free() == 0);
