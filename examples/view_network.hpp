@@ -59,7 +59,7 @@ class basic_view_network {
       for (std::size_t v = 0; v < crops; ++v) {
         look(seen_[s * crops + v], crop(s, v));
         multiply(&compared_[(s * crops + v) * outputs], seen_[s * crops + v].features.data(),
-                 &learned_.weights[head_at], 1, outputs, feature_count);
+                 &learned_.weights[head_at], feature_count, outputs);
       }
     });
     const double loss = compare(samples, crops);
@@ -146,9 +146,10 @@ class basic_view_network {
   }
 
   void look_back(crop_seen& seen, const Real* slope, std::vector<Real>& gradient) const {
-    multiply(&gradient[head_at], seen.features.data(), slope, feature_count, outputs, 1);
+    for (std::size_t f = 0; f < feature_count; ++f)
+      multiply(&gradient[head_at + f * outputs], &seen.features[f], slope, 1, outputs);
     std::vector<Real> back(feature_count, 0);
-    multiply(back.data(), slope, turned_.data(), 1, feature_count, outputs);
+    multiply(back.data(), slope, turned_.data(), outputs, feature_count);
     auto& grad = seen.picture.grad[last];
     for (std::size_t i = 0; i < grad.size(); ++i)
       grad[i] += back[i % feature_count] * static_cast<Real>(feature_count) / static_cast<Real>(grad.size());
@@ -195,11 +196,10 @@ class basic_view_network {
     return loss;
   }
 
-  /// out += left [rows, depth] x right [depth, columns].
-  static void multiply(Real* out, const Real* left, const Real* right, std::size_t rows, std::size_t columns,
-                       std::size_t depth) {
-    network_kernel::multiply_add<Real>({.out = out, .left = left, .right = right, .rows = rows, .columns = columns,
-                                        .depth = depth, .left_row = depth, .left_depth = 1});
+  /// out += row [rows] x matrix [rows, columns].
+  static void multiply(Real* out, const Real* row, const Real* matrix, std::size_t rows, std::size_t columns) {
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < columns; ++c) out[c] += row[r] * matrix[r * columns + c];
   }
 
   view_network_options options_;
