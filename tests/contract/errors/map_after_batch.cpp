@@ -1,4 +1,4 @@
-// error: this stage stands behind batch: only prefetch and to_device may follow batch
+// error: this stage stands behind batch: only mix_rows, prefetch and to_device may follow batch
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 

@@ -1,4 +1,4 @@
-// error: only prefetch and to_device may follow batch
+// error: only mix_rows, prefetch and to_device may follow batch
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/stages/shuffle.hpp>
