@@ -68,11 +68,11 @@ TEST_CASE("each kind of mixing, and what it takes, comes through the flow") {
   }
   const settings by_words{.mix = {.mixup_alpha = 0.4}};
   auto by_mixup = batches_of(shards, {}) | mr::mixup<&example::pixels, &example::label>({.alpha = 0.4});
-  check_same(run_flow(std::move(by_mixup), {}).batches, slowly_mixed(plain, by_words, 1));
+  check_same(run_rows(std::move(by_mixup), {}).batches, slowly_mixed(plain, by_words, 1));
   const settings boxes{.mix = {.cutmix_alpha = 0.7, .probability = 0.3}};
   auto by_cutmix = batches_of(shards, {}) |
                    mr::cutmix<&example::pixels, &example::label>({.alpha = 0.7, .probability = 0.3});
-  check_same(run_flow(std::move(by_cutmix), {}).batches, slowly_mixed(plain, boxes, 1));
+  check_same(run_rows(std::move(by_cutmix), {}).batches, slowly_mixed(plain, boxes, 1));
 }
 
 TEST_CASE("one stride gives the same rows on every number of ranks that divides it") {

@@ -89,7 +89,7 @@ inline millrace::session_options options_of(const settings& s) {
 
 /// Runs a flow of batches to its end, or for some batches.
 template <class Flow>
-seen_run run_flow(Flow flow, const settings& s) {
+seen_run run_rows(Flow flow, const settings& s) {
   millrace::session session{std::move(flow), options_of(s)};
   seen_run seen;
   for (auto& b : session) {
@@ -124,9 +124,9 @@ seen_run run_flow(Flow flow, const settings& s) {
 }
 
 inline seen_run run_mixed(const std::string& shards, const settings& s) {
-  return run_flow(batches_of(shards, s) | millrace::mix_rows<&example::pixels, &example::label>(s.mix), s);
+  return run_rows(batches_of(shards, s) | millrace::mix_rows<&example::pixels, &example::label>(s.mix), s);
 }
-inline seen_run run_plain(const std::string& shards, const settings& s) { return run_flow(batches_of(shards, s), s); }
+inline seen_run run_plain(const std::string& shards, const settings& s) { return run_rows(batches_of(shards, s), s); }
 
 /// The batches of all ranks, row by row as their positions are, with digests summed.
 inline seen_run run_on_ranks(const std::string& shards, settings s, std::size_t ranks) {
