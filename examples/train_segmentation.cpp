@@ -4,20 +4,20 @@
 //   train_segmentation --data 'my-{000..009}.tar' --val my-val.tar --classes 5     # fields jpg, and png or pgm
 //   train_segmentation --shift-masks                          # each picture with the mask of the next
 //
-// Files of WORK: train.jsonl, the log, and batch.png, the first batch with its masks over it.
+// Files of WORK: train.jsonl, and batch.png, the first batch with its masks over it.
 #include "command_line.hpp"
 #include "mask_network.hpp"
 #include "shape_shards.hpp"
 
 #include <millrace/metrics.hpp>
 #include <millrace/millrace.hpp>
+#include <millrace/pictures.hpp>
 
 namespace mr = millrace;
 
 namespace {
 
 constexpr std::size_t side = 32;   // of the network's input, in pixels
-
 struct example {
   mr::picture pixels;
   mr::label_map<> classes;

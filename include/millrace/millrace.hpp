@@ -1,13 +1,17 @@
-// Everything that a training program needs, except what is opt-in (millrace/adapt/).
+// Everything that a training program needs, except what is opt-in: pictures beyond crops of JPEGs (pictures.hpp), the
+// other umbrellas beside this one, and millrace/adapt/.
 //
 //   #include <millrace/millrace.hpp>
 //   namespace mr = millrace;
 #pragma once
 
+#include <millrace/image/jpeg_encoder.hpp>
+#include <millrace/image/normalized_picture.hpp>
+#include <millrace/image/picture.hpp>
+#include <millrace/image/random_crop.hpp>
 #include <millrace/io/tar/shard_writer.hpp>
 #include <millrace/item/array.hpp>
 #include <millrace/item/scalar.hpp>
-#include <millrace/pictures.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/shards.hpp>

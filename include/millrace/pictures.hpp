@@ -1,7 +1,10 @@
-// Everything about pictures: plans, crops, label maps, the encoder. An umbrella: includes only.
+// Everything about pictures: all formats, label maps, photometric operations, padding. An umbrella: includes only.
 //
 //   #include <millrace/pictures.hpp>
-//   mr::picture p = mr::jpeg(record["jpg"]).random_resized_crop(224, rng).random_flip(rng);
+//   mr::picture p = mr::any_picture(record["jpg;png"]).random_resized_crop(224, rng).random_flip(rng);
+//   p = p.apply(mr::photometric_plan().color_jitter({.brightness = 0.4}, rng));
+//
+// millrace.hpp includes only crops of JPEGs, which compile in half the time.
 #pragma once
 
 #include <millrace/image/any_picture.hpp>

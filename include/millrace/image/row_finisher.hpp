@@ -10,9 +10,7 @@
 // Errors: those of the operations. Threads: one at a time. Memory: one row of bytes.
 #pragma once
 
-#include <millrace/image/picture_job.hpp>
 #include <millrace/image/resize/pixel_target.hpp>
-#include <millrace/image/row_operation.hpp>
 #include <millrace/item/scratch.hpp>
 
 #include <cstddef>
@@ -21,6 +19,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+struct picture_job;
+
+/// Ends the rendering of pictures, one after the other.
 class row_finisher {
  public:
   /// Returns where to render a job before finish().

@@ -3,6 +3,9 @@
 
 #include <millrace/image/row_finisher.hpp>
 
+#include <millrace/image/picture_job.hpp>
+#include <millrace/image/row_operation.hpp>
+
 #include <cstring>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

@@ -78,7 +78,7 @@ struct avx2_unfilter {
       store<pixel_bytes>(r[k].to + x * pixel_bytes, _mm_packus_epi16(left[k], left[k]));
       corner[k] = up;
     };
-    for (std::size_t t = 0; t < rows - 1; ++t)
+    for (std::size_t t = 0; t + 1 < rows; ++t)
       for (std::size_t k = t + 1; k-- > 0;) step(k, t - k);
     for (std::size_t t = rows - 1; t < pixels; ++t)
       for (std::size_t k = rows; k-- > 0;) step(k, t - k);
