@@ -11,6 +11,11 @@
 // Damage below the crop may not be seen. Threads: as picture. Format: RFC 9649.
 #pragma once
 
+#if !__has_include(<webp/decode.h>)
+#error "millrace: libwebp is not installed: apt-get install libwebp-dev"
+#endif
+#include <webp/decode.h>
+
 #include <millrace/image/any_picture.hpp>
 #include <millrace/image/exif_orientation.hpp>
 #include <millrace/image/picture.hpp>
@@ -21,11 +26,6 @@
 #include <cstring>
 #include <string>
 #include <vector>
-
-#if !__has_include(<webp/decode.h>)
-#error "millrace: libwebp is not installed: apt-get install libwebp-dev"
-#endif
-#include <webp/decode.h>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

@@ -1,3 +1,4 @@
+#include <millrace/item/record.hpp>
 void example(const mr::record& record, mr::rng& rng) {
 EXAMPLE
 }
