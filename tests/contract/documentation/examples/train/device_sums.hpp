@@ -1,2 +1,3 @@
+#include <millrace/image/label_map.hpp>
 #include <millrace/train/metrics.hpp>
 EXAMPLE

@@ -1,3 +1,4 @@
+#include <millrace/image/label_map.hpp>
 #include <millrace/millrace.hpp>
 struct example { mr::picture pixels; std::int32_t label; };
 example prepare(const mr::record& r);
