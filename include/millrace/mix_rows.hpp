@@ -5,5 +5,6 @@
 #pragma once
 
 #include <millrace/deliver/mixed_batch.hpp>
+#include <millrace/device/mix_rows.hpp>
 #include <millrace/stages/mix_rows.hpp>
 #include <millrace/work/row_mixer.hpp>

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
+#include <millrace/device/row_grid.hpp>
 #include <millrace/item/mixed_columns.hpp>
 #include <millrace/stages/mix_rows.hpp>
 
@@ -41,6 +42,11 @@ class mixed_batch : public batch_of<Members...> {
   auto label_b() const { return mixed_.label_b_view(plain::where()); }
   /// Returns the weights of label_a, f32 [size()]; label_b weighs the rest. A row that stays as it is has 1.
   tensor_view<float, 1> lambda() const { return mixed_.lambda_view(plain::where()); }
+  /// Returns both labels and their weights, for mr::dense_labels().
+  auto mixed_labels() const {
+    return millrace::mixed_labels<typename layout::label>{.label_a = label_a(), .label_b = label_b(),
+                                                          .lambda = lambda()};
+  }
   /// Returns how each row is mixed, [size()], for mr::mix_rows() of further columns or of deferred ones.
   tensor_view<const row_mix, 1> row_mixes() const { return mixed_.mixes_view(plain::where()); }
   /// Returns the views of all columns as a tuple: those of batch<...> in its order, then label_b and lambda.

@@ -8,25 +8,13 @@
 // Errors: none. Threads: any; calls share nothing.
 #pragma once
 
-#include <millrace/device/normalize_options.hpp>
+#include <millrace/device/row_grid.hpp>
 #include <millrace/item/row_mix.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// The order of the axes of rows of three dimensions, unless another one is named: that of picture, and that of
-/// normalized_picture.
-template <mixable_element T>
-inline constexpr image_layout usual_layout = std::is_same_v<T, std::uint8_t> ? image_layout::nhwc : image_layout::nchw;
-
-/// The dimensions of a row as boxes need them: [planes, height, width, channels].
-struct row_grid {
-  std::size_t planes = 1, height = 1, width = 1, channels = 1;
-
-  std::size_t elements() const noexcept { return planes * height * width * channels; }
-};
 
 /// Mixes two runs of `count` elements with each other, in place.
 void mix_elements(std::uint8_t* first, std::uint8_t* second, std::size_t count, const mix_weights& w) noexcept;

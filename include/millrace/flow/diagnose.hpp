@@ -135,6 +135,7 @@ struct broken_batch {
   broken_batch label_a() const;
   broken_batch label_b() const;
   broken_batch lambda() const;
+  broken_batch mixed_labels() const;
   broken_batch row_mixes() const;
   broken_batch stream() const;
   broken_batch size() const;

@@ -42,7 +42,7 @@ class row_mixer {
     if (batches_) return;
     batches_ = &batches;
     columns_ = &columns;
-    grid_ = grid_of(columns.pixels_shape());
+    grid_ = checked_grid_of(columns.pixels_shape());
     slots_ = batches.count();
     arrived_ = std::make_unique<std::atomic<std::uint32_t>[]>(slots_ * options_.numbers.rows);
     epochs_ = std::make_unique<std::atomic<std::uint64_t>[]>(slots_);
@@ -85,26 +85,13 @@ class row_mixer {
   }
 
   template <std::size_t Rank>
-  row_grid grid_of(const std::array<std::size_t, Rank>& shape) const {
-    row_grid g;
-    if constexpr (Rank == 1) {
-      g.channels = shape[0];
-      if (options_.rule->cuts())
-        throw setup_error("cutmix cuts boxes out of rows: got rows of shape " + to_string(shape) +
-                              ", expected a height and a width",
-                          "Use mixup alone, or rows of two or three dimensions");
-    } else {
-      const image_layout layout = options_.settings.layout.value_or(usual_layout<typename Columns::pixel>);
-      const bool planar = layout == image_layout::nchw;
-      const std::size_t outer = Rank == 3 && planar ? 1 : 0;
-      g.height = shape[outer];
-      g.width = shape[outer + 1];
-      if constexpr (Rank == 3) (planar ? g.planes : g.channels) = shape[planar ? 0 : 2];
-    }
-    if (options_.rule->cuts() && (g.height > max_side || g.width > max_side || g.height == 0 || g.width == 0))
+  row_grid checked_grid_of(const std::array<std::size_t, Rank>& shape) const {
+    const row_grid g = grid_of(shape, options_.settings.layout.value_or(usual_layout<typename Columns::pixel>));
+    const auto is_side = [](std::size_t side) { return side >= 1 && side <= max_side; };
+    if (options_.rule->cuts() && (Rank == 1 || !is_side(g.height) || !is_side(g.width)))
       throw setup_error("cutmix cuts boxes out of rows: got rows of shape " + to_string(shape) +
-                            ", expected sides of 1 to " + std::to_string(max_side),
-                        "Use mixup alone, or name the order of their axes: .layout");
+                            ", expected a height and a width of 1 to " + std::to_string(max_side),
+                        "Use mixup alone, or rows of two or three dimensions; .layout names the order of their axes");
     return g;
   }
 

@@ -1,4 +1,4 @@
-// error: prefetch and to_device have no batch before them
+// error: mix_rows, prefetch and to_device have no batch before them
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 

@@ -68,11 +68,14 @@ OPT_IN = {
     "device/cuda.hpp": "cuda_device cuda_device_count",
     "device/device.hpp": "device_backend device_event",   # for a device of the user's
     "device/host.hpp": "host_backend",                    # the same, where its memory is the host's
+    "device/mix_rows.cuh": "mix_rows dense_labels",
+    "device/mix_rows.hpp": "mix_rows dense_labels",
     "device/normalize.cuh": "normalize",
     "device/normalize.hpp": "normalize",
     "device/normalize_options.hpp": "normalize_options image_layout",
     "image/geometry.hpp": "geometry box box_options point point_options kept_boxes moved_points",
     "image/label_map.hpp": "label_map labels label_options",
+    "device/row_grid.hpp": "mixed_labels dense_labels_options",
     "image/random_crop.hpp": "crop_box random_crop_options picture_size",
     "image/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",
     "image/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header refusal_name jpeg_refusal",

@@ -234,7 +234,7 @@ TEST_CASE("rows of one dimension are mixed by mixup, and not cut") {
     FAIL("it runs");
   } catch (const mr::setup_error& e) {
     CHECK(std::string(e.what()).find("cutmix cuts boxes out of rows: got rows of shape [21], expected a height and a "
-                                     "width") != std::string::npos);
+                                     "width of 1 to 65535") != std::string::npos);
   }
   CHECK_THROWS_WITH_AS(mr::session(mr::from(numbers(20)) | mr::map([](int) { return sound{}; }) |
                                        mr::batch<&sound::samples, &sound::label>({.size = 1}) |

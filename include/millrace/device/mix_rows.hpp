@@ -1,0 +1,76 @@
+// Mixes the rows of a delivered batch on the host, after mix_rows({.deferred = true}), and makes dense labels.
+//
+//   mr::mix_rows(b.get<&example::pixels>(), b.row_mixes());       // in place, once for each column
+//   mr::tensor<float, 2> targets({b.size(), 1'000});
+//   mr::dense_labels(b.mixed_labels(), targets.view(), {.smoothing = 0.1});
+//
+// Shapes: rows [B, H, W, C], [B, C, H, W], [B, H, W] or [B, N]; u8, f16, bf16 or f32. Without a third argument rows of
+// u8 are [B, H, W, C], and others [B, C, H, W]. Rows that the flow has mixed already must not be mixed again. A further
+// column, such as a label map under cutmix, is mixed by the same row_mixes().
+// Dense labels are f32 [B, K]: smoothing / K for each class, and 1 - smoothing more for the labels, divided by lambda.
+// They are those of timm's mixup_target(). Losses that allow several right classes (BCE) need them. A masked row counts
+// as one with label 0.
+// Every path gives the same bits, also the kernels of mix_rows.cuh.
+// Errors: setup_error for shapes that do not fit, and for device memory. data_error for a label that is no class.
+// Threads: any; calls share nothing.
+#pragma once
+
+#include <millrace/device/mix_pixels.hpp>
+#include <millrace/device/row_grid.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Mixes the rows of a batch in place, as their row_mixes say.
+/// Throws setup_error if there is not one for each row, or a view lies in device memory.
+template <detail::mixable_element T, std::size_t N>
+void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes,
+              image_layout layout = detail::usual_layout<T>) {
+  detail::check_mixes(rows, mixes);
+  const auto all = mixes.host();
+  T* const begin = rows.host().data();
+  const detail::row_grid grid = detail::grid_of(rows, layout);
+  const std::size_t elements = grid.elements();
+  for (std::size_t row = 0; row < all.size(); ++row) {
+    const row_mix& how = all[row];
+    // The first row of a pair stands for both.
+    if (how.changes() && static_cast<std::size_t>(how.partner) > row)
+      detail::mix_pixels(begin + row * elements, begin + static_cast<std::size_t>(how.partner) * elements, grid, how);
+  }
+  for (std::size_t row = 0; row < all.size(); ++row)
+    for (std::int32_t next = all[row].next_copy; next != row_mix::none;) {
+      const auto copy = static_cast<std::size_t>(next);
+      std::memcpy(begin + copy * elements, begin + row * elements, elements * sizeof(T));
+      next = all[copy].next_copy;
+    }
+}
+
+/// Makes dense rows of the labels of mixed rows: f32 [B, classes].
+/// Throws setup_error if the views do not fit or lie in device memory, data_error if a label is not in [0, classes).
+template <class Label>
+void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
+                  const dense_labels_options& options = {}) {
+  detail::check_labels(labels, dense, options);
+  const auto a = labels.label_a.host(), b = labels.label_b.host();
+  const auto lambda = labels.lambda.host();
+  const auto numbers = dense.host();
+  const std::size_t classes = dense.shape[1];
+  const detail::dense_numbers make(options.smoothing, classes);
+  for (std::size_t row = 0; row < a.size(); ++row) {
+    for (const Label label : {a[row], b[row]})
+      if (static_cast<std::int64_t>(label) < 0 || static_cast<std::uint64_t>(label) >= classes)
+        throw data_error("dense_labels was given label " + std::to_string(label) + " in row " + std::to_string(row) +
+                             ", expected 0 to " + std::to_string(classes - 1),
+                         "Give as many classes as there are, or look at the data");
+    float* const to = numbers.data() + row * classes;
+    for (std::size_t k = 0; k < classes; ++k) to[k] = make.off;
+    for (const Label label : {a[row], b[row]})
+      to[static_cast<std::size_t>(label)] = make.of(label, a[row], b[row], lambda[row]);
+  }
+}
+
+}}  // namespace millrace

@@ -1,0 +1,118 @@
+// Holds what both versions of mix_rows need, that of the host and that of a GPU: the grid of a row, labels, checks.
+//
+//   const mr::detail::row_grid grid = mr::detail::grid_of(pixels, mr::image_layout::nhwc);   // of [B, H, W, 3]
+//   mr::detail::check_mixes(pixels, b.row_mixes());
+//
+// Errors: setup_error if views do not fit together. Threads: pure.
+#pragma once
+
+#include <millrace/device/normalize_options.hpp>
+#include <millrace/item/row_mix.hpp>
+#include <millrace/item/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Both labels of mixed rows, and the weights of the first ones: [B] each.
+template <class Label>
+struct mixed_labels {
+  tensor_view<const Label, 1> label_a{}, label_b{};
+  tensor_view<const float, 1> lambda{};
+};
+
+/// Options of dense_labels().
+struct dense_labels_options {
+  double smoothing = 0;   ///< shared by all classes in equal parts; the labels have the rest: 0 to 1, usually 0.1
+};
+
+namespace detail {
+
+/// The order of the axes of rows of three dimensions, unless another one is named: that of picture, and that of
+/// normalized_picture.
+template <mixable_element T>
+inline constexpr image_layout usual_layout = std::is_same_v<T, std::uint8_t> ? image_layout::nhwc : image_layout::nchw;
+
+/// The dimensions of a row as boxes need them: [planes, height, width, channels].
+struct row_grid {
+  std::size_t planes = 1, height = 1, width = 1, channels = 1;
+
+  std::size_t elements() const noexcept { return planes * height * width * channels; }
+};
+
+/// Returns the grid of rows of a shape. Rows of one dimension have no height and no width.
+template <std::size_t Rank>
+row_grid grid_of(const std::array<std::size_t, Rank>& shape, image_layout layout) noexcept {
+  static_assert(Rank >= 1 && Rank <= 3, "millrace: rows of one to three dimensions can be mixed");
+  row_grid g;
+  if constexpr (Rank == 1) {
+    g.channels = shape[0];
+  } else {
+    const bool planar = Rank == 3 && layout == image_layout::nchw;
+    g.height = shape[planar ? 1 : 0];
+    g.width = shape[planar ? 2 : 1];
+    if constexpr (Rank == 3) (planar ? g.planes : g.channels) = shape[planar ? 0 : 2];
+  }
+  return g;
+}
+/// Returns the grid of the rows of a batch.
+template <class T, std::size_t N>
+row_grid grid_of(const tensor_view<T, N>& rows, image_layout layout) noexcept {
+  std::array<std::size_t, N - 1> shape;
+  for (std::size_t axis = 1; axis < N; ++axis) shape[axis - 1] = rows.shape[axis];
+  return grid_of(shape, layout);
+}
+
+/// Throws setup_error unless there is a row_mix for each row.
+template <class T, std::size_t N>
+void check_mixes(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes) {
+  if (rows.shape[0] != mixes.shape[0])
+    throw setup_error("mix_rows was given rows of shape " + to_string(rows.shape) + " and " +
+                          std::to_string(mixes.shape[0]) + " row_mixes, expected one for each row",
+                      "Give a column of a batch, and row_mixes() of the same batch");
+}
+
+/// Throws setup_error unless there is a row of classes for each label, and the smoothing is a share.
+template <class Label>
+void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
+                  const dense_labels_options& o) {
+  static_assert(std::is_integral_v<Label>, "millrace: dense labels are made of integers");
+  const std::size_t rows = labels.label_a.shape[0];
+  const bool fits = labels.label_b.shape[0] == rows && labels.lambda.shape[0] == rows && dense.shape[0] == rows;
+  if (!fits || dense.shape[1] == 0)
+    throw setup_error("dense_labels was given " + std::to_string(rows) + " labels and rows of shape " +
+                          to_string(dense.shape) + ", expected one row of at least one class for each label",
+                      "Give labels of one batch, and [rows, classes] numbers");
+  if (!(o.smoothing >= 0 && o.smoothing <= 1))
+    throw setup_error("the smoothing of dense labels is wrong: got " + std::to_string(o.smoothing) +
+                          ", expected 0 to 1",
+                      "Give the share that all classes have in common, such as 0.1");
+}
+
+/// The numbers of dense labels: `off` of each class, `off + weight * rest` of a label.
+struct dense_numbers {
+  float off, rest;
+
+  dense_numbers(double smoothing, std::size_t classes) noexcept
+      : off(static_cast<float>(smoothing / static_cast<double>(classes))), rest(static_cast<float>(1 - smoothing)) {}
+
+  /// Returns the number of class `k`. The weights of two labels that are the same make one.
+  template <class Label>
+  MILLRACE_BOTH_SIDES float of(Label k, Label label_a, Label label_b, float lambda) const noexcept {
+    const float weight = label_a == label_b ? (k == label_a ? 1.0F : 0.0F)
+                         : k == label_a     ? lambda
+                         : k == label_b     ? 1 - lambda
+                                            : 0.0F;
+#ifdef __CUDA_ARCH__
+    return fmaf(weight, rest, off);
+#else
+    return __builtin_fmaf(weight, rest, off);
+#endif
+  }
+};
+
+}  // namespace detail
+
+}}  // namespace millrace
