@@ -314,7 +314,6 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   /// Enters what the batch keeps of a sample. Returns false for a void row.
   [[gnu::always_inline]] bool enter(std::uint64_t batch, current_ticket& context, sample<input>& s) {
     if (context.position % options_.rows == 0) options_.batches->set_epoch(batch, s.epoch);
-    if constexpr (mixer::mixes) mixer_.set_epoch(batch, s.epoch);
     if (s.what == sample<input>::kind::void_row) {
       options_.batches->add_void_rows(batch, 1);
       return false;
@@ -324,6 +323,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       context.end_of_run = !context.unreadable;
       std::rethrow_exception(s.error);
     }
+    if constexpr (mixer::mixes) mixer_.set_epoch(batch, s.epoch);   // a void row has no epoch
     context.digest = s.digest;
     s.keep_origin();
     context.origin = std::move(s.origin);
