@@ -60,6 +60,8 @@ def problem_with_recipes(passes, text):
     if passes.remark(key) is not None:
         return None
     with tempfile.TemporaryDirectory() as folder:
+        includes = re.findall(r"^#include <.*?>", "\n".join(recipes), re.MULTILINE)
+        (pathlib.Path(folder) / "includes_of_recipes.hpp").write_text("\n".join(sorted(set(includes))) + "\n")
         for number, recipe in enumerate(recipes, 1):
             (pathlib.Path(folder) / f"recipe_{number}.hpp").write_text(recipe)
         built = subprocess.run([*flags, f"-I{folder}", "-fsyntax-only", source], stdout=subprocess.PIPE,

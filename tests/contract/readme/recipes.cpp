@@ -1,19 +1,9 @@
 // The recipes of examples/README.md, each in a namespace of its own: compiled, not run. What a recipe includes has been
 // included before it, so that nothing of that gets into its namespace.
-#include <millrace/base/crc32c.hpp>
-#include <millrace/item/array.hpp>
-#include <millrace/item/ragged.hpp>
-#include <millrace/millrace.hpp>
-#include <millrace/mix_rows.hpp>
-#include <millrace/shards.hpp>
-#include <millrace/text.hpp>
+#include "includes_of_recipes.hpp"
 
-#include <csignal>
-#include <cstdio>
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <span>
+#include <cstdio>
 #include <string>
 #include <tuple>
 
