@@ -8,7 +8,8 @@
 // - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples. One load and a byte shuffle bring two taps
 //   to each of 8 outputs. A weight of 13 bits is 64 * high + low, both of 8 bits, for multiply-add of bytes. The high
 //   parts sum to 128, and the running sums of the low parts stay within 32. So no sum exceeds 16 bits.
-// - medium: up to 10 taps, and 4 neighboring outputs use at most 16 samples. It works like short, on words of 16 bits.
+// - medium: up to 10 taps, and 4 neighboring outputs begin within 15 samples. It works like short, on words of 16 bits.
+//   If they use at most 16 samples, one load serves all their taps.
 // - long: any number of taps, 16 at a time for each output, added across the vector in the end.
 // Weights that overshoot go the medium or the long way, whose sums have 32 bits. The results are clamped there.
 // Order in `out`: in each 32 columns the first vector holds columns 0-7 and 16-23, the second one 8-15 and 24-31.
@@ -46,7 +47,7 @@ class avx2_columns {
 
   void run(const column_rows& r) const noexcept {
     if (kind_ == kind::long_taps) return run_long(r);
-    if (kind_ == kind::medium_taps) return clamps_ ? run_medium<true>(r) : run_medium<false>(r);
+    if (kind_ == kind::medium_taps) return one_window_ ? run_medium<true>(r) : run_medium<false>(r);
     r.offset == 0 ? run_short<false>(r) : run_short<true>(r);
   }
 
@@ -175,6 +176,7 @@ class avx2_columns {
 
   bool build_medium(const column_plan& plan) {
     medium_.resize(padded() / 16);
+    one_window_ = true;
     for (std::size_t g = 0; g < medium_.size(); ++g) {
       medium_group& group = medium_[g];
       std::memset(&group, 0, sizeof group);
@@ -186,6 +188,7 @@ class avx2_columns {
           for (std::size_t j = 0; j < 4; ++j) {
             const std::size_t offset = first_of(plan, begin + j) - base, at = 16 * lane + 4 * j;
             if (offset > 14) return false;
+            if (offset + 2 * pairs_ > 16) one_window_ = false;
             const std::uint8_t pick[4] = {static_cast<std::uint8_t>(offset), 0x80,
                                           static_cast<std::uint8_t>(offset + 1), 0x80};   // 0x80 gives zero
             std::memcpy(group.pick[half] + at, pick, 4);
@@ -276,8 +279,14 @@ class avx2_columns {
     }
   }
 
-  template <bool Clamps>
+  template <bool OneWindow>
   void run_medium(const column_rows& r) const noexcept {
+    clamps_ ? run_medium<OneWindow, true>(r) : run_medium<OneWindow, false>(r);
+  }
+
+  template <bool OneWindow, bool Clamps>
+  void run_medium(const column_rows& r) const noexcept {
+    const __m256i two_samples_later = _mm256_set1_epi16(2);   // a byte that gives zero stays one
     const __m256i half = _mm256_set1_epi32(32 + (r.offset << 6));
     const __m256i least = _mm256_set1_epi16(static_cast<short>(r.offset));
     const __m256i largest = _mm256_set1_epi16(static_cast<short>(r.offset + largest_column_sum));
@@ -286,15 +295,18 @@ class avx2_columns {
       __m256i sums[4][2];
       for (auto& s : sums) s[0] = s[1] = half;
       for (std::size_t part = 0; part < 2; ++part) {
-        const __m256i pick = table(group.pick[part]);
+        __m256i pick = table(group.pick[part]), windows[4];
         const std::ptrdiff_t base0 = group.base[part][0], base1 = group.base[part][1];
+        for (std::size_t k = 0; k < 4; ++k) windows[k] = window(r.rows[k] + base0, r.rows[k] + base1);
         for (std::size_t p = 0; p < pairs_; ++p) {
           const __m256i weights = table(group.weights[p][part]);
           for (std::size_t k = 0; k < 4; ++k) {
             const std::uint8_t* row = r.rows[k] + 2 * p;
-            const __m256i samples = _mm256_shuffle_epi8(window(row + base0, row + base1), pick);
+            const __m256i bytes = OneWindow ? windows[k] : window(row + base0, row + base1);
+            const __m256i samples = _mm256_shuffle_epi8(bytes, pick);
             sums[k][part] = _mm256_add_epi32(sums[k][part], _mm256_madd_epi16(samples, weights));
           }
+          if constexpr (OneWindow) pick = _mm256_add_epi8(pick, two_samples_later);
         }
       }
       for (std::size_t k = 0; k < 4; ++k) {
