@@ -103,6 +103,7 @@
 #include <millrace/image/picture.ipp>
 #include <millrace/image/picture_renderer.ipp>
 #include <millrace/image/pnm.ipp>
+#include <millrace/image/pnm_header.ipp>
 #include <millrace/image/any_picture.ipp>
 #include <millrace/image/row_finisher.ipp>
 #include <millrace/image/pixel_rows.ipp>

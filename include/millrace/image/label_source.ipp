@@ -6,10 +6,10 @@
 #include <millrace/base/error.hpp>
 #include <millrace/image/jpeg_header.hpp>
 #include <millrace/image/png_labels.hpp>
+#include <millrace/image/pnm_header.hpp>
 #include <millrace/item/array.hpp>
 #include <millrace/item/record.hpp>
 
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -27,53 +27,19 @@ MILLRACE_INLINE label_rows rows_in_place(const label_source& from, std::size_t b
   return {.data = from.field.data() + from.data_at + begin * stride, .stride_bytes = stride, .first = begin};
 }
 
-/// Reads the numbers in the header of a PNM file.
-class pnm_header_reader {
- public:
-  explicit pnm_header_reader(std::string_view text) : text_(text) {}
-
-  /// Returns the next number; nothing if there is none below a million.
-  std::optional<std::size_t> number() noexcept {
-    skip_blanks();
-    std::size_t value = 0, digits = 0;
-    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && digits < 7; ++at_, ++digits)
-      value = 10 * value + static_cast<std::size_t>(text_[at_] - '0');
-    if (digits == 0 || digits > 6) return std::nullopt;
-    return value;
-  }
-  /// Returns where the samples begin: behind the one blank that follows the last number. Nothing if there is no blank.
-  std::optional<std::size_t> samples_at() const noexcept {
-    if (at_ >= text_.size() || !is_blank(text_[at_])) return std::nullopt;
-    return at_ + 1;
-  }
-
- private:
-  static bool is_blank(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-  void skip_blanks() noexcept {
-    for (; at_ < text_.size(); ++at_) {
-      if (text_[at_] == '#') at_ = std::min(text_.find('\n', at_), text_.size() - 1);
-      else if (!is_blank(text_[at_])) return;
-    }
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 2;   // behind "P5"
-};
-
 MILLRACE_INLINE label_source open_pgm(bytes field) {
-  pnm_header_reader read(field.text());
-  const auto width = read.number(), height = read.number(), largest = read.number(), at = read.samples_at();
-  if (!width || !height || !largest || !at || *width == 0 || *height == 0 || *largest == 0 || *largest > 65'535)
+  const auto found = read_pnm_header(field);
+  if (!found)
     throw_no_labels(field, "is a PGM whose header is damaged", "Write it again: P5, width, height, largest value");
-  label_source made{.width = *width, .height = *height, .sample_bytes = *largest < 256 ? std::size_t{1} : 2,
-                    .big_endian = true, .data_at = *at, .rows_of = rows_in_place};
-  const std::size_t there = field.size() - *at, expected = made.width * made.height * made.sample_bytes;
-  if (there != expected)
+  const pnm_header& h = *found;
+  label_source made{.width = h.width, .height = h.height, .sample_bytes = h.sample_bytes(), .big_endian = true,
+                    .data_at = h.data_at, .rows_of = rows_in_place};
+  const std::size_t there = field.size() - h.data_at;
+  if (there != h.data_bytes())
     throw_no_labels(field,
                     "is a PGM with " + std::to_string(there) + " bytes of samples (expected for " +
                         std::to_string(made.width) + " x " + std::to_string(made.height) +
-                        " pixels: " + std::to_string(expected) + ")",
+                        " pixels: " + std::to_string(h.data_bytes()) + ")",
                     "The file is damaged, or holds several pictures: write one map to a file");
   made.field = std::move(field);
   return made;

@@ -5,6 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/image/pixel_rows.hpp>
+#include <millrace/image/pnm_header.hpp>
 #include <millrace/item/record.hpp>
 
 #include <array>
@@ -17,51 +18,20 @@ namespace detail {
 
 namespace pnm_files {
 
-/// The numbers of a header.
-struct header {
-  std::size_t width = 0, height = 0, channels = 0, largest = 0;
-  std::size_t data_at = 0;
-
-  std::size_t sample_bytes() const noexcept { return largest > 255 ? 2 : 1; }
-  std::size_t row_bytes() const noexcept { return width * channels * sample_bytes(); }
-};
-
 [[noreturn]] MILLRACE_INLINE void fail(const bytes& file, const std::string& problem) {
   error_location at{.stage = "pnm"};
   at.complete(location_of(file));
   throw data_error("the PNM " + problem, "Fetch the file again, or leave the sample out", at);
 }
 
-/// Reads blanks, comments and a number of at most 65,535. Returns 0 if there is none.
-MILLRACE_INLINE std::size_t number_of(std::span<const std::byte> file, std::size_t& at) noexcept {
-  const auto now = [&] { return at < file.size() ? std::to_integer<char>(file[at]) : '\0'; };
-  for (bool comment = false; at < file.size(); ++at) {
-    if (comment) comment = now() != '\n' && now() != '\r';
-    else if (now() == '#') comment = true;
-    else if (now() != ' ' && (now() < '\t' || now() > '\r')) break;
-  }
-  std::size_t number = 0;
-  for (; now() >= '0' && now() <= '9'; ++at) {
-    number = 10 * number + static_cast<std::size_t>(now() - '0');
-    if (number > 65'535) return 0;
-  }
-  return number;
-}
-
-MILLRACE_INLINE header read_header(const bytes& file) {
+MILLRACE_INLINE pnm_header read_header(const bytes& file) {
   if (!is_pnm(file)) fail(file, "begins with other bytes than P5 or P6: plain text and bitmaps are not read");
-  header h{.channels = std::span<const std::byte>(file)[1] == std::byte{'6'} ? 3U : 1U};
-  std::size_t at = 2;
-  h.width = number_of(file, at);
-  h.height = number_of(file, at);
-  h.largest = number_of(file, at);
-  if (h.width == 0 || h.height == 0 || h.largest == 0)
-    fail(file, "has a header without width, height and maxval, each from 1 to 65535");
-  h.data_at = at + 1;   // one blank
-  if (h.data_at > file.size() || (file.size() - h.data_at) / h.row_bytes() < h.height)
+  const auto h = read_pnm_header(file);
+  if (!h) fail(file, "has a header without width, height and maxval, each from 1 to 65535, and one blank behind them");
+  if (file.size() - h->data_at < h->data_bytes())
     fail(file, "is cut: got " + std::to_string(file.size()) + " bytes, expected " +
-                   std::to_string(h.data_at + h.row_bytes() * h.height));
-  return h;
+                   std::to_string(h->data_at + h->data_bytes()));
+  return *h;
 }
 
 /// Gives rows from the file itself.
@@ -99,7 +69,7 @@ class rows final : public pixel_rows {
   }
 
   const std::span<const std::byte> file_;
-  const header header_;
+  const pnm_header header_;
   std::array<std::uint8_t, 256> scaled_{};
   std::size_t at_ = 0;
 };
@@ -122,7 +92,7 @@ MILLRACE_INLINE bool is_pnm(std::span<const std::byte> file) noexcept {
 }  // namespace detail
 
 MILLRACE_INLINE picture pnm(bytes data, const pnm_options& options) {
-  const detail::pnm_files::header found = detail::pnm_files::read_header(data);
+  const detail::pnm_header found = detail::pnm_files::read_header(data);
   detail::picture_file file{.format = &detail::pnm_files::format, .header = {},
                             .options = {.max_pixels = options.max_pixels}};
   file.header.width = found.width;

@@ -63,6 +63,7 @@ TARGETS = {
     "brace": Target(share=8, rate=8_000, largest_bytes=128, poisoning=True),
     "quarantine": Target(share=8, rate=8_000, largest_bytes=512, max_megabytes=8, poisoning=True),
     "npy": Target(share=8, rate=20_000, largest_bytes=1024, poisoning=True),
+    "pnm": Target(share=4, rate=5_000, largest_bytes=256, poisoning=True),
     "jpeg_header": Target(share=8, rate=40_000, poisoning=True),
     "json": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True, optional_library="simdjson"),
 }

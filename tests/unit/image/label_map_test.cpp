@@ -129,14 +129,17 @@ TEST_CASE("fields that are no label map are refused, and damaged ones") {
   CHECK(opened(of16).find("is a label map of 16 bits (expected: 8 bits). Use label_map<std::uint16_t>") !=
         std::string::npos);
   for (const char* header : {"P5", "P5 3", "P5 3 2", "P5 3 2 255", "P5 0 2 255 ", "P5 3 0 255 ", "P5 3 2 0 ",
-                             "P5 3 2 65536 ", "P5 3 2 -1 ", "P5 x 2 255 ", "P5 3 2 255x", "P5 1234567 1 255 ", "P5 #"})
+                             "P5 3 2 65536 ", "P5 3 2 -1 ", "P5 x 2 255 ", "P5 3 2 255x", "P5 1234567 1 255 ", "P5 #",
+                             "P53 2 255 ", "P5 3 2 255#x\n"})
     CHECK(opened(header).find("is a PGM whose header is damaged") != std::string::npos);
   CHECK(opened(of8.substr(0, of8.size() - 1)).find("is a PGM with 5 bytes of samples (expected for 3 x 2 pixels: 6)") !=
         std::string::npos);
   CHECK(opened(of8 + "x").find("with 7 bytes of samples") != std::string::npos);
   CHECK(opened(of8 + of8).find("or holds several pictures") != std::string::npos);
-  CHECK(opened("P5 70000 1 255 " + std::string(70'000, 'x')).find("70000 x 1 pixels (expected: at most 65535") !=
+  CHECK(opened("P5 70000 1 255 " + std::string(70'000, 'x')).find("is a PGM whose header is damaged") !=
         std::string::npos);
+  CHECK(opened(slow::npy("|u1", "(1, 70000)", std::string(70'000, 'x')), "npy").find(
+            "70000 x 1 pixels (expected: at most 65535") != std::string::npos);
   CHECK(opened(slow::npy("<i8", "(1, 1)", "12345678"), "npy").find("'<i8' (expected: '|u1'") != std::string::npos);
   CHECK(opened(slow::npy("|u1", "(3,)", "abc"), "npy").find("holds an array of 1 dimensions and 3 elements (expected: "
                                                            "[height, width]") != std::string::npos);
