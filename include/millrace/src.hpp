@@ -111,6 +111,7 @@
 #include <millrace/image/png_encoder.ipp>
 #include <millrace/image/png_labels.ipp>
 #include <millrace/image/random_crop.ipp>
+#include <millrace/image/random_erase.ipp>
 #include <millrace/device/mix_pixels.ipp>
 #include <millrace/device/slot_memory.ipp>
 #include <millrace/stages/bucket.ipp>

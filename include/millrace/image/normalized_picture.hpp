@@ -7,6 +7,12 @@
 //   }
 //
 // The numbers equal normalize() of the u8 picture bit for bit, and are written straight into the row.
+// random_erase() fills a box of them, by the rule of timm and torchvision (random_erase.hpp):
+//
+//   const mr::random_erase_options as_timm{.probability = 0.25, .fill = mr::erase_fill::noise};
+//   auto erased = mr::normalized_picture<mr::f16>(mr::jpeg(r["jpg"]).resize(224, 224), imagenet)
+//                     .random_erase(rng, as_timm);
+//
 // This type is for training on the host. On a GPU, use a u8 picture and normalize.cuh: two to four times as many u8
 // pixels can be copied in a second.
 // Units: mean and std are relative to full scale (0..1), as in torchvision.
@@ -16,6 +22,7 @@
 #include <millrace/base/channel_scale.hpp>
 #include <millrace/base/half.hpp>
 #include <millrace/image/picture.hpp>
+#include <millrace/image/random_erase.hpp>
 
 #include <array>
 #include <cstddef>
@@ -50,8 +57,23 @@ class normalized_picture {
   /// Returns the plan of the u8 picture.
   const picture& plan() const noexcept { return picture_; }
 
+  /// Erases a random box of the numbers, with the probability of the options. The last call that erases counts. Throws
+  /// setup_error if an option is out of range.
+  normalized_picture random_erase(rng& random, const random_erase_options& options = {}) const& {
+    return normalized_picture(*this).random_erase(random, options);
+  }
+  normalized_picture random_erase(rng& random, const random_erase_options& options = {}) && {
+    const picture_size size{.width = picture_.width(), .height = picture_.height()};
+    const detail::erased_box drawn = detail::random_erase_box(size, random, options);
+    if (drawn.box.width > 0) erased_ = drawn;
+    return std::move(*this);
+  }
+
   /// Decodes into `row`, 3 * height * width elements. Throws setup_error for another size, data_error for damage.
-  void render(std::span<T> row, scratch& s) const { picture::render_alone(job_for(row), s); }
+  void render(std::span<T> row, scratch& s) const {
+    picture::render_alone(job_for(row), s);
+    erase(row);
+  }
 
   using group = picture::group;
   /// Adds the picture to those that are rendered at once, each into its row.
@@ -62,6 +84,7 @@ class normalized_picture {
     std::array<detail::picture_job, together> jobs;
     for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(rows[i]);
     detail::render_pictures(std::span(jobs).first(pictures.size()), s);
+    for (std::size_t i = 0; i < pictures.size(); ++i) pictures[i]->erase(rows[i]);
   }
 
  private:
@@ -77,7 +100,12 @@ class normalized_picture {
     return picture_.job_for(target);
   }
 
+  void erase(std::span<T> row) const noexcept {
+    erased_.erase(row, {.width = picture_.width(), .height = picture_.height()});
+  }
+
   picture picture_;
+  detail::erased_box erased_{};
   std::array<detail::channel_scale, 3> channels_{};
 };
 

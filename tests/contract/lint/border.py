@@ -94,6 +94,7 @@ OPT_IN = {
     "image/png.hpp": "png png_options",
     "image/pnm.hpp": "pnm pnm_options",
     "image/any_picture.hpp": "any_picture any_picture_options picture_reader",
+    "image/random_erase.hpp": "random_erase_options erase_fill",
     "io/file/atomic_file.hpp": "atomic_file",
     "io/file/byte_source.hpp": "byte_source file_source",
     "io/index/key_list.hpp": "key_list",

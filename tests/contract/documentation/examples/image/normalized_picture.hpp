@@ -1,2 +1,6 @@
+#include <millrace/item/record.hpp>
 #include <millrace/item/scalar.hpp>
-EXAMPLE
+EXAMPLE 1
+void show(const mr::record& r, mr::rng& rng) {
+EXAMPLE 2
+}
