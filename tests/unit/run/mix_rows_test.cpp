@@ -189,6 +189,31 @@ TEST_CASE("deferred rows stay as they are, and their labels are those of mixed o
       got.batches[b][row].pixels = mixed.batches[b][row].pixels;
     }
   check_same(got.batches, mixed.batches);
+  s.finishes = true;
+  for (const bool copying : {false, true}) {
+    s.copying = copying;
+    check_same(run_mixed(shards, s).batches, mixed.batches);
+  }
+}
+
+TEST_CASE("dense labels are made of a batch") {
+  const temporary_folder folder;
+  const std::string shards = write_labels(folder);
+  const settings s{};
+  mr::session run{batches_of(shards, s) | mr::mixup<&example::pixels, &example::label>(), options_of(s)};
+  auto b = run.next();
+  mr::tensor<float, 2> dense({b.size(), 300});
+  mr::dense_labels(b.mixed_labels(), dense.view(), {.smoothing = 0.1});
+  const float off = 0.1F / 300;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const auto a = static_cast<std::size_t>(b.label_a()[i]), other = static_cast<std::size_t>(b.label_b()[i]);
+    REQUIRE(a != other);
+    CHECK(dense(i, a) == doctest::Approx(off + 0.9F * b.lambda()[i]));
+    CHECK(dense(i, other) == doctest::Approx(off + 0.9F * (1 - b.lambda()[i])));
+    float sum = 0;
+    for (const float v : dense[i]) sum += v;
+    CHECK(sum == doctest::Approx(1));
+  }
 }
 
 TEST_CASE("strides, ranks and resume points that do not fit are refused by name") {

@@ -62,6 +62,7 @@ struct settings {
   millrace::world world{};
   std::string resume{};
   bool drop_last = true, pad_last = false, copying = false;
+  bool finishes = false;   // the trainer mixes the deferred rows
   std::uint64_t epochs = 2, epoch_batches = 0;
   std::uint64_t seed = 5;
   std::uint64_t max_batches = ~std::uint64_t{0};
@@ -93,6 +94,8 @@ seen_run run_rows(Flow flow, const settings& s) {
   millrace::session session{std::move(flow), options_of(s)};
   seen_run seen;
   for (auto& b : session) {
+    if constexpr (requires { b.row_mixes(); })
+      if (s.finishes) millrace::mix_rows(b.template get<&example::pixels>(), b.row_mixes());
     const auto pixels = b.to_host(b.template get<&example::pixels>());
     const auto labels = b.to_host(b.template get<&example::label>());
     const std::size_t row = height * width * 3;
