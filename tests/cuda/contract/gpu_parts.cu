@@ -1,6 +1,7 @@
 // See gpu_parts.hpp.
 #include "gpu_parts.hpp"
 
+#include <millrace/device/mix_rows.cuh>
 #include <millrace/train/metrics.cuh>
 
 namespace {
@@ -20,3 +21,8 @@ void spin(double milliseconds, millrace::stream_view stream) {
 }
 
 std::shared_ptr<millrace::device_sums> make_sums() { return millrace::cuda_metric_sums(); }
+
+void mix_pictures(const millrace::tensor_view<std::uint8_t, 4>& pixels,
+                  const millrace::tensor_view<const millrace::row_mix, 1>& mixes, millrace::stream_view stream) {
+  millrace::mix_rows(pixels, mixes, stream);
+}

@@ -7,6 +7,8 @@
 #include "wrapped_calls.hpp"
 
 #include <millrace/base/random.hpp>
+#include <millrace/device/mix_rows.cuh>
+#include <millrace/device/mix_rows.hpp>
 #include <millrace/device/normalize.cuh>
 #include <millrace/device/normalize.hpp>
 #include <millrace/train/metrics.cuh>
@@ -71,6 +73,46 @@ void normalizes(std::array<std::size_t, 4> shape, bool planar, std::size_t shift
   REQUIRE(to.holds(expected));
 }
 
+/// Mixes a batch of random rows by both versions of mix_rows: pairs by mixup and cutmix, rows alone, and copies.
+template <class T>
+void mixes_rows(std::array<std::size_t, 4> shape, bool planar, std::size_t shift, mr::rng& d) {
+  std::vector<T> rows(shape[0] * shape[1] * shape[2] * shape[3]);
+  for (T& v : rows) {
+    if constexpr (std::is_same_v<T, std::uint8_t>) v = static_cast<T>(d.below(256));
+    else v = mr::detail::to_element<T>(static_cast<float>(d.uniform(-3, 3)));
+  }
+  const std::size_t height = shape[planar ? 2 : 1], width = shape[planar ? 3 : 2];
+  std::vector<mr::row_mix> mixes(shape[0]);
+  for (std::size_t i = 0; i + 2 < mixes.size(); i += 3) {   // the third is a copy of the first or of the second
+    mr::row_mix how;
+    if (d.chance(0.5)) {
+      how.weight = static_cast<std::uint32_t>(2 * d.below(32'769));
+    } else {
+      how.left = static_cast<std::uint16_t>(d.below(width));
+      how.right = static_cast<std::uint16_t>(how.left + d.below(width - how.left + 1));
+      how.top = static_cast<std::uint16_t>(d.below(height));
+      how.bottom = static_cast<std::uint16_t>(how.top + d.below(height - how.top + 1));
+    }
+    mixes[i] = mixes[i + 1] = how;
+    mixes[i].partner = static_cast<std::int32_t>(i + 1);
+    mixes[i + 1].partner = static_cast<std::int32_t>(i);
+    mixes[i + d.below(2)].next_copy = static_cast<std::int32_t>(i + 2);
+    const std::size_t original = mixes[i].next_copy == mr::row_mix::none ? i + 1 : i, row = rows.size() / shape[0];
+    std::copy_n(rows.data() + original * row, row, rows.data() + (i + 2) * row);
+  }
+  const guarded<T> there(rows, shift);
+  const guarded<mr::row_mix> mixes_there(mixes, 0);
+  const mr::image_layout layout = planar ? mr::image_layout::nchw : mr::image_layout::nhwc;
+  const contract::stream s;
+  mr::mix_rows(mr::tensor_view<T, 4>{.data = there.data(), .shape = shape, .memory = mr::memory_kind::device},
+               {.data = mixes_there.data(), .shape = {mixes.size()}, .memory = mr::memory_kind::device}, stream_of(s),
+               layout);
+  s.synchronize();
+  mr::mix_rows(mr::tensor_view<T, 4>{.data = rows.data(), .shape = shape},
+               {.data = mixes.data(), .shape = {mixes.size()}}, layout);
+  REQUIRE(there.holds(rows));
+}
+
 /// The mean of 1, 2, 4, ... tells which of them it holds.
 mr::tensor_view<const float, 1> one_of(const guarded<float>& values, std::size_t i) {
   return {.data = values.data() + i, .shape = {1}, .memory = mr::memory_kind::device};
@@ -103,6 +145,50 @@ TEST_CASE_TEMPLATE("kernels: normalize gives the bits of the host's loop and tou
         for (const std::size_t shift : {0, 1, 8}) normalizes<T>({2, 3, width, channels}, planar, shift, d);
     normalizes<T>({9, 65, 64, 3}, planar, 0, d);
     normalizes<T>({9, 65, 63, 3}, planar, 0, d);
+  }
+}
+
+TEST_CASE_TEMPLATE("kernels: mix_rows gives the bits of the host's loop and touches nothing else", T, std::uint8_t,
+                   float, mr::f16, mr::bf16) {
+  contract::start();
+  mr::rng d({.seed = 4});
+  for (const bool planar : {false, true}) {
+    for (int round = 0; round < 30; ++round) {
+      const std::size_t a = 1 + d.below(20), b = 1 + d.below(20), c = 1 + d.below(20);
+      mixes_rows<T>({2 + d.below(11), a, b, c}, planar, d.below(9), d);
+    }
+    if (planar) mixes_rows<T>({9, 3, 64, 80}, planar, 0, d);
+    else mixes_rows<T>({9, 64, 80, 3}, planar, 0, d);
+  }
+}
+
+TEST_CASE("kernels: dense labels have the bits of the host's") {
+  contract::start();
+  mr::rng d({.seed = 5});
+  const contract::stream s;
+  for (const std::size_t classes : {1, 10, 1'000}) {
+    std::vector<std::int64_t> a(33), b(33);
+    std::vector<float> lambda(33);
+    for (std::size_t i = 0; i < 33; ++i) {
+      a[i] = static_cast<std::int64_t>(d.below(classes));
+      b[i] = static_cast<std::int64_t>(d.below(classes));
+      lambda[i] = static_cast<float>(d.uniform());
+    }
+    const guarded<std::int64_t> a_there(a, 0), b_there(b, 0);
+    const guarded<float> lambda_there(lambda, 0), made(std::vector<float>(33 * classes), 3);
+    const auto labels = [](const std::int64_t* x, const std::int64_t* y, const float* l, mr::memory_kind where) {
+      return mr::mixed_labels<std::int64_t>{.label_a = {.data = x, .shape = {33}, .memory = where},
+                                            .label_b = {.data = y, .shape = {33}, .memory = where},
+                                            .lambda = {.data = l, .shape = {33}, .memory = where}};
+    };
+    std::vector<float> expected(33 * classes);
+    mr::dense_labels(labels(a.data(), b.data(), lambda.data(), mr::memory_kind::host),
+                     {.data = expected.data(), .shape = {33, classes}}, {.smoothing = 0.1});
+    mr::dense_labels(labels(a_there.data(), b_there.data(), lambda_there.data(), mr::memory_kind::device),
+                     {.data = made.data(), .shape = {33, classes}, .memory = mr::memory_kind::device},
+                     {.smoothing = 0.1}, stream_of(s));
+    s.synchronize();
+    CHECK(made.holds(expected));
   }
 }
 
