@@ -166,9 +166,10 @@ dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
 }
 
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column gives two: values,
-/// then lengths. Throws setup_error if the batch is empty, and the errors of also_used_on().
-template <auto... Members>
-auto to_dlpack(detail::batch_of<Members...>&& b, const consumer_options& consumer = {}) {
+/// then lengths. Mixed rows give two more at the end: label_b and lambda. Throws setup_error if the batch is empty, and
+/// the errors of also_used_on().
+template <detail::given_batch Batch>
+auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
   const auto kept = detail::keep(std::move(b), consumer);
   return std::apply(
       [&](const auto&... views) { return std::array{detail::export_dlpack(views, kept->device_ordinal(), kept)...}; },

@@ -10,6 +10,7 @@
 
 #include <millrace/deliver/batch.hpp>
 
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -24,23 +25,27 @@ struct consumer_options {
 
 namespace detail {
 
+/// A delivered batch that is given away: batch_of<...>, or what mix_rows makes of it.
+template <class Batch>
+concept given_batch = std::derived_from<Batch, batch_lease> && requires(const Batch& b) { b.columns(); };
+
 /// Moves the batch into a shared_ptr, and names the consumer's stream to it.
 /// Throws setup_error if the batch is empty.
-template <auto... Members>
-std::shared_ptr<const batch_of<Members...>> keep(batch_of<Members...>&& b, const consumer_options& consumer) {
+template <given_batch Batch>
+std::shared_ptr<const Batch> keep(Batch&& b, const consumer_options& consumer) {
   if (!b) throw setup_error("an empty batch was to become tensors", "It was released or moved before");
   if (consumer.stream && consumer.stream->handle != b.stream().handle) b.also_used_on(*consumer.stream);
-  return std::make_shared<const batch_of<Members...>>(std::move(b));
+  return std::make_shared<const Batch>(std::move(b));
 }
 
 /// Returns a tuple of views, one for each tensor: one per column, but values and lengths for a ragged column.
-template <auto... Members>
-auto tensors_of(const batch_of<Members...>& b) {
+template <given_batch Batch>
+auto tensors_of(const Batch& b) {
   const auto views = []<class View>(const View& column) {
     if constexpr (requires { column.lengths; }) return std::tuple(column.values, column.lengths);
     else return std::tuple(column);
   };
-  return std::tuple_cat(views(b.template get<Members>())...);
+  return std::apply([&](const auto&... column) { return std::tuple_cat(views(column)...); }, b.columns());
 }
 
 }  // namespace detail

@@ -5,6 +5,10 @@
 #include <millrace/deliver/device_batch_output.hpp>
 #include <millrace/device/best_device.hpp>
 #include <millrace/item/ragged.hpp>
+#include <millrace/mix_rows.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/sources/from.hpp>
+#include <millrace/stages/map.hpp>
 
 #include <optional>
 
@@ -140,6 +144,28 @@ TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them 
   CHECK(m.leased() == 1);
   handed_over->deleter(handed_over);
   CHECK(m.leased() == 0);
+}
+
+TEST_CASE("dlpack: of mixed rows the other labels and lambda are tensors too") {
+  struct sound {
+    std::array<float, 3> samples;
+    std::int64_t label;
+  };
+  mr::session run{mr::from(std::vector<int>(8, 1)) |
+                      mr::map([](int n) { return sound{{}, n}; }) |
+                      mr::batch<&sound::samples, &sound::label>({.size = 4}) |
+                      mr::mixup<&sound::samples, &sound::label>() | mr::to_device({.device = mr::host_device()}),
+                  {.threads = 0, .announce = false}};
+  auto b = run.next();
+  const auto [samples, label_a, label_b, lambda] = b.columns();
+  const auto tensors = mr::to_dlpack(std::move(b));
+  static_assert(tensors.size() == 4);
+  CHECK(tensors[0]->dl_tensor.data == samples.data);
+  CHECK(tensors[1]->dl_tensor.data == label_a.data);
+  CHECK(tensors[2]->dl_tensor.data == label_b.data);
+  CHECK(tensors[3]->dl_tensor.data == lambda.data);
+  CHECK(tensors[3]->dl_tensor.dtype.code == kDLFloat);
+  CHECK(std::vector(tensors[3]->dl_tensor.shape, tensors[3]->dl_tensor.shape + 1) == std::vector<std::int64_t>{4});
 }
 
 TEST_CASE("dlpack: a tensor outlives the session that made it") {
