@@ -42,7 +42,9 @@ class rng {
   struct key {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
-    std::uint64_t sample = 0;   ///< identity of the sample in the data set, not its position in the epoch
+    /// Identity of the sample in the data set, not its position in the epoch. mix_rows alone draws by a position, that
+    /// of a pair's first row.
+    std::uint64_t sample = 0;
     std::uint64_t stage = 0;    ///< ordinal among the stages that use random numbers
   };
 

@@ -63,12 +63,15 @@ namespace some_samples {
 namespace damaged_samples {
 #include "recipe_14.hpp"
 }
-namespace ctrl_c {
+namespace erased_and_mixed_rows {
 #include "recipe_15.hpp"
 }
-namespace own_file {
+namespace ctrl_c {
 #include "recipe_16.hpp"
+}
+namespace own_file {
 #include "recipe_17.hpp"
+#include "recipe_18.hpp"
 }
 
 std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
