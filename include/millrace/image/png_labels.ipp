@@ -23,10 +23,11 @@ struct png_label_decoder {
 MILLRACE_INLINE label_rows rows_of_png(const label_source& from, std::size_t begin, std::size_t end, scratch& s) {
   auto& [decoder, memory] = s.get<png_label_decoder>();
   const std::size_t stride = from.width * from.sample_bytes;
-  std::uint8_t* const rows = memory.at_least((end - begin) * stride);
+  std::uint8_t* rows = nullptr;
   try {
     decoder.open(from.field, {.max_pixels = std::uint64_t{from.width} * from.height});
-    std::uint8_t* to = rows;
+    decoder.expect_rows(end);   // a forged size takes no memory
+    std::uint8_t* to = rows = memory.at_least((end - begin) * stride);
     const png_region region{.top = begin, .right = from.width, .bottom = end};
     decoder.start(region, {.layout = png_layout::samples});
     for (; to != rows + (end - begin) * stride; to += stride) decoder.next_to(to);

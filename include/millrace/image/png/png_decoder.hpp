@@ -36,6 +36,9 @@ class png_decoder {
   /// beyond the limits.
   const png_header& open(std::span<const std::byte> file, const png_limits& limits = {});
 
+  /// Throws data_error if the file is too short for the rows down to `bottom`, whatever its bytes are.
+  void expect_rows(std::size_t bottom);
+
   /// Begins to decode a region of at least one pixel.
   void start(const png_region& region, const png_pixel_options& options);
 

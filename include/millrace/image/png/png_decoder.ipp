@@ -28,6 +28,11 @@ MILLRACE_INLINE const png_header& png_decoder::open(std::span<const std::byte> f
   return header_;
 }
 
+MILLRACE_INLINE void png_decoder::expect_rows(std::size_t bottom) {
+  rows_.begin(file_, header_, {});
+  rows_.expect(std::uint64_t{header_.row_bytes(header_.width) + 1} * bottom);
+}
+
 MILLRACE_INLINE void png_decoder::start(const png_region& region, const png_pixel_options& options) {
   region_ = region;
   pixels_.start(header_, options);

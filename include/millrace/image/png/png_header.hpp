@@ -92,7 +92,8 @@ class png_image_data final : public inflate_input {
   /// Returns the chunk with the wrong CRC.
   const png_chunk& bad_chunk() const noexcept { return bad_; }
 
-  /// Reads on to the file's end. Throws data_error if a critical chunk is damaged, or if there is no IEND.
+  /// Reads on to the file's end. Throws data_error if a critical chunk is damaged or unknown, or if there is
+  /// no IEND.
   void check_the_rest();
 
  private:

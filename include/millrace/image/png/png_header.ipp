@@ -67,6 +67,11 @@ MILLRACE_INLINE void check_png_chunk(const png_chunk& chunk, bool check_sums) {
   if (check_sums && chunk.critical() && chunk.computed_crc() != chunk.stored_crc) throw_bad_png(png_crc_text(chunk));
 }
 
+[[noreturn]] MILLRACE_INLINE void throw_unknown_png_chunk(const png_chunk& chunk) {
+  throw_bad_png("the PNG has the critical chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at) +
+                ", which is unknown", "Convert the file to a standard PNG");
+}
+
 /// Reads IHDR.
 MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const png_limits& limits) {
   constexpr std::size_t ihdr_bytes = 13;
@@ -100,7 +105,6 @@ MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const 
 }
 
 MILLRACE_INLINE void read_png_palette(const png_chunk& chunk, png_header& header) {
-  if (!header.palette.empty()) throw_bad_png("the PNG has two palettes");
   const bool colored = header.color == png_color::rgb || header.color == png_color::rgba;
   if (header.color != png_color::palette && !colored) return;   // of no use for gray, and not forbidden to readers
   if (chunk.data.empty() || chunk.data.size() % 3 != 0 || chunk.data.size() > std::size_t{3} * 256) {
@@ -121,6 +125,7 @@ MILLRACE_INLINE png_header read_png_header(std::span<const std::byte> file, cons
                   (start.empty() ? "" : " with" + start), other);
   }
   png_header header;
+  bool palette = false;
   for (std::size_t at = png_signature.size();;) {
     const auto chunk = png_chunk_at(file, at);
     if (!chunk)
@@ -136,11 +141,10 @@ MILLRACE_INLINE png_header read_png_header(std::span<const std::byte> file, cons
       throw_bad_png("the PNG's first chunk is " + std::string(first ? chunk->name : "one of two IHDR") +
                     ", expected one IHDR");
     if (first) header = read_png_ihdr(chunk->data, limits);
+    else if (chunk->name == "PLTE" && std::exchange(palette, true)) throw_bad_png("the PNG has two palettes");
     else if (chunk->name == "PLTE") read_png_palette(*chunk, header);
     else if (chunk->name == "IEND") throw_bad_png("the PNG has no image data before its IEND");
-    else if (chunk->critical())
-      throw_bad_png("the PNG has the critical chunk " + std::string(chunk->name) + " at byte " + std::to_string(at) +
-                    ", which is unknown", "Convert the file to a standard PNG");
+    else if (chunk->critical()) throw_unknown_png_chunk(*chunk);
     const bool transparency = chunk->name == "tRNS" && header.transparency.empty();
     if (transparency || (chunk->name == "eXIf" && header.exif.empty())) {
       const bool intact = !limits.check_sums || chunk->computed_crc() == chunk->stored_crc;
@@ -183,6 +187,8 @@ MILLRACE_INLINE void png_image_data::check_the_rest() {
     if (!chunk) break;
     check_png_chunk(*chunk, check_sums_);
     if (chunk->name == "IEND") return;
+    // Further image data and palettes are out of place, which other readers do not mind either.
+    if (chunk->critical() && chunk->name != "IDAT" && chunk->name != "PLTE") throw_unknown_png_chunk(*chunk);
     at_ = chunk->end;
   }
   throw_bad_png("the PNG ends after " + std::to_string(file_.size()) +

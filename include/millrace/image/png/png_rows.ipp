@@ -113,7 +113,7 @@ MILLRACE_INLINE bool png_rows::inflate_more() noexcept {
 MILLRACE_INLINE void png_rows::make_room(std::size_t bytes) noexcept {
   std::uint8_t* const begin = window_.get();
   const std::size_t used = static_cast<std::size_t>(out_ - begin);
-  if (window_bytes_ - used >= bytes) return;
+  if (used + bytes <= window_bytes_) return;   // `used` may be larger: the last bytes may lie behind the limit
   const std::uint8_t* const unused = above_in_window_ ? above_ : read_;
   const std::size_t before = std::min(used - std::min(used, inflater::window_bytes),
                                       static_cast<std::size_t>(unused - begin));

@@ -24,10 +24,11 @@ class plain_libpng {
 
   std::string error{};
   std::size_t width = 0, height = 0, row_bytes = 0;
+  bool too_large = false;                ///< not decoded
   std::size_t rows_read = 0;             ///< complete ones
   std::vector<std::uint8_t> pixels{};    ///< u16 in the order of the machine for samples of 16 bits
 
-  /// Without `check_sums` neither CRC nor Adler-32 is looked at. A picture of more than `max_pixels` has no pixels.
+  /// Without `check_sums` neither CRC nor Adler-32 is looked at. A picture of more than `max_pixels` is not decoded.
   plain_libpng(std::span<const std::byte> file, as what, bool check_sums = true, std::uint64_t max_pixels = 1 << 24)
       : file_(file) {
     read(what, check_sums, max_pixels);
@@ -54,14 +55,15 @@ class plain_libpng {
     info_ = png_create_info_struct(png_);
     png_set_read_fn(png_, this, on_read);
     png_set_user_limits(png_, 0x7fffffff, 0x7fffffff);
+    png_set_chunk_malloc_max(png_, 1 << 20);   // what a chunk claims is allocated
     if (!check_sums) {
       png_set_crc_action(png_, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
       png_set_option(png_, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
     }
     // Without it, distances beyond the window that the stream's header tells are errors.
     png_set_option(png_, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
-    bool good = header(what);
-    if (good && std::uint64_t{width} * height <= max_pixels) {
+    bool good = header(what, max_pixels);
+    if (good && !too_large) {
       pixels.resize(row_bytes * height);
       good = passes_ == 1 ? all_rows() : whole();
     }
@@ -69,9 +71,11 @@ class plain_libpng {
     png_destroy_read_struct(&png_, &info_, nullptr);
   }
 
-  bool header(as what) noexcept {
+  bool header(as what, std::uint64_t max_pixels) noexcept {
     if (setjmp(escape_) != 0) return false;
     png_read_info(png_, info_);
+    too_large = std::uint64_t{png_get_image_width(png_, info_)} * png_get_image_height(png_, info_) > max_pixels;
+    if (too_large) return true;
     if (what == as::samples) {
       png_set_packing(png_);
       png_set_swap(png_);
@@ -92,7 +96,7 @@ class plain_libpng {
   bool all_rows() noexcept {
     if (setjmp(escape_) != 0) return false;
     for (; rows_read < height; ++rows_read) png_read_row(png_, pixels.data() + rows_read * row_bytes, nullptr);
-    png_read_end(png_, nullptr);
+    png_read_end(png_, info_);   // with info: unknown critical chunks are errors
     return true;
   }
 
@@ -101,7 +105,7 @@ class plain_libpng {
     for (int pass = 0; pass < passes_; ++pass)
       for (std::size_t y = 0; y < height; ++y) png_read_row(png_, pixels.data() + y * row_bytes, nullptr);
     rows_read = height;
-    png_read_end(png_, nullptr);
+    png_read_end(png_, info_);   // with info: unknown critical chunks are errors
     return true;
   }
 

@@ -178,6 +178,20 @@ TEST_CASE("rows that are longer than the window, with every filter") {
   }
 }
 
+TEST_CASE("narrow pictures that are longer than the window, of long matches") {
+  // Each stop inside a match leaves up to 257 bytes behind the limit, which is more than narrow rows have.
+  mr::rng d({.seed = 6});
+  for (const std::size_t width : {1U, 3U, 7U, 20U, 90U})
+    for (const unsigned color : {0U, 3U, 6U}) {
+      slow::png_samples samples = slow::random_samples({.width = width, .height = 400'000 / width, .color = color}, 1);
+      const std::size_t period = d.below(300) + 1;
+      for (std::size_t i = period; i < samples.sample.size(); ++i)
+        if (!d.chance(0.0005)) samples.sample[i] = samples.sample[i - period];
+      const auto file = slow::make_png(samples, {.filter = 0, .piece_bytes = d.below(9000) + 1});
+      expect_samples(file, samples, {.right = width, .bottom = 400'000 / width});
+    }
+}
+
 TEST_CASE("photographs have the pixels that libpng gives them") {
   for (std::uint64_t seed = 1; seed <= 6; ++seed)
     for (const std::size_t channels : {1U, 3U}) {
@@ -303,9 +317,12 @@ TEST_CASE("each kind of damage has a message of its own") {
   file = slow::with_chunk(slow::make_png(samples), "bOOm", "", "IEND");
   CHECK(decode(file, {}).error == "");
   file = slow::with_chunk(slow::make_png(samples), "BOOm", "", "IEND");
+  CHECK(decode(file, {}).error.ends_with(", which is unknown"));
   file[slow::text_of_file(file).find("BOOm") + 4] ^= std::byte{1};
   CHECK(decode(file, {}).error.starts_with("the PNG's chunk BOOm at byte "));
   CHECK(decode(file, {}, png_region{.right = 4, .bottom = 2}).error == "");
+  file = slow::with_chunk(slow::make_png(samples), "IDAT", "more", "IEND");
+  CHECK(decode(file, {}).error == "");
   slow::png_kind passes = kind;
   passes.interlaced = true;
   const auto in_passes = slow::random_samples(passes, 1);

@@ -138,6 +138,7 @@ TEST_CASE("chunks before the image data are checked") {
     CHECK(message_of(slow::with_chunk(plain, "PLTE", std::string(bytes, 'a'), "IDAT")) ==
           "the PNG's palette has " + std::to_string(bytes) +
               " bytes, expected three for each color and at most 768");
+  CHECK(message_of(slow::with_chunk(plain, "PLTE", std::string(768, 'a'), "IDAT")) == "no error");
   CHECK(message_of(slow::with_chunk(small(2), "PLTE", "abcd", "IDAT")) == "no error");
   CHECK(message_of(slow::with_chunk(small(0), "PLTE", "abcd", "IDAT")) == "no error");
 }

@@ -214,6 +214,9 @@ TEST_CASE("PNGs that are no label map are refused, and damaged ones") {
   CHECK(error(file) == "no error");
   file.resize(file.size() - 100);
   CHECK(error(file).starts_with("png: the PNG is cut short: it ends after "));
+  const slow::png_kind forged{.width = 60'000, .height = 2'900, .color = 3};
+  CHECK(error(slow::png_with_stream(forged, {}, slow::deflated("", {}))).find("which cannot hold 174002900 bytes") !=
+        std::string::npos);
   file.resize(20);
   CHECK(error(file) == "png: the PNG ends inside its chunk IHDR at byte 8");
 }
