@@ -38,7 +38,7 @@ packages_for() {
     clang_runtime
   fi
   if [ "$1" = bench ]; then
-    echo libsentencepiece-dev
+    echo libsentencepiece-dev libpng-dev
   fi
 }
 

@@ -66,6 +66,8 @@ TARGETS = {
     "pnm": Target(share=4, rate=5_000, largest_bytes=256, poisoning=True),
     "jpeg_header": Target(share=8, rate=40_000, poisoning=True),
     "json": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True, optional_library="simdjson"),
+    # A picture here is below 65,536 pixels, of 8 bytes each.
+    "png": Target(share=16, rate=4_000, max_megabytes=8, poisoning=True, optional_library="libpng"),
 }
 
 
@@ -90,7 +92,7 @@ def compiled(name):
     source = SOURCES / f"{name}_fuzz.cpp"
     subprocess.run([*launcher(), "clang++", *WARNINGS, *COMPILE, "-c", source, "-o", f"{program}.o"], check=True)
     own = TARGETS[name].optional_library
-    libraries = [*LIBRARIES, f"-l{own}"] if own else LIBRARIES
+    libraries = [*LIBRARIES, f"-l{own.removeprefix('lib')}"] if own else LIBRARIES
     subprocess.run(["clang++", SANITIZERS, "-fsanitize=fuzzer", f"{program}.o", *libraries, "-o", program], check=True)
     return program
 

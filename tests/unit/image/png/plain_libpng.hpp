@@ -55,7 +55,8 @@ class plain_libpng {
     info_ = png_create_info_struct(png_);
     png_set_read_fn(png_, this, on_read);
     png_set_user_limits(png_, 0x7fffffff, 0x7fffffff);
-    png_set_chunk_malloc_max(png_, 1 << 20);   // what a chunk claims is allocated
+    // Of ancillary chunks, only tRNS changes pixels; what others claim is allocated.
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     if (!check_sums) {
       png_set_crc_action(png_, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
       png_set_option(png_, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
