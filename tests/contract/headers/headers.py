@@ -9,7 +9,6 @@
 #   python3 tests/contract/headers/headers.py
 import functools
 import pathlib
-import platform
 import re
 import subprocess
 import sys
@@ -163,20 +162,6 @@ def check_linking(report):
     report.add("two files that include the umbrella link", problem)
 
 
-def check_later_immintrin(report, passes):
-    # It is kept from oneTBB; whoever includes it afterwards has to get all of it.
-    text = f"#include <{UMBRELLA}>\n#include <immintrin.h>\nstatic_assert(sizeof(__m256i) == 32);\n"
-    for compiler in COMPILERS if platform.machine() == "x86_64" else ():
-        key = passes.key(compile_command(compiler), text, INCLUDE)
-        problem = None
-        if passes.remark(key) is None:
-            result = syntax_check(compiler, text)
-            problem = result.stdout[:2000] if result.returncode else None
-            if not problem:
-                passes.remember(key)
-        report.add(f"<immintrin.h> after the umbrella {compiler}", problem)
-
-
 def main():
     report = Report()
     headers = sorted(str(path.relative_to(INCLUDE)) for path in (INCLUDE / "millrace").rglob("*.hpp"))
@@ -192,7 +177,6 @@ def main():
         check_linking(report)
     else:
         report.skip("two files that include the umbrella link", f"{UMBRELLA} is not there")
-    check_later_immintrin(report, passes)
     return report.close()
 
 
