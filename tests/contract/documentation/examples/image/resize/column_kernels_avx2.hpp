@@ -5,3 +5,4 @@ EXAMPLE 1
 }
 #endif
 // block 2 is the second line of an entry in a list
+// block 3 is another one
