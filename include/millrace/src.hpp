@@ -34,6 +34,7 @@
 #include <millrace/item/array.ipp>
 #include <millrace/item/bad_element_access.ipp>
 #include <millrace/item/bytes.ipp>
+#include <millrace/item/column_texts.ipp>
 #include <millrace/item/position.ipp>
 #include <millrace/item/record.ipp>
 #include <millrace/item/record_builder.ipp>
@@ -112,11 +113,13 @@
 #include <millrace/image/png_labels.ipp>
 #include <millrace/image/random_crop.ipp>
 #include <millrace/image/random_erase.ipp>
+#include <millrace/device/host.ipp>
 #include <millrace/device/mix_pixels.ipp>
 #include <millrace/device/slot_memory.ipp>
 #include <millrace/stages/bucket.ipp>
 #include <millrace/stages/pack.ipp>
 #include <millrace/work/arena_executor.ipp>
+#include <millrace/work/batch_rows.ipp>
 #include <millrace/work/damage_rule.ipp>
 #include <millrace/work/dispatcher.ipp>
 #include <millrace/work/executor.ipp>
@@ -157,6 +160,7 @@
 #include <millrace/sources/token_files.ipp>
 #include <millrace/run/concurrency.ipp>
 #include <millrace/run/damage_account.ipp>
+#include <millrace/run/flow_facts.ipp>
 #include <millrace/run/memory_budget.ipp>
 #include <millrace/run/quarantine_list.ipp>
 #include <millrace/run/run_core.ipp>

@@ -25,6 +25,7 @@
 
 #include <millrace/item/batch_extent.hpp>
 #include <millrace/item/column_groups.hpp>
+#include <millrace/item/column_texts.hpp>
 #include <millrace/item/column_traits.hpp>
 #include <millrace/item/tensor_view.hpp>
 
@@ -322,10 +323,7 @@ class columns {
                              place.options.describe() + " in the first sample of the run",
                          "Give all samples the same ragged_options");
     if (shape == place.shape) return;
-    throw data_error(detail::named_column<M>() + " has shape " + to_string(shape) + " here, but " +
-                         to_string(place.shape) + " in the first sample of the run",
-                     "Bring every sample to one shape in map(), for instance by a crop or resize to a fixed size; what "
-                     "varies in length can be mr::ragged");
+    throw_other_shape(detail::member_spelling<M>.data(), shape, place.shape);
   }
 
   template <auto M>
@@ -380,13 +378,10 @@ class columns {
   template <auto M>
   void describe_one(std::string& text) const {
     using traits = detail::column_traits<member_type<M>>;
-    const auto& row_shape = std::get<index_of<M>()>(places_).shape;
-    std::array<std::size_t, traits::rank + 1> shape{rows_};
-    // No std::copy_n: g++ 14 warns here, because it believes that the two numbers are one.
-    for (std::size_t axis = 0; axis < traits::rank; ++axis) shape[axis + 1] = row_shape[axis];
-    text += (text.empty() ? "" : ", ") + std::string(detail::member_spelling<M>.data()) + " " +
-            (is_ragged<M> ? "up to " : "") + to_string(shape) + " " +
-            std::string(dtype_name<typename traits::element>());
+    if (!text.empty()) text += ", ";
+    text += column_text({.name = detail::member_spelling<M>.data(), .ragged = is_ragged<M>, .rows = rows_,
+                         .row = std::get<index_of<M>()>(places_).shape,
+                         .dtype = dtype_name<typename traits::element>()});
   }
 
   std::tuple<column_place<Members>...> places_{};

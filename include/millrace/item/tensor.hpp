@@ -10,6 +10,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/item/column_texts.hpp>
 #include <millrace/item/tensor_view.hpp>
 
 #include <cassert>
@@ -24,9 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Returns a shape as text: "[224, 224, 3]".
 template <std::size_t N>
 std::string to_string(const std::array<std::size_t, N>& shape) {
-  std::string text = "[";
-  for (std::size_t d = 0; d < N; ++d) text += (d ? ", " : "") + std::to_string(shape[d]);
-  return text + "]";
+  return detail::shape_text(shape);
 }
 
 namespace detail {

@@ -2,7 +2,7 @@
 // run_core runs them. Nothing here is for users.
 #pragma once
 
-#include <millrace/run/flow_stages.hpp>
+#include <millrace/deliver/batch.hpp>
 #include <millrace/run/pipeline_builder.hpp>
 #include <millrace/run/run_core.hpp>
 #include <millrace/run/session_order.hpp>
@@ -21,35 +21,7 @@ class engine {
   using planned = typename planned_run_of<source>::type;
 
   engine(Flow flow, const session_options& options)
-      : core_(options, settings_of(flow)),
-        source_(std::move(flow.source)),
-        planned_(planned_run_for(source_, flow, {.session = options, .budget_bytes = core_.budget_bytes()})),
-        names_(names_for(flow.stages)),
-        damaged_(damage_rule_for<source>(flow, options)),
-        builder_({.seed = flow.seed,
-                  .workers = core_.threads().max_workers(),
-                  .arena = core_.arena(),
-                  .shuffle_bytes = core_.budget_bytes(),
-                  .borders = planned_->borders(),
-                  .numbers = planned_->numbers(),
-                  .names = names_.get(),
-                  .damaged = damaged_},
-                 core_.host_slots()) {
-    auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
-    read_stage_ = planned_->read(source_,
-                                 {.threads = core_.threads().max_reads(),
-                                  .epochs = options.epochs,
-                                  .read_ahead_bytes = core_.read_ahead_bytes(),
-                                  .window_bytes = core_.budget_bytes(),
-                                  .lost = core_.lost()},
-                                 first);
-    if (names_) read_stage_->name_samples(names_);
-    if (options.on_damage.policy != damage::fail) read_stage_->go_on_from_damage();
-    core_.start({.order = planned_.get(), .read = read_stage_.get(), .segments = builder_.nodes(),
-                 .last = &builder_.last(),
-                 .notice = damage_notice(damaged_, core_.batch_rows(), options.world)});
-    current_ = batch(builder_.layout(), {});
-  }
+      : engine(std::move(flow), facts_of(flow), options) {}
 
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
@@ -69,10 +41,35 @@ class engine {
   const planned& planned_order() const noexcept { return *planned_; }
 
  private:
-  static run_settings settings_of(const Flow& flow) {
-    run_settings s{.shards = flow.source.shards(), .keys = wants_keys(flow.stages)};
-    std::apply([&](const auto&... stage) { (add_settings(stage, s), ...); }, flow.stages);
-    return s;
+  [[gnu::cold]] engine(Flow&& flow, const flow_facts& facts, const session_options& options)
+      : core_(options, facts.settings),
+        source_(std::move(flow.source)),
+        planned_(planned_run_for(source_, facts, {.session = options, .budget_bytes = core_.budget_bytes()})),
+        names_(names_for(facts)),
+        damaged_(damage_rule_for(facts, options)),
+        builder_({.seed = flow.seed,
+                  .workers = core_.threads().max_workers(),
+                  .arena = core_.arena(),
+                  .shuffle_bytes = core_.budget_bytes(),
+                  .borders = planned_->borders(),
+                  .numbers = planned_->numbers(),
+                  .names = names_.get(),
+                  .damaged = &damaged_},
+                 core_.host_slots()) {
+    auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
+    read_stage_ = planned_->read(source_,
+                                 {.threads = core_.threads().max_reads(),
+                                  .epochs = options.epochs,
+                                  .read_ahead_bytes = core_.read_ahead_bytes(),
+                                  .window_bytes = core_.budget_bytes(),
+                                  .lost = core_.lost()},
+                                 first);
+    if (names_) read_stage_->name_samples(names_);
+    if (options.on_damage.policy != damage::fail) read_stage_->go_on_from_damage();
+    core_.start({.order = planned_.get(), .read = read_stage_.get(), .segments = builder_.nodes(),
+                 .last = &builder_.last(),
+                 .damaged = &damaged_});
+    current_ = batch(builder_.layout(), {});
   }
 
   // The parts use the arena and the slots of the core, and the read stage uses the source and the order.

@@ -94,7 +94,7 @@ struct pipeline_builder_options {
   batch_borders borders{};
   batch_numbers numbers{};
   sample_names* names = nullptr;                 ///< null: batches have no keys
-  damage_rule damaged{};
+  const damage_rule* damaged = nullptr;          ///< null: damage is an error
 };
 
 /// Builds the segments of one session and owns them.
@@ -109,7 +109,7 @@ class pipeline_builder {
 
   /// Builds all segments. Returns the sink that takes the samples; `In` is their type.
   template <class In, class... Stages>
-  sample_sink<In>& build(std::tuple<Stages...> stages) {
+  [[gnu::cold]] sample_sink<In>& build(std::tuple<Stages...> stages) {
     return next<In, In>(std::tuple<>{}, map_entry{.seed = options_.seed}, map_entry{.seed = options_.seed},
                         std::move(stages));
   }
@@ -133,7 +133,7 @@ class pipeline_builder {
 
   /// `begun` is the entry of the current fused maps, `here` that of the next map. `In` is the item type at `begun`.
   template <class In, class Now, class... Maps, class First, class... Rest>
-  sample_sink<In>& next(std::tuple<Maps...> maps, map_entry begun, map_entry here,
+  [[gnu::cold]] sample_sink<In>& next(std::tuple<Maps...> maps, map_entry begun, map_entry here,
                         std::tuple<First, Rest...> stages) {
     First stage = std::move(std::get<0>(stages));
     auto rest = without_first(std::move(stages));
@@ -215,7 +215,7 @@ class pipeline_builder {
   }
 
   template <class In, class... Maps>
-  sample_sink<In>& add_batch(std::tuple<Maps...> maps, map_entry begun, const batch_options& o,
+  [[gnu::cold]] sample_sink<In>& add_batch(std::tuple<Maps...> maps, map_entry begun, const batch_options& o,
                              typename mixer::options mixing) {
     using maps_type = fused_maps<In, Maps...>;
     using segment = batch_segment<maps_type, Columns>;

@@ -19,9 +19,9 @@
 #include <millrace/read/read_stage_base.hpp>
 #include <millrace/run/concurrency.hpp>
 #include <millrace/run/damage_account.hpp>
+#include <millrace/run/flow_facts.hpp>
 #include <millrace/run/session_over.hpp>
 #include <millrace/run/stall_watcher.hpp>
-#include <millrace/stages/to_device.hpp>
 #include <millrace/work/batch_segment.hpp>
 #include <millrace/work/executor.hpp>
 
@@ -33,22 +33,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The settings that a flow makes for its run.
-struct run_settings {
-  to_device_options device{.device = host_device()};
-  std::size_t batch_rows = 0;
-  std::size_t prefetch_batches = 0;   ///< 0: chosen by the size of a batch
-  std::size_t shards = 0;             ///< of the source
-  bool keys = false;                  ///< batches carry the keys of their rows
-};
-
 /// The parts of a run that the flow's type makes. All of them outlive the run.
 struct run_parts {
   planned_run* order = nullptr;
   read_stage* read = nullptr;
   std::vector<pipeline_node*> segments{};   ///< in the order of the flow
   final_segment* last = nullptr;
-  std::string notice{};   ///< a warning for the announcement; empty if all is well
+  const damage_rule* damaged = nullptr;
 };
 
 /// Runs the parts of one session.
@@ -57,7 +48,7 @@ class run_core {
   run_core(const session_options& options, const run_settings& settings);
   run_core(const run_core&) = delete;
   run_core& operator=(const run_core&) = delete;
-  ~run_core() { shut_down(); }
+  ~run_core();
 
   /// Returns the executor of the workers; null without workers.
   executor* arena() const noexcept { return arena_.get(); }

@@ -33,6 +33,8 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
   if (settings_.shards == 0) throw setup_error("the source has no shards", "Give it at least one shard");
 }
 
+MILLRACE_INLINE run_core::~run_core() { shut_down(); }
+
 MILLRACE_INLINE void run_core::start(run_parts parts) {
   try {
     connect(std::move(parts));
@@ -119,7 +121,8 @@ MILLRACE_INLINE void run_core::allocate() {
   description_ = "millrace: " + output_->backend().name() + ", " + std::to_string(workers_) + " workers, " +
                  std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() + "; " +
                  parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();
-  for (const std::string& notice : {parts_.order->notice(), parts_.notice})
+  const std::string damage = damage_notice(*parts_.damaged, settings_.batch_rows, options_.world);
+  for (const std::string& notice : {parts_.order->notice(), damage})
     if (!notice.empty()) description_ += "\nmillrace: " + notice;
 }
 

@@ -1,17 +1,16 @@
-// Chooses the order of a session's run: the order of the samples if the source has an index, else that of the shards.
+// Reads the facts about a flow from its type, and makes its run: over the order of the samples if the source has an
+// index, else over that of the shards.
 //
-//   mr::detail::shard_order order = mr::detail::order_for(source, flow);
-//   auto run = mr::detail::planned_run_for(source, flow, {.session = options, .budget_bytes = budget});
+//   const mr::detail::flow_facts facts = mr::detail::facts_of(flow);
+//   const auto run = mr::detail::planned_run_for(source, facts, {.session = options, .budget_bytes = budget});
 //   // *run is what source.plan() made for a source with an index, else a replayed_run
 //
-// Errors: setup_error for stages, ranks and resume points that the source cannot serve. Threads: pure functions.
+// Errors: setup_error for ranks and resume points that the source cannot serve. Threads: pure functions.
 #pragma once
 
-#include <millrace/read/indexed_run_options.hpp>
-#include <millrace/read/replayed_run.hpp>
 #include <millrace/read/shard_read_stage.hpp>
+#include <millrace/run/flow_facts.hpp>
 #include <millrace/run/pipeline_builder.hpp>
-#include <millrace/run/session_options.hpp>
 
 #include <memory>
 
@@ -60,11 +59,6 @@ constexpr replay_start replay_start_of_flow() {
   else return replay_start_of<typename Flow::source_type::item>(static_cast<const stages*>(nullptr));
 }
 
-struct planning_options {
-  const session_options& session;
-  std::size_t budget_bytes;
-};
-
 /// Returns the window of a shuffle directly behind the source, in samples; 0 if there is none.
 template <class... Stages>
 std::size_t leading_window(const std::tuple<Stages...>& stages) {
@@ -82,149 +76,62 @@ std::uint64_t leading_take(const std::tuple<Stages...>& stages) {
   else return endless;
 }
 
-/// Takes over what a stage says about batches and their rows.
+/// Takes over what a stage says about batches, their rows and their device. The last stage of a kind counts.
 template <class Stage>
-void take_batch_options(const Stage& stage, indexed_run_options& o) {
+void take_options(const Stage& stage, flow_facts& f) {
   if constexpr (is_batch<Stage>) {
-    o.rows = std::max<std::size_t>(1, stage.options.size);
-    o.drop_last = drops_last(stage.options);
-    o.allow_empty = stage.options.allow_empty || stage.options.pad_last;
+    f.rows = std::max<std::size_t>(1, stage.options.size);
+    f.drop_last = drops_last(stage.options);
+    f.pad_last = stage.options.pad_last;
+    f.allow_empty = stage.options.allow_empty;
+    f.settings.batch_rows += stage.options.size;
+    f.settings.keys = stage.options.keys;
   } else if constexpr (mixes_rows<Stage>) {
-    o.stride = stage.options.stride;
+    f.stride = stage.options.stride;
+  } else if constexpr (std::is_same_v<Stage, prefetch_stage>) {
+    f.settings.prefetch_batches = stage.options.batches;
+  } else if constexpr (std::is_same_v<Stage, to_device_stage>) {
+    f.settings.device = stage.options;
   }
 }
 
 template <class First, class... Rest>
-constexpr bool has_one_row_per_sample(const std::tuple<First, Rest...>&) {
+constexpr bool has_one_row_per_sample(const std::tuple<First, Rest...>*) {
   return (one_row_per_sample<Rest> && ...) && (one_row_per_sample<First> || std::is_same_v<First, shuffle_stage>);
 }
+/// Enters which kinds of stages there are.
 template <class... Stages>
-constexpr bool has_packing(const std::tuple<Stages...>&) {
-  return (is_packing<Stages> || ...);
-}
-template <class... Stages>
-constexpr bool has_buckets(const std::tuple<Stages...>&) {
-  return (is_bucket<Stages> || ...);
-}
-template <class... Stages>
-constexpr bool has_take(const std::tuple<Stages...>&) {
-  return (std::is_same_v<Stages, take_stage> || ...);
-}
-template <class... Stages>
-bool wants_keys(const std::tuple<Stages...>& stages) {
-  const auto asks = [](const auto& stage) {
-    if constexpr (is_batch<std::remove_cvref_t<decltype(stage)>>) return stage.options.keys;
-    else return false;
-  };
-  return std::apply([&](const auto&... s) { return (asks(s) || ...); }, stages);
-}
-/// Throws setup_error for pad_last behind bucket(): all batches of it may be short, and they stay short.
-template <class... Stages>
-void check_padding(const std::tuple<Stages...>& stages) {
-  const auto pads = [](const auto& stage) {
-    if constexpr (is_batch<std::remove_cvref_t<decltype(stage)>>) return stage.options.pad_last;
-    else return false;
-  };
-  if (has_buckets(stages) && std::apply([&](const auto&... s) { return (pads(s) || ...); }, stages))
-    throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of one "
-                      "size",
-                      "Leave out pad_last, or bucket()");
-}
-/// Returns the names of the samples if batches have keys, else null. Throws setup_error if a stage joins samples.
-template <class... Stages>
-std::shared_ptr<sample_names> names_for(const std::tuple<Stages...>& stages) {
-  if (!wants_keys(stages)) return nullptr;
-  if ((joins_samples<Stages> || ...))
-    throw setup_error("the rows of pack() have no keys, each is made of several samples: got batch({.keys = true}), "
-                      "expected batch({.keys = false})",
-                      "Leave out keys, or pack()");
-  return std::make_shared<sample_names>();
-}
-/// Throws setup_error unless each sample becomes one row: an indexed source knows its positions before the run.
-template <class Stages>
-void check_rows(const Stages& stages) {
-  if (!has_one_row_per_sample(stages))
-    throw setup_error("an indexed source has one row for each sample, and expand, filter, take, bucket or a later "
-                      "shuffle would change that",
-                      "Use shards(), or leave out that stage");
+void take_kinds(const std::tuple<Stages...>* stages, flow_facts& f) {
+  f.one_row_per_sample = has_one_row_per_sample(stages);
+  f.packs = (is_packing<Stages> || ...);
+  f.buckets = (is_bucket<Stages> || ...);
+  f.takes = (std::is_same_v<Stages, take_stage> || ...);
+  f.joins_samples = (joins_samples<Stages> || ...);
 }
 
-/// Returns the damage_rule of a session. Throws setup_error for a flow, a source or ranks that do not allow one.
-template <class Source, class Flow>
-damage_rule damage_rule_for(const Flow& flow, const session_options& o) {
-  if (o.on_damage.policy == damage::fail) return {};
-  if (!has_one_row_per_sample(flow.stages))
-    throw setup_error("on_damage fills the row of a sample, and behind expand, filter, pack, take, bucket or a later "
-                      "shuffle a sample has no row of its own",
-                      "Leave out on_damage, or that stage");
-  damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};
+/// Returns the facts about a flow.
+template <class Flow>
+flow_facts facts_of(const Flow& flow) {
+  flow_facts f{.seed = flow.seed,
+               .has_index = has_index<typename Flow::source_type>,
+               .window = leading_window(flow.stages),
+               .take = leading_take(flow.stages),
+               .from = replay_start_of_flow<Flow>()};
+  f.settings.shards = flow.source.shards();
+  take_kinds(&flow.stages, f);
+  std::apply([&](const auto&... s) { (take_options(s, f), ...); }, flow.stages);
+  return f;
+}
+
+/// Returns the run over a source. Throws setup_error for stages that do not go together.
+template <class Source>
+auto planned_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
+  check_flow(f);
   if constexpr (has_index<Source>) {
-    if (rule.policy == damage::replace && o.lanes % o.world.size != 0)
-      throw setup_error("on_damage = replace copies within a lane, and " + std::to_string(o.world.size) +
-                            " ranks do not divide the " + std::to_string(o.lanes) + " lanes",
-                        "Set session_options::lanes to a multiple of the ranks, or use mask");
-    rule.donor_step = o.lanes / o.world.size;
-  } else if (o.world.size > 1) {
-    throw setup_error("on_damage on several ranks needs an index: a lost shard would make their shares uneven",
-                      "Use indexed_shards() of millrace/shards.hpp, or one rank");
-  }
-  return rule;
-}
-
-/// Returns a warning if a lane has less than two rows in a batch, so that nothing can be copied; else an empty text.
-inline std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine) {
-  if (rule.policy != damage::replace || 2 * rule.donor_step <= rows) return {};
-  const std::size_t lanes = rule.donor_step * mine.size, fitting = rows / 2 * mine.size;
-  return "on_damage = replace finds no row to copy in some lanes, and masks their damaged rows: got a batch of " +
-         std::to_string(rows * mine.size) + " rows over all ranks, expected at least twice the " +
-         std::to_string(lanes) + " lanes. " +
-         (fitting > 0 ? "Set session_options::lanes to " + std::to_string(fitting) : "Use larger batches");
-}
-
-template <class Source, class Flow>
-shard_order order_for(const Source& source, const Flow& flow) {
-  const std::size_t window = leading_window(flow.stages);
-  return shard_order({.seed = flow.seed,
-                      .shards = source.shards(),
-                      .shuffled = window > 0,
-                      .window = std::max<std::size_t>(1, window)});
-}
-
-template <class Source, class Flow>
-auto planned_run_for(const Source& source, const Flow& flow, const planning_options& o) {
-  check_padding(flow.stages);
-  indexed_run_options planned{.seed = flow.seed,
-                              .window = leading_window(flow.stages),
-                              .world = o.session.world,
-                              .lanes = o.session.lanes,
-                              .resume = o.session.resume,
-                              .epochs = o.session.epochs,
-                              .epoch_batches = o.session.epoch_batches,
-                              .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128),
-                              .max_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
-  std::apply([&](const auto&... s) { (take_batch_options(s, planned), ...); }, flow.stages);
-  if constexpr (has_index<Source>) {
-    check_rows(flow.stages);
-    return source.plan(planned);
+    return source.plan(indexed_options(f, o));
   } else {
-    return std::make_unique<replayed_run>(replayed_run_options{.order = order_for(source, flow).settings(),
-                                                               .data_set = fingerprint_of(source),
-                                                               .times = times_of(source),
-                                                               .rows = planned.rows,
-                                                               .drop_last = planned.drop_last,
-                                                               .resume = planned.resume,
-                                                               .epochs = planned.epochs,
-                                                               .epoch_batches = planned.epoch_batches,
-                                                               .from = replay_start_of_flow<Flow>(),
-                                                               .one_row = has_one_row_per_sample(flow.stages),
-                                                               .take = leading_take(flow.stages),
-                                                               .takes = has_take(flow.stages),
-                                                               .packs = has_packing(flow.stages),
-                                                               .stride = planned.stride,
-                                                               .buckets = has_buckets(flow.stages),
-                                                               .world = o.session.world,
-                                                               .max_lanes = max_lanes<Source>(o.session.lanes),
-                                                               .session_lanes = o.session.lanes});
+    return replayed_run_for(f, o, {.data_set = fingerprint_of(source), .times = times_of(source),
+                                   .max_lanes = max_lanes<Source>(o.session.lanes)});
   }
 }
 

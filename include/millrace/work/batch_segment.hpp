@@ -14,9 +14,8 @@
 #pragma once
 
 #include <millrace/item/columns.hpp>
-#include <millrace/measure/phase_times.hpp>
 #include <millrace/measure/trace_range.hpp>
-#include <millrace/work/damage_rule.hpp>
+#include <millrace/work/batch_rows.hpp>
 #include <millrace/work/dispatcher.hpp>
 #include <millrace/work/final_segment.hpp>
 #include <millrace/work/fused_maps.hpp>
@@ -24,12 +23,16 @@
 #include <millrace/work/ticket_input.hpp>
 
 #include <array>
+#include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Runs `Maps` on samples and renders the results into the columns of a batch.
 template <class Maps, class Columns>
-class batch_segment final : public dispatcher_work, public pipeline_node, public final_segment {
+class batch_segment final : public dispatcher_work,
+                            public pipeline_node,
+                            public final_segment,
+                            private batch_rows {
  public:
   using input = typename Maps::input;
   using item = typename Columns::item;
@@ -44,13 +47,14 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     std::size_t ring_capacity = 64;   ///< samples in the input, at least
     batch_ring* batches = nullptr;
     batch_borders borders{};
-    damage_rule damaged{};
+    const damage_rule* damaged = nullptr;   ///< null: damage is an error
     typename mixer::options mixing{};
   };
 
-  batch_segment(Maps chain, options o)
-      : maps_(std::move(chain)),
-        options_(o),
+  [[gnu::cold]] batch_segment(Maps chain, const options& o)
+      : batch_rows({.rows = o.rows, .pad_last = o.pad_last, .keys = o.keys, .batches = o.batches,
+                    .damaged = o.damaged}),
+        maps_(std::move(chain)),
         input_({.capacity = o.ring_capacity, .group = o.rows, .drop_partial = o.drop_last, .batches = o.batches,
                 .borders = o.borders}),
         scratch_(o.max_workers),
@@ -72,10 +76,10 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
 
   /// Makes the item of a position, and fixes all shapes. Call it once that position is available. Throws the error of
   /// the sample, with its location.
-  bool make_early(std::uint64_t position) override {
-    current_ticket context{position};
-    early_.push_back({.taken = input_.take(position, context.bytes), .made = {}, .error = {}});
-    auto& [s, made, error] = early_.back();
+  [[gnu::cold]] bool make_early(std::uint64_t position) override {
+    row_ticket context{position};
+    early_.push_back(std::make_unique<early_item>(input_.take(position, context.bytes)));
+    auto& [s, made, error] = *early_.back();
     input_.freed(1, context.bytes);
     if (s.what == sample<input>::kind::damaged) return add_early_damage(s.error, s);
     if (!s.item && s.what != sample<input>::kind::failed) return false;
@@ -86,12 +90,12 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       made.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, scratch_[0], context.map_at_work));
       s.item.reset();
       context.map_at_work = rendering;
-      columns_.fix_shapes(*made, options_.rows, has_flags());
+      columns_.fix_shapes(*made, rows_.rows, has_flags());
     } catch (...) {
       made.reset();
       s.item.reset();
-      error = located_by([&] { return where(context); });
-      if (s.what != sample<input>::kind::failed && options_.damaged.takes(error)) return add_early_damage(error, s);
+      error = located(context);
+      if (s.what != sample<input>::kind::failed && damaged_.takes(error)) return add_early_damage(error, s);
       std::rethrow_exception(error);
     }
     return true;
@@ -99,30 +103,30 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
 
   /// Assigns free slots to the next batches and raises the limit of the workers.
   void open_slots() override {
-    if constexpr (mixer::mixes) mixer_.start(columns_, *options_.batches);
-    dispatcher_->set_limit(options_.batches->open_free() * options_.rows);
+    if constexpr (mixer::mixes) mixer_.start(columns_, *rows_.batches);
+    dispatcher_->set_limit(rows_.batches->open_free() * rows_.rows);
   }
 
   /// Renders the rows of one claim.
   void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept override {
     const trace_range work("decode");
-    const std::uint64_t batch = first / options_.rows;
+    const std::uint64_t batch = first / rows_.rows;
     group_sums sums;
     fetch_ahead(first, count);
     phase_times* look = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
     for (std::size_t done = 0; done < count; done += together, look = nullptr)
       render_group(worker, {batch, first + done, std::min(together, count - done), look}, sums);
     input_.freed(count - sums.early, sums.bytes);
-    options_.batches->add_digest(batch, sums.digest);
+    rows_.batches->add_digest(batch, sums.digest);
     const auto close = [&](std::byte* base, std::size_t rows) {
       if (has_flags()) fill_rows(batch, base, rows);
-      const std::size_t all = options_.pad_last ? options_.rows : rows;
+      const std::size_t all = rows_.pad_last ? rows_.rows : rows;
       batch_extent e;
       if constexpr (Columns::ragged > 0) e = columns_.close(base, all);
       e.padding_rows = all - rows;
       return e;
     };
-    options_.batches->rows_done(batch, count, close);
+    rows_.batches->rows_done(batch, count, close);
   }
 
   void space_freed() noexcept override { open_slots(); }   // a slot was freed
@@ -132,10 +136,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
   void add_to(flow_figures& f, std::uint64_t now_ns) const override {
     stage_figures s = dispatcher_->figures("workers", now_ns);
-    if constexpr (Maps::maps > 0) {
-      for (const phase_times& p : phases_) p.add_to(s, "map", Columns::rendering);
-      phase_times::divide(s);
-    }
+    if constexpr (Maps::maps > 0) add_phases(s, phases_, Columns::rendering);
     f.stages.push_back(std::move(s));
   }
   void add_to(timeline& t, std::uint64_t start_ns) const override { dispatcher_->add_spans(t, "work", start_ns); }
@@ -160,25 +161,17 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
 
   static constexpr std::size_t together = Columns::together;
-  static constexpr std::size_t rendering = ~std::size_t{0};   // instead of the number of a map
 
-  struct current_ticket {
-    std::uint64_t position = 0;
-    std::size_t map_at_work = 0;
-    std::size_t bytes = 0;   // held by the input
-    std::uint64_t digest = 0;
-    bool unreadable = false, end_of_run = false;   // why there is no item
-    record origin{};
-  };
   struct group {
     std::uint64_t batch, first;
     std::size_t count;
     phase_times* look;   // null: the times are not measured
   };
   struct early_item {
+    explicit early_item(sample<input>&& s) : taken(std::move(s)) {}
     sample<input> taken;   // without its item
-    std::optional<item> made;
-    std::exception_ptr error;
+    std::optional<item> made{};
+    std::exception_ptr error{};
   };
   struct group_sums {
     std::size_t early = 0;   // taken by make_early()
@@ -186,81 +179,17 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     std::uint64_t digest = 0;
   };
 
-  static error_location where(const current_ticket& context) {
-    error_location at = context.origin.where();
-    at.stage = context.map_at_work == rendering ? "batch" : map_name(context.map_at_work);
-    at.position = context.position;
-    return at;
-  }
-
-  std::size_t row_of(const current_ticket& context) const noexcept {
-    return static_cast<std::size_t>(context.position % options_.rows);
-  }
-
-  /// Keeps the current exception with the batch: as its error, or as a damaged row.
-  void fail(std::uint64_t batch, current_ticket& context) noexcept {
-    std::exception_ptr error = located_by([&] { return where(context); });
-    try {
-      if (context.unreadable || (!context.end_of_run && options_.damaged.takes(error))) {
-        context.digest = 0;
-        return options_.batches->add_damaged(batch, {.row = row_of(context), .error = error});
-      }
-    } catch (...) {
-      error = std::current_exception();   // out of memory while composing the message
-    }
-    options_.batches->fail(batch, context.position, std::move(error));
-  }
-
   /// Remembers a damaged sample that was met before there were slots. Returns false: it gives no shapes.
   bool add_early_damage(const std::exception_ptr& error, const sample<input>& s) {
-    options_.damaged.add_early(early_damaged_, error, s.epoch > early_.front().taken.epoch);
+    damaged_.add_early(early_damaged_, error, s.epoch > early_.front()->taken.epoch);
     return false;
   }
 
-  bool has_flags() const noexcept { return options_.damaged.goes_on() || options_.pad_last; }
-
-  /// Fills the rows of damaged samples and those without a sample, and sets the flags of all rows.
-  void fill_rows(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept {
-    const auto flags = columns_.flags(base);
-    const auto valid = flags.first(options_.rows), replaced = flags.subspan(options_.rows);
-    std::fill(flags.begin(), flags.end(), std::uint8_t{0});
-    std::fill_n(valid.begin(), rows, std::uint8_t{1});
-    std::vector<damaged_row>& damaged = options_.batches->damaged(batch);
-    for (const damaged_row& d : damaged) valid[d.row] = 0;
-    for (damaged_row& d : damaged) {
-      const std::size_t row = d.row;
-      const auto good = [&](std::size_t other) { return valid[other] != 0 && replaced[other] == 0; };
-      const std::size_t donor =
-          options_.damaged.policy == damage::replace ? options_.damaged.donor_of(row, rows, good) : row;
-      d.replaced = donor != row;
-      if (d.replaced) {
-        columns_.copy_row(base, donor, row);
-        valid[row] = replaced[row] = 1;
-      } else {
-        columns_.clear_row(base, row);
-      }
-      if (options_.keys) set_key(batch, d, donor);
-    }
-    for (std::size_t row = rows; options_.pad_last && row < options_.rows; ++row) {
-      columns_.clear_row(base, row);
-      if (options_.keys) options_.batches->keys(batch).set(row, {});
-    }
+  std::span<std::uint8_t> flags_at(std::byte* base) const noexcept override { return columns_.flags(base); }
+  void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept override {
+    columns_.copy_row(base, from, to);
   }
-
-  /// A copy has the key of its original, and a masked row that of its own sample.
-  void set_key(std::uint64_t batch, const damaged_row& d, std::size_t donor) noexcept {
-    batch_keys& keys = options_.batches->keys(batch);
-    try {
-      if (d.replaced) return keys.copy(donor, d.row);
-      try {
-        std::rethrow_exception(d.error);
-      } catch (const millrace::error& e) {
-        keys.set(d.row, e.where().key);
-      }
-    } catch (...) {
-      options_.batches->fail(batch, batch * options_.rows + d.row, std::current_exception());   // out of memory
-    }
-  }
+  void clear_row(std::byte* base, std::size_t row) const noexcept override { columns_.clear_row(base, row); }
 
   /// Runs the maps for the whole group first. Then renders the samples that did not fail in one go.
   void render_group(std::size_t worker, const group& of, group_sums& sums) noexcept {
@@ -268,7 +197,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     const auto [batch, first, count, look] = of;
     const std::uint64_t start = look ? steady_now_ns() : 0;
     std::array<std::optional<item>, together> items;
-    std::array<current_ticket, together> contexts;
+    std::array<row_ticket, together> contexts;
     std::size_t early = 0;
     if (first < early_.size()) [[unlikely]] {
       early = take_early(of, items, contexts);
@@ -286,7 +215,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
       sums.bytes += contexts[i].bytes;
     }
     const std::uint64_t mapped = look ? steady_now_ns() : 0;
-    std::byte* const base = options_.batches->data(batch);
+    std::byte* const base = rows_.batches->data(batch);
     for (std::size_t i = 0; i < count;) {
       // Consecutive samples that did not fail lie in consecutive rows.
       std::array<const item*, together> run{};
@@ -303,7 +232,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     if (look) look->add(mapped - start, steady_now_ns() - mapped, count);
   }
 
-  void prepare(scratch& memory, std::uint64_t batch, current_ticket& context, std::optional<item>& out) {
+  void prepare(scratch& memory, std::uint64_t batch, row_ticket& context, std::optional<item>& out) {
     sample<input> s = input_.take(context.position, context.bytes);
     if (!enter(batch, context, s)) return;
     out.emplace(maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, context.map_at_work));
@@ -312,10 +241,10 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
 
   /// Enters what the batch keeps of a sample. Returns false for a void row.
-  [[gnu::always_inline]] bool enter(std::uint64_t batch, current_ticket& context, sample<input>& s) {
-    if (context.position % options_.rows == 0) options_.batches->set_epoch(batch, s.epoch);
+  [[gnu::always_inline]] bool enter(std::uint64_t batch, row_ticket& context, sample<input>& s) {
+    if (context.position % rows_.rows == 0) rows_.batches->set_epoch(batch, s.epoch);
     if (s.what == sample<input>::kind::void_row) {
-      options_.batches->add_void_rows(batch, 1);
+      rows_.batches->add_void_rows(batch, 1);
       return false;
     }
     if (s.error) [[unlikely]] {
@@ -327,17 +256,17 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
     context.digest = s.digest;
     s.keep_origin();
     context.origin = std::move(s.origin);
-    if (options_.keys) options_.batches->keys(batch).set(row_of(context), context.origin.key());
+    if (rows_.keys) rows_.batches->keys(batch).set(row_of(context), context.origin.key());
     return true;
   }
 
   /// Takes over the first positions of a group, as far as make_early() took them. Returns their number.
   /// (Never inlined, because hardly any group has some.)
-  [[gnu::noinline]] std::size_t take_early(const group& of, std::span<std::optional<item>, together> items,
-                                           std::span<current_ticket, together> contexts) noexcept {
+  [[gnu::noinline, gnu::cold]] std::size_t take_early(const group& of, std::span<std::optional<item>, together> items,
+                                           std::span<row_ticket, together> contexts) noexcept {
     std::size_t i = 0;
     for (; i < of.count && of.first + i < early_.size(); ++i) {
-      auto& [s, made, error] = early_[of.first + i];
+      auto& [s, made, error] = *early_[of.first + i];
       contexts[i].position = of.first + i;
       try {
         if (enter(of.batch, contexts[i], s)) {
@@ -354,7 +283,7 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
 
   void render_run(scratch& memory, std::uint64_t batch, std::byte* base, std::span<const item* const> run,
-                  std::span<current_ticket> contexts) noexcept {
+                  std::span<row_ticket> contexts) noexcept {
     const std::size_t row = row_of(contexts[0]);
     try {
       columns_.render(run, base, row, memory);
@@ -375,14 +304,13 @@ class batch_segment final : public dispatcher_work, public pipeline_node, public
   }
 
   const Maps maps_;
-  const options options_;
   Columns columns_;
   ticket_input<input> input_;
   std::vector<scratch> scratch_;
   std::vector<phase_times> phases_;   // by worker
   [[no_unique_address]] mixer mixer_;
   std::shared_ptr<dispatcher> dispatcher_;
-  std::vector<early_item> early_;   // by position; constant once the workers run, but for its elements
+  std::vector<std::unique_ptr<early_item>> early_;   // by position; constant once the workers run, but for its elements
   std::uint64_t early_damaged_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #
 #   python3 tests/system/mutations/mutations.py                        # all of them, with g++ -O0
 #   python3 tests/system/mutations/mutations.py sync "take gives"      # those whose name holds one of these texts
+#   python3 tests/system/mutations/mutations.py --texts                # only looks whether each can still be made
 #   python3 tests/system/mutations/mutations.py --compiler clang++ --flags '-O0 -fsanitize=address,undefined'
 #
 # The table is table.py. First each test program has to be green as the tree stands. A mistake is found if the program
@@ -31,18 +32,33 @@ def timed(function):
     return call
 
 
+def lost_text(build, mutations):
+    """None, or the first mutation that cannot be made."""
+    for mutation in mutations:
+        try:
+            plant([mutation.edit], folder_for(build.scratch, mutation.name) / "include")
+        except Broken as trouble:
+            return f"{mutation.name}: {trouble}"
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", help="texts; without one, all mutations")
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--flags", type=shlex.split, default=["-O0"], help="for compiling and for linking")
     parser.add_argument("--jobs", type=int, default=JOBS, help="as many are compiled at a time")
+    parser.add_argument("--texts", action="store_true", help="only look whether each mistake can still be made")
     options = parser.parse_args()
     build = Build(options.compiler, options.flags, ROOT / "build" / "mutations", tuple(WARNINGS))
     report = Report()
     chosen = [m for m in MUTATIONS if not options.names or any(name in m.name for name in options.names)]
     if not chosen:
         report.add("mutations", "none has such a name")
+        return report.close()
+
+    if options.texts:
+        report.add(f"the texts of {len(chosen)} mutations stand in the headers, once each", lost_text(build, chosen))
         return report.close()
 
     objects = build.common_objects([TESTS / "main.cpp"])

@@ -1,0 +1,104 @@
+// Defines what flow_facts.hpp declares.
+#pragma once
+
+#include <millrace/run/flow_facts.hpp>
+
+#include <millrace/base/error.hpp>
+
+#include <algorithm>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void check_flow(const flow_facts& f) {
+  // All batches of bucket() may be short, and they stay short.
+  if (f.buckets && f.pad_last)
+    throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of one "
+                      "size",
+                      "Leave out pad_last, or bucket()");
+  if (f.has_index && !f.one_row_per_sample)
+    throw setup_error("an indexed source has one row for each sample, and expand, filter, take, bucket or a later "
+                      "shuffle would change that",
+                      "Use shards(), or leave out that stage");
+}
+
+MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
+  if (!f.settings.keys) return nullptr;
+  if (f.joins_samples)
+    throw setup_error("the rows of pack() have no keys, each is made of several samples: got batch({.keys = true}), "
+                      "expected batch({.keys = false})",
+                      "Leave out keys, or pack()");
+  return std::make_shared<sample_names>();
+}
+
+MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_options& o) {
+  if (o.on_damage.policy == damage::fail) return {};
+  if (!f.one_row_per_sample)
+    throw setup_error("on_damage fills the row of a sample, and behind expand, filter, pack, take, bucket or a later "
+                      "shuffle a sample has no row of its own",
+                      "Leave out on_damage, or that stage");
+  damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};
+  if (f.has_index) {
+    if (rule.policy == damage::replace && o.lanes % o.world.size != 0)
+      throw setup_error("on_damage = replace copies within a lane, and " + std::to_string(o.world.size) +
+                            " ranks do not divide the " + std::to_string(o.lanes) + " lanes",
+                        "Set session_options::lanes to a multiple of the ranks, or use mask");
+    rule.donor_step = o.lanes / o.world.size;
+  } else if (o.world.size > 1) {
+    throw setup_error("on_damage on several ranks needs an index: a lost shard would make their shares uneven",
+                      "Use indexed_shards() of millrace/shards.hpp, or one rank");
+  }
+  return rule;
+}
+
+MILLRACE_INLINE std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine) {
+  if (rule.policy != damage::replace || 2 * rule.donor_step <= rows) return {};
+  const std::size_t lanes = rule.donor_step * mine.size, fitting = rows / 2 * mine.size;
+  return "on_damage = replace finds no row to copy in some lanes, and masks their damaged rows: got a batch of " +
+         std::to_string(rows * mine.size) + " rows over all ranks, expected at least twice the " +
+         std::to_string(lanes) + " lanes. " +
+         (fitting > 0 ? "Set session_options::lanes to " + std::to_string(fitting) : "Use larger batches");
+}
+
+MILLRACE_INLINE indexed_run_options indexed_options(const flow_facts& f, const planning_options& o) {
+  return {.seed = f.seed,
+          .window = f.window,
+          .rows = f.rows,
+          .drop_last = f.drop_last,
+          .allow_empty = f.allow_empty || f.pad_last,
+          .world = o.session.world,
+          .lanes = o.session.lanes,
+          .resume = o.session.resume,
+          .epochs = o.session.epochs,
+          .stride = f.stride,
+          .epoch_batches = o.session.epoch_batches,
+          .bytes_at_once = std::min(std::size_t{4} << 20, o.budget_bytes / 128),
+          .max_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
+}
+
+MILLRACE_INLINE std::unique_ptr<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
+                                                               const source_facts& source) {
+  const shard_order order({.seed = f.seed,
+                           .shards = f.settings.shards,
+                           .shuffled = f.window > 0,
+                           .window = std::max<std::size_t>(1, f.window)});
+  return std::make_unique<replayed_run>(replayed_run_options{.order = order.settings(),
+                                                            .data_set = source.data_set,
+                                                            .times = source.times,
+                                                            .rows = f.rows,
+                                                            .drop_last = f.drop_last,
+                                                            .resume = o.session.resume,
+                                                            .epochs = o.session.epochs,
+                                                            .epoch_batches = o.session.epoch_batches,
+                                                            .from = f.from,
+                                                            .one_row = f.one_row_per_sample,
+                                                            .take = f.take,
+                                                            .takes = f.takes,
+                                                            .packs = f.packs,
+                                                            .stride = f.stride,
+                                                            .buckets = f.buckets,
+                                                            .world = o.session.world,
+                                                            .max_lanes = source.max_lanes,
+                                                            .session_lanes = o.session.lanes});
+}
+
+}}}  // namespace millrace::detail

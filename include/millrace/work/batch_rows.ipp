@@ -1,0 +1,86 @@
+// Defines what batch_rows.hpp declares.
+#pragma once
+
+#include <millrace/work/batch_rows.hpp>
+
+#include <millrace/base/error.hpp>
+#include <millrace/work/fused_maps.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE batch_rows::batch_rows(const options& o)
+    : rows_(o), damaged_(o.damaged ? *o.damaged : damage_rule()) {}
+
+MILLRACE_INLINE std::exception_ptr batch_rows::located(const row_ticket& of) const noexcept {
+  return located_by([&] {
+    error_location at = of.origin.where();
+    at.stage = of.map_at_work == rendering ? "batch" : map_name(of.map_at_work);
+    at.position = of.position;
+    return at;
+  });
+}
+
+MILLRACE_INLINE void batch_rows::fail(std::uint64_t batch, row_ticket& of) noexcept {
+  std::exception_ptr error = located(of);
+  try {
+    if (of.unreadable || (!of.end_of_run && damaged_.takes(error))) {
+      of.digest = 0;
+      return rows_.batches->add_damaged(batch, {.row = row_of(of), .error = error});
+    }
+  } catch (...) {
+    error = std::current_exception();   // out of memory while composing the message
+  }
+  rows_.batches->fail(batch, of.position, std::move(error));
+}
+
+MILLRACE_INLINE void batch_rows::fill_rows(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept {
+  const auto flags = flags_at(base);
+  const auto valid = flags.first(rows_.rows), replaced = flags.subspan(rows_.rows);
+  std::fill(flags.begin(), flags.end(), std::uint8_t{0});
+  std::fill_n(valid.begin(), rows, std::uint8_t{1});
+  std::vector<damaged_row>& damaged = rows_.batches->damaged(batch);
+  for (const damaged_row& d : damaged) valid[d.row] = 0;
+  for (damaged_row& d : damaged) {
+    const std::size_t row = d.row;
+    const auto good = [&](std::size_t other) { return valid[other] != 0 && replaced[other] == 0; };
+    const std::size_t donor = damaged_.policy == damage::replace ? damaged_.donor_of(row, rows, good) : row;
+    d.replaced = donor != row;
+    if (d.replaced) {
+      copy_row(base, donor, row);
+      valid[row] = replaced[row] = 1;
+    } else {
+      clear_row(base, row);
+    }
+    if (rows_.keys) set_key(batch, d, donor);
+  }
+  for (std::size_t row = rows; rows_.pad_last && row < rows_.rows; ++row) {
+    clear_row(base, row);
+    if (rows_.keys) rows_.batches->keys(batch).set(row, {});
+  }
+}
+
+/// A copy has the key of its original, and a masked row that of its own sample.
+MILLRACE_INLINE void batch_rows::set_key(std::uint64_t batch, const damaged_row& d, std::size_t donor) noexcept {
+  batch_keys& keys = rows_.batches->keys(batch);
+  try {
+    if (d.replaced) return keys.copy(donor, d.row);
+    try {
+      std::rethrow_exception(d.error);
+    } catch (const millrace::error& e) {
+      keys.set(d.row, e.where().key);
+    }
+  } catch (...) {
+    rows_.batches->fail(batch, batch * rows_.rows + d.row, std::current_exception());   // out of memory
+  }
+}
+
+MILLRACE_INLINE void batch_rows::add_phases(stage_figures& s, const std::vector<phase_times>& of_workers,
+                                            const char* rendering_name) {
+  for (const phase_times& p : of_workers) p.add_to(s, "map", rendering_name);
+  phase_times::divide(s);
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,3 @@
+void say(std::span<const std::size_t> shape) {
+EXAMPLE
+}
