@@ -130,6 +130,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   using read_stage_base<Source>::next_;
   using read_stage_base<Source>::stopped_;
   using read_stage_base<Source>::limit_;
+  using read_stage_base<Source>::ahead_;
   using read_stage_base<Source>::news_;
   using read_stage_base<Source>::one_woken_;
   using read_stage_base<Source>::wake_one;

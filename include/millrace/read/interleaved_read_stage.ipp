@@ -22,7 +22,7 @@ MILLRACE_INLINE void lane_queue<T>::put(sample<T>&& s) {
 template <class Source>
 MILLRACE_INLINE interleaved_read_stage<Source>::interleaved_read_stage(const Source& source, options o,
                                                                        sample_sink<item>& next)
-    : read_stage_base<Source>(source, next, o.threads),
+    : read_stage_base<Source>(source, next, {o.threads, o.read_ahead_bytes}),
       options_(std::move(o)),
       ordinal_(options_.first_ordinal) {
   std::uint64_t pass = ~std::uint64_t{0};
@@ -198,14 +198,15 @@ MILLRACE_INLINE auto interleaved_read_stage<Source>::idle_shard_of(lane& l) -> s
 template <class Source>
 MILLRACE_INLINE auto interleaved_read_stage<Source>::find_work() -> work_piece {
   if (finished_) return {};
-  const std::size_t taken = std::min(next_->held_bytes(), options_.read_ahead_bytes);
-  const std::size_t share = (options_.read_ahead_bytes - taken) / lanes_.size();
+  const std::size_t taken = std::min(next_->held_bytes(), ahead_.bytes());
+  const std::size_t share = (ahead_.bytes() - taken) / lanes_.size();
   const std::size_t turn = in_pass_[turn_];
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lane& l = *lanes_[(turn + i) % lanes_.size()];
     if (l.shards.finished()) continue;
     const bool within = l.shards.queued_bytes() + l.ready.held_bytes() < share;
     const bool starves = i == 0 && l.ready.empty();
+    if (!within) ahead_.reached();
     if (!within && !starves) continue;
     shard* const from = idle_shard_of(l);
     if (!from || (!within && from != l.shards.front())) continue;

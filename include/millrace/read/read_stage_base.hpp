@@ -15,6 +15,7 @@
 #include <millrace/measure/run_figures.hpp>
 #include <millrace/measure/run_stats.hpp>
 #include <millrace/measure/trace_range.hpp>
+#include <millrace/read/read_ahead_limit.hpp>
 #include <millrace/read/reader_limit.hpp>
 #include <millrace/read/reorder_buffer.hpp>
 #include <millrace/sync/doorbell.hpp>
@@ -45,6 +46,8 @@ class read_stage : public pipeline_node {
   virtual std::size_t threads() const noexcept = 0;
   /// Returns the bytes of samples that were read and that no worker has taken yet.
   virtual std::size_t read_ahead_bytes() const noexcept = 0;
+  /// Returns the limit of these bytes now. It grows where the storage needs that.
+  virtual std::size_t read_ahead_limit_bytes() const noexcept = 0;
   /// Lets `names` name each sample. Called before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
   /// Passes on samples that cannot be read as damaged ones, if the source can go on behind them. Called before start().
@@ -81,6 +84,7 @@ class read_stage_base : public read_stage, public space_listener {
   void stop() noexcept override;
   void join() noexcept override;
   std::size_t threads() const noexcept override { return io_threads_ == 0 ? 0 : limit_.open(); }
+  std::size_t read_ahead_limit_bytes() const noexcept override { return ahead_.bytes(); }
 
  protected:
   using shard = open_shard<Source>;
@@ -101,7 +105,11 @@ class read_stage_base : public read_stage, public space_listener {
 
   static constexpr std::uint64_t hungry_ns = 20'000;
 
-  read_stage_base(const Source& source, sample_sink<item>& next, std::size_t threads);
+  /// The number of I/O threads, and the greatest limit of the bytes that they read ahead.
+  struct base_options {
+    std::size_t threads, read_ahead_bytes;
+  };
+  read_stage_base(const Source& source, sample_sink<item>& next, const base_options& o);
 
   /// Reads until the stage is stopped. Each I/O thread calls it once, with its number from 0.
   virtual void work(std::size_t thread) = 0;
@@ -124,6 +132,7 @@ class read_stage_base : public read_stage, public space_listener {
   const Source* const source_;
   sample_sink<item>* const next_;
   reader_limit limit_;
+  read_ahead_limit ahead_;   // under the lock
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> passed_on_{0};   // samples passed on in order, if shards take turns
   std::atomic<bool> one_woken_{false};   // the thread that resets it acts on the news

@@ -65,8 +65,9 @@ MILLRACE_INLINE void read_stage_base<Source>::join() noexcept {
 
 template <class Source>
 MILLRACE_INLINE read_stage_base<Source>::read_stage_base(const Source& source, sample_sink<item>& next,
-                                                         std::size_t threads)
-    : source_(&source), next_(&next), limit_(threads), io_threads_(threads), before_(meter().snapshot()) {
+                                                         const base_options& o)
+    : source_(&source), next_(&next), limit_(o.threads), ahead_(o.read_ahead_bytes), io_threads_(o.threads),
+      before_(meter().snapshot()) {
   next.set_listener(this);
 }
 
@@ -96,6 +97,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_into(reorder_buffer<Source>& 
   read_chunk(read, what);
   lock.lock();
   what.from->in_hand = false;
+  ahead_.saw_backlog(next_->backlog());
   buffer.append(*what.from, read.samples);
   if (!read.more) buffer.end(*what.from, std::exchange(read.error, nullptr));
   read.samples.clear();

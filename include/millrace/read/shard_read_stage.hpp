@@ -60,6 +60,7 @@ class shard_read_stage final : public read_stage_base<Source> {
   using read_stage_base<Source>::passed_on_;
   using read_stage_base<Source>::stopped_;
   using read_stage_base<Source>::limit_;
+  using read_stage_base<Source>::ahead_;
   using read_stage_base<Source>::news_;
   using read_stage_base<Source>::one_woken_;
 

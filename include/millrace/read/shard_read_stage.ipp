@@ -8,7 +8,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Source>
 MILLRACE_INLINE shard_read_stage<Source>::shard_read_stage(const Source& source, const shard_order& order, options o,
                                                            sample_sink<item>& next)
-    : read_stage_base<Source>(source, next, o.threads),
+    : read_stage_base<Source>(source, next, {o.threads, o.read_ahead_bytes}),
       options_(o),
       order_(order,
              {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
@@ -79,7 +79,7 @@ MILLRACE_INLINE void shard_read_stage<Source>::read_shard(std::unique_lock<std::
     const bool still = stand_still();
     // One look serves both decisions. Between two looks workers may free bytes; the thread would then sleep without
     // asking to be woken when bytes are free.
-    const bool enough_bytes = read_ahead() >= options_.read_ahead_bytes;
+    const bool enough_bytes = read_ahead() >= ahead_.bytes();
     if (!left_.empty()) swap_for_left_shard(j.from, enough_bytes);
     if (may_read(*j.from, enough_bytes)) {
       // If this read takes long, another thread passes on waiting samples.
@@ -87,7 +87,10 @@ MILLRACE_INLINE void shard_read_stage<Source>::read_shard(std::unique_lock<std::
         this->read_into(order_, lock, {j.from, chunk_samples, j.from == order_.front()}, read);
     } else {
       j.from->reader_waits = true;
-      bytes_wanted_ = bytes_wanted_ || enough_bytes;
+      if (enough_bytes) {
+        bytes_wanted_ = true;
+        ahead_.reached();
+      }
       sleep(lock, seen, still);
       j.from->reader_waits = false;
     }
@@ -138,7 +141,7 @@ template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::pass_on_and_tell() {
   const bool moved = order_.pass_on();
   passed_on_.store(order_.passed_on(), std::memory_order_relaxed);
-  bool tell = bytes_wanted_ && read_ahead() < options_.read_ahead_bytes / 4 * 3;
+  bool tell = bytes_wanted_ && read_ahead() < ahead_.bytes() / 4 * 3;
   if (tell) bytes_wanted_ = false;
   if (shard* const front = order_.front(); front && front->reader_waits) {
     const std::size_t queued = front->samples.size();

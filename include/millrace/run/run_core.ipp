@@ -100,7 +100,7 @@ MILLRACE_INLINE void run_core::allocate() {
   const bool copies = !output_->backend().leases_host_slots();
   std::size_t prefetch = settings_.prefetch_batches;
   if (prefetch == 0)
-    prefetch = std::clamp<std::size_t>((std::size_t{256} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
+    prefetch = std::clamp<std::size_t>((std::size_t{64} << 20) / std::max<std::size_t>(slot_bytes_, 1), 2, 4) +
                (std::max(concurrency_.max_workers(), 1U) - 1) / settings_.batch_rows;
   memory_budget m{.budget_bytes = budget_bytes_,
                   .slot_bytes = slot_bytes_,
@@ -327,7 +327,7 @@ MILLRACE_INLINE flow_figures run_core::figures() const {
   f.batch_samples = settings_.batch_rows;
   f.host_slots = output_->host_slots().count();
   f.device_slots = output_->backend().leases_host_slots() ? 0 : output_->lease_slots();
-  f.read_ahead_bytes = read_ahead_bytes_;
+  f.read_ahead_bytes = parts_.read->read_ahead_limit_bytes();
   for (const pipeline_node* c : nodes_) c->add_to(f, now);
   times_.add_to(f, now);
   complete(f, process_figures::now() - at_start_);

@@ -43,7 +43,9 @@ struct session_options {
   int threads = automatic;            ///< workers; 0: everything runs inside next() on the caller, for debugging
   unsigned io_threads = 4;            ///< shards that are read at the same time
   std::size_t memory_bytes = 0;       ///< memory budget of the session; 0: a quarter of the usable memory
-  std::size_t read_ahead_bytes = 0;   ///< samples read and not yet claimed; 0: 256 MiB, at most a quarter of the budget
+  /// Limit of samples that are read and not yet claimed; 0: 256 MiB, at most a quarter of the budget. Reading ahead
+  /// begins with 64 MiB, and goes on to the limit where the storage's pauses need it.
+  std::size_t read_ahead_bytes = 0;
   bool announce = true;               ///< prints threads, slots and bytes to stderr at start
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
   millrace::world world{};            ///< rank and size; without an index, several ranks need epoch_batches

@@ -120,3 +120,61 @@ TEST_CASE("readers and workers that are closed leave what they had to others, wh
       CHECK(numbers_of(in_lanes(), lanes) == expected_in_lanes);
     }
 }
+
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+/// Takes part of a limit that it does not take in truth.
+struct claimed {
+  std::int64_t number = 0;
+  std::size_t held_bytes() const noexcept { return 4 * mib; }
+};
+
+/// A storage that brings all at once, but for a pause after each 40 samples.
+struct pausing_shard {
+  using item = claimed;
+  std::chrono::milliseconds pause{0};
+
+  struct reader {
+    std::chrono::milliseconds pause;
+    std::int64_t at = 0;
+    std::optional<claimed> next() {
+      if (at == 240) return std::nullopt;
+      if (++at % 40 == 0) std::this_thread::sleep_for(pause);
+      return claimed{at};
+    }
+  };
+  std::size_t shards() const { return 1; }
+  reader open(std::size_t, std::uint64_t) const { return {pause}; }
+};
+
+/// The limit at the end of a run whose steps take a millisecond, or ten where the storage never pauses: no thread is
+/// kept from a core for as long as the samples read ahead then last.
+std::size_t limit_after(std::chrono::milliseconds pause, const mr::session_options& options) {
+  const std::chrono::milliseconds step(pause.count() > 0 ? 1 : 10);
+  const auto as_number = [](const claimed& c) { return row{c.number}; };
+  mr::session run{mr::from(pausing_shard{pause}) | mr::map(as_number) | mr::batch<&row::number>({.size = 1}) |
+                      mr::prefetch({.batches = 1}),
+                  options};
+  std::size_t limit = 0;
+  for (auto& b : run) {
+    std::this_thread::sleep_for(step * b.size());
+    limit = run.figures().read_ahead_bytes;
+  }
+  return limit;
+}
+
+}  // namespace
+
+TEST_CASE("reading ahead begins with 64 MiB, and goes on to its limit where the storage pauses for longer") {
+  mr::session_options options = quiet(1, 1);
+  options.io_threads = 1;
+  options.memory_bytes = 4096 * mib;
+  CHECK(limit_after(std::chrono::milliseconds(0), options) == 64 * mib);
+  CHECK(limit_after(std::chrono::milliseconds(150), options) == 256 * mib);
+  options.read_ahead_bytes = 100 * mib;
+  CHECK(limit_after(std::chrono::milliseconds(150), options) == 100 * mib);
+  options.read_ahead_bytes = 20 * mib;
+  CHECK(limit_after(std::chrono::milliseconds(150), options) == 20 * mib);
+}

@@ -1,0 +1,48 @@
+// The limit of bytes that are read ahead: 64 MiB at first, and more where that is too little for the storage.
+//
+//   mr::detail::read_ahead_limit limit(std::size_t{256} << 20);     // the most that it grows to
+//   if (ahead >= limit.bytes()) limit.reached();                    // the reader waits
+//   limit.saw_backlog(samples_that_wait_for_workers);               // 0: doubles, if readers waited meanwhile
+//
+// Readers that waited although the workers then ran dry had read too little ahead for a slow read. Where readers never
+// reach the limit, it is not what holds them up, and stays.
+// Errors: none. Threads: bytes() from any; the rest under the lock of the read stage.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A limit in bytes that grows by need.
+class read_ahead_limit {
+ public:
+  static constexpr std::size_t first_bytes = std::size_t{64} << 20;
+
+  /// `most` is the greatest limit.
+  explicit read_ahead_limit(std::size_t most) noexcept : most_(most), now_(std::min(most, first_bytes)) {}
+
+  /// Returns the limit now.
+  std::size_t bytes() const noexcept { return now_.load(std::memory_order_relaxed); }
+  /// Notes that a reader waits because of the limit.
+  void reached() noexcept { reached_ = true; }
+  /// Notes how many samples wait for the workers, at the end of a read. Nothing counts before the first ones do: a
+  /// shuffle window fills up then.
+  void saw_backlog(std::uint64_t samples) noexcept {
+    if (samples > 0) fed_ = true;
+    if (samples > 0 || !fed_ || !reached_) return;
+    reached_ = false;
+    now_.store(bytes() > most_ / 2 ? most_ : 2 * bytes(), std::memory_order_relaxed);
+  }
+
+ private:
+  const std::size_t most_;
+  std::atomic<std::size_t> now_;
+  bool reached_ = false, fed_ = false;
+};
+
+}}}  // namespace millrace::detail
