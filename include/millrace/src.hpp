@@ -55,8 +55,11 @@
 #include <millrace/io/file/abandoned_files.ipp>
 #include <millrace/io/file/append_file.ipp>
 #include <millrace/io/file/byte_source.ipp>
+#include <millrace/io/file/file_list.ipp>
 #include <millrace/io/file/last_line.ipp>
+#include <millrace/io/file/metered_file.ipp>
 #include <millrace/io/file/posix_files.ipp>
+#include <millrace/io/file/storage.ipp>
 #include <millrace/io/tar/archive.ipp>
 #include <millrace/io/tar/counted_beside.ipp>
 #include <millrace/io/tar/gzip_inflater.ipp>

@@ -40,6 +40,8 @@ struct indexed_shards_options {
   std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;   ///< a larger sample is an error
   std::uint64_t max_fields = std::uint64_t{1} << 14;         ///< a sample with more fields is an error
   std::string index_folder{};                                ///< folder of the index files; empty: beside each shard
+  /// Where the shards are. Indexes beside them are read; others are made, and kept only with index_folder.
+  millrace::storage storage{};
   bool show_progress = true;   ///< prints progress to stderr if indexing takes over a second, and prints one line if
                                ///< the indexes cannot be saved
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
@@ -84,7 +86,8 @@ auto indexed_shards(const Names& names, const indexed_shards_options& options = 
   using source = detail::indexed_shards_source;
   detail::folder_rule rule = detail::shards_of_a_folder;
   rule.unreadable_at_most = options.damaged_shards_at_most;
-  return detail::flow<record, source>{{}, source(list_shards(names, rule), options), options.seed};
+  const detail::listing_options listing{.rule = rule, .at = options.storage};
+  return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 
 }}  // namespace millrace

@@ -26,6 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of keys_from().
 struct keys_from_options {
   bool allow_missing = false;   ///< leaves out files of a pattern that are not there: a first run has no quarantine
+  millrace::storage storage{};  ///< where the files are
 };
 
 namespace detail {
@@ -41,7 +42,7 @@ inline folder_rule key_lists(bool allow_missing) noexcept {
 bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept;
 
 /// Returns the keys in these files.
-key_list read_keys(const std::vector<std::string>& files);
+key_list read_keys(const std::vector<std::string>& files, const storage& at = {});
 
 }  // namespace detail
 
@@ -49,9 +50,10 @@ key_list read_keys(const std::vector<std::string>& files);
 /// missing, data_error if a line has no key.
 template <class Names>
 key_list keys_from(const Names& names, const keys_from_options& options = {}) {
-  if constexpr (std::is_convertible_v<const Names&, std::string_view>)
-    return detail::read_keys(list_shards(std::string_view(names), detail::key_lists(options.allow_missing)));
-  else return detail::read_keys(list_shards(names));
+  const bool is_pattern = std::is_convertible_v<const Names&, std::string_view>;
+  const detail::listing_options listing{.rule = detail::key_lists(options.allow_missing && is_pattern),
+                                        .at = options.storage};
+  return detail::read_keys(detail::list_files(names, listing), options.storage);
 }
 
 }}  // namespace millrace

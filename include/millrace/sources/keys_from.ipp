@@ -39,13 +39,13 @@ MILLRACE_INLINE bool is_cut_entry(const line& last, std::uint64_t file_bytes) no
          text.substr(0, start.size()) == start.substr(0, text.size()) && !is_whole_json_object(text);
 }
 
-MILLRACE_INLINE key_list read_keys(const std::vector<std::string>& files) {
+MILLRACE_INLINE key_list read_keys(const std::vector<std::string>& files, const storage& at) {
   block_pool pool;
   auto keys = std::make_shared<key_table>();
   for (const std::string& file : files) {
     const bool json = key_files::holds_json(file);
-    auto source = std::make_unique<file_source>(file);
-    const std::uint64_t file_bytes = source->size_bytes();
+    auto source = open_file(at, file);
+    const std::uint64_t file_bytes = size_of_open(at, *source);
     line_reader lines(std::move(source), pool, {.skip_empty = true, .check_utf8 = false});
     while (const auto next = lines.next()) {
       if (!json) {

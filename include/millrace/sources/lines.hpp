@@ -14,6 +14,7 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
+#include <millrace/io/file/file_list.hpp>
 #include <millrace/sources/line_reader.hpp>
 #include <millrace/sources/shard_list.hpp>
 
@@ -26,6 +27,7 @@ struct lines_options {
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
   bool check_utf8 = true;                               ///< makes text that is not UTF-8 an error
   std::uint64_t max_expansion = 1'100;   ///< a compressed file that grows more, and over 64 MiB, is an error
+  millrace::storage storage{};   ///< where the files are
 };
 
 namespace detail {
@@ -43,10 +45,10 @@ class lines_source {
 
   lines_source(std::vector<std::string> names, const lines_options& o);
 
-  std::size_t shards() const noexcept { return names_.size(); }
-  const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
-  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return detail::size_of_file(names_[shard]); }
-  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return detail::time_of_file_ns(names_[shard]); }
+  std::size_t shards() const noexcept { return files_.size(); }
+  const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
+  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return files_.size_bytes(shard); }
+  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return files_.changed(shard); }
   line_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns the meter of all reads, as shards_source::reads().
   read_meter& reads() const noexcept { return *reads_; }
@@ -54,7 +56,7 @@ class lines_source {
   lines_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:
-  std::vector<std::string> names_;
+  file_list files_;
   line_reader_options options_;
   std::shared_ptr<block_pool> pool_;
   std::shared_ptr<read_meter> reads_;
@@ -66,12 +68,14 @@ class lines_source {
 /// is missing.
 template <class Names>
 std::vector<std::string> list_texts(const Names& names) {
-  return detail::list_files(names, detail::texts_of_a_folder);
+  return detail::list_files(names, {.rule = detail::texts_of_a_folder, .at = {}});
 }
 /// Returns a flow of lines. `names` is one pattern or a list. Throws setup_error if a file is missing.
 template <class Names>
 auto lines(const Names& names, const lines_options& options = {}) {
-  return detail::flow<line, detail::lines_source>{{}, detail::lines_source(list_texts(names), options), options.seed};
+  const detail::listing_options listing{.rule = detail::texts_of_a_folder, .at = options.storage};
+  return detail::flow<line, detail::lines_source>{
+      {}, detail::lines_source(detail::list_files(names, listing), options), options.seed};
 }
 
 }}  // namespace millrace

@@ -22,14 +22,14 @@ MILLRACE_INLINE bool names_a_text(std::string_view name) noexcept {
 }
 
 MILLRACE_INLINE lines_source::lines_source(std::vector<std::string> names, const lines_options& o)
-    : names_(std::move(names)),
+    : files_(std::move(names), o.storage),
       options_{.max_line_bytes = o.max_line_bytes, .skip_empty = o.skip_empty, .check_utf8 = o.check_utf8,
                .max_expansion = o.max_expansion},
       pool_(std::make_shared<block_pool>()),
       reads_(std::make_shared<read_meter>()) {}
 
 MILLRACE_INLINE line_reader lines_source::open(std::size_t shard, std::uint64_t) const {
-  return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, options_};
+  return {files_.open(shard, *reads_), *pool_, options_};
 }
 
 MILLRACE_INLINE lines_source lines_source::watched_in(std::shared_ptr<read_meter> meter) const {

@@ -7,13 +7,13 @@
 // A string is first split at "::". Then its braces are expanded, then its globs (* ? [..]). The matches of a glob and
 // the shards of a folder are sorted by their bytes. In folders, names that begin with a dot are left out. The name of
 // an existing file is taken literally, even if it looks like a glob. The prefix "file:" is allowed. All other schemes
-// are refused, and commands are never run.
+// need a storage (io/file/storage.hpp), and commands are never run. In a storage, a name that ends in / is a folder.
 // Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
 // files. All shards are checked before anything is read, and the message names the first bad ones. A folder that
 // cannot be read is an io_error. Threads: no shared state.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/io/file/storage.hpp>
 
 #include <span>
 #include <string>
@@ -82,12 +82,26 @@ std::vector<std::string> list_shards(std::span<const std::string> names,
 
 namespace detail {
 
-/// Returns the files of a pattern or a list. In folders, `rule` selects the files.
+/// Where files are listed, and which ones of a folder count.
+struct listing_options {
+  folder_rule rule = shards_of_a_folder;
+  storage at{};
+};
+
+/// Returns the names that a pattern means in a storage that is not local. Throws setup_error for a glob or folder
+/// without files. Does not ask whether names without a glob exist.
+std::vector<std::string> list_stored(std::string_view pattern, const listing_options& o);
+
+/// Returns the files of a pattern or a list.
 template <class Names>
-std::vector<std::string> list_files(const Names& names, const folder_rule& rule) {
-  if constexpr (std::is_convertible_v<const Names&, std::string_view>)
-    return list_shards(std::string_view(names), rule);
-  else return list_shards(names);
+std::vector<std::string> list_files(const Names& names, const listing_options& o) {
+  if constexpr (std::is_convertible_v<const Names&, std::string_view>) {
+    if (!o.at.is_local()) return list_stored(std::string_view(names), o);
+    return list_shards(std::string_view(names), o.rule);
+  } else {
+    if (!o.at.is_local()) return {names.begin(), names.end()};
+    return list_shards(names, o.rule);
+  }
 }
 
 }  // namespace detail

@@ -8,6 +8,7 @@
 #include <millrace/sources/brace_expansion.hpp>
 
 #include <dirent.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
@@ -46,9 +47,10 @@ MILLRACE_INLINE std::string_view local_path(std::string_view location) {
     throw setup_error("'" + printable(location) + "' is a command, and data sets never run commands here",
                       "Download the shards first, or mount the storage as a file system");
   if (scheme_end != 0 && rest.starts_with("://"))
-    throw setup_error("'" + printable(location) + "' is not a file: the scheme '" +
-                          printable(location.substr(0, scheme_end)) + "' is not supported",
-                      "Download the shards first, or mount the storage as a file system");
+    throw setup_error("'" + printable(location) + "' is not a local file: the scheme '" +
+                          printable(location.substr(0, scheme_end)) + "' needs a storage",
+                      "Give the source a storage that knows it, {.storage = ...} (millrace/io/file/storage.hpp), or "
+                      "download the files first");
   return location;
 }
 
@@ -182,5 +184,42 @@ MILLRACE_INLINE std::vector<std::string> list_shards(std::span<const std::string
                                                      const detail::folder_rule& rule) {
   return list_shards(std::vector<std::string>(names.begin(), names.end()), rule);
 }
+
+namespace detail {
+
+MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, const listing_options& o) {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find("::", at), pattern.size());
+    const std::string_view part = pattern.substr(at, end - at);
+    if (part.empty())
+      throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
+                        "Name at least one shard before and after each ::");
+    for (const std::string& name : expand_braces(part)) {
+      const std::size_t glob = name.find_first_of("*?[");
+      const bool is_folder = name.ends_with('/');
+      if (glob == std::string::npos && !is_folder) {
+        if (o.rule.leaves_out_missing && !o.at->find(name)) continue;
+        names.push_back(name);
+        continue;
+      }
+      const std::size_t before = names.size();
+      for (std::string& found : o.at->list(name.substr(0, glob))) {
+        const std::string_view last = std::string_view(found).substr(found.rfind('/') + 1);
+        const bool matches = is_folder ? found.size() == name.size() + last.size() && o.rule.takes(last)
+                                       : ::fnmatch(name.c_str(), found.c_str(), FNM_PATHNAME | FNM_NOESCAPE) == 0;
+        if (matches) names.push_back(std::move(found));
+      }
+      std::sort(names.begin() + static_cast<std::ptrdiff_t>(before), names.end());
+      if (names.size() == before && !o.rule.leaves_out_missing)
+        throw setup_error("the storage has no file that '" + printable(name) + "' means",
+                          is_folder ? o.rule.sentence : "Check the pattern");
+    }
+    at = end + 2;
+  }
+  return names;
+}
+
+}  // namespace detail
 
 }}  // namespace millrace

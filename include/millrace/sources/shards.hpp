@@ -14,6 +14,7 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
+#include <millrace/io/file/file_list.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/sources/shard_list.hpp>
@@ -34,6 +35,7 @@ struct shards_options {
   std::uint64_t max_fields = std::uint64_t{1} << 14;         ///< a sample with more fields is an error
   std::uint64_t max_expansion = 1'100;   ///< a compressed shard that grows more, and over 64 MiB, is an error
   bool strict = false;   ///< makes a shard without an end marker an error; otherwise the first one is reported once
+  millrace::storage storage{};   ///< where the shards are, and the files beside them
 };
 
 namespace detail {
@@ -46,10 +48,10 @@ class shards_source {
 
   shards_source(std::vector<std::string> names, const shards_options& options);
 
-  std::size_t shards() const noexcept { return names_.size(); }
-  const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
-  std::uint64_t shard_bytes(std::size_t shard) const noexcept;
-  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return detail::time_of_file_ns(names_[shard]); }
+  std::size_t shards() const noexcept { return files_.size(); }
+  const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
+  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return files_.size_bytes(shard); }
+  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return files_.changed(shard); }
   shard_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns how many samples a file beside the shard tells that it has; 0 if none does.
   std::uint64_t samples_told(std::size_t shard) const;
@@ -61,7 +63,7 @@ class shards_source {
  private:
   static constexpr std::uint64_t max_samples_told = std::uint64_t{1} << 24;   // a greater number is no count
 
-  std::vector<std::string> names_;
+  file_list files_;
   shard_reader_options reader_options_;
   std::shared_ptr<std::vector<std::atomic<bool>>> without_marker_;   // per shard: already reported
   std::shared_ptr<block_pool> pool_;
@@ -75,7 +77,8 @@ class shards_source {
 template <class Names>
 auto shards(const Names& names, const shards_options& options = {}) {
   using source = detail::shards_source;
-  return detail::flow<record, source>{{}, source(list_shards(names), options), options.seed};
+  const detail::listing_options listing{.rule = detail::shards_of_a_folder, .at = options.storage};
+  return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 
 }}  // namespace millrace

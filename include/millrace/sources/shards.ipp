@@ -11,26 +11,22 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, const shards_options& options)
-    : names_(std::move(names)),
+    : files_(std::move(names), options.storage),
       reader_options_{.fields = options.fields, .max_member_bytes = options.max_member_bytes,
                       .max_sample_bytes = options.max_sample_bytes, .max_fields = options.max_fields,
                       .max_expansion = options.max_expansion, .strict = options.strict},
-      without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(names_.size())),
+      without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(files_.size())),
       pool_(std::make_shared<block_pool>()),
       reads_(std::make_shared<read_meter>()) {}
-
-MILLRACE_INLINE std::uint64_t shards_source::shard_bytes(std::size_t shard) const noexcept {
-  return detail::size_of_file(names_[shard]);
-}
 
 MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
   shard_reader_options options = reader_options_;
   options.missing_marker_told = &(*without_marker_)[shard];
-  return {std::make_unique<metered_file>(names_[shard], *reads_), *pool_, std::move(options)};
+  return {files_.open(shard, *reads_), *pool_, std::move(options)};
 }
 
 MILLRACE_INLINE std::uint64_t shards_source::samples_told(std::size_t shard) const {
-  const std::uint64_t samples = counted_beside(names_[shard]).samples;
+  const std::uint64_t samples = counted_beside(files_.name(shard), files_.at()).samples;
   return samples > max_samples_told ? 0 : samples;
 }
 

@@ -14,7 +14,7 @@
 // Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON as in RFC 8259.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/io/file/storage.hpp>
 
 #include <charconv>
 #include <cstdint>
@@ -31,6 +31,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of sidecar_counts().
 struct sidecar_counts_options {
   std::string wids_file{};   ///< path of a wids index; empty: none
+  millrace::storage storage{};   ///< where the shards are, and the files beside them
 };
 
 namespace detail {
@@ -38,10 +39,11 @@ namespace detail {
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
 /// Returns a file's content, of a long file at least its first `max_bytes`; nothing if it is no regular file.
-std::optional<std::string> small_file(const std::string& path, std::size_t max_bytes = std::size_t{64} << 20);
+std::optional<std::string> small_file(const storage& at, const std::string& path,
+                                      std::size_t max_bytes = std::size_t{64} << 20);
 
 /// Returns the content of a file of JSON. Throws data_error if it has more than 64 MiB.
-std::optional<std::string> json_file(const std::string& path);
+std::optional<std::string> json_file(const storage& at, const std::string& path);
 
 /// Returns the count from the first line: "v1.2 <samples>".
 std::uint64_t count_of_dali_index(std::string_view text, const std::string& path);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <millrace/flow/flow.hpp>
+#include <millrace/io/file/file_list.hpp>
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/item/packed.hpp>
 #include <millrace/measure/event_counts.hpp>
@@ -30,6 +31,7 @@ struct token_files_options {
   std::uint64_t seed = 0;         ///< seed of the shuffle and of all random numbers
   std::size_t token_bytes = 0;    ///< bytes per token, 2 or 4; 0: 4 for names that end in .u32, else 2
   bool keep_short = false;        ///< delivers a shorter last window of a file
+  millrace::storage storage{};    ///< where the files are
 };
 
 namespace detail {
@@ -37,13 +39,13 @@ namespace detail {
 /// Reads the windows of one file, in order. Throws data_error if the file is not a whole number of tokens.
 class token_reader {
  public:
-  token_reader(const std::string& path, const token_files_options& options);
+  token_reader(const std::string& name, const token_files_options& options);
 
   /// Returns the next window; nothing at the end of the file.
   std::optional<packed> next();
   void report(event_counts& counts) const noexcept;
 
-  static std::size_t token_bytes_of(const std::string& path, const token_files_options& o);
+  static std::size_t token_bytes_of(const std::string& name, const token_files_options& o);
 
  private:
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
@@ -68,14 +70,14 @@ class token_files_source {
 
   token_files_source(std::vector<std::string> names, const token_files_options& options);
 
-  std::size_t shards() const noexcept { return names_.size(); }
-  const std::string& shard_name(std::size_t shard) const noexcept { return names_[shard]; }
-  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return detail::size_of_file(names_[shard]); }
-  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return detail::time_of_file_ns(names_[shard]); }
-  token_reader open(std::size_t shard, std::uint64_t) const { return {names_[shard], options_}; }
+  std::size_t shards() const noexcept { return files_.size(); }
+  const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
+  std::uint64_t shard_bytes(std::size_t shard) const noexcept { return files_.size_bytes(shard); }
+  std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return files_.changed(shard); }
+  token_reader open(std::size_t shard, std::uint64_t) const { return {files_.name(shard), options_}; }
 
  private:
-  std::vector<std::string> names_;
+  file_list files_;
   token_files_options options_;
 };
 
@@ -88,8 +90,9 @@ inline constexpr folder_rule tokens_of_a_folder{names_tokens, "Files of tokens e
 /// in .u16, .u32 or .bin. Throws setup_error for missing files and for bad options.
 template <class Names>
 auto token_files(const Names& names, const token_files_options& options = {}) {
+  const detail::listing_options listing{.rule = detail::tokens_of_a_folder, .at = options.storage};
   return detail::flow<packed, detail::token_files_source>{
-      {}, detail::token_files_source(detail::list_files(names, detail::tokens_of_a_folder), options), options.seed};
+      {}, detail::token_files_source(detail::list_files(names, listing), options), options.seed};
 }
 
 }}  // namespace millrace

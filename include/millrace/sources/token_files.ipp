@@ -11,17 +11,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE token_reader::token_reader(const std::string& path, const token_files_options& options)
-    : options_(options), token_bytes_(token_bytes_of(path, options)) {
+MILLRACE_INLINE token_reader::token_reader(const std::string& name, const token_files_options& options)
+    : options_(options), token_bytes_(token_bytes_of(name, options)) {
   static_assert(std::endian::native == std::endian::little);
-  auto file = std::make_unique<file_source>(path);
-  const std::uint64_t bytes = file->size_bytes();
+  file_ = open_file(options.storage, name);
+  const std::uint64_t bytes = size_of_open(options.storage, *file_);
   if (bytes % token_bytes_ != 0)
     throw data_error("the file has " + std::to_string(bytes) + " bytes (expected: a multiple of the " +
                          std::to_string(token_bytes_) + " that a token has)",
-                     "Write it again, or set token_files_options::token_bytes", {.stage = "tokens", .shard = path});
+                     "Write it again, or set token_files_options::token_bytes", {.stage = "tokens", .shard = name});
   tokens_ = static_cast<std::size_t>(bytes / token_bytes_);
-  file_ = std::move(file);
 }
 
 MILLRACE_INLINE std::optional<packed> token_reader::next() {
@@ -62,13 +61,13 @@ MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept {
   if (end_ < tokens_) counts.count("tokens behind the last whole window of a file", tokens_ - end_);
 }
 
-MILLRACE_INLINE std::size_t token_reader::token_bytes_of(const std::string& path, const token_files_options& o) {
-  return o.token_bytes > 0 ? o.token_bytes : path.ends_with(".u32") ? 4 : 2;
+MILLRACE_INLINE std::size_t token_reader::token_bytes_of(const std::string& name, const token_files_options& o) {
+  return o.token_bytes > 0 ? o.token_bytes : name.ends_with(".u32") ? 4 : 2;
 }
 
 MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> names,
                                                        const token_files_options& options)
-    : names_(std::move(names)), options_(options) {
+    : files_(std::move(names), options.storage), options_(options) {
   if (options.length == 0)
     throw setup_error("token_files() was asked for windows of 0 tokens", "Set token_files_options::length");
   if (options.token_bytes != 0 && options.token_bytes != 2 && options.token_bytes != 4)

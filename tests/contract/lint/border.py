@@ -96,6 +96,7 @@ OPT_IN = {
     "image/any_picture.hpp": "any_picture any_picture_options picture_reader",
     "image/random_erase.hpp": "random_erase_options erase_fill",
     "io/file/atomic_file.hpp": "atomic_file",
+    "io/file/storage.hpp": "storage storage_interface stored_file file_identity",
     "io/file/byte_source.hpp": "byte_source file_source",
     "io/index/key_list.hpp": "key_list",
     "io/tar/shard_reader.hpp": "shard_reader event_counts",

@@ -382,6 +382,13 @@ class Examples(unittest.TestCase):
     def test_own_stage(self):
         self.assertEqual(run("own_stage"), "11 windows in 2 batches of [8, 8, 24, 32, 3]; mean level 53.0\n")
 
+    def test_own_storage(self):
+        printed = "300 samples in 10 batches; their labels sum to 44850\n"
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(2):
+                self.assertEqual(run("own_storage", "--work", f"{folder}/vault"), printed)
+            self.assertNotIn(b"ustar", (pathlib.Path(folder) / "vault" / "secret-0.tar").read_bytes())
+
     def test_own_trainer(self):
         self.assertRegex(run("own_trainer"), r"^final loss before (\d\.\d+), after \1, difference 0\.0e\+00\n$")
 

@@ -102,5 +102,5 @@ TEST_CASE("commands and network addresses are refused and never followed") {
     CHECK_THROWS_AS((void)mr::list_shards(names{location}), mr::setup_error);
   }
   CHECK(f.file_count() == 0);
-  CHECK(message_of("s3://bucket/x.tar").find("scheme 's3' is not supported") != std::string::npos);
+  CHECK(message_of("s3://bucket/x.tar").find("the scheme 's3' needs a storage") != std::string::npos);
 }

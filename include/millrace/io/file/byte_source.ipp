@@ -17,16 +17,6 @@ MILLRACE_INLINE std::size_t read_fully(byte_source& source, std::uint64_t offset
   return filled;
 }
 
-MILLRACE_INLINE std::size_t metered_file::read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
-  read_meter::running read(*meter_, file_.name());
-  return read.brought(file_.read_at(offset_bytes, buffer));
-}
-
-MILLRACE_INLINE file_source metered_file::opened(const std::string& path, read_meter& meter) {
-  const read_meter::running read(meter, path);
-  return file_source(path);
-}
-
 }  // namespace detail
 
 }}  // namespace millrace

@@ -44,7 +44,7 @@ struct index_build_options {
   index_file_options files{};
   bool keep = true;              ///< writes new indexes to files; else they stay in memory
   bool heads_only = false;       ///< reads only the heads of good indexes of whole shards
-  unsigned threads = 0;          ///< default 0: one for each usable core, at most eight
+  unsigned threads = 0;          ///< default 0: one for each usable core, at most eight; 32 for a storage
   int progress_file = -1;        ///< a file descriptor, such as 2 for stderr; default -1: none
   bool older_of_damaged = false;   ///< gives the index of a damaged shard from before the damage, if there is one
 };
@@ -86,7 +86,10 @@ class index_builder {
   void add_head(std::size_t shard, const index_summary& head);
   /// Removes what killed processes left in the folder of the index; once for each folder.
   void clean_folder_of(const std::string& kept_at);
-  static shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool);
+  void keep(const std::string& kept_at, shard_index& index);
+  shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool) const;
+  /// Returns the index beside a shard of a storage, or no good one; of the head alone where that is enough.
+  bool add_stored(std::size_t shard, const shard_identity& identity, loaded_index& known);
   /// Adds the index of a shard to the result, under the lock.
   void add(std::size_t shard, shard_index&& loaded, index_file_state before);
   void count(const shard_index& index, index_file_state before) noexcept;

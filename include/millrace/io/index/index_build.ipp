@@ -26,7 +26,8 @@ MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards
 MILLRACE_INLINE shard_indexes index_builder::run() {
   if (options_.keep && !options_.files.cache_folder.empty())
     posix_files::make_folder(options_.files.cache_folder.c_str());   // a failure shows when an index is written
-  std::size_t count = options_.threads > 0 ? options_.threads : std::min(usable_cores(), 8U);
+  const unsigned usual = options_.files.storage.is_local() ? std::min(usable_cores(), 8U) : 32U;
+  std::size_t count = options_.threads > 0 ? options_.threads : usual;
   count = std::min(count, shards_.size());
   std::vector<std::thread> others;
   const auto join = [&others] {
@@ -70,10 +71,10 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
   const std::string kept_at = index_path(path, options_.files);
   shard_identity identity;
   try {
-    identity = identify_shard(path);
+    identity = identify_shard(path, options_.files.storage);
   } catch (const io_error&) {
     shard_index older;
-    if (options_.older_of_damaged) older = load_index_as_made(kept_at).index;
+    if (options_.older_of_damaged && options_.files.keeps()) older = load_index_as_made(kept_at).index;
     if (older.state() != shard_index::shard_state::whole || older.samples() == 0) throw;
     const std::lock_guard lock(mutex_);
     result_.damaged.push_back(shard);
@@ -81,28 +82,27 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
   }
   loaded_index known;
   try {
-    if (options_.heads_only) {
+    if (options_.heads_only && options_.files.keeps()) {
       const index_summary head = summarize_index(kept_at, identity);
       if (head.state == index_file_state::good && head.shard_is_whole) return add_head(shard, head);
     }
-    known = load_index(kept_at, identity);
+    if (options_.files.keeps()) known = load_index(kept_at, identity);
   } catch (const io_error&) {   // an unreadable index is made again; keep_index() then reports the reason
   }
+  if (known.state != index_file_state::good && add_stored(shard, identity, known)) return;
   std::string why_not_kept;
   bool kept = true, cut = false;   // cut: an older index knows more samples of the damaged shard
   if (known.state != index_file_state::good) {
     shard_index made = scan(path, identity, pool);
     if (known.state == index_file_state::touched) made.take_checksums_of(known.index);
     shard_index older;
-    if (made.state() == shard_index::shard_state::damaged) older = load_index_as_made(kept_at).index;
+    if (made.state() == shard_index::shard_state::damaged && options_.files.keeps())
+      older = load_index_as_made(kept_at).index;
     cut = older.state() == shard_index::shard_state::whole && older.samples() > made.samples() &&
           older.begins_with(made);
     known.index = cut && options_.older_of_damaged ? std::move(older) : std::move(made);
     try {
-      if (options_.keep && !cut) {
-        clean_folder_of(kept_at);
-        keep_index(kept_at, known.index);
-      }
+      if (options_.keep && !cut) keep(kept_at, known.index);
     } catch (const io_error& trouble) {
       kept = false;
       why_not_kept = trouble.what();
@@ -116,6 +116,24 @@ MILLRACE_INLINE void index_builder::look_at(std::size_t shard, block_pool& pool)
   add(shard, std::move(known.index), known.state);
 }
 
+MILLRACE_INLINE bool index_builder::add_stored(std::size_t shard, const shard_identity& identity,
+                                               loaded_index& known) {
+  if (options_.files.storage.is_local()) return false;
+  try {
+    if (options_.heads_only) {
+      const index_summary head = summarize_stored_index(options_.files.storage, shards_[shard], identity);
+      if (head.state == index_file_state::good && head.shard_is_whole) {
+        add_head(shard, head);
+        return true;
+      }
+    }
+    loaded_index stored = load_stored_index(options_.files.storage, shards_[shard], identity);
+    if (stored.state == index_file_state::good) known = std::move(stored);
+  } catch (const io_error&) {   // the shard itself tells as much
+  }
+  return false;
+}
+
 MILLRACE_INLINE void index_builder::add(std::size_t shard, shard_index&& loaded, index_file_state before) {
   auto index = std::make_shared<shard_index>(std::move(loaded));
   count(*index, before);
@@ -127,6 +145,12 @@ MILLRACE_INLINE void index_builder::add(std::size_t shard, shard_index&& loaded,
   result_.indexes[shard] = std::move(index);
   ++done_;
   show_progress(false);
+}
+
+MILLRACE_INLINE void index_builder::keep(const std::string& kept_at, shard_index& index) {
+  if (!options_.files.keeps()) return;   // there is no place for it
+  clean_folder_of(kept_at);
+  keep_index(kept_at, index);
 }
 
 MILLRACE_INLINE void index_builder::clean_folder_of(const std::string& kept_at) {
@@ -146,16 +170,17 @@ MILLRACE_INLINE void index_builder::add_head(std::size_t shard, const index_summ
 }
 
 MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const shard_identity& identity,
-                                                block_pool& pool) {
-  file_source source(path);
-  shard_index index = scan_shard(source, pool);
-  if (identify_shard(path) != identity)
+                                                block_pool& pool) const {
+  const storage& at = options_.files.storage;
+  const auto source = open_file(at, path);
+  shard_index index = scan_shard(*source, pool);
+  if (identify_shard(path, at) != identity)
     throw io_error("the shard was changed while its index was made",
                    "Wait until it is complete; write new shards under another name and rename them",
                    {.stage = "index", .shard = path});
   index.identify(identity);
   if (index.facts().counters.missing_end_markers > 0)
-    if (const auto told = counted_beside(path); told.samples > index.samples())
+    if (const auto told = counted_beside(path, at); told.samples > index.samples())
       throw fewer_than_counted(told, index.samples(), {.stage = "index", .shard = path});
   return index;
 }

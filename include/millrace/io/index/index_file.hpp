@@ -19,6 +19,7 @@
 // Errors: io_error if the shard or the index cannot be read or written. Threads: any; only the index itself is shared.
 #pragma once
 
+#include <millrace/io/file/storage.hpp>
 #include <millrace/io/file/unique_fd.hpp>
 #include <millrace/io/index/index_format.hpp>
 
@@ -34,6 +35,11 @@ struct index_file_options {
   /// The folder for indexes; default empty: each index lies beside its shard. A missing folder is created; its parent
   /// has to exist.
   std::string cache_folder{};
+  /// Where the shards are. An index beside a shard of a storage is read, and never written.
+  millrace::storage storage{};
+
+  /// Returns whether indexes can be kept.
+  bool keeps() const noexcept { return storage.is_local() || !cache_folder.empty(); }
 };
 
 /// Whether the file of an index can be used.
@@ -80,8 +86,8 @@ std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, 
 /// Reads and checks a whole index.
 loaded_index load_open_index(const unique_fd& file, const std::string& path, const shard_identity& shard);
 
-/// Returns the current size and time of a shard. Throws io_error if the system cannot tell them.
-shard_identity identify_shard(const std::string& path);
+/// Returns the current size and time of a shard. Throws io_error if the system or the storage cannot tell them.
+shard_identity identify_shard(const std::string& path, const storage& at = {});
 
 /// Loads the index of a shard, or says why it cannot be used. Throws io_error if the file cannot be read.
 loaded_index load_index(const std::string& path, const shard_identity& shard);
@@ -100,6 +106,12 @@ struct index_summary {
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
+
+/// Loads the index beside a shard of a storage. It is good if it is sound and the shard has its size: a copy has
+/// another time. Throws io_error if it cannot be read.
+loaded_index load_stored_index(const storage& at, const std::string& shard, const shard_identity& identity);
+/// Reads the head of the index beside a shard of a storage.
+index_summary summarize_stored_index(const storage& at, const std::string& shard, const shard_identity& identity);
 
 /// Takes over the checksums from the file, then writes the index if the file lacks any of it. Does nothing for a
 /// compressed shard. Throws io_error if the file cannot be read or written.

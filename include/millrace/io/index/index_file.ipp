@@ -9,10 +9,15 @@
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/file/posix_files.hpp>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <tuple>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -21,7 +26,8 @@ inline constexpr std::string_view index_ending = ".millrace-index";
 MILLRACE_INLINE std::string index_path(const std::string& shard, const index_file_options& options) {
   const std::string_view ending = index_ending;
   if (options.cache_folder.empty()) return shard + std::string(ending);
-  const std::unique_ptr<char, decltype(&std::free)> absolute(::realpath(shard.c_str(), nullptr), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> absolute(
+      options.storage.is_local() ? ::realpath(shard.c_str(), nullptr) : nullptr, &std::free);
   const std::string whole = absolute ? absolute.get() : shard;
   const std::string digits = hex(digest_bytes(bytes_of(whole)), 16);
   const std::string name = whole.substr(whole.rfind('/') + 1).substr(0, 150);
@@ -95,7 +101,13 @@ MILLRACE_INLINE loaded_index load_open_index(const unique_fd& file, const std::s
   return result;
 }
 
-MILLRACE_INLINE shard_identity identify_shard(const std::string& path) {
+MILLRACE_INLINE shard_identity identify_shard(const std::string& path, const storage& at) {
+  if (!at.is_local()) {
+    const auto found = find_stamp(at, path);
+    if (!found)
+      throw io_error("the storage has no such file", "Check the name", {.stage = "index", .shard = path});
+    return {.size_bytes = found->size_bytes, .modified_ns = found->changed};
+  }
   struct ::stat status {};
   if (detail::posix_files::stat_path(path.c_str(), status) == -1)
     throw io_error("cannot get the size of the file: " + detail::reason_of(errno),
@@ -118,19 +130,71 @@ MILLRACE_INLINE loaded_index load_index_as_made(const std::string& path) {
   return detail::load_open_index(file, path, head.identity());
 }
 
+MILLRACE_INLINE index_summary summarize_open_index(const unique_fd& file, const std::string& path,
+                                                   const shard_identity& shard) {
+  index_head head;
+  const auto state = read_index_head(file, path, shard, head).first;
+  if (state != index_file_state::good) return {.state = state};
+  return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
+          .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
+          .shard_is_whole = head.facts().state == shard_index::shard_state::whole,
+          .without_end_marker = head.facts().counters.missing_end_markers > 0, .shard = head.identity()};
+}
+
 MILLRACE_INLINE index_summary summarize_index(const std::string& path, const shard_identity& shard) {
   const detail::unique_fd file = detail::open_index(path, O_RDONLY);
   if (file.get() == -1) {
     if (errno != ENOENT) detail::fail_index("cannot open the index", errno, path);
     return {};
   }
-  detail::index_head head;
-  const auto state = detail::read_index_head(file, path, shard, head).first;
-  if (state != index_file_state::good) return {.state = state};
-  return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
-          .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
-          .shard_is_whole = head.facts().state == shard_index::shard_state::whole,
-          .without_end_marker = head.facts().counters.missing_end_markers > 0, .shard = head.identity()};
+  return summarize_open_index(file, path, shard);
+}
+
+/// Returns a file in memory that has the front of a stored index, and the size of all of it; none if there is no index.
+MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t max_bytes) {
+  const auto file = at->open(name);
+  if (!file) return unique_fd(-1);
+  constexpr std::uint64_t largest = std::uint64_t{4} << 30;
+  const std::uint64_t bytes = file->identity().size_bytes;
+  std::vector<std::byte> front(static_cast<std::size_t>(std::min<std::uint64_t>({max_bytes, bytes, largest})));
+  front.resize(read_fully(*file, 0, front));
+  unique_fd copy(::memfd_create("millrace-index", MFD_CLOEXEC));
+  if (copy.get() == -1 || ::ftruncate(copy.get(), static_cast<off_t>(std::min(bytes, largest))) == -1)
+    fail_index("cannot hold the index in memory", errno, name);
+  for (std::size_t at_byte = 0; at_byte < front.size();) {
+    const ssize_t put = ::pwrite(copy.get(), front.data() + at_byte, front.size() - at_byte,
+                                 static_cast<off_t>(at_byte));
+    if (put == -1 && errno != EINTR) fail_index("cannot hold the index in memory", errno, name);
+    at_byte += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
+  }
+  return copy;
+}
+
+/// Returns the time for which an index of a shard of this size was made, so that the time does not matter.
+MILLRACE_INLINE shard_identity as_stored(const unique_fd& copy, const shard_identity& now) {
+  index_head head;
+  const bool read = read_index(copy, 0, std::as_writable_bytes(std::span(&head, 1)));
+  return read && head.shard_bytes == now.size_bytes ? head.identity() : now;
+}
+
+MILLRACE_INLINE loaded_index load_stored_index(const storage& at, const std::string& shard,
+                                               const shard_identity& identity) {
+  const std::string name = shard + std::string(index_ending);
+  const unique_fd copy = copy_of_stored(at, name, ~std::size_t{0});
+  if (copy.get() == -1) return {.state = index_file_state::missing, .reason = "there is none"};
+  loaded_index found = load_open_index(copy, name, as_stored(copy, identity));
+  if (found.state == index_file_state::good) found.index.identify(identity);
+  return found;
+}
+
+MILLRACE_INLINE index_summary summarize_stored_index(const storage& at, const std::string& shard,
+                                                     const shard_identity& identity) {
+  const std::string name = shard + std::string(index_ending);
+  const unique_fd copy = copy_of_stored(at, name, sizeof(index_head));
+  if (copy.get() == -1) return {};
+  index_summary found = summarize_open_index(copy, name, as_stored(copy, identity));
+  if (found.state == index_file_state::good) found.shard = identity;
+  return found;
 }
 
 MILLRACE_INLINE kept_index keep_index(const std::string& path, shard_index& index) {

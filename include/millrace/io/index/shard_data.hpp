@@ -21,7 +21,7 @@
 // Threads: any number may call read() at the same time.
 #pragma once
 
-#include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/file/metered_file.hpp>
 #include <millrace/io/index/block_cache.hpp>
 #include <millrace/io/index/index_build.hpp>
 #include <millrace/io/index/indexed_reader.hpp>
@@ -122,6 +122,9 @@ class shard_data {
     metered_file file;
     indexed_reader reader;
   };
+
+  /// Throws data_error if a shard of a storage is not the one that the index was made for.
+  void check_same(std::size_t shard, const byte_source& file) const;
 
   static constexpr std::size_t block_bytes = std::size_t{256} << 10;
   static constexpr std::size_t largest_small_bytes = std::size_t{16} << 10;   // bytes of a sample, headers included

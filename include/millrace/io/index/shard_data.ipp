@@ -84,7 +84,8 @@ MILLRACE_INLINE shard_data::~shard_data() {
 MILLRACE_INLINE void shard_data::keep_learned(std::size_t shard, std::optional<std::string>& cleaned) {
   try {
     const auto& index = shards_[shard].index;
-    if (!index || shards_[shard].damaged || index->known_checksums() <= shards_[shard].known_checksums) return;
+    if (!index || !options_.files.keeps() || shards_[shard].damaged) return;
+    if (index->known_checksums() <= shards_[shard].known_checksums) return;
     const std::string path = index_path(names_[shard], options_.files);
     std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
     if (std::exchange(cleaned, folder) != folder) remove_abandoned_indexes(path);
@@ -172,7 +173,21 @@ MILLRACE_INLINE void shard_data::tell_not_kept(const std::string& what, std::str
 
 MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::size_t shard, block_pool& pool,
                                                    read_meter& reads)
-    : file(of.names_[shard], reads), reader(file, of.index(shard), pool, of.options_.reader) {}
+    : file(of.options_.files.storage, of.names_[shard], reads),
+      reader(file, of.index(shard), pool, of.options_.reader) {
+  of.check_same(shard, file.file());
+}
+
+MILLRACE_INLINE void shard_data::check_same(std::size_t shard, const byte_source& file) const {
+  if (options_.files.storage.is_local()) return;   // as before, what is read tells
+  const file_stamp now = stamp_of(static_cast<const stored_file&>(file).identity());
+  const shard_identity& then = shards_[shard].head.shard;
+  if (now == file_stamp{then.size_bytes, then.modified_ns}) return;
+  throw data_error("the shard was replaced since this program has started: it has " + std::to_string(now.size_bytes) +
+                       " bytes or another version, expected the " + std::to_string(then.size_bytes) +
+                       " bytes of its index",
+                   "Write new shards under another name, and start again", {.stage = "index", .shard = names_[shard]});
+}
 
 MILLRACE_INLINE std::uint32_t shard_data::block_samples(std::size_t shard) const noexcept {
   const std::uint64_t samples = std::max<std::uint64_t>(1, counts_[shard]);
@@ -249,8 +264,8 @@ MILLRACE_INLINE void shard_data::read_now(request& asked, std::span<const wish> 
 
 MILLRACE_INLINE void shard_data::check(std::size_t shard) {
   if (options_.strict && shards_[shard].head.without_end_marker) {
-    file_source file(names_[shard]);
-    indexed_reader(file, index(shard), pool_, options_.reader).throw_missing_end_marker();
+    const auto file = open_file(options_.files.storage, names_[shard]);
+    indexed_reader(*file, index(shard), pool_, options_.reader).throw_missing_end_marker();
   }
   if (!shards_[shard].index) return;
   const auto state = shards_[shard].index->state();
@@ -263,8 +278,8 @@ MILLRACE_INLINE void shard_data::check(std::size_t shard) {
                          std::to_string(options_.damaged_shards_at_most) + "; " + damaged_at_start_,
                      "Copy the shards again, or raise indexed_shards_options::damaged_shards_at_most",
                      {.stage = "index", .shard = names_[shard]});
-  file_source file(names_[shard]);
-  indexed_reader(file, *shards_[shard].index, pool_, options_.reader).throw_damage();
+  const auto file = open_file(options_.files.storage, names_[shard]);
+  indexed_reader(*file, *shards_[shard].index, pool_, options_.reader).throw_damage();
 }
 
 MILLRACE_INLINE bool shard_data::allow_damage(std::size_t shard) {

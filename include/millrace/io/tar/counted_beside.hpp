@@ -9,6 +9,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/io/file/storage.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,13 +27,13 @@ struct samples_told {
 constexpr std::size_t index_samples_at = 96;   // byte offset in an index file, see index_head
 
 /// Returns the first bytes of a file, `max_bytes` at most; empty if it cannot be read.
-std::string front_of_file(const std::string& path, std::size_t max_bytes);
+std::string front_of_file(const storage& at, const std::string& name, std::size_t max_bytes);
 
 /// Returns the number at `at`, after blanks and a colon; 0 if there is none.
 std::uint64_t number_at(std::string_view text, std::size_t at) noexcept;
 
 /// Looks at the files beside `shard`. Returns the largest number of samples that one of them states.
-samples_told counted_beside(const std::string& shard);
+samples_told counted_beside(const std::string& shard, const storage& at = {});
 
 /// Returns the error for a shard without an end marker that has fewer samples than `told` states.
 data_error fewer_than_counted(const samples_told& told, std::uint64_t found, error_location where);

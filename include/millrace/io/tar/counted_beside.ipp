@@ -11,7 +11,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::string front_of_file(const std::string& path, std::size_t max_bytes) {
+MILLRACE_INLINE std::string front_of_file(const storage& at, const std::string& path, std::size_t max_bytes) {
+  if (!at.is_local()) try {
+      return front_of_stored(at, path, max_bytes).value_or(std::string());
+    } catch (const io_error&) {
+      return {};
+    }
   struct ::stat status {};
   if (posix_files::stat_path(path.c_str(), status) == -1 || !S_ISREG(status.st_mode)) return {};
   try {
@@ -31,7 +36,7 @@ MILLRACE_INLINE std::uint64_t number_at(std::string_view text, std::size_t at) n
   return number;
 }
 
-MILLRACE_INLINE samples_told counted_beside(const std::string& shard) {
+MILLRACE_INLINE samples_told counted_beside(const std::string& shard, const storage& at) {
   samples_told most;
   const auto look = [&most](const std::string& file, std::uint64_t samples) {
     if (samples > most.samples) most = {samples, file};
@@ -39,16 +44,16 @@ MILLRACE_INLINE samples_told counted_beside(const std::string& shard) {
   const std::size_t name_at = shard.rfind('/') + 1;
   const std::string folder = shard.substr(0, name_at), name = shard.substr(name_at);
 
-  const std::string own = shard + ".millrace-index", head = front_of_file(own, index_samples_at + 4);
+  const std::string own = shard + ".millrace-index", head = front_of_file(at, own, index_samples_at + 4);
   if (head.starts_with("MR-INDEX") && head.size() == index_samples_at + 4) {
     std::uint32_t samples = 0;
     std::memcpy(&samples, head.data() + index_samples_at, sizeof samples);
     look(own, samples);
   }
-  const std::string dali = folder + name.substr(0, name.find('.')) + ".idx", line = front_of_file(dali, 64);
+  const std::string dali = folder + name.substr(0, name.find('.')) + ".idx", line = front_of_file(at, dali, 64);
   if (line.starts_with("v1.")) look(dali, number_at(line, line.find(' ')));
 
-  const std::string sizes = folder + "sizes.json", all = front_of_file(sizes, std::size_t{64} << 20);
+  const std::string sizes = folder + "sizes.json", all = front_of_file(at, sizes, std::size_t{64} << 20);
   const std::string quoted = '"' + name + '"';
   if (const std::size_t at = all.find(quoted); at != std::string::npos) look(sizes, number_at(all, at + quoted.size()));
   return most;

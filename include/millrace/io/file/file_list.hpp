@@ -1,0 +1,50 @@
+// The files of a source, and the storage that they are in.
+//
+//   const mr::detail::file_list files({"train-000.tar", "train-001.tar"}, mr::storage());
+//   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
+//
+// Up to 32 threads ask a storage for all files at the start, and its answers are kept. Local files are looked at each
+// time.
+// Errors: setup_error if a storage lacks a file; it names the first ones. Threads: immutable.
+#pragma once
+
+#include <millrace/io/file/metered_file.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Names of files in a storage.
+class file_list {
+ public:
+  file_list(std::vector<std::string> names, storage at);
+
+  std::size_t size() const noexcept { return names_.size(); }
+  const std::string& name(std::size_t file) const noexcept { return names_[file]; }
+  /// Returns the storage.
+  const storage& at() const noexcept { return at_; }
+  /// Returns the size; 0 if it is not known.
+  std::uint64_t size_bytes(std::size_t file) const noexcept { return stamp(file).size_bytes; }
+  /// Returns the time of the last change in ns, or what a storage has in its place; 0 if it is not known.
+  std::int64_t changed(std::size_t file) const noexcept { return stamp(file).changed; }
+  /// Opens a file. Throws io_error if it cannot be opened.
+  std::unique_ptr<byte_source> open(std::size_t file, read_meter& meter) const {
+    return std::make_unique<metered_file>(at_, names_[file], meter);
+  }
+
+ private:
+  file_stamp stamp(std::size_t file) const noexcept;
+
+  std::vector<std::string> names_;
+  storage at_;
+  std::shared_ptr<const std::vector<file_stamp>> stamps_;   // null: the files are local
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/file/file_list.ipp>
+#endif

@@ -1,0 +1,41 @@
+// A file whose reads are timed by a read_meter, so that a run knows how long it waited for storage.
+//
+//   auto source = std::make_unique<mr::detail::metered_file>(mr::storage(), "train-000.tar", meter);
+//
+// Opening the file counts as a read of 0 bytes: on a network file system it takes as long as a read.
+// Errors and threads: those of the storage's files. Lifetime: the meter outlives the file.
+#pragma once
+
+#include <millrace/io/file/storage.hpp>
+#include <millrace/measure/read_meter.hpp>
+
+#include <memory>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A file that reports each read to a read_meter.
+class metered_file final : public byte_source {
+ public:
+  /// Opens the file. Throws io_error if it cannot be opened.
+  metered_file(const storage& at, const std::string& name, read_meter& meter);
+
+  /// Returns the name.
+  std::string_view name() const noexcept override { return file_->name(); }
+  /// Reads, and reports the time and the bytes to the meter.
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
+  /// Reports further reads to `meter`. Must not be called during a read.
+  void watch_in(read_meter& meter) noexcept { meter_ = &meter; }
+  /// Returns the file.
+  byte_source& file() noexcept { return *file_; }
+
+ private:
+  read_meter* meter_;
+  std::unique_ptr<byte_source> file_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/file/metered_file.ipp>
+#endif

@@ -1,0 +1,184 @@
+// Where the files of a source are: the local file system, or a place that the program hands in.
+//
+//   struct vault {                                                // a storage of your own
+//     struct file {
+//       mr::file_identity identity() const;
+//       std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer);   // 0 only at the end
+//     };
+//     std::unique_ptr<file> open(const std::string& name) const;  // null: there is no such file
+//   };
+//   auto flow = mr::shards("vault:train-000.tar", {.storage = vault()});
+//
+// A storage may also have list(prefix), which globs and folders need, and find(name), which tells of a file without
+// opening it. Names are the storage's: they may look like URLs, and nothing is looked for on the local disk.
+// Errors: a storage throws io_error if it cannot tell, or cannot read. A file of which it reads fewer bytes than its
+// identity says is an io_error of the source.
+// Threads: open(), find() and list() are called by any threads at the same time; a file by one at a time.
+// Lifetime: a copy of a mr::storage is the same storage, and files may outlive all copies.
+#pragma once
+
+#include <millrace/io/file/byte_source.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The size and version of a file, which tell its bytes from those of a later file of the same name.
+struct file_identity {
+  std::uint64_t size_bytes = 0;
+  /// Changes whenever the bytes change: an ETag, a generation, a checksum. Empty: only the size is known.
+  std::string version{};
+
+  friend bool operator==(const file_identity&, const file_identity&) = default;
+};
+
+/// An open file of a storage.
+class stored_file : public byte_source {
+ public:
+  /// Returns the size and the version of the bytes that are read.
+  virtual file_identity identity() const = 0;
+};
+
+/// The interface of a storage. A type with open(name) is one too, which is enough for most.
+class storage_interface {
+ public:
+  storage_interface() = default;
+  storage_interface(const storage_interface&) = delete;
+  storage_interface& operator=(const storage_interface&) = delete;
+  virtual ~storage_interface() = default;
+
+  /// Returns the file; null if there is none of that name.
+  virtual std::unique_ptr<stored_file> open(const std::string& name) = 0;
+  /// Returns the identity of a file; nothing if there is none.
+  virtual std::optional<file_identity> find(const std::string& name) = 0;
+  /// Returns the sorted names that begin with `prefix`. Throws setup_error if the storage cannot list names.
+  virtual std::vector<std::string> list(const std::string& prefix) = 0;
+};
+
+namespace detail {
+
+/// A type that has open(name), which gives a pointer to a file with identity() and read_at().
+template <class T>
+concept storage_type = requires(T& s, const std::string& name, std::span<std::byte> buffer) {
+  { static_cast<bool>(s.open(name)) };
+  { s.open(name)->identity() } -> std::convertible_to<file_identity>;
+  { s.open(name)->read_at(std::uint64_t{}, buffer) } -> std::convertible_to<std::size_t>;
+};
+
+/// Throws io_error if a file ends before the size that its identity says.
+void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes);
+
+/// A file of a user's storage. `Pointer` is what open() returned.
+template <class Pointer>
+class own_file final : public stored_file {
+ public:
+  own_file(std::string name, Pointer file) : name_(std::move(name)), file_(std::move(file)) {}
+
+  std::string_view name() const noexcept override { return name_; }
+  file_identity identity() const override { return file_->identity(); }
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
+    const std::size_t got = file_->read_at(offset_bytes, buffer);
+    if (got == 0 && !buffer.empty()) check_end(name_, file_->identity(), offset_bytes);
+    return got;
+  }
+
+ private:
+  std::string name_;
+  Pointer file_;
+};
+
+/// Throws the setup_error for globs and folders of a storage without list().
+[[noreturn]] void throw_cannot_list(const std::string& prefix);
+
+/// A user's storage.
+template <class T>
+class own_storage final : public storage_interface {
+ public:
+  explicit own_storage(T own) : own_(std::move(own)) {}
+
+  std::unique_ptr<stored_file> open(const std::string& name) override {
+    auto file = own_.open(name);
+    if (!file) return nullptr;
+    return std::make_unique<own_file<decltype(file)>>(name, std::move(file));
+  }
+  std::optional<file_identity> find(const std::string& name) override {
+    if constexpr (requires { own_.find(name); }) {
+      return own_.find(name);
+    } else {
+      const auto file = own_.open(name);
+      return file ? std::optional<file_identity>(file->identity()) : std::nullopt;
+    }
+  }
+  std::vector<std::string> list(const std::string& prefix) override {
+    if constexpr (requires { own_.list(prefix); }) return own_.list(prefix);
+    else throw_cannot_list(prefix);
+  }
+
+ private:
+  T own_;
+};
+
+}  // namespace detail
+
+/// A place of files as a value. The default is the local file system.
+class storage {
+ public:
+  storage() = default;
+  /// A storage with the whole interface; null is the local file system.
+  storage(std::shared_ptr<storage_interface> place) : place_(std::move(place)) {}   // NOLINT(*-explicit-*)
+  /// A storage of the user's own type.
+  template <detail::storage_type T>
+  storage(T own) : place_(std::make_shared<detail::own_storage<T>>(std::move(own))) {}   // NOLINT(*-explicit-*)
+  /// Exists for its message: the compiler shows it for a type that is no storage.
+  template <class T>
+    requires(!detail::storage_type<T> && !std::is_convertible_v<T, std::shared_ptr<storage_interface>>)
+  __attribute__((unavailable("millrace: a storage has open(name), which returns a pointer to a file with identity() "
+                             "and read_at(offset_bytes, buffer).")))
+  storage(T);
+
+  /// Returns whether files are those of the local file system.
+  bool is_local() const noexcept { return !place_; }
+  /// Requires a storage that is not local.
+  storage_interface* operator->() const noexcept { return place_.get(); }
+
+ private:
+  std::shared_ptr<storage_interface> place_;
+};
+
+namespace detail {
+
+/// The size of a file, and a number that changes with its bytes: the time of the last change, or a digest of a version.
+struct file_stamp {
+  std::uint64_t size_bytes = 0;
+  std::int64_t changed = 0;
+
+  friend bool operator==(const file_stamp&, const file_stamp&) = default;
+};
+
+/// Returns the stamp of an identity.
+file_stamp stamp_of(const file_identity& identity) noexcept;
+/// Returns the stamp of a file; nothing if there is none, or if the local system cannot tell. Throws what the storage
+/// throws.
+std::optional<file_stamp> find_stamp(const storage& at, const std::string& name);
+/// Opens a file. Throws io_error if there is none.
+std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name);
+/// Returns the size of an open file of open_file().
+std::uint64_t size_of_open(const storage& at, const byte_source& file);
+/// Returns up to `max_bytes` from the front of a file; nothing if there is none. Throws io_error if it cannot be read.
+std::optional<std::string> front_of_stored(const storage& at, const std::string& name, std::size_t max_bytes);
+
+}  // namespace detail
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/file/storage.ipp>
+#endif

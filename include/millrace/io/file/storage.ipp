@@ -1,0 +1,63 @@
+// Defines what storage.hpp declares.
+#pragma once
+
+#include <millrace/io/file/storage.hpp>
+
+#include <millrace/base/digest.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/text.hpp>
+
+#include <algorithm>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void throw_cannot_list(const std::string& prefix) {
+  throw setup_error("the storage of '" + printable(prefix) + "' cannot list names, which globs and folders need",
+                    "Name the files with braces, such as train-{000..146}.tar, or give the storage list(prefix)");
+}
+
+MILLRACE_INLINE void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes) {
+  if (offset_bytes < identity.size_bytes)
+    throw io_error("the file ends too early: got its end, expected the " + std::to_string(identity.size_bytes) +
+                       " bytes of its identity",
+                   "Look at the storage's read_at(), and whether the file is written meanwhile",
+                   {.shard = name, .offset_bytes = offset_bytes});
+}
+
+MILLRACE_INLINE file_stamp stamp_of(const file_identity& identity) noexcept {
+  const std::string& version = identity.version;
+  return {.size_bytes = identity.size_bytes,
+          .changed = version.empty() ? 0 : static_cast<std::int64_t>(digest_bytes(bytes_of(version)))};
+}
+
+MILLRACE_INLINE std::optional<file_stamp> find_stamp(const storage& at, const std::string& name) {
+  if (!at.is_local()) {
+    const auto found = at->find(name);
+    return found ? std::optional(stamp_of(*found)) : std::nullopt;
+  }
+  struct ::stat status {};
+  if (posix_files::stat_path(name.c_str(), status) == -1) return std::nullopt;
+  return file_stamp{.size_bytes = static_cast<std::uint64_t>(status.st_size), .changed = modified_ns(status)};
+}
+
+MILLRACE_INLINE std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name) {
+  if (at.is_local()) return std::make_unique<file_source>(name);
+  if (auto file = at->open(name)) return file;
+  throw io_error("the storage has no such file", "Check the name", {.shard = name});
+}
+
+MILLRACE_INLINE std::uint64_t size_of_open(const storage& at, const byte_source& file) {
+  return at.is_local() ? static_cast<const file_source&>(file).size_bytes()
+                       : static_cast<const stored_file&>(file).identity().size_bytes;
+}
+
+MILLRACE_INLINE std::optional<std::string> front_of_stored(const storage& at, const std::string& name,
+                                                           std::size_t max_bytes) {
+  const auto file = at->open(name);
+  if (!file) return std::nullopt;
+  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(max_bytes, file->identity().size_bytes)), '\0');
+  text.resize(read_fully(*file, 0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,3 @@
+void example(mr::detail::read_meter& meter) {
+EXAMPLE
+}

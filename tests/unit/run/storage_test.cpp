@@ -1,0 +1,255 @@
+// Runs over a storage of the user's own give what runs over local files give.
+#include "indexed_runs.hpp"
+
+#include <millrace/lines.hpp>
+#include <millrace/shards.hpp>
+#include <millrace/sources/sidecar_counts.hpp>
+#include <millrace/text.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace mr = millrace;
+using indexed_runs::delivered;
+using indexed_runs::run;
+
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct kept_file {
+  std::string text{}, version = "1";
+};
+
+/// Files in memory, and what was asked of them.
+struct cellar {
+  std::map<std::string, kept_file> files{};
+  std::mutex mutex{};
+  std::atomic<std::uint64_t> shard_bytes{0}, finds{0};
+  std::uint64_t cut_at = ~std::uint64_t{0};   ///< reads end there
+
+  /// Takes the files of a folder as cellar://box/NAME.
+  explicit cellar(const std::string& folder) {
+    for (const auto& f : std::filesystem::directory_iterator(folder))
+      files["cellar://box/" + f.path().filename().string()] = {.text = text_of(f.path())};
+  }
+};
+
+struct cellar_file {
+  std::shared_ptr<cellar> from;
+  std::string name;
+  kept_file content;
+
+  mr::file_identity identity() const { return {.size_bytes = content.text.size(), .version = content.version}; }
+  std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
+    const std::uint64_t end = std::min<std::uint64_t>(content.text.size(), from->cut_at);
+    if (offset_bytes >= end) return 0;
+    const std::size_t count = std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - offset_bytes));
+    std::memcpy(buffer.data(), content.text.data() + offset_bytes, count);
+    if (name.ends_with(".tar")) from->shard_bytes += count;
+    return count;
+  }
+};
+
+/// The least that a storage has.
+struct plain_storage {
+  std::shared_ptr<cellar> from;
+
+  std::unique_ptr<cellar_file> open(const std::string& name) const {
+    const std::lock_guard lock(from->mutex);
+    const auto found = from->files.find(name);
+    if (found == from->files.end()) return nullptr;
+    return std::make_unique<cellar_file>(cellar_file{from, name, found->second});
+  }
+};
+
+/// One that can also list names, and tell of a file without opening it.
+struct listing_storage : plain_storage {
+  std::vector<std::string> list(const std::string& prefix) const {
+    std::vector<std::string> names;
+    for (const auto& [name, file] : from->files)
+      if (name.starts_with(prefix)) names.push_back(name);
+    return names;
+  }
+  std::optional<mr::file_identity> find(const std::string& name) const {
+    ++from->finds;
+    const auto file = open(name);
+    return file ? std::optional(file->identity()) : std::nullopt;
+  }
+};
+
+/// Shards in a folder without indexes, and the same ones in a storage.
+struct both_places {
+  temporary_folder folder{};
+  std::string local = indexed_runs::write_shards(folder);
+  std::shared_ptr<cellar> files = std::make_shared<cellar>(folder.path());
+
+  mr::indexed_shards_options options() const { return {.storage = listing_storage{{files}}}; }
+  static constexpr const char* remote = "cellar://box/";
+};
+
+std::string message_of(const auto& act) {
+  try {
+    act();
+  } catch (const mr::error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("indexed shards of a storage: the batches and resume points of local files, for workers, ranks and resumes") {
+  const both_places data;
+  for (const int threads : {0, 1, 4}) {
+    const delivered here = run(data.local, {.threads = threads});
+    const delivered there = run(data.remote, {.threads = threads, .source = data.options()});
+    CHECK(here.batches == there.batches);
+    CHECK(here.positions == there.positions);
+    CHECK(here.stats.digest == there.stats.digest);
+    for (const std::size_t cut : {0U, 3U, 9U}) {
+      const delivered rest = run(data.remote, {.threads = threads, .resume = here.positions[cut],
+                                               .source = data.options()});
+      CHECK(rest.batches == std::vector(here.batches.begin() + static_cast<std::ptrdiff_t>(cut) + 1,
+                                        here.batches.end()));
+    }
+  }
+  for (const std::size_t ranks : {2U, 4U})
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const delivered here = run(data.local, {.world = {.rank = rank, .size = ranks}});
+      const delivered there = run(data.remote, {.world = {.rank = rank, .size = ranks}, .source = data.options()});
+      CHECK(here.batches == there.batches);
+    }
+}
+
+TEST_CASE("shards, lines and token files of a storage are those of the local files") {
+  both_places data;
+  const auto labels_of = [](auto&& flow, int threads) {
+    mr::session session{std::move(flow) | mr::shuffle({.window = 20}) | mr::map(indexed_runs::prepare) |
+                        mr::batch<&indexed_runs::example::label, &indexed_runs::example::drawn>({.size = 10}),
+                    quiet(threads, 2)};
+    indexed_runs::rows all;
+    for (auto& b : session)
+      for (std::size_t i = 0; i < b.size(); ++i)
+        all.emplace_back(b.template get<&indexed_runs::example::label>().host()[i],
+                         b.template get<&indexed_runs::example::drawn>().host()[i]);
+    return std::pair(all, session.stats().digest);
+  };
+  const mr::storage at = listing_storage{{data.files}};
+  for (const int threads : {0, 1, 4}) {
+    const auto here = labels_of(mr::shards(data.folder / "*.tar", {.seed = 3}), threads);
+    CHECK(here.first.size() > 400);
+    CHECK(here == labels_of(mr::shards("cellar://box/*.tar", {.seed = 3, .storage = at}), threads));
+    CHECK(here == labels_of(mr::shards("cellar://box/", {.seed = 3, .storage = at}), threads));
+  }
+
+  std::ofstream(data.folder / "a.txt") << "one\ntwo\n\nfour\n";
+  std::ofstream(data.folder / "b.u16", std::ios::binary) << std::string(2'000, 'x');
+  data.files->files["cellar://box/a.txt"].text = text_of(data.folder / "a.txt");
+  data.files->files["cellar://box/b.u16"].text = text_of(data.folder / "b.u16");
+  struct counted {
+    std::int32_t length;
+  };
+  const auto lengths_of = [](auto&& flow, auto length) {
+    mr::session session{
+        std::move(flow) | mr::map(length) | mr::batch<&counted::length>({.size = 2, .drop_last = false}), quiet(1)};
+    std::vector<std::int32_t> all;
+    for (auto& b : session)
+      for (const std::int32_t n : b.template get<&counted::length>().host()) all.push_back(n);
+    return all;
+  };
+  const auto of_line = [](const mr::line& l) { return counted{static_cast<std::int32_t>(l.text().size())}; };
+  CHECK(lengths_of(mr::lines("cellar://box/a.txt", {.storage = at}), of_line) ==
+        lengths_of(mr::lines(data.folder / "a.txt"), of_line));
+  const auto of_window = [](const mr::packed& p) {
+    return counted{static_cast<std::int32_t>(p.ids.size() + p.ids[0])};
+  };
+  CHECK(lengths_of(mr::token_files("cellar://box/b.u16", {.length = 64, .storage = at}), of_window) ==
+        lengths_of(mr::token_files(data.folder / "b.u16", {.length = 64}), of_window));
+}
+
+TEST_CASE("an index beside a shard of a storage spares reading the shard, and one in a folder the next start") {
+  const both_places data;
+  std::uint64_t all = 0;
+  for (const auto& [name, file] : data.files->files) all += file.text.size();
+  const auto started = [&](const mr::indexed_shards_options& o) {
+    data.files->shard_bytes = 0;
+    (void)mr::indexed_shards(data.remote, o);
+    return data.files->shard_bytes.load();
+  };
+  CHECK(started(data.options()) > all / 20);   // headers are read
+  const temporary_folder kept;
+  mr::indexed_shards_options in_folder = data.options();
+  in_folder.index_folder = kept.path();
+  CHECK(started(in_folder) > all / 20);
+  CHECK(started(in_folder) == 0);
+  (void)mr::indexed_shards(data.local);   // makes the indexes, which are then copied with the shards
+  for (const auto& f : std::filesystem::directory_iterator(data.folder.path()))
+    data.files->files["cellar://box/" + f.path().filename().string()].text = text_of(f.path());
+  CHECK(started(data.options()) == 0);
+  CHECK(run(data.local, {}).positions == run(data.remote, {.source = data.options()}).positions);
+  auto& index = data.files->files["cellar://box/s0-0.tar.millrace-index"].text;
+  index[index.size() / 2] ^= 1;   // a damaged one is made again, when the shard is first read
+  CHECK(run(data.local, {}).batches == run(data.remote, {.source = data.options()}).batches);
+  auto& shards = data.files->files;
+  REQUIRE(shards.at("cellar://box/s0-0.tar").text.size() != shards.at("cellar://box/s41-0.tar").text.size());
+  index = shards.at("cellar://box/s41-0.tar.millrace-index").text;   // as is one of a shard of another size
+  CHECK(run(data.local, {}).batches == run(data.remote, {.source = data.options()}).batches);
+}
+
+TEST_CASE("what a storage lacks, replaces or cuts is one error that names it") {
+  const both_places data;
+  const mr::storage plain = plain_storage{data.files}, listing = listing_storage{{data.files}};
+  CHECK(message_of([&] { (void)mr::shards("s3://bucket/a.tar"); }).find("needs a storage") != std::string::npos);
+  CHECK(message_of([&] { (void)mr::shards("cellar://box/{a,b,c,d}.tar", {.storage = plain}); })
+            .find("the storage lacks 4 of 4 files: 'cellar://box/a.tar', 'cellar://box/b.tar', 'cellar://box/c.tar', "
+                  "...") != std::string::npos);
+  CHECK(message_of([&] { (void)mr::indexed_shards("cellar://box/none.tar", {.storage = plain}); })
+            .find("the storage has no such file") != std::string::npos);
+  CHECK(message_of([&] { (void)mr::shards("cellar://box/*.tar", {.storage = plain}); })
+            .find("cannot list names") != std::string::npos);
+  CHECK(message_of([&] { (void)mr::shards("cellar://box/*.zip", {.storage = listing}); })
+            .find("no file that 'cellar://box/*.zip' means") != std::string::npos);
+
+  auto flow = mr::indexed_shards(data.remote, data.options()) | mr::map(indexed_runs::prepare) |
+              mr::batch<&indexed_runs::example::label>({.size = 8});
+  for (auto& [name, file] : data.files->files) file.version = "2";
+  const auto run_all = [](auto&& of) {
+    mr::session session{std::move(of), quiet(1)};
+    for (auto& b : session) static_cast<void>(b.size());
+  };
+  const std::string replaced = message_of([&] { run_all(std::move(flow)); });
+  CHECK(replaced.find("the shard was replaced since this program has started") != std::string::npos);
+  CHECK(replaced.find("cellar://box/s") != std::string::npos);
+
+  data.files->cut_at = 3'000;
+  const std::string cut = message_of([&] {
+    run_all(mr::shards("cellar://box/s41-0.tar", {.storage = listing}) | mr::map(indexed_runs::prepare) |
+            mr::batch<&indexed_runs::example::label>({.size = 8}));
+  });
+  CAPTURE(cut);
+  CHECK(cut.find("the file ends too early: got its end, expected the") != std::string::npos);
+}
+
+TEST_CASE("counts and lists of keys are read from a storage too") {
+  const both_places data;
+  const mr::storage at = listing_storage{{data.files}};
+  data.files->files["cellar://box/sizes.json"].text = R"({"s0-0.tar": 40, "s40-0.tar": 1})";
+  data.files->files["cellar://box/part.txt"].text = "k3\nk50\n";
+  const std::vector<std::string> shards{"cellar://box/s0-0.tar", "cellar://box/s40-0.tar", "cellar://box/s41-0.tar"};
+  const auto counts = mr::sidecar_counts(shards, {.storage = at});
+  CHECK(counts == std::vector<std::optional<std::uint64_t>>{40, 1, std::nullopt});
+  mr::indexed_shards_options chosen = data.options();
+  chosen.only = mr::keys_from("cellar://box/part.txt", {.storage = at});
+  const delivered two = run(data.remote, {.epochs = 1, .global_batch = 2, .source = chosen});
+  CHECK(two.all_rows().size() == 2);
+}
