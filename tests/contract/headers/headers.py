@@ -50,8 +50,12 @@ def syntax_check(compiler, text, *more):
 
 
 def adapted_headers(header):
-    """What an opt-in header includes of the library that it adapts to."""
-    return OTHER_INCLUDE.findall((INCLUDE / header).read_text()) if header.startswith("millrace/adapt/") else []
+    """What an opt-in header and its parts include of the library that it adapts to."""
+    if not header.startswith("millrace/adapt/"):
+        return []
+    own = (INCLUDE / header).read_text()
+    parts = [text for name, text in reached_text(own, INCLUDE).items() if name.startswith("millrace/adapt/")]
+    return sorted({name for text in [own, *parts] for name in OTHER_INCLUDE.findall(text)})
 
 
 def compiles(text):

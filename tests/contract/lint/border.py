@@ -56,6 +56,7 @@ OPT_IN = {
     "adapt/json.hpp": "json_field json_tensor_options json_ragged_options",
     "adapt/kept_batch.hpp": "consumer_options",
     "adapt/opencv.hpp": "to_mat mat_pixels",
+    "adapt/remote/s3_options.hpp": "gs_options s3_credentials s3_options",
     "adapt/sentencepiece.hpp": "sentencepiece",
     "adapt/webp.hpp": "webp webp_options webp_pictures",
     "adapt/torch.hpp": "to_torch",

@@ -1,0 +1,44 @@
+// How the objects of a store are asked for: URL and headers of each attempt, and what heals a refusal.
+//
+//   auto sent = access.address("GET", name, "");
+//   auto answer = fetch({.url = sent.url, .headers = sent.headers});
+//   if (answer.status != 200 && access.heal(name, sent, read_store_answer(answer))) ...   // address it anew
+//
+// Errors: those of looking for keys. Threads: any.
+#pragma once
+
+#include <millrace/adapt/remote/object_url.hpp>
+#include <millrace/adapt/remote/signature_v4.hpp>
+#include <millrace/adapt/remote/store_answer.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A request before it is sent.
+struct addressed_request {
+  std::string url{};
+  header_list headers{};   ///< to be sent beside those of the request itself
+  std::string region{};    ///< for which it is signed
+  signing_keys keys{};     ///< or a bearer token, as session_token
+  std::string origin{};    ///< where the keys are from; empty: it has none
+};
+
+/// A kind of store.
+class object_access {
+ public:
+  object_access() = default;
+  object_access(const object_access&) = delete;
+  object_access& operator=(const object_access&) = delete;
+  virtual ~object_access() = default;
+
+  /// Returns URL and headers of a request; the query is encoded.
+  virtual addressed_request address(std::string_view method, const object_url& object, std::string_view query) = 0;
+  /// Learns from a refusal. Returns whether a request that is addressed anew may succeed.
+  virtual bool heal(const object_url& object, const addressed_request& sent, const store_answer& said) = 0;
+  /// The time of day by which requests are signed.
+  virtual std::int64_t now_seconds() const = 0;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,162 @@
+// Asks Amazon S3, and servers that speak its protocol, for objects.
+//
+//   mr::detail::s3_access access({.region = "eu-west-1"}, around);
+//   access.address("GET", name, "").url;     // https://BUCKET.s3.eu-west-1.amazonaws.com/KEY
+//
+// A bucket that is in another region than it seemed is remembered with its region. Profile files are read and keys are
+// looked for at the first request. Errors: setup_error for an endpoint that is not a URL, and where there are no keys.
+// Threads: any.
+#pragma once
+
+#include <millrace/adapt/remote/key_provider.hpp>
+#include <millrace/adapt/remote/object_access.hpp>
+#include <millrace/adapt/remote/s3_options.hpp>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns an endpoint without the slash at its end; setup_error if it is not that of a server.
+inline std::string checked_endpoint(std::string endpoint, const char* option) {
+  while (endpoint.ends_with('/')) endpoint.pop_back();
+  const url_parts parts(endpoint);
+  if ((parts.scheme != "http" && parts.scheme != "https") || parts.host.empty() || !parts.query.empty() ||
+      parts.host.find_first_of(" @\\") != std::string_view::npos)
+    throw setup_error("the endpoint is wrong: got " +
+                          (parts.host.find('@') != std::string_view::npos ? "a URL with a password"
+                                                                          : printable(endpoint)) +
+                          ", expected http:// or https://, a host and perhaps a port",
+                      std::string("Correct ") + option, {.stage = "remote"});
+  return endpoint;
+}
+
+inline found_keys keys_of_user(const s3_credentials& given, const char* option) {
+  if (given.access_key_id.empty() || given.secret_access_key.empty())
+    throw setup_error(std::string(option) + " returned no keys", "Return a key id and its secret", {.stage = "remote"});
+  return {.keys = {.access_key_id = given.access_key_id, .secret_access_key = given.secret_access_key,
+                   .session_token = given.session_token, .expires_seconds = given.expires_seconds},
+          .origin = option};
+}
+
+/// Amazon's protocol.
+class s3_access final : public object_access {
+ public:
+  s3_access(s3_options options, surroundings around)
+      : options_(std::move(options)), around_(std::move(around)),
+        keys_([this] { return find_keys(); }, around_.now_seconds) {}
+
+  addressed_request address(std::string_view method, const object_url& object, std::string_view query) override {
+    const settings s = settled();
+    addressed_request made{.region = region_of(object.bucket, s)};
+    made.url = base_of(object.bucket, made.region, s) + uri_encoded(object.key, slash::kept);
+    if (!query.empty()) made.url.append("?").append(query);
+    header_list own;
+    if (options_.requester_pays) own.emplace_back("x-amz-request-payer", "requester");
+    if (!s.anonymous) {
+      found_keys found = keys_.get();
+      made.keys = std::move(found.keys);
+      made.origin = std::move(found.origin);
+      made.headers = signature_v4{.credentials = made.keys, .region = made.region}.headers(
+          {.method = method, .url = made.url, .headers = own}, around_.now_seconds());
+    }
+    made.headers.insert(made.headers.end(), own.begin(), own.end());
+    return made;
+  }
+
+  bool heal(const object_url& object, const addressed_request& sent, const store_answer& said) override {
+    // A region becomes a part of the host that the next request goes to.
+    if (is_region(said.region) && said.region != sent.region) {
+      const std::lock_guard lock(mutex_);
+      regions_[object.bucket] = said.region;
+      return true;
+    }
+    return !sent.origin.empty() && said.is_about_keys() && keys_.renew(sent.keys);
+  }
+
+  std::int64_t now_seconds() const override { return around_.now_seconds(); }
+
+ private:
+  static constexpr std::string_view label_characters = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+  /// All that options, environment and profile say together.
+  struct settings {
+    bool ready = false, anonymous = false;
+    std::string region{}, endpoint{};
+  };
+
+  settings settled() {
+    const std::lock_guard lock(mutex_);
+    if (settings_.ready) return settings_;
+    settings s;
+    credential_sources sources(around_, {.profile = options_.profile});
+    s.anonymous = options_.anonymous || (!options_.credentials && around_.is_on("AWS_NO_SIGN_REQUEST"));
+    s.region = first_of(options_.region, around_.variable("AWS_REGION"), around_.variable("AWS_DEFAULT_REGION"));
+    if (s.region.empty()) s.region = sources.profile_value("region");
+    if (s.region.empty()) s.region = "us-east-1";
+    if (!is_region(s.region))
+      throw setup_error("the region is wrong: got " + printable('"' + s.region + '"') + ", expected one as us-east-1",
+                        "Correct AWS_REGION, or s3_options::region", {.stage = "remote"});
+    s.endpoint = options_.endpoint;
+    if (s.endpoint.empty() && !around_.is_on("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
+      s.endpoint = first_of(around_.variable("AWS_ENDPOINT_URL_S3"), around_.variable("AWS_ENDPOINT_URL"),
+                            first_of(sources.service_endpoint(), sources.profile_value("endpoint_url"), {}));
+    if (!s.endpoint.empty())
+      s.endpoint = checked_endpoint(s.endpoint, "s3_options::endpoint, AWS_ENDPOINT_URL or the profile's endpoint_url");
+    s.ready = true;
+    return settings_ = s;
+  }
+
+  static bool is_region(std::string_view text) noexcept {
+    return !text.empty() && text.size() <= 63 && text.find_first_not_of(label_characters) == std::string_view::npos;
+  }
+
+  static std::string first_of(const std::string& a, const std::string& b, const std::string& c) {
+    return !a.empty() ? a : !b.empty() ? b : c;
+  }
+
+  std::string region_of(const std::string& bucket, const settings& s) {
+    const std::lock_guard lock(mutex_);
+    const auto found = regions_.find(bucket);
+    return found == regions_.end() ? s.region : found->second;
+  }
+
+  /// Returns the URL up to the key, slash included.
+  std::string base_of(const std::string& bucket, const std::string& region, const settings& s) const {
+    const bool own = s.endpoint.empty();
+    const char* const amazon = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
+    const std::string endpoint = own ? "https://s3." + region + amazon : s.endpoint;
+    // A certificate for *.s3.REGION.amazonaws.com holds for one label, and hosts have no capitals.
+    const bool is_label = bucket.find_first_not_of(label_characters) == std::string::npos && bucket.size() <= 63;
+    if (options_.path_style.value_or(!own || !is_label)) return endpoint + '/' + bucket + '/';
+    const std::size_t host = endpoint.find("://") + 3;
+    return endpoint.substr(0, host) + bucket + '.' + endpoint.substr(host) + '/';
+  }
+
+  found_keys find_keys() {
+    if (options_.credentials) return keys_of_user(options_.credentials(), "s3_options::credentials");
+    // Each time anew: files of profiles and tokens are rewritten while a run goes on.
+    credential_sources sources(around_, {.profile = options_.profile, .region = settled().region});
+    if (auto found = sources.find()) return *found;
+    const bool unread = !sources.unread().empty();
+    throw setup_error(
+        "keys for s3:// names are missing: neither the environment has some (AWS_ACCESS_KEY_ID), nor the profile" +
+            (unread ? ", whose " + sources.unread() + " Millrace does not follow" : std::string()) +
+            ", a web identity, a container or the instance",
+        unread ? credential_sources::export_hint
+               : "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or s3_options::anonymous for a public bucket",
+        {.stage = "remote"});
+  }
+
+  const s3_options options_;
+  const surroundings around_;
+  std::mutex mutex_;   // of what follows
+  settings settings_;
+  std::map<std::string, std::string> regions_;   // by bucket, where it is not the settings' one
+  key_provider keys_;
+};
+
+}}}  // namespace millrace::detail

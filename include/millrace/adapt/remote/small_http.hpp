@@ -1,0 +1,66 @@
+// A request whose answer is small enough for memory, as credentials and listings are, and the function that sends it.
+//
+//   mr::detail::small_fetch fetch = ...;                       // the tests have one without a network
+//   const auto answer = fetch({.url = "http://169.254.169.254/latest/meta-data/", .seconds = 1});
+//   if (answer.status == 200) use(answer.body);
+//
+// Errors: a small_fetch throws io_error if there is no answer; any status is an answer. Threads: values.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The names and values of headers, in the order in which they are sent or were received.
+using header_list = std::vector<std::pair<std::string, std::string>>;
+
+inline char ascii_lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+inline std::string ascii_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = ascii_lower(c);
+  return lower;
+}
+
+/// Returns the value of the first header of that name, whatever its case; empty if there is none.
+inline std::string_view header_value(const header_list& headers, std::string_view name) {
+  const auto same = [](char a, char b) { return ascii_lower(a) == ascii_lower(b); };
+  for (const auto& [other, value] : headers)
+    if (std::equal(other.begin(), other.end(), name.begin(), name.end(), same)) return value;
+  return {};
+}
+
+/// Returns the text without blanks, tabs and ends of lines around it.
+inline std::string_view trimmed(std::string_view text) noexcept {
+  constexpr std::string_view blanks = " \t\r\n";
+  const std::size_t from = text.find_first_not_of(blanks);
+  if (from == std::string_view::npos) return {};
+  return text.substr(from, text.find_last_not_of(blanks) + 1 - from);
+}
+
+/// A request of which all is in memory.
+struct small_request {
+  std::string method = "GET", url{};
+  header_list headers{};
+  std::string body{};
+  double seconds = 10;   ///< how long it may take as a whole
+  int attempts = 3;      ///< how often it is sent where no answer comes
+};
+
+/// An answer of which all is in memory.
+struct small_answer {
+  int status = 0;
+  header_list headers{};
+  std::string body{};
+};
+
+using small_fetch = std::function<small_answer(const small_request&)>;
+
+}}}  // namespace millrace::detail

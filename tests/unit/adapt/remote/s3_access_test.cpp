@@ -1,0 +1,200 @@
+#include <millrace/adapt/remote/s3_access.hpp>
+
+#include "fake_surroundings.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace mr = millrace;
+using mr::detail::parse_object_url;
+using mr::detail::s3_access;
+
+namespace {
+
+std::string url(fake_world& world, const mr::s3_options& options, const std::string& name, const char* query = "") {
+  mr::s3_options anonymous = options;
+  anonymous.anonymous = true;
+  s3_access access(anonymous, world.around());
+  return access.address("GET", parse_object_url(name), query).url;
+}
+
+std::string authorization(const mr::detail::addressed_request& sent) {
+  return std::string(mr::detail::header_value(sent.headers, "Authorization"));
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+mr::s3_credentials user_keys() { return {.access_key_id = "AKID-U", .secret_access_key = "SECRET-U"}; }
+
+}  // namespace
+
+TEST_CASE("a bucket is a host where its name can be one, and a path else") {
+  fake_world world;
+  CHECK(url(world, {}, "s3://photos/a/b c.tar") == "https://photos.s3.us-east-1.amazonaws.com/a/b%20c.tar");
+  CHECK(url(world, {.region = "eu-west-1"}, "s3://my.photos/a") == "https://s3.eu-west-1.amazonaws.com/my.photos/a");
+  CHECK(url(world, {}, "s3://Photos_1/a") == "https://s3.us-east-1.amazonaws.com/Photos_1/a");
+  CHECK(url(world, {.region = "cn-north-1"}, "s3://photos/a") == "https://photos.s3.cn-north-1.amazonaws.com.cn/a");
+  CHECK(url(world, {.path_style = true}, "s3://photos/a") == "https://s3.us-east-1.amazonaws.com/photos/a");
+  CHECK(url(world, {.endpoint = "http://127.0.0.1:9000/"}, "s3://photos/a=+%\xc3\xbc?#.tar") ==
+        "http://127.0.0.1:9000/photos/a%3D%2B%25%C3%BC%3F%23.tar");
+  CHECK(url(world, {.endpoint = "https://s3.example", .path_style = false}, "s3://photos/a") ==
+        "https://photos.s3.example/a");
+  CHECK(url(world, {}, "s3://photos//a//../b") == "https://photos.s3.us-east-1.amazonaws.com//a//../b");
+  CHECK(url(world, {}, "s3://photos", "list-type=2") == "https://photos.s3.us-east-1.amazonaws.com/?list-type=2");
+}
+
+TEST_CASE("the region comes from the options, the environment, the profile, in this order") {
+  fake_world world;
+  world.files["/home/me/.aws/config"] = "[default]\nregion = eu-west-4\n[profile train]\nregion = eu-west-5\n";
+  const auto region = [&](const mr::s3_options& options) {
+    const std::string text = url(world, options, "s3://photos/a");
+    return text.substr(18, 9);
+  };
+  CHECK(region({}) == "eu-west-4");
+  CHECK(region({.profile = "train"}) == "eu-west-5");
+  world.variables["AWS_PROFILE"] = "train";
+  CHECK(region({}) == "eu-west-5");
+  world.variables["AWS_DEFAULT_REGION"] = "eu-west-3";
+  CHECK(region({}) == "eu-west-3");
+  world.variables["AWS_REGION"] = "eu-west-2";
+  CHECK(region({}) == "eu-west-2");
+  CHECK(region({.region = "eu-west-1"}) == "eu-west-1");
+  for (const char* wrong : {"eu-west-1.evil.example/", "EU", "a b"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(region({.region = wrong}), mr::setup_error);
+  }
+}
+
+TEST_CASE("the endpoint comes from the options, the environment, the profile, in this order") {
+  fake_world world;
+  const auto endpoint = [&](const mr::s3_options& options) {
+    const std::string text = url(world, options, "s3://photos/a");
+    return text.substr(0, text.find("/photos"));
+  };
+  world.files["/home/me/.aws/config"] =
+      "[default]\nendpoint_url = http://five\n[profile train]\nservices = mine\nendpoint_url = http://five\n"
+      "[services mine]\ns3 =\n  endpoint_url = http://four\n";
+  CHECK(endpoint({}) == "http://five");
+  CHECK(endpoint({.profile = "train"}) == "http://four");
+  world.variables["AWS_ENDPOINT_URL"] = "http://three";
+  CHECK(endpoint({}) == "http://three");
+  world.variables["AWS_ENDPOINT_URL_S3"] = "http://two:9000";
+  CHECK(endpoint({}) == "http://two:9000");
+  CHECK(endpoint({.endpoint = "https://one"}) == "https://one");
+  world.variables["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] = "true";
+  CHECK(url(world, {}, "s3://photos/a") == "https://photos.s3.us-east-1.amazonaws.com/a");
+  for (const char* wrong : {"127.0.0.1:9000", "ftp://a", "http://", "http://a b", "http://a?b=c"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(endpoint({.endpoint = wrong}), mr::setup_error);
+  }
+  try {
+    endpoint({.endpoint = "http://user:SECRET@host"});
+    FAIL("taken");
+  } catch (const mr::setup_error& e) {
+    CHECK(!has(e.what(), "SECRET"));
+    CHECK(has(e.what(), "a URL with a password"));
+  }
+}
+
+TEST_CASE("requests are signed with the keys that are found, or not at all") {
+  fake_world world;
+  const auto name = parse_object_url("s3://photos/a");
+  {
+    s3_access access({.credentials = user_keys}, world.around());
+    const auto sent = access.address("GET", name, "");
+    CHECK(authorization(sent).starts_with(
+        "AWS4-HMAC-SHA256 Credential=AKID-U/20231114/us-east-1/s3/aws4_request, "
+        "SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature="));
+    CHECK(sent.origin == "s3_options::credentials");
+    CHECK(authorization(access.address("HEAD", name, "")) != authorization(sent));
+    world.now += 1;
+    CHECK(authorization(access.address("GET", name, "")) != authorization(sent));
+  }
+  {
+    s3_access access({.anonymous = true, .requester_pays = true, .credentials = user_keys}, world.around());
+    const auto sent = access.address("GET", name, "");
+    CHECK(sent.origin.empty());
+    CHECK(sent.headers == mr::detail::header_list{{"x-amz-request-payer", "requester"}});
+  }
+  {
+    s3_access access({.requester_pays = true, .credentials = user_keys}, world.around());
+    CHECK(has(authorization(access.address("GET", name, "")), ";x-amz-request-payer,"));
+  }
+  world.variables["AWS_NO_SIGN_REQUEST"] = "true";
+  CHECK(s3_access({}, world.around()).address("GET", name, "").headers.empty());
+  CHECK(world.sent.empty());
+}
+
+TEST_CASE("without keys the error says where they were looked for") {
+  fake_world world;
+  const auto failure = [&](const mr::s3_options& options = {}) {
+    try {
+      s3_access(options, world.around()).address("GET", parse_object_url("s3://photos/a"), "");
+    } catch (const mr::setup_error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(has(failure(), "keys for s3:// names are missing: neither the environment has some (AWS_ACCESS_KEY_ID), nor "
+                       "the profile, a web identity, a container or the instance"));
+  CHECK(has(failure(), "s3_options::anonymous"));
+  world.files["/home/me/.aws/config"] = "[default]\nsso_session = mine\n";
+  CHECK(has(failure(), "nor the profile, whose sso_session Millrace does not follow"));
+  CHECK(has(failure(), "aws configure export-credentials"));
+  CHECK(has(failure({.credentials = [] { return mr::s3_credentials{}; }}),
+            "s3_options::credentials returned no keys"));
+}
+
+TEST_CASE("a bucket elsewhere is asked for in its region from then on") {
+  fake_world world;
+  s3_access access({.credentials = user_keys}, world.around());
+  const auto name = parse_object_url("s3://photos/a"), other = parse_object_url("s3://texts/a");
+  auto sent = access.address("GET", name, "");
+  mr::detail::store_answer said{.status = 301, .region = "eu-west-1"};
+  CHECK(access.heal(name, sent, said));
+  sent = access.address("GET", name, "");
+  CHECK(sent.url == "https://photos.s3.eu-west-1.amazonaws.com/a");
+  CHECK(has(authorization(sent), "/eu-west-1/s3/aws4_request"));
+  CHECK(has(access.address("GET", other, "").url, "us-east-1"));
+  CHECK(!access.heal(name, sent, said));
+  // A region becomes a part of a host.
+  for (const char* wrong : {"evil.example/", "a@b", "", "eu/../x"}) {
+    said.region = wrong;
+    CHECK(!access.heal(name, sent, said));
+  }
+  CHECK(access.address("GET", name, "").url == sent.url);
+}
+
+TEST_CASE("with an endpoint another region changes the signature alone") {
+  fake_world world;
+  s3_access access({.endpoint = "http://127.0.0.1:9000", .credentials = user_keys}, world.around());
+  const auto name = parse_object_url("s3://photos/a");
+  const auto sent = access.address("GET", name, "");
+  CHECK(access.heal(name, sent, {.status = 400, .code = "AuthorizationHeaderMalformed", .region = "garage"}));
+  const auto next = access.address("GET", name, "");
+  CHECK(next.url == sent.url);
+  CHECK(has(authorization(next), "/garage/s3/aws4_request"));
+}
+
+TEST_CASE("expired keys are renewed once, refused ones are not") {
+  fake_world world;
+  int given = 0;
+  s3_access access({.credentials = [&] {
+                     return mr::s3_credentials{.access_key_id = "AKID-" + std::to_string(++given),
+                                               .secret_access_key = "SECRET"};
+                   }},
+                   world.around());
+  const auto name = parse_object_url("s3://photos/a");
+  const auto sent = access.address("GET", name, "");
+  CHECK(!access.heal(name, sent, {.status = 403, .code = "AccessDenied"}));
+  CHECK(!access.heal(name, sent, {.status = 403, .code = "SignatureDoesNotMatch"}));
+  CHECK(!access.heal(name, sent, {.status = 500, .code = "InternalError"}));
+  CHECK(access.heal(name, sent, {.status = 403, .code = "ExpiredToken"}));
+  const auto next = access.address("GET", name, "");
+  CHECK(next.keys.access_key_id == "AKID-2");
+  CHECK(!access.heal(name, next, {.status = 403, .code = "ExpiredToken"}));
+  CHECK(given == 2);
+  s3_access nobody({.anonymous = true}, world.around());
+  CHECK(!nobody.heal(name, nobody.address("GET", name, ""), {.status = 403}));
+}
