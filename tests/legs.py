@@ -169,6 +169,11 @@ def exact(leg):
     leg.run_checks("system/exact/mpi.py", "system/exact/kill.py", "system/exact/reader.py")
 
 
+def remote(leg):
+    """objects of stores that others have written: moto, which checks signatures, and rclone's server"""
+    leg.run_check("system/remote/object_stores.py")
+
+
 def faults(leg):
     """calls of the system fail one by one, files change and callables throw: exact runs, or one located error each"""
     leg.count("faults.py", leg.run("faults.py", [sys.executable, ROOT / "tests" / "system" / "faults" / "faults.py",
@@ -238,8 +243,8 @@ def tsan(leg):
     leg.run_tests(wrapper, units, **environment)
 
 
-LEGS = {leg.__name__: leg for leg in (lint, tsan, clang, unit, exact, faults, kills, planted, headers, errors, readme,
-                                      install, bare, digest, header_only, bench, aarch64, fuzz, documentation)}
+LEGS = {leg.__name__: leg for leg in (lint, tsan, clang, unit, exact, remote, faults, kills, planted, headers, errors,
+                                      readme, install, bare, digest, header_only, bench, aarch64, fuzz, documentation)}
 
 
 def run_leg(leg):

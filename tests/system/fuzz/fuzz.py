@@ -66,6 +66,7 @@ TARGETS = {
     "pnm": Target(share=4, rate=5_000, largest_bytes=256, poisoning=True),
     "jpeg_header": Target(share=8, rate=40_000, poisoning=True),
     "json": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True, optional_library="simdjson"),
+    "store_text": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True),
     # A picture here is below 65,536 pixels, of 8 bytes each.
     "png": Target(share=16, rate=4_000, max_megabytes=8, poisoning=True, optional_library="libpng"),
 }

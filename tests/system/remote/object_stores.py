@@ -1,0 +1,165 @@
+# Object stores as servers that others have written see us: moto, which checks Amazon's signatures, and rclone's server,
+# which is strict about them. Names that need encoding, pages of listings, ranges, wrong keys, another region, expired
+# keys, missing objects and buckets.
+#
+#   python3 tests/system/remote/object_stores.py
+#
+# Skipped, by name, where pip can install neither, and where there is no libcurl or libcrypto.
+import pathlib
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from checks import COMPILED, ROOT, WARNINGS, Report, compiled_library, launcher, library_flags
+from gate import error, gate
+from stores import FOLDER, REGION, Unavailable, moto, rclone
+
+# In a file's name all of these may stand; a store without folders has other keys as well.
+NAMES = ["plain.tar", "a b.tar", "a=b.tar", "a+b.tar", "\u00fcn\u00efcode-\u65e5\u672c.tar", "folder/inner.tar",
+         "folder/deep er/inner=1.tar", "per%cent%20.tar", "a&b;c.tar", "quote'\".tar", "dollar$,:@!*().tar",
+         "q?x=y#z.tar", "tilde~[1]{2}.tar", "less<more>.tar", "dot.s/..x/y.tar", "-minus.tar", "back\\slash.tar"]
+KEYS = ["/begins", "a//b.tar", "a/../b.tar", "./a.tar"]
+
+
+def subject():
+    flags = [*WARNINGS, "-O1", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    made = FOLDER / "store_subject"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    source = ROOT / "tests" / "system" / "remote" / "store_subject.cpp"
+    for command in ([*launcher(), "g++", *flags, "-c", source, "-o", f"{made}.o"],
+                    ["g++", f"{made}.o", compiled_library("g++", "-O1"), "-o", made, *library_flags("--libs"), "-lcurl",
+                     "-lcrypto"]):
+        subprocess.run([str(part) for part in command], check=True)
+    return made
+
+
+class Checks:
+    """Runs the subject against a store, and counts."""
+
+    def __init__(self, report, program, name, store, content):
+        self.report, self.program, self.name, self.store, self.content = report, program, name, store, content
+
+    def run(self, *arguments, **environment):
+        return subprocess.run([self.program, *arguments], capture_output=True, timeout=120,
+                              env=self.store.environment(**environment))
+
+    def expect(self, what, problem):
+        self.report.add(f"{self.name}: {what}", problem)
+
+    def lists(self, prefix, scheme="s3", **environment):
+        done = self.run("list", f"{scheme}://bucket/{prefix}", **environment)
+        got = [urllib.parse.unquote(line) for line in done.stdout.decode().splitlines()]
+        expected = sorted((f"{scheme}://bucket/{name}" for name in self.content if name.startswith(prefix)),
+                          key=lambda name: name.encode())
+        return None if got == expected and done.returncode == 0 else \
+            f"got {got}, expected {expected}\n{done.stderr.decode()}"
+
+    def reads(self, name, scheme="s3", **environment):
+        done = self.run("get", f"{scheme}://bucket/{name}", **environment)
+        return None if done.stdout == self.content[name] and done.returncode == 0 else \
+            f"got {done.stdout[:80]}, expected {self.content[name][:80]}\n{done.stderr.decode()}"
+
+    def refuses(self, arguments, status, *parts, **environment):
+        done = self.run(*arguments, **environment)
+        said = done.stderr.decode()
+        if done.returncode != status or not all(part in said for part in parts):
+            return f"exit status {done.returncode}, expected {status} and {parts}: {said}"
+        secrets = [self.store.keys[1], "wrong-secret", "Signature="]
+        return next((f"it tells {secret}: {said}" for secret in secrets if secret in said), None)
+
+    def of_both(self):
+        for name in self.content:
+            self.expect(f"reads {name}", self.reads(name))
+        for prefix in ("", "a", "folder/", "folder/deep e", "\u00fc", "per%", "none"):
+            self.expect(f"lists {prefix!r}", self.lists(prefix))
+        done = self.run("get", "s3://bucket/plain.tar", "2-5")
+        self.expect("reads a range", None if done.stdout == self.content["plain.tar"][2:6] else done.stderr.decode())
+        self.expect("an object that is not there",
+                    self.refuses(["get", "s3://bucket/none.tar"], 2, "there is no s3://bucket/none.tar"))
+        self.expect("a wrong secret", self.refuses(
+            ["get", "s3://bucket/plain.tar"], 1, "got status 403 SignatureDoesNotMatch", "with keys of the environment",
+            "s3://bucket/plain.tar", AWS_SECRET_ACCESS_KEY="wrong-secret"))
+        self.expect("a wrong key id", self.refuses(
+            ["get", "s3://bucket/plain.tar"], 1, "got status 403 InvalidAccessKeyId", AWS_ACCESS_KEY_ID="AKIANOBODY"))
+        self.expect("keys of Google's kind, by the same signatures", self.reads(
+            "a b.tar", "gs", GS_ENDPOINT=self.store.endpoint, GS_ACCESS_KEY_ID=self.store.keys[0],
+            GS_SECRET_ACCESS_KEY=self.store.keys[1]))
+
+    def profile(self, folder):
+        (folder / "keys").write_text("[train]\naws_access_key_id = {}\naws_secret_access_key = {}\n".format(
+            *self.store.keys))
+        (folder / "config").write_text(f"[profile train]\nregion = {REGION}\nservices = mine\n[services mine]\ns3 =\n"
+                                       f"  endpoint_url = {self.store.endpoint}\n")
+        from_files = {"AWS_PROFILE": "train", "AWS_SHARED_CREDENTIALS_FILE": str(folder / "keys"),
+                      "AWS_CONFIG_FILE": str(folder / "config"), "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
+                      "AWS_REGION": "", "AWS_ENDPOINT_URL_S3": ""}
+        self.expect("keys, region and endpoint of profile files", self.reads("a b.tar", **from_files))
+
+    def behind_gates(self):
+        with gate(self.store, region=REGION) as at:
+            through = {"AWS_ENDPOINT_URL_S3": at.endpoint, "AWS_REGION": "us-west-2"}
+            # The store signs with the host that it is asked by, which the gate passes on.
+            self.expect("reads from another region", self.reads("a b.tar", **through))
+            self.expect("... at the second try", None if [s for _, s in at.asked] == [400, 0] else str(at.asked))
+            self.expect("lists another region", self.lists("a", **through))
+        with gate(self.store, keys=[("OLD", "x"), self.store.keys]) as at:
+            through = {"AWS_ENDPOINT_URL_S3": at.endpoint, "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
+                       "AWS_CONTAINER_CREDENTIALS_FULL_URI": at.endpoint + "/keys"}
+            self.expect("renews keys that have expired", self.reads("a b.tar", **through))
+            self.expect("... once", None if [s for _, s in at.asked] == [200, 403, 200, 0] else str(at.asked))
+        with gate(self.store, keys=[("OLD", "x")]) as at:
+            self.expect("keys that stay expired", self.refuses(
+                ["get", "s3://bucket/a b.tar"], 1, "got status 403 ExpiredToken", "the container's agent",
+                AWS_ENDPOINT_URL_S3=at.endpoint, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="",
+                AWS_CONTAINER_CREDENTIALS_FULL_URI=at.endpoint + "/keys"))
+        with gate(self.store) as at:
+            at.before = [(200, {}, self.content["plain.tar"])]
+            self.expect("reads a public bucket", self.reads(
+                "plain.tar", AWS_ENDPOINT_URL_S3=at.endpoint, AWS_NO_SIGN_REQUEST="true"))
+            self.expect("... without a signature", "it is signed" if at.signed else None)
+            at.before = [(503, {}, error("SlowDown", "Please reduce your request rate.")), (500, {}, b"<html>")]
+            self.expect("waits for a store that is busy", self.reads("a b.tar", AWS_ENDPOINT_URL_S3=at.endpoint))
+            at.before = [(403, {}, error("RequestTimeTooSkewed", "too large", "<ServerTime>2020-01-01T00:00:00Z"
+                                                                             "</ServerTime>"))]
+            self.expect("a clock that is wrong", self.refuses(
+                ["get", "s3://bucket/a b.tar"], 1, "RequestTimeTooSkewed", "seconds ahead of the server's",
+                "Set this machine's clock", AWS_ENDPOINT_URL_S3=at.endpoint))
+
+
+def check_store(report, program, name, opened, names, folder):
+    try:
+        with opened as store:
+            content = {one: f"the bytes of {one}".encode() for one in names}
+            for one, data in content.items():
+                store.put("bucket", one, data)
+            checks = Checks(report, program, name, store, content)
+            checks.of_both()
+            checks.profile(folder)
+            checks.behind_gates()
+            checks.expect("a bucket that is not there", checks.refuses(
+                ["list", "s3://none-such/"], 1, "got status 404 NoSuchBucket", "s3://none-such/"))
+    except Unavailable as reason:
+        report.skip(name, str(reason))
+
+
+def main():
+    report = Report()
+    for header in ("curl/curl.h", "openssl/evp.h"):
+        done = subprocess.run(["g++", "-E", "-x", "c++", "-", "-o", "/dev/null"], input=f"#include <{header}>\n",
+                              text=True, capture_output=True)
+        if done.returncode != 0:
+            report.skip("object stores", f"there is no <{header}>")
+            return report.close()
+    program = subject()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        check_store(report, program, "moto", moto(), NAMES + KEYS, folder)
+        check_store(report, program, "rclone", rclone(folder / "served"), NAMES, folder)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

