@@ -1,5 +1,5 @@
 # A server before another one that speaks S3: it refuses what is signed for another region, or with keys that have
-# expired, as Amazon does, gives keys as a container's agent does, and passes on all else.
+# expired, as Amazon does, gives keys as a container's agent and an instance do, and passes on all else.
 #
 #   with gate(store, region="eu-central-1") as at: at.endpoint, at.asked, at.signed
 import contextlib
@@ -29,10 +29,9 @@ class Gate:
     def answer(self, handler):
         """(status, headers, body), or None: the store behind answers."""
         if handler.path == "/keys":
-            key, secret = self.keys.pop(0) if len(self.keys) > 1 else self.keys[0]
-            expires = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
-            return 200, {}, json.dumps({"AccessKeyId": key, "SecretAccessKey": secret,
-                                        "Expiration": expires.strftime("%Y-%m-%dT%H:%M:%SZ")}).encode()
+            return 200, {}, self.keys_as_json()
+        if handler.path.startswith("/latest/"):
+            return self.metadata(handler)
         scope = SCOPE.search(handler.headers.get("Authorization", ""))
         self.signed += "Authorization" in handler.headers
         if self.before:
@@ -46,12 +45,35 @@ class Gate:
         return None
 
 
+    def metadata(self, handler):
+        """As an instance's, of the second version."""
+        name = handler.path.removeprefix("/latest/")
+        if name == "api/token":
+            good = handler.command == "PUT" and handler.headers.get("X-aws-ec2-metadata-token-ttl-seconds") == "21600"
+            return (200, {}, b"a-token") if good else (400, {}, b"")
+        if handler.headers.get("X-aws-ec2-metadata-token") != "a-token":
+            return 401, {}, b""
+        if name == "meta-data/iam/security-credentials/":
+            return 200, {}, b"a role"
+        return (200, {}, self.keys_as_json()) if name.endswith("/a%20role") else (404, {}, b"")
+
+    def keys_as_json(self):
+        key, secret = self.keys.pop(0) if len(self.keys) > 1 else self.keys[0]
+        expires = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
+        return json.dumps({"AccessKeyId": key, "SecretAccessKey": secret,
+                           "Expiration": expires.strftime("%Y-%m-%dT%H:%M:%SZ")}).encode()
+
+
 @contextlib.contextmanager
 def gate(store, region="", keys=()):
     g = Gate(store, region, keys)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def do_PUT(self):
+            self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            self.do_GET()
 
         def do_GET(self):
             made = g.answer(self)

@@ -6,9 +6,11 @@
 #
 # Skipped, by name, where pip can install neither, and where there is no libcurl or libcrypto.
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
@@ -110,6 +112,19 @@ class Checks:
                        "AWS_CONTAINER_CREDENTIALS_FULL_URI": at.endpoint + "/keys"}
             self.expect("renews keys that have expired", self.reads("a b.tar", **through))
             self.expect("... once", None if [s for _, s in at.asked] == [200, 403, 200, 0] else str(at.asked))
+        none = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": ""}
+        with gate(self.store, keys=[self.store.keys]) as at:
+            self.expect("keys of an instance", self.reads(
+                "a b.tar", AWS_EC2_METADATA_SERVICE_ENDPOINT=at.endpoint, **none))
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            began = time.monotonic()
+            self.expect("no keys at all", self.refuses(
+                ["get", "s3://bucket/a b.tar"], 1, "keys for s3:// names are missing", **none,
+                AWS_EC2_METADATA_SERVICE_ENDPOINT="http://127.0.0.1:%d" % silent.getsockname()[1]))
+            took = time.monotonic() - began
+            self.expect("... within seconds", None if 0.9 < took < 10 else f"after {took} s")
         with gate(self.store, keys=[("OLD", "x")]) as at:
             self.expect("keys that stay expired", self.refuses(
                 ["get", "s3://bucket/a b.tar"], 1, "got status 403 ExpiredToken", "the container's agent",
@@ -139,6 +154,13 @@ def check_store(report, program, name, opened, names, folder):
             checks.of_both()
             checks.profile(folder)
             checks.behind_gates()
+            if store.session:
+                environment = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+                                       store.session))
+                checks.expect("keys with a session token", checks.reads("a b.tar", **environment))
+                environment["AWS_SESSION_TOKEN"] = "of another session"
+                checks.expect("... which is signed", checks.refuses(
+                    ["get", "s3://bucket/plain.tar"], 1, "got status 4", **environment))
             checks.expect("a bucket that is not there", checks.refuses(
                 ["list", "s3://none-such/"], 1, "got status 404 NoSuchBucket", "s3://none-such/"))
     except Unavailable as reason:

@@ -27,8 +27,9 @@ class Unavailable(Exception):
 class Store:
     """A server that runs: where it is, and who may ask."""
 
-    def __init__(self, endpoint, keys, put):
+    def __init__(self, endpoint, keys, put, session=None):
         self.endpoint, self.keys, self.put = endpoint, keys, put
+        self.session = session   # keys that expire, and their token
 
     def environment(self, **more):
         """What a program needs, and nothing of this process's own keys."""
@@ -83,7 +84,7 @@ def running(command, port, **environment):
             server.kill()
 
 
-# Makes a user with a policy while nobody is asked who he is, and a bucket and objects as that user.
+# Makes a user and a role while nobody is asked who he is, then a bucket and objects as that user.
 SET_UP = """
 import boto3, json, sys
 endpoint, region = sys.argv[1:]
@@ -96,9 +97,14 @@ key = iam.create_access_key(UserName="reader")["AccessKey"]
 policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
 iam.put_user_policy(UserName="reader", PolicyName="all", PolicyDocument=json.dumps(policy))
 keys = key["AccessKeyId"], key["SecretAccessKey"]
+role = iam.create_role(RoleName="reader", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+iam.put_role_policy(RoleName="reader", PolicyName="all", PolicyDocument=json.dumps(policy))
+taken = client("sts", ("x", "x")).assume_role_with_web_identity(
+    RoleArn=role, RoleSessionName="me", WebIdentityToken="t" * 20)["Credentials"]
+session = taken["AccessKeyId"], taken["SecretAccessKey"], taken["SessionToken"]
 s3 = client("s3", keys)
 s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": region})
-print(json.dumps(keys), flush=True)
+print(json.dumps([keys, session]), flush=True)
 for line in sys.stdin:
     bucket, name, data = json.loads(line)
     s3.put_object(Bucket=bucket, Key=name, Body=bytes.fromhex(data))
@@ -112,8 +118,8 @@ def moto():
     FOLDER.mkdir(parents=True, exist_ok=True)
     python, port = package_python("moto", ["moto[s3,iam]", "flask", "flask-cors"], "moto.server"), free_port()
     endpoint = f"http://127.0.0.1:{port}"
-    # Three requests make the user.
-    with running([python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port], port, INITIAL_NO_AUTH_ACTION_COUNT="3",
+    # Six requests make the user, the role and its keys.
+    with running([python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port], port, INITIAL_NO_AUTH_ACTION_COUNT="6",
                  MOTO_S3_DEFAULT_MAX_KEYS="7"):
         with subprocess.Popen([str(python), "-c", SET_UP, endpoint, REGION], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True) as client:
@@ -127,7 +133,8 @@ def moto():
                 if client.stdout.readline() != "put\n":
                     raise RuntimeError(f"moto does not take {name}")
             try:
-                yield Store(endpoint, tuple(json.loads(first)), put)
+                keys, session = json.loads(first)
+                yield Store(endpoint, tuple(keys), put, tuple(session))
             finally:
                 client.stdin.close()
 
