@@ -97,7 +97,8 @@ class Build(typing.NamedTuple):
         """('green' | 'check' | 'fault' | 'time-out', what happened where)."""
         folder.mkdir(parents=True, exist_ok=True)
         run_or_break(self.compile_command(TESTS / program, folder / "test.o", include), "it does not compile")
-        run_or_break([self.compiler, *self.flags, folder / "test.o", *objects, "-o", folder / "test", "-pthread",
+        own = ["-lcrypto"] if "adapt/remote" in str(program) else []
+        run_or_break([self.compiler, *self.flags, folder / "test.o", *objects, "-o", folder / "test", "-pthread", *own,
                       *library_flags("--libs")], "it does not link")
         try:
             done = subprocess.run([folder / "test", "--abort-after=1", "--no-colors=true"], stdout=subprocess.PIPE,

@@ -6,14 +6,11 @@
 //
 // Prints errors to stderr: the exit status is 1, and 2 for an object that is not there.
 #include <millrace/adapt/remote/curl_fetch.hpp>
-#include <millrace/adapt/remote/gs_access.hpp>
-#include <millrace/adapt/remote/object_listing.hpp>
-#include <millrace/adapt/remote/s3_access.hpp>
+#include <millrace/adapt/remote/object_stores.hpp>
 
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <string>
 
 namespace mr = millrace;
@@ -23,27 +20,29 @@ int main(int count, char** arguments) {
   const std::string what = arguments[1];
   try {
     const auto around = mr::detail::process_surroundings(mr::detail::curl_fetch({}));
-    const auto name = mr::detail::parse_object_url(arguments[2]);
-    std::unique_ptr<mr::detail::object_access> access;
-    if (name.kind == mr::detail::object_store_kind::s3)
-      access = std::make_unique<mr::detail::s3_access>(mr::s3_options{}, around);
-    else
-      access = std::make_unique<mr::detail::gs_access>(mr::gs_options{.endpoint = around.variable("GS_ENDPOINT")},
-                                                       around);
+    mr::detail::object_stores stores({.gs = {.endpoint = around.variable("GS_ENDPOINT")}}, around);
     if (what == "list") {
-      for (const std::string& one : mr::detail::list_objects(*access, around, name))
+      for (const std::string& one : stores.list(arguments[2]))
         std::puts(mr::detail::uri_encoded(one, mr::detail::slash::kept).c_str());
       return 0;
     }
-    mr::detail::store_question question{.object = name};
-    if (count > 3) question.headers.emplace_back("Range", std::string("bytes=") + arguments[3]);
-    const auto answer = mr::detail::ask_store(*access, around, question);
-    if (answer.status == 404) {
-      std::fprintf(stderr, "there is no %s\n", arguments[2]);
-      return 2;
+    for (int attempt = 1;; ++attempt) {
+      const auto sent = stores.address("GET", arguments[2]);
+      mr::detail::small_request request{.url = sent.url, .headers = sent.headers};
+      if (count > 3) request.headers.emplace_back("Range", std::string("bytes=") + arguments[3]);
+      const auto answer = around.fetch(request);
+      const auto said = mr::detail::read_store_answer(answer);
+      if (answer.status == 200 || answer.status == 206) {
+        std::fwrite(answer.body.data(), 1, answer.body.size(), stdout);
+        return 0;
+      }
+      if (said.is_missing_object()) {
+        std::fprintf(stderr, "there is no %s\n", arguments[2]);
+        return 2;
+      }
+      const bool goes_on = stores.heal(arguments[2], sent, answer) || said.is_transient();
+      if (!goes_on || attempt == 5) throw stores.failure(arguments[2], sent, answer);
     }
-    std::fwrite(answer.body.data(), 1, answer.body.size(), stdout);
-    return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

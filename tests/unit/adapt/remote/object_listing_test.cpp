@@ -86,6 +86,8 @@ TEST_CASE("listings that are wrong are refused, with their place") {
     CHECK_THROWS_AS(s.list("s3://photos/"), mr::data_error);
     CHECK(has(s.failure("s3://photos/"), "s3://photos/"));
   }
+  answer.body = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
+  CHECK(has(s.failure("s3://photos/"), "says that it goes on, and does not say where"));
   answer = {.status = 200, .body = page("a", "t")};
   s.world.answers[base + "continuation-token=t&" + query] = {.status = 200, .body = page("b", "t")};
   CHECK(has(s.failure("s3://photos/"), "goes in circles"));

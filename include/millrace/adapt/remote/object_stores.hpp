@@ -1,0 +1,71 @@
+// The stores behind s3:// and gs:// names, for who moves the bytes.
+//
+//   mr::detail::object_stores stores({.s3 = {.region = "eu-west-1"}}, around);
+//   auto sent = stores.address("GET", "s3://photos/a.tar");             // before each attempt: URL and headers
+//   if (refused && stores.heal("s3://photos/a.tar", sent, answer)) ...  // address it anew
+//   for (const std::string& name : stores.list("s3://photos/2026/")) use(name);
+//
+// Errors: those of object_access and list_objects(). Threads: any. Lifetime: `around` is copied.
+#pragma once
+
+#include <millrace/adapt/remote/gs_access.hpp>
+#include <millrace/adapt/remote/object_listing.hpp>
+#include <millrace/adapt/remote/s3_access.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Both kinds of stores, by the names of their objects.
+class object_stores {
+ public:
+  struct options {
+    s3_options s3{};
+    gs_options gs{};
+  };
+
+  object_stores(options chosen, surroundings around)
+      : around_(std::move(around)), s3_(std::move(chosen.s3), around_), gs_(std::move(chosen.gs), around_) {}
+
+  /// Returns URL and headers of a request for a name for which is_object_url() holds.
+  addressed_request address(std::string_view method, std::string_view name) {
+    const object_url object = parse_object_url(name);
+    if (object.key.empty())
+      throw setup_error("a name has no key: got " + printable(name) + ", expected BUCKET/KEY behind " +
+                            std::string(name.substr(0, 5)),
+                        "Name an object", {.stage = "remote", .shard = std::string(name)});
+    return of(object).address(method, object, {});
+  }
+
+  /// Learns from a refusal. Returns whether the same request may succeed when it is addressed anew.
+  bool heal(std::string_view name, const addressed_request& sent, const small_answer& answer) {
+    const object_url object = parse_object_url(name);
+    return of(object).heal(object, sent, read_store_answer(answer));
+  }
+
+  /// Returns the error of a request that a store has refused for good.
+  io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer) const {
+    return read_store_answer(answer).failure(std::string(name), sent.origin, around_.now_seconds());
+  }
+
+  /// Returns the sorted names that begin with `prefix`.
+  std::vector<std::string> list(std::string_view prefix) {
+    const object_url object = parse_object_url(prefix);
+    return list_objects(of(object), around_, object);
+  }
+
+ private:
+  object_access& of(const object_url& object) noexcept {
+    if (object.kind == object_store_kind::gs) return gs_;
+    return s3_;
+  }
+
+  const surroundings around_;
+  s3_access s3_;
+  gs_access gs_;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,59 @@
+#include <millrace/adapt/remote/object_stores.hpp>
+
+#include "fake_surroundings.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace mr = millrace;
+using mr::detail::object_stores;
+
+TEST_CASE("a name says which store is asked") {
+  fake_world world;
+  object_stores stores({.s3 = {.endpoint = "http://s", .anonymous = true},
+                        .gs = {.endpoint = "http://g", .anonymous = true}},
+                       world.around());
+  CHECK(stores.address("GET", "s3://photos/a b").url == "http://s/photos/a%20b");
+  CHECK(stores.address("GET", "gs://photos/a b").url == "http://g/photos/a%20b");
+  const std::string body = "<ListBucketResult><Contents><Key>a</Key></Contents><IsTruncated>false</IsTruncated>"
+                           "</ListBucketResult>";
+  world.answers["GET http://s/photos/?encoding-type=url&list-type=2"] = {.status = 200, .body = body};
+  world.answers["GET http://g/photos/?encoding-type=url&list-type=2&prefix=a"] = {.status = 200, .body = body};
+  CHECK(stores.list("s3://photos") == std::vector<std::string>{"s3://photos/a"});
+  CHECK(stores.list("gs://photos/a") == std::vector<std::string>{"gs://photos/a"});
+}
+
+TEST_CASE("a bucket alone cannot be read") {
+  fake_world world;
+  object_stores stores({.s3 = {.anonymous = true}}, world.around());
+  for (const char* name : {"s3://photos", "s3://photos/"}) {
+    CAPTURE(name);
+    CHECK_THROWS_AS(stores.address("GET", name), mr::setup_error);
+  }
+}
+
+TEST_CASE("keys are looked for when the first object is asked for, and by each store for itself") {
+  fake_world world;
+  int of_s3 = 0, of_gs = 0;
+  object_stores stores({.s3 = {.credentials = [&] {
+                          return mr::s3_credentials{.access_key_id = "AKID" + std::to_string(++of_s3),
+                                                    .secret_access_key = "SECRET"};
+                        }},
+                        .gs = {.bearer_token = [&] { return "token" + std::to_string(++of_gs); }}},
+                       world.around());
+  CHECK(of_s3 == 0);
+  const auto sent = stores.address("GET", "s3://photos/a");
+  CHECK(of_s3 == 1);
+  CHECK(of_gs == 0);
+  const mr::detail::small_answer expired{.status = 400, .body = "<Error><Code>ExpiredToken</Code></Error>"};
+  CHECK(stores.heal("s3://photos/a", sent, expired));
+  CHECK(of_s3 == 2);
+  CHECK(!stores.heal("s3://photos/a", sent, {.status = 404}));
+  const std::string text = stores.failure("s3://photos/a", sent, expired).what();
+  CHECK(text.find("s3_options::credentials") != std::string::npos);
+  CHECK(text.find("s3://photos/a") != std::string::npos);
+  stores.address("GET", "gs://photos/a");
+  CHECK(of_gs == 1);
+}
