@@ -158,6 +158,16 @@ def check_store(report, program, name, opened, names, folder):
                 environment = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
                                        store.session))
                 checks.expect("keys with a session token", checks.reads("a b.tar", **environment))
+                (folder / "roles").write_text(f"[profile train]\nrole_arn = {store.role}\nsource_profile = base\n"
+                                              "[profile base]\naws_access_key_id = {}\naws_secret_access_key = {}\n"
+                                              .format(*store.keys))
+                as_role = {"AWS_PROFILE": "train", "AWS_CONFIG_FILE": str(folder / "roles"), "AWS_ACCESS_KEY_ID": "",
+                           "AWS_SECRET_ACCESS_KEY": "", "AWS_ENDPOINT_URL_STS": store.endpoint}
+                checks.expect("keys of a role that a profile assumes", checks.reads("a b.tar", **as_role))
+                (folder / "roles").write_text((folder / "roles").read_text().replace(store.keys[1], "wrong-secret"))
+                checks.expect("... with a wrong secret", checks.refuses(
+                    ["get", "s3://bucket/plain.tar"], 1, 'the profile "train" gives no keys: STS answers status 403',
+                    **as_role))
                 environment["AWS_SESSION_TOKEN"] = "of another session"
                 checks.expect("... which is signed", checks.refuses(
                     ["get", "s3://bucket/plain.tar"], 1, "got status 4", **environment))

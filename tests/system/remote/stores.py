@@ -27,9 +27,9 @@ class Unavailable(Exception):
 class Store:
     """A server that runs: where it is, and who may ask."""
 
-    def __init__(self, endpoint, keys, put, session=None):
+    def __init__(self, endpoint, keys, put, session=None, role=None):
         self.endpoint, self.keys, self.put = endpoint, keys, put
-        self.session = session   # keys that expire, and their token
+        self.session, self.role = session, role   # keys that expire, and their token; a role that may be assumed
 
     def environment(self, **more):
         """What a program needs, and nothing of this process's own keys."""
@@ -94,7 +94,7 @@ def client(name, keys):
 iam = client("iam", ("x", "x"))
 iam.create_user(UserName="reader")
 key = iam.create_access_key(UserName="reader")["AccessKey"]
-policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:*", "sts:*"], "Resource": "*"}]}
 iam.put_user_policy(UserName="reader", PolicyName="all", PolicyDocument=json.dumps(policy))
 keys = key["AccessKeyId"], key["SecretAccessKey"]
 role = iam.create_role(RoleName="reader", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
@@ -104,7 +104,7 @@ taken = client("sts", ("x", "x")).assume_role_with_web_identity(
 session = taken["AccessKeyId"], taken["SecretAccessKey"], taken["SessionToken"]
 s3 = client("s3", keys)
 s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": region})
-print(json.dumps([keys, session]), flush=True)
+print(json.dumps([keys, session, role]), flush=True)
 for line in sys.stdin:
     bucket, name, data = json.loads(line)
     s3.put_object(Bucket=bucket, Key=name, Body=bytes.fromhex(data))
@@ -133,8 +133,8 @@ def moto():
                 if client.stdout.readline() != "put\n":
                     raise RuntimeError(f"moto does not take {name}")
             try:
-                keys, session = json.loads(first)
-                yield Store(endpoint, tuple(keys), put, tuple(session))
+                keys, session, role = json.loads(first)
+                yield Store(endpoint, tuple(keys), put, tuple(session), role)
             finally:
                 client.stdin.close()
 

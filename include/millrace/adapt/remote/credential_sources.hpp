@@ -10,10 +10,10 @@
 #pragma once
 
 #include <millrace/adapt/remote/profile_file.hpp>
+#include <millrace/adapt/remote/security_token_service.hpp>
 #include <millrace/adapt/remote/signature_v4.hpp>
 #include <millrace/adapt/remote/surroundings.hpp>
 #include <millrace/adapt/remote/uri_encoding.hpp>
-#include <millrace/adapt/remote/xml_reader.hpp>
 #include <millrace/sources/json_objects.hpp>
 
 #include <optional>
@@ -22,12 +22,6 @@
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-/// Keys, and the words for where they are from.
-struct found_keys {
-  signing_keys keys{};
-  std::string origin{};
-};
 
 /// Looks for keys.
 class credential_sources {
@@ -67,27 +61,14 @@ class credential_sources {
       throw setup_error("the profile " + printable('"' + profile_ + '"') + " is unknown: expected it in " +
                             printable(credentials_path_) + " or " + printable(config_path_),
                         "Correct AWS_PROFILE or s3_options::profile", {.stage = "remote"});
-    signing_keys keys{.access_key_id = profile_value("aws_access_key_id"),
-                      .secret_access_key = profile_value("aws_secret_access_key"),
-                      .session_token = profile_value("aws_session_token")};
-    const std::string origin = "the profile " + printable('"' + profile_ + '"');
-    if (!keys.access_key_id.empty() || !keys.secret_access_key.empty())
-      return whole({.keys = std::move(keys), .origin = origin});
-    const std::string token_file = profile_value("web_identity_token_file"), role = profile_value("role_arn");
-    if (!token_file.empty() && !role.empty())
-      return from_token_file(token_file, role, profile_value("role_session_name"), origin);
-    for (const char* other : {"sso_session", "sso_start_url", "credential_process", "role_arn", "login_session"})
-      if (!profile_value(other).empty()) unread_ = other;
-    if (is_named_ && !unread_.empty())
-      throw setup_error(origin + " has no keys, but " + unread_ + ", which Millrace does not follow", export_hint,
-                        {.stage = "remote"});
-    return std::nullopt;
+    return from_profile(profile_, 0);
   }
 
   std::optional<found_keys> from_web_identity() const {
     const std::string file = around_.variable("AWS_WEB_IDENTITY_TOKEN_FILE"), role = around_.variable("AWS_ROLE_ARN");
     if (file.empty() || role.empty()) return std::nullopt;
-    return from_token_file(file, role, around_.variable("AWS_ROLE_SESSION_NAME"), "the web identity");
+    return sts().assume_by_token({.role = role, .session = around_.variable("AWS_ROLE_SESSION_NAME"),
+                                  .origin = "the web identity"}, trimmed(file_of_token(file)));
   }
 
   std::optional<found_keys> from_container() const {
@@ -138,14 +119,13 @@ class credential_sources {
   /// Returns a value of the profile that is in use; the credentials file comes before the config file.
   std::string profile_value(const std::string& name) {
     load_profiles();
-    if (const std::string value = credentials_.value(profile_, name); !value.empty()) return value;
-    return config_value(name);
+    return value_in(profile_, name);
   }
 
   /// As profile_value(), of the profile's services section: where S3 is.
   std::string service_endpoint() {
     load_profiles();
-    const std::string services = config_value("services");
+    const std::string services = value_in(profile_, "services");
     return services.empty() ? std::string() : config_.value("services " + services, "s3.endpoint_url");
   }
 
@@ -184,9 +164,10 @@ class credential_sources {
     config_ = load("AWS_CONFIG_FILE", "/.aws/config", config_path_);
   }
 
-  std::string config_value(const std::string& name) const {
-    if (const std::string value = config_.value("profile " + profile_, name); !value.empty()) return value;
-    return profile_ == "default" ? config_.value(profile_, name) : std::string();
+  std::string value_in(const std::string& profile, const std::string& name) const {
+    if (const std::string value = credentials_.value(profile, name); !value.empty()) return value;
+    if (const std::string value = config_.value("profile " + profile, name); !value.empty()) return value;
+    return profile == "default" ? config_.value(profile, name) : std::string();
   }
 
   std::string file_of_token(const std::string& path) const {
@@ -220,55 +201,60 @@ class credential_sources {
       throw io_error(who + " gives no keys: its answer cannot be read as JSON", "Check the role of this machine",
                      {.stage = "remote"});
     }
-    return with_expiration(std::move(found), expiration);
+    return keys_of_answer(std::move(found), expiration);
   }
 
-  static found_keys with_expiration(found_keys found, const std::string& expiration) {
-    const auto expires = utc_seconds(expiration);
-    if (found.keys.access_key_id.empty() || found.keys.secret_access_key.empty() || (!expires && !expiration.empty()))
-      throw io_error(found.origin + " gives no keys: its answer lacks " +
-                         (found.keys.access_key_id.empty() || found.keys.secret_access_key.empty()
-                              ? "a key id or its secret" : "a time at which the keys expire"),
-                     "Check the role of this machine", {.stage = "remote"});
-    if (expires) found.keys.expires_seconds = *expires;
-    return found;
-  }
+  security_token_service sts() const { return {around_, chosen_.region}; }
 
-  /// Asks STS for the keys of a role, with a token that says who we are.
-  found_keys from_token_file(const std::string& path, const std::string& role, std::string session,
-                             const std::string& origin) const {
-    const std::string token(trimmed(file_of_token(path)));
-    if (session.empty()) session = "millrace-" + std::to_string(around_.now_seconds());
-    std::string url = around_.variable("AWS_ENDPOINT_URL_STS");
-    if (url.empty())
-      url = chosen_.region.empty() ? "https://sts.amazonaws.com"
-                                   : "https://sts." + chosen_.region +
-                                         (chosen_.region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com");
-    if (url_parts(url).path == "/" && !url.ends_with('/')) url += '/';
-    // In the body: what logs requests, logs URLs.
-    const small_answer answer = around_.fetch(
-        {.method = "POST", .url = url, .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
-         .body = "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" + uri_encoded(role, slash::encoded) +
-                 "&RoleSessionName=" + uri_encoded(session, slash::encoded) +
-                 "&WebIdentityToken=" + uri_encoded(token, slash::encoded)});
-    found_keys found{.keys = {}, .origin = origin};
-    std::string expiration, code;
-    try {
-      xml_reader(answer.body).for_each([&](std::string_view at, const std::string& content) {
-        if (at.ends_with("/Credentials/AccessKeyId")) found.keys.access_key_id = content;
-        else if (at.ends_with("/Credentials/SecretAccessKey")) found.keys.secret_access_key = content;
-        else if (at.ends_with("/Credentials/SessionToken")) found.keys.session_token = content;
-        else if (at.ends_with("/Credentials/Expiration")) expiration = content;
-        else if (at.ends_with("/Error/Code")) code = content;
-      });
-    } catch (const data_error&) {
-      code = "text that is not XML";
+  std::optional<found_keys> from_profile(const std::string& profile, int depth) {
+    constexpr int max_depth = 5;
+    const std::string origin = "the profile " + printable('"' + profile + '"');
+    const auto value = [&](const char* name) { return value_in(profile, name); };
+    const std::string role = value("role_arn"), source = value("source_profile"), place = value("credential_source");
+    if (depth > max_depth)
+      throw setup_error("profiles go in circles: " + origin + " is the sixth that source_profile leads to",
+                        "Correct source_profile in " + printable(config_path_), {.stage = "remote"});
+    if (!role.empty() && (!source.empty() || !place.empty())) {
+      if (!value("mfa_serial").empty())
+        throw setup_error(origin + " asks for a code of a device (mfa_serial), which Millrace does not", export_hint,
+                          {.stage = "remote"});
+      const auto keys = !place.empty() ? from_place(place, origin)
+                        : source == profile ? static_keys(profile, origin) : from_profile(source, depth + 1);
+      if (!keys)
+        throw setup_error(origin + " assumes a role with keys that are missing: expected some from " +
+                              printable(place.empty() ? "the profile \"" + source + '"' : place),
+                          "Correct source_profile or credential_source", {.stage = "remote"});
+      return sts().assume({.role = role, .session = value("role_session_name"), .external_id = value("external_id"),
+                           .origin = origin}, keys->keys);
     }
-    if (answer.status != 200)
-      throw io_error(origin + " gives no keys: STS answers status " + std::to_string(answer.status) +
-                         (code.empty() ? "" : ", " + printable(code, 64)),
-                     "Check the role " + printable(role) + ", and who may assume it", {.stage = "remote"});
-    return with_expiration(std::move(found), expiration);
+    if (auto found = static_keys(profile, origin)) return found;
+    if (const std::string file = value("web_identity_token_file"); !file.empty() && !role.empty())
+      return sts().assume_by_token({.role = role, .session = value("role_session_name"), .origin = origin},
+                                   trimmed(file_of_token(file)));
+    for (const char* other : {"sso_session", "sso_start_url", "credential_process", "login_session"})
+      if (!value(other).empty()) unread_ = other;
+    if ((is_named_ || depth > 0) && !unread_.empty())
+      throw setup_error(origin + " has no keys, but " + unread_ + ", which Millrace does not follow", export_hint,
+                        {.stage = "remote"});
+    return std::nullopt;
+  }
+
+  std::optional<found_keys> static_keys(const std::string& profile, const std::string& origin) const {
+    signing_keys keys{.access_key_id = value_in(profile, "aws_access_key_id"),
+                      .secret_access_key = value_in(profile, "aws_secret_access_key"),
+                      .session_token = value_in(profile, "aws_session_token")};
+    if (keys.access_key_id.empty() && keys.secret_access_key.empty()) return std::nullopt;
+    return whole({.keys = std::move(keys), .origin = origin});
+  }
+
+  /// Returns keys from what a profile's credential_source names.
+  std::optional<found_keys> from_place(const std::string& place, const std::string& origin) const {
+    if (place == "Environment") return from_environment();
+    if (place == "EcsContainer") return from_container();
+    if (place == "Ec2InstanceMetadata") return from_instance();
+    throw setup_error("the credential_source of " + origin + " is wrong: got " + printable(place) +
+                          ", expected Environment, EcsContainer or Ec2InstanceMetadata",
+                      "Correct " + printable(config_path_), {.stage = "remote"});
   }
 
   /// Whether a token may be sent to this URL: nobody else hears it.

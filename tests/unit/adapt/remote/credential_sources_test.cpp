@@ -173,6 +173,71 @@ TEST_CASE("keys of a web identity") {
   }
 }
 
+TEST_CASE("keys of a role that a profile assumes") {
+  fake_world world;
+  world.variables["AWS_EC2_METADATA_DISABLED"] = "true";
+  world.files["/home/me/.aws/credentials"] =
+      "[base]\naws_access_key_id = AKID-B\naws_secret_access_key = SECRET-B\naws_session_token = TOKEN-B\n"
+      "[self]\naws_access_key_id = AKID-S\naws_secret_access_key = SECRET-S\n";
+  world.files["/home/me/.aws/config"] =
+      "[profile train]\nrole_arn = arn:aws:iam::1:role/a\nsource_profile = base\nexternal_id = x y\n"
+      "[profile self]\nrole_arn = arn:s\nsource_profile = self\nrole_session_name = me\n"
+      "[profile chain]\nrole_arn = arn:c\nsource_profile = train\n"
+      "[profile circle]\nrole_arn = arn:c\nsource_profile = circle2\n"
+      "[profile circle2]\nrole_arn = arn:c\nsource_profile = circle\n"
+      "[profile machine]\nrole_arn = arn:m\ncredential_source = EcsContainer\n"
+      "[profile wrong]\nrole_arn = arn:m\ncredential_source = Sun\n"
+      "[profile device]\nrole_arn = arn:m\nsource_profile = base\nmfa_serial = 1\n"
+      "[profile lost]\nrole_arn = arn:m\nsource_profile = nobody\n"
+      "[profile behind]\nrole_arn = arn:m\nsource_profile = sso\n[profile sso]\nsso_session = mine\n";
+  int calls = 0;
+  auto around = world.around();
+  around.fetch = [&, send = around.fetch](const mr::detail::small_request& request) {
+    ++calls;
+    world.answers["POST https://sts.eu-west-1.amazonaws.com/"] = {
+        .status = 200,
+        .body = "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>AKID-R" + std::to_string(calls) +
+                "</AccessKeyId><SecretAccessKey>SECRET-R</SecretAccessKey><SessionToken>TOKEN-R</SessionToken>"
+                "<Expiration>2023-11-14T23:13:20Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"};
+    return send(request);
+  };
+  const auto of = [&](const char* profile) {
+    return credential_sources(around, {.profile = profile, .region = "eu-west-1"}).find();
+  };
+  const auto header = [&](const char* name) {
+    return std::string(mr::detail::header_value(world.sent.back().headers, name));
+  };
+  CHECK(of("train")->keys == signing_keys{.access_key_id = "AKID-R1", .secret_access_key = "SECRET-R",
+                                          .session_token = "TOKEN-R", .expires_seconds = 1'700'003'600});
+  CHECK(world.sent.back().body == "Action=AssumeRole&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fa"
+                                  "&RoleSessionName=millrace-1700000000&ExternalId=x%20y");
+  CHECK(header("authorization").starts_with(
+      "AWS4-HMAC-SHA256 Credential=AKID-B/20231114/eu-west-1/sts/aws4_request, "
+      "SignedHeaders=content-type;host;x-amz-date;x-amz-security-token, Signature="));
+  CHECK(header("x-amz-security-token") == "TOKEN-B");
+  CHECK(of("train")->origin == "the profile \"train\"");
+
+  of("self");
+  CHECK(has(header("authorization"), "Credential=AKID-S/"));
+  CHECK(has(world.sent.back().body, "&RoleArn=arn%3As&RoleSessionName=me"));
+  calls = 0;
+  CHECK(of("chain")->keys.access_key_id == "AKID-R2");
+  CHECK(has(header("authorization"), "Credential=AKID-R1/"));
+  world.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/role";
+  world.answers["GET " + agent + "/role"] = {.status = 200, .body = keys_json};
+  of("machine");
+  CHECK(has(header("authorization"), "Credential=AKID-J/"));
+  CHECK(has(failure(world, "circle"), "profiles go in circles"));
+  CHECK(has(failure(world, "wrong"), "the credential_source of the profile \"wrong\" is wrong: got Sun"));
+  CHECK(has(failure(world, "device"), "mfa_serial"));
+  CHECK(has(failure(world, "lost"), "a role with keys that are missing: expected some from the profile \"nobody\""));
+  CHECK(has(failure(world, "behind"), "the profile \"sso\" has no keys, but sso_session"));
+  world.answers["POST https://sts.amazonaws.com/"] = {
+      .status = 403,
+      .body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>TOKEN-</Message></Error></ErrorResponse>"};
+  CHECK(has(failure(world, "train"), "the profile \"train\" gives no keys: STS answers status 403, AccessDenied"));
+}
+
 TEST_CASE("keys of a container") {
   fake_world world;
   world.variables["AWS_EC2_METADATA_DISABLED"] = "true";
