@@ -170,8 +170,8 @@ def exact(leg):
 
 
 def remote(leg):
-    """objects of stores that others have written: moto, which checks signatures, and rclone's server"""
-    leg.run_check("system/remote/object_stores.py")
+    """objects of servers that misbehave, of nginx, and of stores that others have written: moto and rclone's server"""
+    leg.run_checks("system/remote/object_stores.py", "system/remote/web.py")
 
 
 def faults(leg):

@@ -8,8 +8,8 @@ from checks import ROOT, WARNINGS, StepFailed
 from contract.install.library import consumers_of_the_library, library_is_not_there
 from contract.install.timed import run_in_time
 
-ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "sentencepiece": "SentencePiece",
-            "torch": "LibTorch", "webp": "libwebp"}
+ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "remote": "libcurl",
+            "sentencepiece": "SentencePiece", "torch": "LibTorch", "webp": "libwebp"}
 
 
 def install(leg):
@@ -179,6 +179,17 @@ def through_cmake(leg, prefix, consumer):
                "needs JPEG, which is not installed: apt-get install libjpeg-dev" in " ".join(told.split()) else told)
     told = leg.run("configure text alone without libjpeg", [*configure, *lacks, "-DCOMPONENT=text"], may_fail=True)
     leg.expect("text alone needs no libjpeg of CMake", told if leg.returncode != 0 else None)
+    if (prefix / "share" / "pkgconfig" / "millrace-remote.pc").exists():
+        remote = consumer / "cmake_remote"
+        told = leg.run("build a consumer of remote names", [
+            "sh", "-c", f"cmake -S {consumer} -B {remote} -DCMAKE_PREFIX_PATH={prefix} -DCOMPONENT=remote && "
+                        f"cmake --build {remote} && {remote}/consumer"], may_fail=True)
+        leg.expect("CMake's component remote", told if leg.returncode != 0 else None)
+        told = leg.run("build it through pkg-config", [
+            "sh", "-c", f"g++ {' '.join(WARNINGS)} -O0 {consumer}/remote_consumer.cpp -o {consumer}/remote "
+                        f"$(pkg-config --cflags --libs millrace-remote) && {consumer}/remote"],
+            may_fail=True, PKG_CONFIG_PATH=str(prefix / "share" / "pkgconfig"))
+        leg.expect("pkg-config's millrace-remote", told if leg.returncode != 0 else None)
     if (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
         told = leg.run("configure it with CUDA", [*configure, "-B", consumer / "cmake_cuda", "-DCOMPONENT=cuda"],
                        may_fail=True)

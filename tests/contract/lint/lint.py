@@ -27,7 +27,7 @@ FLOORS = (
     (("sources",),),
     (("run",),),
     (("report",), ("train",)),
-    (("adapt/remote", "adapt"),),
+    (("adapt/remote/store", "adapt/remote/transfer", "adapt/remote", "adapt"),),
     (("",),),   # the umbrellas
 )
 BANNED_EVERYWHERE = {"iostream", "ranges", "random", "regex"}

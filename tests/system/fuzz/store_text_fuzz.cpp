@@ -3,11 +3,11 @@
 // fuzz.py builds and runs it.
 //
 // The first byte of the input says which of them the rest is.
-#include <millrace/adapt/remote/object_url.hpp>
-#include <millrace/adapt/remote/profile_file.hpp>
-#include <millrace/adapt/remote/uri_encoding.hpp>
-#include <millrace/adapt/remote/utc_time.hpp>
-#include <millrace/adapt/remote/xml_reader.hpp>
+#include <millrace/adapt/remote/store/object_url.hpp>
+#include <millrace/adapt/remote/store/profile_file.hpp>
+#include <millrace/adapt/remote/store/uri_encoding.hpp>
+#include <millrace/adapt/remote/store/utc_time.hpp>
+#include <millrace/adapt/remote/store/xml_reader.hpp>
 
 #include "fuzz_target.hpp"
 #include "text_mutator.hpp"

@@ -85,7 +85,8 @@ def gate(store, region="", keys=()):
                     behind.putheader(name, value)
                 behind.endheaders()
                 got = behind.getresponse()
-                made = got.status, {}, got.read()
+                passed = ("content-range", "etag", "last-modified", "content-type")
+                made = got.status, {n: v for n, v in got.getheaders() if n.lower() in passed}, got.read()
             status, headers, body = made
             self.send_response(status)
             for name, value in headers.items():

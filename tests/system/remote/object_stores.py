@@ -15,27 +15,15 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from checks import COMPILED, ROOT, WARNINGS, Report, compiled_library, launcher, library_flags
+from checks import Report
 from gate import error, gate
-from stores import FOLDER, REGION, Unavailable, moto, rclone
+from stores import REGION, Unavailable, built, missing_header, moto, rclone
 
 # In a file's name all of these may stand; a store without folders has other keys as well.
 NAMES = ["plain.tar", "a b.tar", "a=b.tar", "a+b.tar", "\u00fcn\u00efcode-\u65e5\u672c.tar", "folder/inner.tar",
          "folder/deep er/inner=1.tar", "per%cent%20.tar", "a&b;c.tar", "quote'\".tar", "dollar$,:@!*().tar",
          "q?x=y#z.tar", "tilde~[1]{2}.tar", "less<more>.tar", "dot.s/..x/y.tar", "-minus.tar", "back\\slash.tar"]
 KEYS = ["/begins", "a//b.tar", "a/../b.tar", "./a.tar"]
-
-
-def subject():
-    flags = [*WARNINGS, "-O1", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-    made = FOLDER / "store_subject"
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    source = ROOT / "tests" / "system" / "remote" / "store_subject.cpp"
-    for command in ([*launcher(), "g++", *flags, "-c", source, "-o", f"{made}.o"],
-                    ["g++", f"{made}.o", compiled_library("g++", "-O1"), "-o", made, *library_flags("--libs"), "-lcurl",
-                     "-lcrypto"]):
-        subprocess.run([str(part) for part in command], check=True)
-    return made
 
 
 class Checks:
@@ -179,13 +167,10 @@ def check_store(report, program, name, opened, names, folder):
 
 def main():
     report = Report()
-    for header in ("curl/curl.h", "openssl/evp.h"):
-        done = subprocess.run(["g++", "-E", "-x", "c++", "-", "-o", "/dev/null"], input=f"#include <{header}>\n",
-                              text=True, capture_output=True)
-        if done.returncode != 0:
-            report.skip("object stores", f"there is no <{header}>")
-            return report.close()
-    program = subject()
+    if missing := missing_header():
+        report.skip("object stores", missing)
+        return report.close()
+    program = built("store_subject")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         check_store(report, program, "moto", moto(), NAMES + KEYS, folder)

@@ -5,8 +5,8 @@
 //   store_subject get s3://bucket/key 10-19      # ten of them
 //
 // Prints errors to stderr: the exit status is 1, and 2 for an object that is not there.
-#include <millrace/adapt/remote/curl_fetch.hpp>
-#include <millrace/adapt/remote/object_stores.hpp>
+#include <millrace/adapt/remote/store/curl_fetch.hpp>
+#include <millrace/adapt/remote/store/object_stores.hpp>
 
 #include <cstdio>
 #include <cstdlib>

@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import ROOT
+from checks import COMPILED, ROOT, WARNINGS, compiled_library, launcher, library_flags
 
 FOLDER = ROOT / "build" / "remote"
 REGION = "eu-west-1"
@@ -38,6 +38,27 @@ class Store:
         return clean | {"HOME": "/nowhere", "AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": REGION,
                         "AWS_ENDPOINT_URL_S3": self.endpoint, "AWS_ACCESS_KEY_ID": self.keys[0],
                         "AWS_SECRET_ACCESS_KEY": self.keys[1]} | more
+
+
+def missing_header():
+    for header in ("curl/curl.h", "openssl/evp.h"):
+        done = subprocess.run(["g++", "-E", "-x", "c++", "-", "-o", "/dev/null"], input=f"#include <{header}>\n",
+                              text=True, capture_output=True)
+        if done.returncode != 0:
+            return f"there is no <{header}>"
+    return None
+
+
+def built(name):
+    flags = [*WARNINGS, "-O1", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    made = FOLDER / name
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    source = ROOT / "tests" / "system" / "remote" / f"{name}.cpp"
+    for command in ([*launcher(), "g++", *flags, "-c", source, "-o", f"{made}.o"],
+                    ["g++", f"{made}.o", compiled_library("g++", "-O1"), "-o", made, *library_flags("--libs"), "-lcurl",
+                     "-lcrypto"]):
+        subprocess.run([str(part) for part in command], check=True)
+    return made
 
 
 def package_python(name, packages, module):
@@ -97,7 +118,8 @@ key = iam.create_access_key(UserName="reader")["AccessKey"]
 policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:*", "sts:*"], "Resource": "*"}]}
 iam.put_user_policy(UserName="reader", PolicyName="all", PolicyDocument=json.dumps(policy))
 keys = key["AccessKeyId"], key["SecretAccessKey"]
-role = iam.create_role(RoleName="reader", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:*"}]}
+role = iam.create_role(RoleName="reader", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
 iam.put_role_policy(RoleName="reader", PolicyName="all", PolicyDocument=json.dumps(policy))
 taken = client("sts", ("x", "x")).assume_role_with_web_identity(
     RoleArn=role, RoleSessionName="me", WebIdentityToken="t" * 20)["Credentials"]

@@ -34,7 +34,7 @@ struct kept_file {
 struct cellar {
   std::map<std::string, kept_file> files{};
   std::mutex mutex{};
-  std::atomic<std::uint64_t> shard_bytes{0}, finds{0};
+  std::atomic<std::uint64_t> shard_bytes{0}, finds{0}, untold_reads{0}, told_reads{0};
   std::uint64_t cut_at = ~std::uint64_t{0};   ///< reads end there
 
   /// Takes the files of a folder as cellar://box/NAME.
@@ -48,6 +48,7 @@ struct cellar_file {
   std::shared_ptr<cellar> from;
   std::string name;
   kept_file content;
+  std::vector<mr::byte_range> told{};
 
   mr::file_identity identity() const { return {.size_bytes = content.text.size(), .version = content.version}; }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
@@ -55,9 +56,17 @@ struct cellar_file {
     if (offset_bytes >= end) return 0;
     const std::size_t count = std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - offset_bytes));
     std::memcpy(buffer.data(), content.text.data() + offset_bytes, count);
-    if (name.ends_with(".tar")) from->shard_bytes += count;
+    if (name.ends_with(".tar")) {
+      from->shard_bytes += count;
+      const bool was_told = std::any_of(told.begin(), told.end(), [&](const mr::byte_range& r) {
+        return offset_bytes >= r.offset_bytes && offset_bytes - r.offset_bytes < r.size_bytes &&
+               count <= r.size_bytes - (offset_bytes - r.offset_bytes);
+      });
+      ++(was_told ? from->told_reads : from->untold_reads);
+    }
     return count;
   }
+  void will_read(std::span<const mr::byte_range> ranges) { told.assign(ranges.begin(), ranges.end()); }
 };
 
 /// The least that a storage has.
@@ -252,4 +261,32 @@ TEST_CASE("counts and lists of keys are read from a storage too") {
   chosen.only = mr::keys_from("cellar://box/part.txt", {.storage = at});
   const delivered two = run(data.remote, {.epochs = 1, .global_batch = 2, .source = chosen});
   CHECK(two.all_rows().size() == 2);
+}
+
+TEST_CASE("a storage is told what will be read, before any of it is read") {
+  for (const std::size_t window : {1, 64, 4096}) {   // of a small window single samples are read, else whole blocks
+    const both_places data;
+    (void)mr::indexed_shards(data.local);
+    for (const auto& f : std::filesystem::directory_iterator(data.folder.path()))
+      data.files->files["cellar://box/" + f.path().filename().string()].text = text_of(f.path());
+    const auto flow = [&] {
+      return mr::indexed_shards(data.remote, data.options()) | mr::shuffle({.window = window}) |
+             mr::map(indexed_runs::prepare) | mr::batch<&indexed_runs::example::label>({.size = 8});
+    };
+    for (const int threads : {0, 2}) {
+      std::size_t samples = 0;
+      for (auto& b : mr::session{flow(), {.threads = threads, .announce = false}}) samples += b.size();
+      CHECK(samples == 208);
+    }
+    CHECK(data.files->told_reads.load() >= 6);
+    CHECK(data.files->untold_reads.load() == 0);
+  }
+  const both_places data;
+  std::size_t samples = 0;
+  for (auto& b : mr::session{mr::shards(data.remote, {.storage = data.options().storage}) |
+                                 mr::map(indexed_runs::prepare) | mr::batch<&indexed_runs::example::label>({.size = 8}),
+                             {.announce = false}})
+    samples += b.size();
+  CHECK(samples == 208);
+  CHECK(data.files->untold_reads.load() == 0);
 }

@@ -29,6 +29,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// A range of a source: `size_bytes` from `offset_bytes` on, and less where the source ends before.
+struct byte_range {
+  std::uint64_t offset_bytes = 0, size_bytes = ~std::uint64_t{0};
+};
+
 /// The interface of a source: bytes that can be read from any offset.
 class byte_source {
  public:
@@ -40,6 +45,9 @@ class byte_source {
   /// Reads the bytes from `offset_bytes` on into the front of `buffer`. Returns how many bytes it read.
   /// May read fewer bytes than `buffer` holds; returns 0 only at the end.
   virtual std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) = 0;
+
+  /// Tells what will be read next, in this order. A source that is far away fetches it ahead; others do nothing.
+  virtual void will_read(std::span<const byte_range> ranges) { static_cast<void>(ranges); }
 
   /// Returns the name for messages; the view lives as long as the source.
   virtual std::string_view name() const noexcept = 0;

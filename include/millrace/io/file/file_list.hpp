@@ -30,10 +30,8 @@ class file_list {
   std::uint64_t size_bytes(std::size_t file) const noexcept { return stamp(file).size_bytes; }
   /// Returns the time of the last change in ns, or what a storage has in its place; 0 if it is not known.
   std::int64_t changed(std::size_t file) const noexcept { return stamp(file).changed; }
-  /// Opens a file. Throws io_error if it cannot be opened.
-  std::unique_ptr<byte_source> open(std::size_t file, read_meter& meter) const {
-    return std::make_unique<metered_file>(at_, names_[file], meter);
-  }
+  /// Opens a file that will be read from its front to its end. Throws io_error if it cannot be opened.
+  std::unique_ptr<byte_source> open(std::size_t file, read_meter& meter) const;
 
  private:
   file_stamp stamp(std::size_t file) const noexcept;

@@ -61,6 +61,13 @@ MILLRACE_INLINE file_list::file_list(std::vector<std::string> names, storage at)
   stamps_ = std::make_shared<const std::vector<file_stamp>>(std::move(stamps));
 }
 
+MILLRACE_INLINE std::unique_ptr<byte_source> file_list::open(std::size_t file, read_meter& meter) const {
+  auto opened = std::make_unique<metered_file>(at_, names_[file], meter);
+  const byte_range all{};
+  if (!at_.is_local()) opened->will_read({&all, 1});
+  return opened;
+}
+
 MILLRACE_INLINE file_stamp file_list::stamp(std::size_t file) const noexcept {
   if (stamps_) return (*stamps_)[file];
   try {

@@ -10,6 +10,7 @@
 #include <millrace/measure/read_meter.hpp>
 
 #include <memory>
+#include <span>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -24,6 +25,8 @@ class metered_file final : public byte_source {
   std::string_view name() const noexcept override { return file_->name(); }
   /// Reads, and reports the time and the bytes to the meter.
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
+  /// Tells the file what will be read next.
+  void will_read(std::span<const byte_range> ranges) override { file_->will_read(ranges); }
   /// Reports further reads to `meter`. Must not be called during a read.
   void watch_in(read_meter& meter) noexcept { meter_ = &meter; }
   /// Returns the file.

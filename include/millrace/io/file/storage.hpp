@@ -89,6 +89,9 @@ class own_file final : public stored_file {
     if (got == 0 && !buffer.empty()) check_end(name_, file_->identity(), offset_bytes);
     return got;
   }
+  void will_read(std::span<const byte_range> ranges) override {
+    if constexpr (requires { file_->will_read(ranges); }) file_->will_read(ranges);
+  }
 
  private:
   std::string name_;
@@ -139,7 +142,8 @@ class storage {
   storage(T own) : place_(std::make_shared<detail::own_storage<T>>(std::move(own))) {}   // NOLINT(*-explicit-*)
   /// Exists for its message: the compiler shows it for a type that is no storage.
   template <class T>
-    requires(!detail::storage_type<T> && !std::is_convertible_v<T, std::shared_ptr<storage_interface>>)
+    requires(!detail::storage_type<T> && !std::is_convertible_v<T, std::shared_ptr<storage_interface>> &&
+             !std::is_base_of_v<storage, T>)
   __attribute__((unavailable("millrace: a storage has open(name), which returns a pointer to a file with identity() "
                              "and read_at(offset_bytes, buffer).")))
   storage(T);

@@ -65,6 +65,9 @@ class block_cache {
     if (s->left == 0) forget(name, *s);
   }
 
+  /// Returns whether the block is in the cache, or is being read.
+  bool has(const block_name& name) const;
+
   /// Returns the bytes of all blocks in the cache, as they were when each was read.
   std::size_t held_bytes() const;
 

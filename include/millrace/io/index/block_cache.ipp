@@ -7,6 +7,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+MILLRACE_INLINE bool block_cache::has(const block_name& name) const {
+  const std::lock_guard lock(mutex_);
+  return blocks_.contains(name);
+}
+
 MILLRACE_INLINE std::size_t block_cache::held_bytes() const {
   const std::lock_guard lock(mutex_);
   return held_bytes_;

@@ -173,6 +173,8 @@ MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const s
                                                 block_pool& pool) const {
   const storage& at = options_.files.storage;
   const auto source = open_file(at, path);
+  const byte_range all{};
+  source->will_read({&all, 1});   // a request for each header would take longer
   shard_index index = scan_shard(*source, pool);
   if (identify_shard(path, at) != identity)
     throw io_error("the shard was changed while its index was made",

@@ -57,6 +57,9 @@ class indexed_reader {
   /// are good. If that is not all, failure() is the error of the next one.
   std::size_t read(std::span<const std::uint32_t> numbers, std::span<record> records);
 
+  /// Tells the source which bytes read() will need for these samples, which are in the order of the shard.
+  void announce(std::span<const std::uint32_t> numbers);
+
   /// Returns the error of the first sample that the last read() failed on; null if there is none.
   std::exception_ptr failure() const noexcept { return failure_; }
   /// Returns the same, and keeps nothing of it: the error may go to another thread, and the reader to a third.

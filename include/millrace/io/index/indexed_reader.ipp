@@ -46,6 +46,26 @@ MILLRACE_INLINE std::size_t indexed_reader::read(std::span<const std::uint32_t> 
   return failed_at_;
 }
 
+MILLRACE_INLINE void indexed_reader::announce(std::span<const std::uint32_t> numbers) {
+  std::vector<byte_range> ranges;
+  for (const std::uint32_t number : numbers) {
+    const indexed_sample sample = index_->sample(number);
+    for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) {
+      if (!fields_[index_->field_of(m)].wanted) continue;
+      const indexed_member member = index_->member(m);
+      const std::uint64_t end = member.offset_bytes + member.size_bytes;
+      byte_range* const last = ranges.empty() ? nullptr : &ranges.back();
+      if (last && member.offset_bytes >= last->offset_bytes &&
+          member.offset_bytes <= last->offset_bytes + last->size_bytes + options_.largest_gap_bytes) {
+        last->size_bytes = std::max(last->size_bytes, end - last->offset_bytes);
+      } else {
+        ranges.push_back({member.offset_bytes, member.size_bytes});
+      }
+    }
+  }
+  source_->will_read(ranges);
+}
+
 MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
   record one;
   if (read({&number, 1}, {&one, 1}) == 0) std::rethrow_exception(failure_);

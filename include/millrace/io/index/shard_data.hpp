@@ -119,6 +119,7 @@ class shard_data {
 
   struct open_shard {
     open_shard(const shard_data& of, std::size_t shard, block_pool& pool, read_meter& reads);
+    const std::size_t shard;
     metered_file file;
     indexed_reader reader;
   };
@@ -136,19 +137,23 @@ class shard_data {
     std::size_t shard() const noexcept { return static_cast<std::size_t>(sample >> 32); }
     std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(sample); }
   };
+  using open_shards = std::vector<std::unique_ptr<open_shard>>;
   struct request {
     std::span<record> records;
     std::size_t good;
     std::exception_ptr& failure;
     read_meter& reads;
+    open_shards ready{};   // of this call; those of which the storage was told what will be read
   };
 
   /// Returns the samples in a block of that shard; 0 if it is not read in blocks.
   std::uint32_t block_samples(std::size_t shard) const noexcept;
   void read_by_blocks(request& asked, std::span<const wish> wishes);
+  /// Tells a storage what will be read from all shards together, so that one does not wait for the other.
+  void announce(request& asked, std::span<const wish> wishes, bool in_blocks);
 
   /// Reads a whole block. Records that cannot be read are left empty.
-  void read_block(const request& asked, const block_name& block, std::vector<record>& records);
+  void read_block(request& asked, const block_name& block, std::vector<record>& records);
   void read_now(request& asked, std::span<const wish> wishes);
 
   struct known_shard {
@@ -173,6 +178,9 @@ class shard_data {
   void check(std::size_t shard);
   shard_index& index(std::size_t shard) const;
   std::unique_ptr<open_shard> take(std::size_t shard, read_meter& reads);
+  std::unique_ptr<open_shard> take(std::size_t shard, request& asked);
+
+  void give_back(std::size_t shard, std::unique_ptr<open_shard> opened, request& asked);
 
   /// Keeps one open file for each shard; closes another shard's file if too many are open.
   void give_back(std::size_t shard, std::unique_ptr<open_shard> opened);

@@ -153,13 +153,41 @@ MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> wan
     return w.shard() == wanted.front().shard;
   });
   std::rotate(all.begin(), middle, all.end());
+  if (!options_.files.storage.is_local()) announce(asked, all, !begins);
   for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
     while (end < all.size() && all[end].shard() == all[first].shard()) ++end;
     const auto of_shard = std::span<const wish>(all).subspan(first, end - first);
     if (!begins && block_samples(all[first].shard()) > 1) read_by_blocks(asked, of_shard);
     else read_now(asked, of_shard);
   }
+  for (auto& opened : asked.ready) {
+    const std::size_t shard = opened->shard;
+    give_back(shard, std::move(opened));
+  }
   return asked.good;
+}
+
+MILLRACE_INLINE void shard_data::announce(request& asked, std::span<const wish> wishes, bool in_blocks) {
+  std::vector<std::uint32_t> numbers;
+  for (std::size_t first = 0, end = 0; first < wishes.size(); first = end) {
+    const std::size_t shard = wishes[first].shard();
+    while (end < wishes.size() && wishes[end].shard() == shard) ++end;
+    const std::uint32_t length = in_blocks ? block_samples(shard) : 0;
+    numbers.clear();
+    for (std::size_t i = first; i < end; ++i) {
+      const std::uint32_t block = wishes[i].number() / std::max(length, 1U);
+      if (length <= 1) numbers.push_back(stored_number(shard, wishes[i].number()));
+      else if ((i == first || wishes[i - 1].number() / length != block) && !block_cache_->has({shard, block}))
+        for (std::uint64_t n = std::uint64_t{block} * length; n < counts_[shard] && n / length == block; ++n)
+          numbers.push_back(stored_number(shard, static_cast<std::uint32_t>(n)));
+    }
+    if (!numbers.empty()) try {
+        auto opened = take(shard, asked.reads);
+        opened->reader.announce(numbers);
+        asked.ready.push_back(std::move(opened));
+      } catch (const error&) {   // reading meets it again
+      }
+  }
 }
 
 MILLRACE_INLINE void shard_data::tell_not_kept(const std::string& what, std::string_view why) {
@@ -171,9 +199,10 @@ MILLRACE_INLINE void shard_data::tell_not_kept(const std::string& what, std::str
   [[maybe_unused]] const auto written = posix_files::write(options_.progress_file, line.data(), line.size());
 }
 
-MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::size_t shard, block_pool& pool,
+MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& of, std::size_t shard_number, block_pool& pool,
                                                    read_meter& reads)
-    : file(of.options_.files.storage, of.names_[shard], reads),
+    : shard(shard_number),
+      file(of.options_.files.storage, of.names_[shard], reads),
       reader(file, of.index(shard), pool, of.options_.reader) {
   of.check_same(shard, file.file());
 }
@@ -218,7 +247,7 @@ MILLRACE_INLINE void shard_data::read_by_blocks(request& asked, std::span<const 
   if (!missing.empty()) read_now(asked, missing);   // finds the error of each of them
 }
 
-MILLRACE_INLINE void shard_data::read_block(const request& asked, const block_name& block,
+MILLRACE_INLINE void shard_data::read_block(request& asked, const block_name& block,
                                             std::vector<record>& records) {
   const auto shard = static_cast<std::size_t>(block.shard);
   const std::uint64_t first = std::uint64_t{block.number} * block_samples(shard);
@@ -228,9 +257,9 @@ MILLRACE_INLINE void shard_data::read_block(const request& asked, const block_na
     numbers[i] = stored_number(shard, static_cast<std::uint32_t>(first + i));
   records.resize(numbers.size());
   try {
-    auto opened = take(shard, asked.reads);
+    auto opened = take(shard, asked);
     static_cast<void>(opened->reader.read(numbers, records));
-    give_back(shard, std::move(opened));
+    give_back(shard, std::move(opened), asked);
   } catch (const error&) {
     // An error of the whole shard. read_now() meets it again for the samples that are wanted.
   }
@@ -247,10 +276,10 @@ MILLRACE_INLINE void shard_data::read_now(request& asked, std::span<const wish> 
   std::size_t read = 0;
   std::exception_ptr wrong;
   try {
-    auto opened = take(shard, asked.reads);
+    auto opened = take(shard, asked);
     read = opened->reader.read(numbers, found);
     if (read < numbers.size()) wrong = opened->reader.take_failure();
-    give_back(shard, std::move(opened));
+    give_back(shard, std::move(opened), asked);
   } catch (...) {
     wrong = std::current_exception();
   }
@@ -315,6 +344,20 @@ MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::si
     }
   }
   return std::make_unique<open_shard>(*this, shard, pool_, reads);
+}
+
+MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::take(std::size_t shard, request& asked) {
+  const auto at = std::find_if(asked.ready.begin(), asked.ready.end(),
+                               [shard](const auto& opened) { return opened->shard == shard; });
+  if (at == asked.ready.end()) return take(shard, asked.reads);
+  auto opened = std::move(*at);
+  asked.ready.erase(at);
+  return opened;
+}
+
+MILLRACE_INLINE void shard_data::give_back(std::size_t shard, std::unique_ptr<open_shard> opened, request& asked) {
+  if (options_.files.storage.is_local()) return give_back(shard, std::move(opened));
+  asked.ready.push_back(std::move(opened));
 }
 
 MILLRACE_INLINE void shard_data::give_back(std::size_t shard, std::unique_ptr<open_shard> opened) {

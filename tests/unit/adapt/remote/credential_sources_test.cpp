@@ -1,4 +1,4 @@
-#include <millrace/adapt/remote/credential_sources.hpp>
+#include <millrace/adapt/remote/store/credential_sources.hpp>
 
 #include "fake_surroundings.hpp"
 

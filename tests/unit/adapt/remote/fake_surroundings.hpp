@@ -8,7 +8,7 @@
 // A request that has no answer is one that nobody answers: an io_error.
 #pragma once
 
-#include <millrace/adapt/remote/surroundings.hpp>
+#include <millrace/adapt/remote/store/surroundings.hpp>
 #include <millrace/base/error.hpp>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-#include <millrace/adapt/remote/google_key_file.hpp>
-#include <millrace/adapt/remote/gs_access.hpp>
+#include <millrace/adapt/remote/store/google_key_file.hpp>
+#include <millrace/adapt/remote/store/gs_access.hpp>
 
 #include "fake_surroundings.hpp"
 

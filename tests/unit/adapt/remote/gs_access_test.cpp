@@ -1,4 +1,4 @@
-#include <millrace/adapt/remote/gs_access.hpp>
+#include <millrace/adapt/remote/store/gs_access.hpp>
 
 #include "fake_surroundings.hpp"
 

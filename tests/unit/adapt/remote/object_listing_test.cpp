@@ -1,5 +1,5 @@
-#include <millrace/adapt/remote/object_listing.hpp>
-#include <millrace/adapt/remote/s3_access.hpp>
+#include <millrace/adapt/remote/store/object_listing.hpp>
+#include <millrace/adapt/remote/store/s3_access.hpp>
 
 #include "fake_surroundings.hpp"
 

@@ -1,4 +1,4 @@
-#include <millrace/adapt/remote/object_stores.hpp>
+#include <millrace/adapt/remote/store/object_stores.hpp>
 
 #include "fake_surroundings.hpp"
 

@@ -1,4 +1,4 @@
-#include <millrace/adapt/remote/object_url.hpp>
+#include <millrace/adapt/remote/store/object_url.hpp>
 
 #include <doctest/doctest.h>
 

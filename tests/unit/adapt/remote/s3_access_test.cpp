@@ -1,4 +1,4 @@
-#include <millrace/adapt/remote/s3_access.hpp>
+#include <millrace/adapt/remote/store/s3_access.hpp>
 
 #include "fake_surroundings.hpp"
 

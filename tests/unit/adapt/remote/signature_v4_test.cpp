@@ -1,5 +1,5 @@
-#include <millrace/adapt/remote/signature_v4.hpp>
-#include <millrace/adapt/remote/uri_encoding.hpp>
+#include <millrace/adapt/remote/store/signature_v4.hpp>
+#include <millrace/adapt/remote/store/uri_encoding.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include <millrace/adapt/remote/xml_reader.hpp>
+#include <millrace/adapt/remote/store/xml_reader.hpp>
 
 #include <doctest/doctest.h>
 

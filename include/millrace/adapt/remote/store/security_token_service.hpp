@@ -8,10 +8,10 @@
 // Source: "AssumeRole" and "AssumeRoleWithWebIdentity" of the AWS STS API Reference.
 #pragma once
 
-#include <millrace/adapt/remote/signature_v4.hpp>
-#include <millrace/adapt/remote/surroundings.hpp>
-#include <millrace/adapt/remote/uri_encoding.hpp>
-#include <millrace/adapt/remote/xml_reader.hpp>
+#include <millrace/adapt/remote/store/signature_v4.hpp>
+#include <millrace/adapt/remote/store/surroundings.hpp>
+#include <millrace/adapt/remote/store/uri_encoding.hpp>
+#include <millrace/adapt/remote/store/xml_reader.hpp>
 
 #include <optional>
 #include <string>

@@ -8,9 +8,9 @@
 // Threads: any.
 #pragma once
 
-#include <millrace/adapt/remote/key_provider.hpp>
-#include <millrace/adapt/remote/object_access.hpp>
-#include <millrace/adapt/remote/s3_options.hpp>
+#include <millrace/adapt/remote/store/key_provider.hpp>
+#include <millrace/adapt/remote/store/object_access.hpp>
+#include <millrace/adapt/remote/store/s3_options.hpp>
 
 #include <map>
 #include <mutex>

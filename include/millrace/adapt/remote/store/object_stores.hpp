@@ -8,9 +8,9 @@
 // Errors: those of object_access and list_objects(). Threads: any. Lifetime: `around` is copied.
 #pragma once
 
-#include <millrace/adapt/remote/gs_access.hpp>
-#include <millrace/adapt/remote/object_listing.hpp>
-#include <millrace/adapt/remote/s3_access.hpp>
+#include <millrace/adapt/remote/store/gs_access.hpp>
+#include <millrace/adapt/remote/store/object_listing.hpp>
+#include <millrace/adapt/remote/store/s3_access.hpp>
 
 #include <string>
 #include <string_view>

@@ -8,8 +8,8 @@
 // Errors: located io_error for a store that refuses. Threads: any.
 #pragma once
 
-#include <millrace/adapt/remote/object_access.hpp>
-#include <millrace/adapt/remote/surroundings.hpp>
+#include <millrace/adapt/remote/store/object_access.hpp>
+#include <millrace/adapt/remote/store/surroundings.hpp>
 
 #include <string>
 #include <utility>

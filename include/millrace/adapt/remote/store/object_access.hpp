@@ -7,9 +7,9 @@
 // Errors: those of looking for keys. Threads: any.
 #pragma once
 
-#include <millrace/adapt/remote/object_url.hpp>
-#include <millrace/adapt/remote/signature_v4.hpp>
-#include <millrace/adapt/remote/store_answer.hpp>
+#include <millrace/adapt/remote/store/object_url.hpp>
+#include <millrace/adapt/remote/store/signature_v4.hpp>
+#include <millrace/adapt/remote/store/store_answer.hpp>
 
 #include <string>
 #include <string_view>

@@ -8,8 +8,8 @@
 // Source: "XML API overview" and "About VM metadata" of Google Cloud's documentation.
 #pragma once
 
-#include <millrace/adapt/remote/google_key_file.hpp>
-#include <millrace/adapt/remote/s3_access.hpp>
+#include <millrace/adapt/remote/store/google_key_file.hpp>
+#include <millrace/adapt/remote/store/s3_access.hpp>
 #include <millrace/sources/json_objects.hpp>
 
 #include <optional>

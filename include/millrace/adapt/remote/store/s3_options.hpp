@@ -5,7 +5,8 @@
 //   mr::remote({.gs = {.bearer_token = [] { return token_of_my_own(); }}});
 //
 // Keys are looked for in this order, and the first that are found are taken: `.credentials`; AWS_ACCESS_KEY_ID and
-// AWS_SECRET_ACCESS_KEY; the profile files, with roles that they assume; a web identity, AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN; a container's
+// AWS_SECRET_ACCESS_KEY; the profile files, with roles that they assume; a web identity,
+// AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN; a container's
 // AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI; the metadata of an EC2 instance, for one second. A named profile
 // comes before the environment. Keys that expire are renewed five minutes before.
 // Errors: setup_error at the first request if there are no keys. Threads: values; the callables are called by any

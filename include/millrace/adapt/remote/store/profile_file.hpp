@@ -8,7 +8,7 @@
 // that may hold a secret. Threads: values. Source: the AWS SDKs and Tools Reference Guide, "Shared config files".
 #pragma once
 
-#include <millrace/adapt/remote/small_http.hpp>
+#include <millrace/adapt/remote/store/small_http.hpp>
 #include <millrace/base/error.hpp>
 
 #include <algorithm>

@@ -14,8 +14,8 @@
 #endif
 #include <curl/curl.h>
 
-#include <millrace/adapt/remote/signature_v4.hpp>
-#include <millrace/adapt/remote/small_http.hpp>
+#include <millrace/adapt/remote/store/signature_v4.hpp>
+#include <millrace/adapt/remote/store/small_http.hpp>
 #include <millrace/base/error.hpp>
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 #endif
 #include <openssl/pem.h>
 
-#include <millrace/adapt/remote/credential_sources.hpp>
+#include <millrace/adapt/remote/store/credential_sources.hpp>
 #include <millrace/base/json_writer.hpp>
 
 #include <map>

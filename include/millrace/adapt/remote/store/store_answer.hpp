@@ -9,9 +9,9 @@
 // Source: "Error responses" of the Amazon S3 API Reference.
 #pragma once
 
-#include <millrace/adapt/remote/small_http.hpp>
-#include <millrace/adapt/remote/utc_time.hpp>
-#include <millrace/adapt/remote/xml_reader.hpp>
+#include <millrace/adapt/remote/store/small_http.hpp>
+#include <millrace/adapt/remote/store/utc_time.hpp>
+#include <millrace/adapt/remote/store/xml_reader.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -8,7 +8,7 @@
 // Threads: any; one looks while the others wait.
 #pragma once
 
-#include <millrace/adapt/remote/credential_sources.hpp>
+#include <millrace/adapt/remote/store/credential_sources.hpp>
 
 #include <cstdint>
 #include <exception>

@@ -8,9 +8,9 @@
 // Source: "ListObjectsV2" of the Amazon S3 API Reference.
 #pragma once
 
-#include <millrace/adapt/remote/ask_store.hpp>
-#include <millrace/adapt/remote/uri_encoding.hpp>
-#include <millrace/adapt/remote/xml_reader.hpp>
+#include <millrace/adapt/remote/store/ask_store.hpp>
+#include <millrace/adapt/remote/store/uri_encoding.hpp>
+#include <millrace/adapt/remote/store/xml_reader.hpp>
 
 #include <algorithm>
 #include <optional>

@@ -8,7 +8,7 @@
 // Errors: those of the functions. Threads: any; nobody may change the environment meanwhile.
 #pragma once
 
-#include <millrace/adapt/remote/small_http.hpp>
+#include <millrace/adapt/remote/store/small_http.hpp>
 #include <millrace/base/clock.hpp>
 #include <millrace/base/text_file.hpp>
 

@@ -9,11 +9,11 @@
 // Source: the AWS SDKs and Tools Reference Guide, "Standardized credential providers".
 #pragma once
 
-#include <millrace/adapt/remote/profile_file.hpp>
-#include <millrace/adapt/remote/security_token_service.hpp>
-#include <millrace/adapt/remote/signature_v4.hpp>
-#include <millrace/adapt/remote/surroundings.hpp>
-#include <millrace/adapt/remote/uri_encoding.hpp>
+#include <millrace/adapt/remote/store/profile_file.hpp>
+#include <millrace/adapt/remote/store/security_token_service.hpp>
+#include <millrace/adapt/remote/store/signature_v4.hpp>
+#include <millrace/adapt/remote/store/surroundings.hpp>
+#include <millrace/adapt/remote/store/uri_encoding.hpp>
 #include <millrace/sources/json_objects.hpp>
 
 #include <optional>

@@ -10,9 +10,9 @@
 // Source: "Signature Calculations for the Authorization Header" of the Amazon S3 API Reference.
 #pragma once
 
-#include <millrace/adapt/remote/sha256.hpp>
-#include <millrace/adapt/remote/small_http.hpp>
-#include <millrace/adapt/remote/utc_time.hpp>
+#include <millrace/adapt/remote/store/sha256.hpp>
+#include <millrace/adapt/remote/store/small_http.hpp>
+#include <millrace/adapt/remote/store/utc_time.hpp>
 
 #include <algorithm>
 #include <cstdint>

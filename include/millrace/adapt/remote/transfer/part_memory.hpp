@@ -1,0 +1,128 @@
+// Memory for bytes that are fetched ahead of their readers, with a bound for all readers together.
+//
+//   mr::detail::part_memory memory(256 << 20);
+//   auto block = memory.take(8 << 20, mr::detail::part_memory::need::optional);   // nothing: the bound is reached
+//   if (block) fetch_into(block->bytes());                                        // comes back at its end
+//
+// A reader that waits has to go on, so a required block is given beyond the bound, too. Blocks are used again.
+// Errors: std::bad_alloc. Threads: any. Lifetime: blocks keep alive what they need.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Gives out blocks of memory up to a bound.
+class part_memory {
+ public:
+  enum class need : bool { optional, required };
+
+ private:
+  struct piece {
+    std::unique_ptr<std::byte[]> memory{};
+    std::size_t capacity = 0;
+  };
+  struct shared {
+    explicit shared(std::size_t bound) : bound_bytes(bound) {}
+    const std::size_t bound_bytes;
+    std::mutex mutex{};   // guards all members below
+    std::size_t held_bytes = 0, max_bytes = 0, free_bytes = 0;
+    std::vector<piece> free{};
+  };
+
+ public:
+  /// Memory that goes back at its end.
+  class block {
+   public:
+    block(block&& other) noexcept
+        : from_(std::move(other.from_)), piece_(std::move(other.piece_)), size_(std::exchange(other.size_, 0)) {}
+    block& operator=(block&& other) noexcept {
+      std::swap(from_, other.from_);
+      std::swap(piece_, other.piece_);
+      std::swap(size_, other.size_);
+      return *this;
+    }
+    ~block() {
+      if (piece_.memory) give_back(*from_, std::move(piece_));
+    }
+
+    std::span<std::byte> bytes() const noexcept { return {piece_.memory.get(), size_}; }
+
+   private:
+    friend class part_memory;
+    block(std::shared_ptr<shared> from, piece p, std::size_t size) noexcept
+        : from_(std::move(from)), piece_(std::move(p)), size_(size) {}
+
+    std::shared_ptr<shared> from_;
+    piece piece_;
+    std::size_t size_;
+  };
+
+  explicit part_memory(std::size_t bound_bytes) : shared_(std::make_shared<shared>(bound_bytes)) {}
+
+  /// Returns a block of that size; nothing if it is optional and there is no room.
+  std::optional<block> take(std::size_t bytes, need how) {
+    constexpr std::size_t unit = std::size_t{64} << 10;
+    const std::size_t capacity = (std::max<std::size_t>(bytes, 1) + unit - 1) / unit * unit;
+    piece found{};
+    {
+      const std::lock_guard lock(shared_->mutex);
+      if (how == need::optional && shared_->held_bytes + capacity > shared_->bound_bytes) return std::nullopt;
+      auto& free = shared_->free;
+      const auto fits = [&](const piece& p) { return p.capacity >= capacity && p.capacity <= 2 * capacity; };
+      if (const auto at = std::find_if(free.begin(), free.end(), fits); at != free.end()) {
+        found = std::move(*at);
+        *at = std::move(free.back());
+        free.pop_back();
+        shared_->free_bytes -= found.capacity;
+      } else {
+        found.capacity = capacity;
+      }
+      shared_->held_bytes += found.capacity;
+      shared_->max_bytes = std::max(shared_->max_bytes, shared_->held_bytes);
+    }
+    if (!found.memory) try {
+        found.memory = std::make_unique_for_overwrite<std::byte[]>(found.capacity);
+      } catch (...) {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->held_bytes -= found.capacity;
+        throw;
+      }
+    return block(shared_, std::move(found), bytes);
+  }
+
+  struct figures {
+    std::size_t held_bytes = 0, max_bytes = 0;
+  };
+  figures now() const {
+    const std::lock_guard lock(shared_->mutex);
+    return {shared_->held_bytes, shared_->max_bytes};
+  }
+  std::size_t bound_bytes() const noexcept { return shared_->bound_bytes; }
+
+ private:
+  static void give_back(shared& to, piece p) noexcept {
+    const std::lock_guard lock(to.mutex);
+    to.held_bytes -= p.capacity;
+    if (to.held_bytes + to.free_bytes + p.capacity > to.bound_bytes) return;
+    const std::size_t bytes = p.capacity;
+    try {
+      to.free.push_back(std::move(p));
+      to.free_bytes += bytes;
+    } catch (...) {   // it is freed instead
+    }
+  }
+
+  std::shared_ptr<shared> shared_;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,140 @@
+// A range of a remote object on its way: its bytes can be read as soon as they are there.
+//
+//   auto part = std::make_shared<mr::detail::range_fetch>(object, 0, memory);   // a reader makes it,
+//   engine.submit(part);                                                        // the network's thread fills it,
+//   part->wait_for(4'096);                                                      // and the reader takes what is there
+//
+// Errors: wait_for() throws what ended the fetch. Threads: one reader and the network's thread.
+// Lifetime: the memory lives until wait_for() has thrown or has given all bytes, or abandon() has returned.
+#pragma once
+
+#include <millrace/io/file/storage.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// An object, and what all requests for it share.
+struct remote_object {
+  std::string name{};
+  std::optional<file_identity> identity{};   ///< set by the first answer, before any other fetch begins
+  std::string redirected_to{};               ///< used by the network's thread alone
+};
+
+/// A range, the memory for it, and how much of it has arrived.
+class range_fetch {
+ public:
+  range_fetch(std::shared_ptr<remote_object> of, std::uint64_t offset_bytes, std::span<std::byte> memory)
+      : object_(std::move(of)), offset_bytes_(offset_bytes), memory_(memory), size_bytes_(memory.size()) {}
+  range_fetch(const range_fetch&) = delete;
+  range_fetch& operator=(const range_fetch&) = delete;
+
+  const std::shared_ptr<remote_object>& object() const noexcept { return object_; }
+  std::uint64_t offset_bytes() const noexcept { return offset_bytes_; }
+
+  /// Waits until so many bytes at the front are there, or all there are. Returns how many are there.
+  std::size_t wait_for(std::size_t bytes) {
+    std::unique_lock lock(mutex_);
+    wanted_ = bytes;
+    changed_.wait(lock, [&] { return arrived_ >= std::min(bytes, size_bytes_) || failure_; });
+    wanted_ = 0;
+    if (arrived_ < std::min(bytes, size_bytes_)) std::rethrow_exception(failure_);
+    return arrived_;
+  }
+  /// Waits until the object's identity is known. Returns whether the object is there.
+  bool wait_for_identity() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return begun_ || missing_ || failure_; });
+    if (!begun_ && failure_) std::rethrow_exception(failure_);
+    return begun_;
+  }
+  /// Returns how many bytes are there.
+  std::size_t arrived() const {
+    const std::lock_guard lock(mutex_);
+    return arrived_;
+  }
+  /// Returns the size of the range; it shrinks to the end of the object with its identity.
+  std::size_t size_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return size_bytes_;
+  }
+  std::uint64_t end_byte() const { return offset_bytes_ + size_bytes(); }
+  /// Returns the bytes that are there. Requires a call of wait_for() for them.
+  const std::byte* data() const noexcept { return memory_.data(); }
+
+  /// Ends the fetch for its reader: nothing is written to the memory any more.
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+    memory_ = {};
+  }
+
+  // The network's thread calls the rest.
+
+  /// Returns whether nobody waits for more bytes.
+  bool is_over() const {
+    const std::lock_guard lock(mutex_);
+    return abandoned_ || missing_ || failure_ || arrived_ == size_bytes_;
+  }
+  /// Takes the identity of the object that the first answer told.
+  void begin(const std::optional<file_identity>& identity) {
+    const std::lock_guard lock(mutex_);
+    if (identity) {
+      object_->identity = identity;
+      const std::uint64_t there = identity->size_bytes - std::min(identity->size_bytes, offset_bytes_);
+      if (there < size_bytes_) size_bytes_ = static_cast<std::size_t>(there);
+    }
+    begun_ = true;
+    changed_.notify_all();
+  }
+  /// Takes bytes from `first_byte` of the object on. Those that are there already are not taken again.
+  /// Returns whether all bytes are there, or nobody wants more.
+  bool take(std::uint64_t first_byte, std::span<const std::byte> bytes) {
+    // The reader touches only what has arrived, and abandon() waits for the lock.
+    const std::lock_guard lock(mutex_);
+    if (abandoned_ || failure_) return true;
+    const std::uint64_t from = offset_bytes_ + arrived_, end = first_byte + bytes.size();
+    if (end > from && first_byte <= from && arrived_ < size_bytes_) {
+      const auto skipped = static_cast<std::size_t>(from - first_byte);
+      const std::size_t count = std::min(bytes.size() - skipped, size_bytes_ - arrived_);
+      std::memcpy(memory_.data() + arrived_, bytes.data() + skipped, count);
+      arrived_ += count;
+      if (wanted_ > 0 && arrived_ >= std::min(wanted_, size_bytes_)) changed_.notify_all();
+    }
+    return arrived_ == size_bytes_;
+  }
+  /// Says that there is no such object.
+  void miss() {
+    const std::lock_guard lock(mutex_);
+    missing_ = true;
+    changed_.notify_all();
+  }
+  /// Ends the fetch with an error.
+  void fail(std::exception_ptr why) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::move(why);
+    changed_.notify_all();
+  }
+
+ private:
+  const std::shared_ptr<remote_object> object_;
+  const std::uint64_t offset_bytes_;
+  mutable std::mutex mutex_;   // guards all members below
+  std::condition_variable changed_{};
+  std::span<std::byte> memory_;
+  std::size_t size_bytes_;
+  std::size_t arrived_ = 0, wanted_ = 0;
+  bool begun_ = false, missing_ = false, abandoned_ = false;
+  std::exception_ptr failure_{};
+};
+
+}}}  // namespace millrace::detail

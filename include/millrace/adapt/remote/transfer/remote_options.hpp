@@ -1,0 +1,52 @@
+// Options of mr::remote().
+//
+//   mr::remote({.requests = 128, .s3 = {.region = "eu-west-1"}});
+//   mr::remote({.headers = {{"Authorization", "Bearer " + token}}, .retry = {.seconds = 600}});
+//
+// The defaults suit shards of 100 MB to some GB in a store of the same region.
+// Errors: mr::remote() throws setup_error for a value out of its range. Threads and lifetime: values.
+#pragma once
+
+#include <millrace/adapt/remote/store/s3_options.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// How often a request is sent again, and after which pauses.
+struct remote_retries {
+  int attempts = 10;                   ///< without progress
+  double seconds = 180;                ///< without progress; then the read fails
+  double first_pause_seconds = 0.2;    ///< the pause before the second attempt is between 0 and this
+  double longest_pause_seconds = 20;   ///< the bound of later pauses, which doubles each time, goes up to this
+};
+
+/// When a request that is late gets a second one beside it, on a new connection; the first answer counts.
+struct remote_hedging {
+  double share = 0.05;         ///< at most this share of all requests; 0: none
+  double least_seconds = 1;    ///< one that waits for its first byte for less than this is not late
+};
+
+/// Options of remote().
+struct remote_options {
+  std::size_t requests = 64;                              ///< in flight at the same time
+  std::size_t part_bytes = std::size_t{8} << 20;          ///< asked for by one request
+  std::size_t memory_bytes = std::size_t{256} << 20;      ///< fetched ahead of its readers
+  std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
+  std::string ca_file{};                                  ///< certificates of authorities; empty: the system's
+  bool http2 = false;   ///< shares connections; slower for large objects, as each connection has one limit of speed
+  double connect_seconds = 10;                            ///< for a connection to stand
+  double stall_seconds = 20;                              ///< an attempt slower than the next for so long is ended
+  std::uint64_t stall_bytes_per_second = 1'000;
+  std::uint64_t bytes_per_second = 0, requests_per_second = 0;   ///< limits for all together; 0: none
+  remote_retries retry{};
+  remote_hedging hedge{};
+  s3_options s3{};   ///< of names that begin with s3://
+  gs_options gs{};   ///< of names that begin with gs://
+};
+
+}}  // namespace millrace

@@ -1,0 +1,100 @@
+// Decides whether and when a failed request is sent again.
+//
+//   mr::detail::retry_state state(started_ns);
+//   if (const auto pause_ns = state.next_pause_ns(options, now_ns, 0.3, asked_to_wait_ns)) send_at(now_ns + *pause_ns);
+//   else give_up();
+//
+// The pause is drawn evenly between 0 and a bound that doubles with each attempt. So clients that failed together do
+// not come back together. A server's own Retry-After is the least. An attempt that brought a good part of the bytes
+// does not count as failed. A request without progress ends after `attempts` attempts, or after `seconds`. Any request
+// ends after `max_attempts`.
+// Errors: none. Threads: values. Source: "Exponential Backoff And Jitter", Amazon Builders' Library.
+#pragma once
+
+#include <millrace/adapt/remote/transfer/remote_options.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The history of a request that may be sent again.
+class retry_state {
+ public:
+  static constexpr int max_attempts = 100;
+  static constexpr std::uint64_t progress_bytes = std::uint64_t{256} << 10;   // or an eighth of what was asked for
+
+  explicit retry_state(std::int64_t now_ns) noexcept : progress_ns_(now_ns) {}
+
+  /// Notes that an attempt brought so many of the bytes that it asked for.
+  void brought(std::uint64_t bytes, std::uint64_t asked_bytes, std::int64_t now_ns) noexcept {
+    if (bytes == 0 || bytes < std::min(progress_bytes, asked_bytes / 8)) return;
+    failed_ = 0;
+    progress_ns_ = now_ns;
+  }
+
+  /// Notes a failed attempt. Returns the pause before the next; nothing if there is to be none. `drawn` is in [0, 1).
+  std::optional<std::int64_t> next_pause_ns(const remote_retries& rule, std::int64_t now_ns, double drawn,
+                                            std::int64_t least_ns) noexcept {
+    ++failed_;
+    ++attempts_;
+    if (failed_ >= rule.attempts || attempts_ >= max_attempts) return std::nullopt;
+    const double doubled = rule.first_pause_seconds * static_cast<double>(1ULL << std::min(failed_ - 1, 30));
+    const double bound = std::min(rule.longest_pause_seconds, doubled);
+    const std::int64_t pause = std::max(static_cast<std::int64_t>(1e9 * bound * drawn), least_ns);
+    if (static_cast<double>(now_ns + pause - progress_ns_) > 1e9 * rule.seconds) return std::nullopt;
+    return pause;
+  }
+
+  /// Returns how many attempts have failed.
+  int attempts() const noexcept { return attempts_; }
+  /// Returns the seconds since the last progress.
+  double seconds(std::int64_t now_ns) const noexcept { return 1e-9 * static_cast<double>(now_ns - progress_ns_); }
+
+ private:
+  std::int64_t progress_ns_;
+  int failed_ = 0, attempts_ = 0;   // failed: since the last progress
+};
+
+/// Decides when a request that is late gets a second one beside it.
+/// Late is three times the time in which 95 of 100 had their first byte, and at least `least_seconds`. Only a few are
+/// hedged, and none where many are late: the server has trouble then, and more requests make more of it.
+class hedge_rule {
+ public:
+  explicit hedge_rule(const remote_hedging& rule) noexcept : rule_(rule) {}
+
+  /// Notes a request whose first byte came.
+  void came(double seconds) noexcept {
+    seen_[count_++ % std::size(seen_)] = static_cast<float>(seconds);
+    allowed_ = std::min(allowed_ + rule_.share, 4.0);
+    if (count_ % 32 == 0) find_limit();
+  }
+
+  /// Returns the seconds after which a request is late.
+  double late_seconds() const noexcept { return std::max(rule_.least_seconds, limit_); }
+
+  /// Returns whether a late request may be hedged, and counts it if so.
+  bool take(std::size_t late, std::size_t running) noexcept {
+    if (rule_.share <= 0 || allowed_ < 1 || (late > 1 && 4 * late > running)) return false;
+    allowed_ -= 1;
+    return true;
+  }
+
+ private:
+  void find_limit() noexcept {
+    float sorted[std::size(decltype(seen_){})];
+    const std::size_t count = std::min<std::size_t>(count_, std::size(seen_));
+    std::copy(seen_, seen_ + count, sorted);
+    const std::size_t at = count * 95 / 100;
+    std::nth_element(sorted, sorted + at, sorted + count);
+    limit_ = 3.0 * static_cast<double>(sorted[at]);
+  }
+
+  remote_hedging rule_;
+  float seen_[256] = {};
+  std::uint64_t count_ = 0;
+  double allowed_ = 1, limit_ = 0;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,285 @@
+# A web server that misbehaves on command. The first part of a path says how, the rest is a file of its folder:
+#
+#   /ok/s-0.tar              as it should be
+#   /cut=5000/s-0.tar        the connection is closed 5,000 bytes into each answer that has more
+#   /busy=503:2/s-0.tar      the first two requests for the file are answered 503, later ones as they should be
+#   /any=17/s-0.tar          some requests, drawn by 17 and the number of the request, get one of HEALABLE
+#
+# Handlers of requests are threads. `asked` counts requests by path.
+import contextlib
+import gzip
+import hashlib
+import http.server
+import pathlib
+import random
+import re
+import socket
+import struct
+import threading
+import time
+import urllib.parse
+
+# What a reader has to survive.
+HEALABLE = ["cut=1000", "cut=0", "reset=3000", "stall=2000", "drip=100", "busy=503", "busy=500", "busy=429", "busy=408",
+            "shifted", "elsewhere", "lying=700", "short=700", "gzip", "close", "late=0.1", "whole", "whole_range",
+            "chunked", "chunked_cut", "nothing", "garbage", "too_much", "no_range", "half", "interim"]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        server = self.server
+        _, how, name = urllib.parse.unquote(self.path.partition("?")[0]).split("/", 2)
+        with server.lock:
+            number = server.asked[self.path] = server.asked.get(self.path, 0) + 1
+            server.requests.append((self.path, dict(self.headers)))
+        if how.startswith("any="):
+            drawn = random.Random(f"{how} {number} {self.headers.get('Range')}")
+            how = drawn.choice(HEALABLE) if drawn.random() < 0.35 else "ok"
+        kind, _, argument = how.partition("=")
+        argument, _, first = argument.partition(":")
+        if first and number > int(first):
+            kind = "ok"
+        path = pathlib.Path(server.folder) / name
+        if not path.is_file() or kind == "missing":
+            return self.refuse(404, b"there is no such file", {})
+        self.data = path.read_bytes()
+        self.etag = '"' + hashlib.md5(self.data).hexdigest() + '"'
+        if kind == "replaced" and number > int(argument):
+            self.data = bytes(255 - b for b in self.data)
+            self.etag = '"another"'
+        if kind == "gone" and number > int(argument):
+            return self.refuse(404, b"", {})
+        if kind == "no_etag":
+            self.etag = None
+        getattr(self, "answer_" + kind, self.answer_ok)(argument)
+
+    def refuse(self, status, body, headers):
+        self.send_response(status)
+        for header, value in ({"Content-Length": len(body), "Content-Type": "text/plain"} | headers).items():
+            self.send_header(header, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def range(self):
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if not asked:
+            return None
+        first, end = int(asked[1]), min(int(asked[2]) + 1, len(self.data))
+        return None if first >= end else (first, end)
+
+    def head(self, status, length, content_range=None, **headers):
+        """Sends a head, after the conditions of the request are looked at. Returns whether a body may follow."""
+        if self.etag and self.headers.get("If-Match", self.etag) != self.etag:
+            self.refuse(412, b"", {})
+            return False
+        self.send_response(status)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        if content_range:
+            self.send_header("Content-Range", content_range)
+        if self.etag:
+            self.send_header("ETag", self.etag)
+        for header, value in headers.items():
+            self.send_header(header.replace("_", "-"), value)
+        self.end_headers()
+        return True
+
+    def answer(self, length=None, move=0, status=206, **headers):
+        """Sends the head of the right answer, or one that is a little wrong. Returns the body that belongs to it."""
+        found = self.range()
+        if not found:
+            self.head(416, 0, f"bytes */{len(self.data)}")
+            return b""
+        first, end = found
+        told = f"bytes {first + move}-{end - 1 + move}/{len(self.data) + move}"
+        ok = self.head(status, end - first if length is None else length, told, **headers)
+        return self.data[first:end] if ok else b""
+
+    def break_off(self, reset=False):
+        if reset:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.wfile.flush()
+            if not reset:
+                self.connection.shutdown(socket.SHUT_RDWR)
+
+    def answer_ok(self, _):
+        self.wfile.write(self.answer())
+
+    def answer_cut(self, argument):
+        body = self.answer()
+        self.wfile.write(body[:int(argument)])
+        if len(body) > int(argument):
+            self.break_off()
+
+    def answer_reset(self, argument):
+        body = self.answer()
+        self.wfile.write(body[:int(argument)])
+        self.break_off(reset=True)
+
+    def answer_stall(self, argument):
+        body = self.answer()
+        self.wfile.write(body[:int(argument)])
+        if len(body) > int(argument):
+            self.server.ended.wait(20)
+            self.break_off()
+
+    def answer_silent(self, _):
+        self.server.ended.wait(20)
+        self.break_off()
+
+    def answer_drip(self, argument):
+        body = self.answer()
+        for at in range(0, len(body), int(argument)):
+            self.wfile.write(body[at:at + int(argument)])
+            if self.server.ended.wait(0.05):
+                return
+
+    def answer_late(self, argument):
+        time.sleep(float(argument))
+        self.answer_ok("")
+
+    def answer_busy(self, argument):
+        self.refuse(int(argument), b"come back later", {"Retry-After": "0"} if argument == "503" else {})
+
+    def answer_away(self, argument):
+        self.refuse(503, b"", {"Retry-After": argument})
+
+    def answer_shifted(self, _):
+        self.wfile.write(self.answer(move=1))
+
+    def answer_elsewhere(self, _):
+        found = self.range()
+        if not found or found[0] == 0:
+            return self.answer_ok("")
+        first, end = found
+        if self.head(206, end - first, f"bytes 0-{end - first - 1}/{len(self.data)}"):
+            self.wfile.write(self.data[:end - first])
+
+    def answer_lying(self, argument):   # says that more follows
+        found = self.range()
+        if not found:
+            return self.answer_ok("")
+        self.wfile.write(self.answer(length=found[1] - found[0] + int(argument)))
+        self.break_off()
+
+    def answer_short(self, argument):   # says that less follows than Content-Range does
+        found = self.range()
+        if not found:
+            return self.answer_ok("")
+        length = max(found[1] - found[0] - int(argument), 0)
+        self.wfile.write(self.answer(length=length)[:length])
+
+    def answer_half(self, _):   # a part of the range, and says so
+        found = self.range()
+        if not found:
+            return self.answer_ok("")
+        first, end = found
+        end = first + max((end - first) // 2, 1)
+        if self.head(206, end - first, f"bytes {first}-{end - 1}/{len(self.data)}"):
+            self.wfile.write(self.data[first:end])
+
+    def answer_gzip(self, _):
+        found = self.range()
+        if not found:
+            return self.answer_ok("")
+        packed = gzip.compress(self.data[found[0]:found[1]])
+        if self.head(206, len(packed), f"bytes {found[0]}-{found[1] - 1}/{len(self.data)}", Content_Encoding="gzip"):
+            self.wfile.write(packed)
+
+    def answer_close(self, _):
+        self.wfile.write(self.answer(Connection="close"))
+        self.close_connection = True
+
+    def answer_whole(self, _):   # the server knows no ranges
+        if self.head(200, len(self.data)):
+            with contextlib.suppress(OSError):
+                self.wfile.write(self.data)
+
+    def answer_whole_range(self, _):   # as rclone does
+        self.wfile.write(self.answer(status=200))
+
+    def answer_chunked(self, _, cut=False):
+        found = self.range()
+        if not found:
+            return self.answer_ok("")
+        first, end = found
+        if not self.head(206, None, f"bytes {first}-{end - 1}/{len(self.data)}", Transfer_Encoding="chunked"):
+            return
+        for at in range(first, end, 5000):
+            part = self.data[at:min(at + 5000, end)]
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            if cut:
+                return self.break_off()
+        self.wfile.write(b"0\r\n\r\n")
+
+    def answer_chunked_cut(self, argument):
+        self.answer_chunked(argument, cut=True)
+
+    def answer_nothing(self, _):
+        self.break_off()
+
+    def answer_garbage(self, _):
+        self.wfile.write(b"\x00\xff nobody knows\r\n\r\n")
+        self.break_off()
+
+    def answer_too_much(self, _):   # more bytes than it says
+        body = self.answer()
+        self.wfile.write(body + b"and more")
+        self.break_off()
+
+    def answer_no_range(self, _):   # a part, and does not say which
+        found = self.range()
+        if not found:
+            return self.answer_ok("")
+        if self.head(206, found[1] - found[0]):
+            self.wfile.write(self.data[found[0]:found[1]])
+
+    def answer_interim(self, _):
+        self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n")
+        self.answer_ok("")
+
+    def answer_redirect(self, argument):
+        self.refuse(302, b"", {"Location": f"/{argument}/{self.path.split('/', 2)[2]}"})
+
+    def answer_loop(self, _):
+        self.refuse(307, b"", {"Location": self.path})
+
+    def answer_to(self, argument):
+        self.refuse(301, b"", {"Location": argument + "://127.0.0.1:1/x"})
+
+    def answer_login(self, argument):
+        if self.headers.get("Authorization") != argument:
+            return self.refuse(401, b"who are you?", {})
+        self.answer_ok("")
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_):   # clients go away
+        pass
+
+
+@contextlib.contextmanager
+def bad_server(folder):
+    """A server, from when it listens until the end of the block."""
+    server = Server(("127.0.0.1", 0), Handler)
+    server.folder, server.lock, server.asked, server.requests = folder, threading.Lock(), {}, []
+    server.ended = threading.Event()
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.ended.set()
+        server.shutdown()
+        server.server_close()

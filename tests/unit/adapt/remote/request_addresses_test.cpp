@@ -1,0 +1,51 @@
+#include <millrace/adapt/remote.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace mr = millrace;
+
+TEST_CASE("names of web servers become URLs that can be sent, with the user's headers") {
+  mr::detail::request_addresses addresses({.headers = {{"Authorization", "Bearer x"}}});
+  CHECK(addresses.address("https://h/a b#c").url == "https://h/a%20b");
+  CHECK(addresses.address("http://h/\xc3\xbc").url == "http://h/%C3%BC");
+  CHECK(addresses.address("http://h/%20?q=1").url == "http://h/%20?q=1");
+  CHECK(addresses.address("http://h/").headers == mr::detail::header_list{{"Authorization", "Bearer x"}});
+  CHECK_THROWS_WITH_AS(addresses.address("ftp://h/a"),
+                       doctest::Contains("got ftp://h/a, expected http://, https://, s3:// or gs://"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(addresses.list("https://h/a*"), doctest::Contains("web servers cannot list their files"),
+                       mr::setup_error);
+}
+
+TEST_CASE("passwords and queries are not told") {
+  using mr::detail::without_secrets;
+  CHECK(without_secrets("https://me:hush@host:1/a.tar?X-Amz-Signature=hush") == "https://host:1/a.tar?...");
+  CHECK(without_secrets("https://host/a@b.tar") == "https://host/a@b.tar");
+  CHECK(without_secrets("s3://bucket/key?x") == "s3://bucket/key?x");
+}
+
+TEST_CASE("a server's words are shown if they are text") {
+  const auto words = [](const std::string& type, const std::string& body) {
+    return mr::detail::request_addresses::words_of({.status = 503, .headers = {{"Content-Type", type}}, .body = body});
+  };
+  CHECK(words("text/plain; charset=utf-8", " come back\nlater") == " (come back)");
+  CHECK(words("application/json", R"({"error":"busy"})") == R"( ({"error":"busy"}))");
+  CHECK(words("text/html", "<html>busy</html>") == "");
+  CHECK(words("text/plain", "") == "");
+  CHECK(words("application/xml", "<Error><Code>SlowDown</Code><Message>Reduce</Message></Error>") ==
+        " (SlowDown: Reduce)");
+}
+
+TEST_CASE("options out of their range are refused, and nothing is connected before a name is opened") {
+  for (const mr::remote_options& wrong :
+       {mr::remote_options{.requests = 0}, mr::remote_options{.part_bytes = 1},
+        mr::remote_options{.part_bytes = 1 << 20, .memory_bytes = 1 << 19}, mr::remote_options{.connect_seconds = 0},
+        mr::remote_options{.retry = {.attempts = 0}}, mr::remote_options{.hedge = {.share = 0.9}}})
+    CHECK_THROWS_AS(mr::remote(wrong), mr::setup_error);
+  const auto place = mr::remote();
+  CHECK(place.figures().requests == 0);
+  CHECK(mr::to_text(place.figures()).find("given up 0") != std::string::npos);
+  const mr::storage as_storage = place;
+  CHECK_FALSE(as_storage.is_local());
+}
