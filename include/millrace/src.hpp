@@ -60,6 +60,12 @@
 #include <millrace/io/file/metered_file.ipp>
 #include <millrace/io/file/posix_files.ipp>
 #include <millrace/io/file/storage.ipp>
+#include <millrace/io/cache/cache_block.ipp>
+#include <millrace/io/cache/cache_counts.ipp>
+#include <millrace/io/cache/cache_folder.ipp>
+#include <millrace/io/cache/cache_ledger.ipp>
+#include <millrace/io/cache/cache_options.ipp>
+#include <millrace/io/cache/cached_storage.ipp>
 #include <millrace/io/tar/archive.ipp>
 #include <millrace/io/tar/counted_beside.ipp>
 #include <millrace/io/tar/gzip_inflater.ipp>

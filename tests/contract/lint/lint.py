@@ -18,7 +18,7 @@ FLOORS = (
     (("measure",),),
     (("item", "flow"),),
     (("sync",), ("order",)),
-    (("io/file", "io/tar", "io/index"),
+    (("io/file", "io/cache", "io/tar", "io/index"),
      ("image/simd", "image/baseline", "image/libjpeg", "image/png", "image/resize", "image/color", "image"),
      ("device",)),
     (("stages",),),

@@ -152,6 +152,8 @@ class storage {
   bool is_local() const noexcept { return !place_; }
   /// Requires a storage that is not local.
   storage_interface* operator->() const noexcept { return place_.get(); }
+  /// Returns the interface; null for the local file system.
+  const std::shared_ptr<storage_interface>& place() const noexcept { return place_; }
 
  private:
   std::shared_ptr<storage_interface> place_;

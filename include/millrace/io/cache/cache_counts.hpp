@@ -1,0 +1,52 @@
+// The counts of a cache while it works, and its notices.
+//
+//   mr::detail::cache_counts counts(options.tell);
+//   counts.hits.fetch_add(1, std::memory_order_relaxed);
+//   counts.tell_trouble("the cache is full");                // told once, counted each time
+//   mr::cache_figures now = counts.figures();
+//
+// Errors: those of the user's function. Threads: any number.
+#pragma once
+
+#include <millrace/io/cache/cache_options.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Counters that any thread adds to.
+class cache_counts {
+ public:
+  using counter = std::atomic<std::uint64_t>;
+
+  explicit cache_counts(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {}
+
+  counter given_bytes{0}, fetched_bytes{0}, passed_bytes{0}, written_bytes{0};
+  counter hits{0}, misses{0}, waits{0}, waits_given_up{0}, evictions{0}, evicted_bytes{0}, damaged_blocks{0};
+  counter refusals{0}, files_without_version{0};
+
+  static void add(counter& to, std::uint64_t n = 1) noexcept { to.fetch_add(n, std::memory_order_relaxed); }
+  /// Returns the counts so far.
+  cache_figures figures() const noexcept;
+
+  /// Counts a block that cannot be kept, and tells the first reason.
+  void tell_trouble(const std::string& notice);
+  /// Counts a file without a version, and tells of the first one.
+  void tell_unversioned(const std::string& name);
+
+ private:
+  void tell(const std::string& notice) const;
+
+  const std::function<void(const std::string&)> tell_;
+  std::atomic<bool> trouble_told_{false}, unversioned_told_{false};
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/cache/cache_counts.ipp>
+#endif

@@ -1,0 +1,91 @@
+// The blocks in a cache's folder: one process fetches a block, the others wait for it.
+//
+//   mr::detail::cache_folder folder(options, layout, counts);
+//   const mr::detail::cache_block block = folder.open(object, 7);             // none: it has to be fetched
+//   mr::detail::cache_turn turn = folder.take_turn(object, 7);
+//   if (turn.is_mine()) folder.keep(turn, object, 7, data);                      // else: look again, or go on without
+//
+// A block is written as "NAME.part", under an exclusive lock, and renamed when it is complete. The lock dies with its
+// process, so a part without a lock belongs to a dead process. The next one that wants the block writes it anew.
+// Nothing is flushed to the disk: after a crash of the machine, checksums find what is lost.
+// Errors: none; what fails is told once, counted, and done without. Threads: any number; those of one process wait for
+// each other as processes do.
+#pragma once
+
+#include <millrace/io/cache/cache_block.hpp>
+#include <millrace/io/cache/cache_ledger.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The right to fetch a block, or the reason why not. A turn that is not used removes its part.
+class cache_turn {
+ public:
+  enum class kind { mine, appeared, without };
+
+  explicit cache_turn(kind what) noexcept : kind_(what) {}
+  cache_turn(cache_ledger& ledger, unique_fd part, std::string path) noexcept
+      : kind_(kind::mine), ledger_(&ledger), part_(std::move(part)), path_(std::move(path)) {}
+  cache_turn(cache_turn&& other) noexcept
+      : kind_(other.kind_), ledger_(std::exchange(other.ledger_, nullptr)), part_(std::move(other.part_)),
+        path_(std::move(other.path_)) {}
+  cache_turn& operator=(cache_turn&&) = delete;
+  ~cache_turn() {
+    if (ledger_) ledger_->remove(path_ + ".part", part_.get());
+  }
+
+  /// Returns whether this thread has to fetch the block.
+  bool is_mine() const noexcept { return kind_ == kind::mine; }
+  /// Returns whether somebody else has fetched it meanwhile.
+  bool has_appeared() const noexcept { return kind_ == kind::appeared; }
+
+ private:
+  friend class cache_folder;
+
+  kind kind_;
+  cache_ledger* ledger_ = nullptr;   // null: there is no part
+  unique_fd part_{};
+  std::string path_{};
+};
+
+/// The blocks of a cache.
+class cache_folder {
+ public:
+  cache_folder(const cache_options& o, const cache_layout& layout, cache_counts& counts)
+      : layout_(layout), wait_ns_(static_cast<std::uint64_t>(o.wait_seconds * 1e9)), counts_(counts),
+        ledger_(o, counts) {}
+
+  const cache_layout& layout() const noexcept { return layout_; }
+  /// Returns the cache's own subfolder.
+  const std::string& root() const noexcept { return ledger_.root(); }
+  /// Returns the length of a block.
+  std::uint64_t block_bytes(const cached_object& object, std::uint64_t number) const noexcept;
+  /// Opens a block for reading, and notes that it is in use. Returns none if it is not there. A damaged one is removed.
+  cache_block open(const cached_object& object, std::uint64_t number);
+  /// Removes a block that turned out to be damaged.
+  void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
+  /// Waits until this thread has to fetch a block, or somebody else has done so, or it takes too long. Makes room.
+  cache_turn take_turn(const cached_object& object, std::uint64_t number);
+  /// Writes the block of a turn that is mine. Returns false if that fails.
+  bool keep(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);
+
+ private:
+  std::string path_of(const cached_object& object, std::uint64_t number) const;
+  cache_block_head head_of(const cached_object& object, std::uint64_t number) const;
+  unique_fd open_part(const std::string& path);
+
+  const cache_layout layout_;
+  const std::uint64_t wait_ns_;
+  cache_counts& counts_;
+  cache_ledger ledger_;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/cache/cache_folder.ipp>
+#endif

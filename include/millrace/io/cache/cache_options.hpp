@@ -1,0 +1,54 @@
+// The options of a cache on a local disk, and the figures of its work.
+//
+//   mr::cached data(vault(), {.folder = "/scratch/mr", .bytes = 500'000'000'000, .keep_free_share = 0.05});
+//   auto flow = mr::indexed_shards("vault:train-{000..146}.tar", {.storage = data});
+//   std::puts(data.figures().text().c_str());
+//
+// Errors: none here; cached.hpp says which options are refused. Threads: values.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of a cache.
+struct cache_options {
+  std::string folder{};   ///< a folder on a local disk; the cache makes its own subfolder there. Empty: no cache
+  std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();   ///< limit of all that the cache has on the disk
+  double keep_free_share = 0.05;   ///< the share of the file system that stays free, from 0 to 1
+  double wait_seconds = 30;        ///< how long a read waits for another process that fetches the same bytes
+  std::function<void(const std::string&)> tell{};   ///< receives each notice, on any thread; none: a line on stderr
+};
+
+/// Counts of what one cache did in this process.
+struct cache_figures {
+  std::uint64_t given_bytes = 0;       ///< bytes that were given to readers, wherever they came from
+  std::uint64_t fetched_bytes = 0;     ///< bytes that were read from the storage below, to be kept
+  std::uint64_t passed_bytes = 0;      ///< bytes that were read from the storage below, and not kept
+  std::uint64_t written_bytes = 0;     ///< bytes that were written to the cache, with the heads of blocks
+  std::uint64_t hits = 0;              ///< blocks that were found when they were asked for
+  std::uint64_t misses = 0;            ///< blocks that were fetched
+  std::uint64_t waits = 0;             ///< blocks for whose fetching by somebody else a read waited
+  std::uint64_t waits_given_up = 0;    ///< of those, how many took too long
+  std::uint64_t evictions = 0;         ///< blocks that made room for others
+  std::uint64_t evicted_bytes = 0;     ///< their bytes
+  std::uint64_t damaged_blocks = 0;    ///< blocks with a wrong checksum; each was removed
+  std::uint64_t refusals = 0;          ///< blocks for which there was no room, or which could not be written
+  std::uint64_t files_without_version = 0;   ///< opened files that were not cached, for their storage tells no version
+
+  /// Returns the share of the given bytes that did not have to be read from the storage below; 0 if none were given.
+  double share() const noexcept;
+  /// Returns the figures as a sentence.
+  std::string text() const;
+};
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/cache/cache_options.ipp>
+#endif

@@ -1,0 +1,189 @@
+// Defines what cached_storage.hpp declares.
+#pragma once
+
+#include <millrace/io/cache/cached_storage.hpp>
+
+#include <millrace/base/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE std::unique_ptr<std::byte[]> cache_core::take_memory() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      auto memory = std::move(spare_.back());
+      spare_.pop_back();
+      return memory;
+    }
+  }
+  return std::make_unique_for_overwrite<std::byte[]>(folder.layout().block_bytes);
+}
+
+MILLRACE_INLINE void cache_core::give_back(std::unique_ptr<std::byte[]> memory) {
+  const std::lock_guard lock(mutex_);
+  if (spare_.size() < max_spare_memory) spare_.push_back(std::move(memory));
+}
+
+/// The bytes of a block, as far as the storage below gave them.
+class cached_file::fetched {
+ public:
+  explicit fetched(cache_core& core) : core_(core), memory_(core.take_memory()) {}
+  fetched(const fetched&) = delete;
+  fetched& operator=(const fetched&) = delete;
+  ~fetched() { core_.give_back(std::move(memory_)); }
+
+  /// Reads up to `wanted` bytes. Stops at the end of the file, and at an error, which is kept.
+  void read(stored_file& from, std::uint64_t offset_bytes, std::size_t wanted) {
+    try {
+      while (size_ < wanted) {
+        const std::size_t got = from.read_at(offset_bytes + size_, {memory_.get() + size_, wanted - size_});
+        if (got == 0) return;
+        size_ += got;
+      }
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  std::span<const std::byte> bytes() const noexcept { return {memory_.get(), size_}; }
+  const std::exception_ptr& failure() const noexcept { return failure_; }
+
+ private:
+  cache_core& core_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::size_t size_ = 0;
+  std::exception_ptr failure_{};
+};
+
+MILLRACE_INLINE cached_file::cached_file(std::shared_ptr<cache_core> core, cached_object object)
+    : core_(std::move(core)), object_(std::move(object)) {}
+
+MILLRACE_INLINE std::uint64_t cached_file::blocks() const noexcept {
+  const std::uint64_t bytes = core_->folder.layout().block_bytes;
+  return (object_.identity.size_bytes + bytes - 1) / bytes;
+}
+
+MILLRACE_INLINE stored_file& cached_file::below() {
+  if (below_) return *below_;
+  auto opened = core_->below->open(object_.name);
+  if (!opened || opened->identity() != object_.identity)
+    throw io_error(opened ? "the file was replaced since it was opened" : "the file is gone since it was opened",
+                   "Write new data under a new name, and start again", {.shard = object_.name});
+  below_ = std::move(opened);
+  return *below_;
+}
+
+MILLRACE_INLINE std::size_t cached_file::pass(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
+  const std::size_t got = below().read_at(offset_bytes, buffer);
+  cache_counts::add(core_->counts.passed_bytes, got);
+  cache_counts::add(core_->counts.given_bytes, got);
+  return got;
+}
+
+MILLRACE_INLINE bool cached_file::open_block(std::uint64_t number) {
+  if (!block_ || block_number_ != number) {
+    block_ = {};   // unlocked before the next one is looked for: this thread may have to make room
+    block_ = core_->folder.open(object_, number);
+    block_number_ = number;
+    if (block_ && number != own_block_) cache_counts::add(core_->counts.hits);
+  }
+  return static_cast<bool>(block_);
+}
+
+MILLRACE_INLINE std::optional<std::size_t> cached_file::read_cached(std::uint64_t offset_in_block,
+                                                                    std::span<std::byte> buffer) {
+  const auto got = block_.read_at(offset_in_block, buffer);
+  if (got) {
+    cache_counts::add(core_->counts.given_bytes, *got);
+  } else {
+    core_->folder.drop_damaged(object_, block_number_, block_);
+    block_ = {};
+  }
+  return got;
+}
+
+MILLRACE_INLINE std::size_t cached_file::read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
+  if (offset_bytes >= object_.identity.size_bytes || buffer.empty()) return 0;
+  const std::uint64_t block_bytes = core_->folder.layout().block_bytes, number = offset_bytes / block_bytes;
+  const std::uint64_t in_block = offset_bytes % block_bytes;
+  if (number == passed_block_) return pass(offset_bytes, buffer);
+  passed_block_ = ~std::uint64_t{0};
+  if (open_block(number))
+    if (const auto got = read_cached(in_block, buffer)) return *got;
+  cache_turn turn = core_->folder.take_turn(object_, number);
+  if (turn.is_mine()) return fetch(std::move(turn), number, offset_bytes, buffer);
+  if (turn.has_appeared() && open_block(number))
+    if (const auto got = read_cached(in_block, buffer)) return *got;
+  passed_block_ = number;
+  return pass(offset_bytes, buffer);
+}
+
+MILLRACE_INLINE std::size_t cached_file::fetch(cache_turn turn, std::uint64_t number, std::uint64_t offset_bytes,
+                                               std::span<std::byte> buffer) {
+  const std::uint64_t begin = number * core_->folder.layout().block_bytes;
+  const std::size_t wanted = core_->folder.block_bytes(object_, number);
+  fetched block(*core_);
+  block.read(below(), begin, wanted);
+  cache_counts::add(core_->counts.fetched_bytes, block.bytes().size());
+  if (block.bytes().size() == wanted) {
+    cache_counts::add(core_->counts.misses);
+    own_block_ = number;
+    core_->folder.keep(turn, object_, number, block.bytes());
+  } else {
+    passed_block_ = number;
+  }
+  const std::span<const std::byte> from = block.bytes().subspan(
+      std::min<std::size_t>(block.bytes().size(), offset_bytes - begin));
+  // The bytes before an error are as good as without a cache. Those behind it may be readable, too.
+  if (from.empty()) {
+    if (block.failure() && begin + block.bytes().size() == offset_bytes) std::rethrow_exception(block.failure());
+    return pass(offset_bytes, buffer);
+  }
+  const std::size_t bytes = std::min(from.size(), buffer.size());
+  std::memcpy(buffer.data(), from.data(), bytes);
+  cache_counts::add(core_->counts.given_bytes, bytes);
+  return bytes;
+}
+
+MILLRACE_INLINE bool cached_file::stage(std::uint64_t number) {
+  if (open_block(number)) return true;
+  cache_turn turn = core_->folder.take_turn(object_, number);
+  if (!turn.is_mine()) return turn.has_appeared();
+  fetched block(*core_);
+  block.read(below(), number * core_->folder.layout().block_bytes, core_->folder.block_bytes(object_, number));
+  cache_counts::add(core_->counts.fetched_bytes, block.bytes().size());
+  if (block.bytes().size() < core_->folder.block_bytes(object_, number)) return false;
+  cache_counts::add(core_->counts.misses);
+  return core_->folder.keep(turn, object_, number, block.bytes());
+}
+
+MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface> below, const cache_options& o,
+                                               const cache_layout& layout) {
+  if (!below)
+    throw setup_error("the cache has the local file system below it: expected a storage",
+                      "Give it the storage of the data");
+  if (o.folder.empty())
+    throw setup_error("the cache has no folder", "Set .folder to a folder on a local disk, such as /scratch/mr");
+  if (!(o.keep_free_share >= 0 && o.keep_free_share <= 1))
+    throw setup_error("keep_free_share is " + std::to_string(o.keep_free_share) + ", expected 0 to 1",
+                      "0.05 keeps the twentieth part of the file system free");
+  if (!(o.wait_seconds >= 0 && o.wait_seconds <= 1e6))
+    throw setup_error("wait_seconds is " + std::to_string(o.wait_seconds) + ", expected 0 to 1,000,000",
+                      "30 is enough for 8 MiB over most networks");
+  core_ = std::make_shared<cache_core>(std::move(below), o, layout);
+}
+
+MILLRACE_INLINE std::unique_ptr<stored_file> cached_storage::open(const std::string& name) {
+  auto found = core_->below->find(name);
+  if (!found) return nullptr;
+  if (found->version.empty()) {
+    core_->counts.tell_unversioned(name);
+    return core_->below->open(name);
+  }
+  return std::make_unique<cached_file>(core_, cached_object{.name = name, .identity = std::move(*found)});
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,3 @@
+void example(const mr::cache_options& options) {
+EXAMPLE
+}

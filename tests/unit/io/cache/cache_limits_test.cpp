@@ -1,0 +1,235 @@
+// A cache stays within its limits, and goes on without its folder where that fails.
+#include "cached_place.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+namespace mr = millrace;
+
+namespace {
+
+void set_time(const std::string& path, long seconds) {
+  const timespec times[2] = {{seconds, 0}, {seconds, 0}};
+  ::utimensat(AT_FDCWD, path.c_str(), times, 0);
+}
+
+}  // namespace
+
+TEST_CASE("a replaced object is another one, and its old blocks go first") {
+  cached_place p;
+  p.options.bytes = 5 * cached_place::block_on_disk;
+  p.below->add("far://a", 8'000, "1");
+  p.below->add("far://b", 7'999);
+  CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
+  const std::string old = p.text("far://a");
+  p.below->add("far://a", 8'000, "2");
+  const auto cache = p.cache();
+  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
+  p.below->files["far://a"] = {.text = old, .version = "1"};
+  CHECK(read_whole(*cache, "far://a") == old);
+  CHECK(cache->figures().evictions == 0);
+  CHECK(p.below->read_bytes == 16'000);
+  std::set<std::uint64_t> versions;
+  for (const auto& e : p.entries()) versions.insert(e.name.version);
+  REQUIRE(versions.size() == 2);
+  const std::uint64_t outdated = *versions.begin();
+  for (const auto& e : p.entries())   // one block of the other version is the very oldest
+    set_time(e.path, e.name.version == outdated ? 1'000'000 : e.name.number == 0 ? 10 : 2'000'000);
+  CHECK(read_whole(*cache, "far://b") == p.text("far://b"));
+  std::size_t outdated_left = 0;
+  for (const auto& e : p.entries()) outdated_left += e.name.version == outdated;
+  CHECK(outdated_left == 1);
+  CHECK(cache->figures().evictions == 1);
+  CHECK(p.kept_bytes() <= p.options.bytes);
+}
+
+TEST_CASE("the least recently used blocks make room; open ones stay, also those that others have open") {
+  cached_place p;
+  p.options.bytes = 4 * cached_place::block_on_disk;
+  for (const char* name : {"far://a", "far://b", "far://c", "far://d", "far://e", "far://f"}) p.below->add(name, 4'000);
+  const auto cache = p.cache(), other = p.cache();
+  const auto is_kept = [&](const char* name) { return !p.path_of(name).empty(); };
+  long seconds = 1'000;
+  for (const char* name : {"far://c", "far://a", "far://d", "far://b"}) {
+    CHECK(read_whole(*cache, name) == p.text(name));
+    set_time(p.path_of(name), ++seconds);
+  }
+  CHECK(cache->figures().evictions == 0);
+  CHECK(p.kept_bytes() == 4 * cached_place::block_on_disk);
+  CHECK(read_whole(*cache, "far://c") == p.text("far://c"));   // used again: now a is the oldest
+  CHECK(read_whole(*cache, "far://e") == p.text("far://e"));
+  CHECK(!is_kept("far://a"));
+  CHECK((is_kept("far://c") && is_kept("far://d") && is_kept("far://b") && is_kept("far://e")));
+  CHECK(cache->figures().evictions == 1);
+  CHECK(cache->figures().evicted_bytes == cached_place::block_on_disk);
+
+  const auto held = other->open("far://d");   // the oldest now
+  std::string buffer(10, '\0');
+  CHECK(held->read_at(0, std::as_writable_bytes(std::span(buffer))) == 10);
+  set_time(p.path_of("far://d"), 10);
+  CHECK(read_whole(*cache, "far://f") == p.text("far://f"));
+  CHECK((is_kept("far://d") && !is_kept("far://b")));
+  CHECK(p.kept_bytes() <= p.options.bytes);
+
+  // All are open: the next one is read without the cache, and told once.
+  std::vector<std::unique_ptr<mr::stored_file>> all;
+  for (const char* name : {"far://c", "far://d", "far://e", "far://f"}) {
+    all.push_back(other->open(name));
+    CHECK(all.back()->read_at(0, std::as_writable_bytes(std::span(buffer))) == 10);
+  }
+  CHECK(p.told.empty());
+  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
+  CHECK(read_whole(*cache, "far://b") == p.text("far://b"));
+  CHECK(p.kept().size() == 4);
+  CHECK(cache->figures().passed_bytes == 8'000);
+  REQUIRE(p.told.size() == 1);
+  CHECK(p.told[0].find("its limits leave no room") != std::string::npos);
+}
+
+TEST_CASE("parts of dead processes go; one that is being written is waited for, up to a limit") {
+  cached_place p;
+  p.below->add("far://a", 4'000);
+  p.options.bytes = 2 * cached_place::block_on_disk;
+  CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
+  REQUIRE(p.kept().size() == 1);
+  const std::string path = p.kept()[0], part = path + ".part";
+  std::filesystem::remove(path);
+  const auto write_part = [&] { std::ofstream(part) << std::string(100'000, 'x'); };
+  write_part();
+  const auto cache = p.cache();
+  CHECK(p.kept().empty());   // at the start
+  write_part();
+  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));   // by the one who needs it
+  CHECK(p.kept() == std::vector<std::string>{path});
+
+  std::filesystem::remove(path);
+  write_part();
+  const int live = ::open(part.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(live, LOCK_EX) == 0);
+  p.options.wait_seconds = 0.05;
+  const auto hasty = p.cache();
+  CHECK(p.kept() == std::vector<std::string>{part});
+  CHECK(read_whole(*hasty, "far://a") == p.text("far://a"));
+  CHECK(hasty->figures().waits == 1);
+  CHECK(hasty->figures().waits_given_up == 1);
+  CHECK(hasty->figures().passed_bytes == 4'000);
+  std::thread dies([&] {
+    sleep_ms(100);
+    ::close(live);
+  });
+  p.options.wait_seconds = 60;
+  const auto patient = p.cache();
+  CHECK(read_whole(*patient, "far://a") == p.text("far://a"));
+  dies.join();
+  CHECK(patient->figures().waits == 1);
+  CHECK(patient->figures().misses == 1);
+  CHECK(p.kept() == std::vector<std::string>{path});
+}
+
+TEST_CASE("files of others in the folder are neither counted nor removed") {
+  cached_place p;
+  p.options.bytes = 2 * cached_place::block_on_disk;
+  p.below->add("far://a", 20'000);
+  std::ofstream(p.folder / "notes.txt") << std::string(50'000, 'n');
+  CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
+  const std::string bucket = std::filesystem::path(p.kept().at(0)).parent_path().string();
+  std::ofstream(bucket + "/mine.part") << "mine";
+  std::ofstream(bucket + "/0123456789abcdef-0123456789abcdef-0000000g") << "mine";
+  for (int i = 0; i < 3; ++i) CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
+  CHECK(p.kept_bytes() <= p.options.bytes);
+  CHECK(std::filesystem::exists(bucket + "/mine.part"));
+  CHECK(std::filesystem::exists(bucket + "/0123456789abcdef-0123456789abcdef-0000000g"));
+  CHECK(std::filesystem::file_size(p.folder / "notes.txt") == 50'000);
+  const auto status = std::filesystem::status(mr::detail::cache_root(p.folder.path()));
+  CHECK(status.permissions() == std::filesystem::perms::owner_all);
+}
+
+TEST_CASE("a disk that takes nothing is told once, and the run goes on without it") {
+  cached_place p;
+  p.below->add("far://a", 60'000);
+  struct ::rlimit before {};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  ::rlimit little = before;
+  little.rlim_cur = 6'000;   // the ledger fits, a block does not
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  ::setrlimit(RLIMIT_FSIZE, &little);
+  const auto cache = p.cache();
+  const std::string read = read_whole(*cache, "far://a");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  CHECK(read == p.text("far://a"));
+  CHECK(cache->figures().passed_bytes == 60'000);
+  CHECK(cache->figures().refusals > 0);
+  CHECK(p.kept_bytes() == 0);
+  REQUIRE(p.told.size() == 1);
+  CHECK(p.told[0].find("goes on without the cache") != std::string::npos);
+  CHECK(p.told[0].find("File too large") != std::string::npos);
+  for (int i = 0; i < 60 && p.kept().empty(); ++i) {   // it is tried again a second later
+    sleep_ms(50);
+    CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
+  }
+  CHECK(!p.kept().empty());
+}
+
+TEST_CASE("a share of the file system that stays free holds the cache back") {
+  cached_place p;
+  p.options.keep_free_share = 1;   // the disk is never as empty as that
+  p.below->add("far://a", 9'000);
+  const auto cache = p.cache();
+  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
+  CHECK(p.kept_bytes() == 0);
+  CHECK(cache->figures().passed_bytes == 9'000);
+  CHECK(p.told.size() == 1);
+}
+
+TEST_CASE("threads that want the same blocks fetch each once") {
+  cached_place p;
+  p.below->delay_ms = 2;
+  p.below->add("far://a", 60'000);
+  p.below->add("far://b", 30'000);
+  const auto cache = p.cache(), other = p.cache();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      for (const char* name : {"far://a", "far://b"})
+        wrong += read_whole(i % 2 == 0 ? *cache : *other, name, 3'000) != p.text(name);
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == 0);
+  CHECK(p.below->read_bytes == 90'000);
+  CHECK(cache->figures().waits + other->figures().waits > 0);
+  CHECK(p.told.empty());
+}
+
+TEST_CASE("threads under a limit that is far too small") {
+  cached_place p;
+  p.options.bytes = 5 * cached_place::block_on_disk;
+  for (int i = 0; i < 6; ++i) p.below->add("far://" + std::to_string(i), 20'000);
+  const auto cache = p.cache(), other = p.cache();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  std::atomic<bool> over{false};
+  for (int i = 0; i < 6; ++i)
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 12; ++k) {
+        const std::string name = "far://" + std::to_string((i + k) % 6);
+        wrong += read_whole(i % 2 == 0 ? *cache : *other, name, 3'000) != p.text(name);
+        if (p.kept_bytes() > p.options.bytes + cached_place::block_on_disk) over = true;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == 0);
+  CHECK(p.kept_bytes() <= p.options.bytes);
+  CHECK(cache->figures().evictions + other->figures().evictions > 0);
+}

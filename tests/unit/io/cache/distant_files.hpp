@@ -1,0 +1,94 @@
+// Files in memory in the place of a remote storage: what is read of them is counted, and may be slow or fail.
+#pragma once
+
+#include <millrace/base/error.hpp>
+#include <millrace/base/random.hpp>
+#include <millrace/io/file/storage.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <time.h>
+
+struct distant_files final : millrace::storage_interface {
+  struct content {
+    std::string text{}, version = "1";
+  };
+  struct file final : millrace::stored_file {
+    distant_files& from;
+    std::string title;
+    content what;
+
+    file(distant_files& f, std::string n, content c) : from(f), title(std::move(n)), what(std::move(c)) {}
+    std::string_view name() const noexcept override { return title; }
+    millrace::file_identity identity() const override { return {what.text.size(), what.version}; }
+    std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
+      ++from.reads;
+      if (from.delay_ms > 0) {
+        const timespec delay{from.delay_ms / 1000, from.delay_ms % 1000 * 1'000'000L};
+        ::nanosleep(&delay, nullptr);
+      }
+      const std::uint64_t end = std::min<std::uint64_t>(what.text.size(), from.cut_at);
+      if (offset_bytes >= from.fails_from) throw millrace::io_error("the line is dead", "Wait", {.shard = title});
+      if (offset_bytes >= end) return 0;
+      std::size_t count = std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - offset_bytes));
+      count = std::min<std::size_t>(count, from.max_read);
+      if (from.fails_from != ~std::uint64_t{0}) count = std::min<std::size_t>(count, from.fails_from - offset_bytes);
+      std::memcpy(buffer.data(), what.text.data() + offset_bytes, count);
+      from.read_bytes += count;
+      return count;
+    }
+  };
+
+  std::map<std::string, content> files{};
+  std::mutex mutex{};
+  std::atomic<std::uint64_t> read_bytes{0}, reads{0}, opened{0};
+  std::atomic<std::uint64_t> fails_from{~std::uint64_t{0}}, cut_at{~std::uint64_t{0}};
+  std::size_t max_read = ~std::size_t{0};
+  int delay_ms = 0;
+
+  std::unique_ptr<millrace::stored_file> open(const std::string& name) override {
+    const std::lock_guard lock(mutex);
+    const auto found = files.find(name);
+    if (found == files.end()) return nullptr;
+    ++opened;
+    return std::make_unique<file>(*this, name, found->second);
+  }
+  std::optional<millrace::file_identity> find(const std::string& name) override {
+    const std::lock_guard lock(mutex);
+    const auto found = files.find(name);
+    if (found == files.end()) return std::nullopt;
+    return millrace::file_identity{found->second.text.size(), found->second.version};
+  }
+  std::vector<std::string> list(const std::string& prefix) override {
+    std::vector<std::string> names;
+    for (const auto& [name, what] : files)
+      if (name.starts_with(prefix)) names.push_back(name);
+    return names;
+  }
+
+  /// Adds a file of bytes that depend on its name, its version and their offset.
+  void add(const std::string& name, std::size_t bytes, const std::string& version = "1") {
+    files[name] = {.text = text_of_file(name + version, bytes), .version = version};
+  }
+  static std::string text_of_file(const std::string& seed, std::size_t bytes) {
+    std::uint64_t state = std::hash<std::string>{}(seed);
+    std::string text(bytes, '\0');
+    for (char& c : text) c = static_cast<char>(millrace::detail::mix_bits(++state));
+    return text;
+  }
+};
+
+/// Reads a whole file, `step` bytes at a time.
+inline std::string read_whole(millrace::storage_interface& from, const std::string& name, std::size_t step = 1000) {
+  const auto file = from.open(name);
+  if (!file) return "none";
+  std::string text, buffer(step, '\0');
+  while (const std::size_t got = file->read_at(text.size(), std::as_writable_bytes(std::span(buffer))))
+    text.append(buffer, 0, got);
+  return text;
+}
