@@ -68,6 +68,13 @@ PLANTED = [
                       "file.publish(); std::ofstream(path_without_ending + ending) << text;"),
                  Edit("report/write_reports.ipp", "#include <millrace/io/file/atomic_file.hpp>",
                       "#include <millrace/io/file/atomic_file.hpp>\n#include <fstream>")]),
+    ("cache", [Edit("io/cache/cache_ledger.ipp", "if (!remove_unused(entry.path)) used += entry.bytes;",
+                    "used += entry.bytes;")]),
+    ("cache", [Edit("io/cache/cache_ledger.ipp", "write_used(used + wanted);", "")]),
+    ("cache", [Edit("io/cache/cache_folder.ipp", "int reason = write_exactly(turn.part_.get(), text.size(), data);",
+                    "int reason = write_exactly(turn.part_.get(), 0, detail::bytes_of(text)); "
+                    "ledger_.publish(turn.path_ + \".part\", turn.path_); "
+                    "reason = write_exactly(turn.part_.get(), text.size(), data);")]),
 ]
 
 
@@ -167,7 +174,7 @@ class Kind:
         return min(one_run() for _ in range(3))
 
     def partials(self, place):
-        return [path.name for path in place.rglob(".*.partial")]
+        return [path.name for ending in (".*.partial", "*.part") for path in place.rglob(ending)]
 
     def chain(self, checker, seconds, max_kills):
         """Kills in one folder; then a run that is left alone."""

@@ -18,7 +18,7 @@ namespace {
 constexpr int data_shards = 8, data_samples = 100;
 
 const kind& find(const std::string& name) {
-  for (const auto all : {file_kinds(), line_kinds()})
+  for (const auto all : {file_kinds(), line_kinds(), cache_kinds()})
     for (const kind& k : all)
       if (name == k.name) return k;
   wrong("there is no kind " + name);
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   try {
     if (what == "list") {
-      for (const auto all : {file_kinds(), line_kinds()})
+      for (const auto all : {file_kinds(), line_kinds(), cache_kinds()})
         for (const kind& k : all) std::printf("%s %d\n", k.name, k.cleans);
     } else if (what == "data" && argc == 3) {
       write_data(argv[2]);

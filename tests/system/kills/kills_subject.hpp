@@ -31,6 +31,8 @@ struct kind {
 
 /// kills_files.cpp: shards, notes, indexes, checksums, sessions, reports.
 std::span<const kind> file_kinds();
+/// kills_cache.cpp: blocks of a cache.
+std::span<const kind> cache_kinds();
 /// kills_lines.cpp: what is appended to.
 std::span<const kind> line_kinds();
 

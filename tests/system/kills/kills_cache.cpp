@@ -1,0 +1,83 @@
+// A cache on a disk, and what a killed process leaves in it.
+#include "kills_subject.hpp"
+
+#include "../../unit/io/cache/distant_files.hpp"
+
+#include <millrace/io/cache/cached_storage.hpp>
+
+#include <atomic>
+#include <thread>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr mr::detail::cache_layout layout{.block_bytes = 16384, .chunk_bytes = 4096};
+constexpr std::uint64_t limit_bytes = 24 * (16384 + 4096), known_objects = 20;
+
+std::string name_of(std::uint64_t n) { return "far://" + std::to_string(n % known_objects); }
+
+std::shared_ptr<distant_files> far_away() {
+  auto files = std::make_shared<distant_files>();
+  for (std::uint64_t n = 0; n < known_objects; ++n) files->add(name_of(n), 1 + n * 7'919'013 % 90'000);
+  return files;
+}
+
+std::unique_ptr<mr::detail::cached_storage> cache_in(const std::string& folder,
+                                                     const std::shared_ptr<distant_files>& below) {
+  const mr::cache_options o{.folder = folder, .bytes = limit_bytes, .keep_free_share = 0,
+                            .tell = [](const std::string& what) {
+                              if (what.find("leave no room") == std::string::npos) wrong(what);
+                            }};
+  return std::make_unique<mr::detail::cached_storage>(below, o, layout);
+}
+
+void read_right(mr::storage_interface& cache, distant_files& below, std::uint64_t n) {
+  const std::string name = name_of(n);
+  if (read_whole(cache, name, 10'000) != below.files.at(name).text) wrong(name + " has other bytes");
+}
+
+/// Two caches on one folder, as of two processes that are killed at the same time.
+void write_cache(const records& wanted) {
+  const auto below = far_away();
+  const auto one = cache_in(wanted.folder, below), two = cache_in(wanted.folder, below);
+  std::atomic<bool> over{false};
+  std::thread beside([&] {
+    for (std::uint64_t n = wanted.first; !over; ++n) read_right(*two, *below, n * 7 / 3);
+  });
+  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
+    read_right(*one, *below, n);
+    acknowledge(n);
+  }
+  over = true;
+  beside.join();
+}
+
+std::uint64_t bytes_kept(const std::string& folder, bool parts_too) {
+  std::uint64_t sum = 0;
+  for (const auto& entry : mr::detail::list_cache(mr::detail::cache_root(folder))) {
+    sum += entry.bytes;
+    if (entry.name.is_part && !parts_too) wrong(entry.path + " is left");
+  }
+  return sum;
+}
+
+std::uint64_t check_cache(const std::string& folder, std::uint64_t acknowledged) {
+  if (bytes_kept(folder, true) > limit_bytes) wrong("a kill leaves more than the limit");
+  const auto below = far_away();
+  const auto cache = cache_in(folder, below);
+  const std::uint64_t kept = bytes_kept(folder, false);
+  if (kept > limit_bytes) wrong("a start leaves more than the limit");
+  if (kept == 0 && acknowledged > 0) wrong("a kill leaves nothing");
+  for (std::uint64_t n = 0; n < known_objects; ++n) read_right(*cache, *below, n);
+  if (cache->figures().damaged_blocks > 0) wrong("a kill leaves a damaged block");
+  if (bytes_kept(folder, false) > limit_bytes) wrong("reading leaves more than the limit");
+  return acknowledged;
+}
+
+}  // namespace
+
+std::span<const kind> cache_kinds() {
+  static constexpr kind all[] = {{"cache", 40, write_cache, check_cache, true}};
+  return all;
+}

@@ -1,0 +1,154 @@
+// Processes share a cache: one fetches, the others wait, and neither death nor a standstill of one stops the others.
+#include "cached_place.hpp"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace mr = millrace;
+
+namespace {
+
+/// What a process has read.
+struct process_result {
+  std::uint64_t read_bytes = 0;   ///< from below
+  std::uint64_t waits = 0, waits_given_up = 0, passed_bytes = 0;
+  bool right = false;
+};
+
+/// A child that reads files through its own cache, and tells what came of it.
+class reading_process {
+ public:
+  reading_process(const cached_place& p, const std::vector<std::string>& names) {
+    if (::pipe(pipe_) != 0) throw std::runtime_error("no pipe");
+    child_ = ::fork();
+    if (child_ != 0) {
+      ::close(pipe_[1]);
+      return;
+    }
+    process_result result{.right = true};
+    const auto cache = p.cache();
+    for (const std::string& name : names) result.right = read_whole(*cache, name) == p.text(name) && result.right;
+    result.read_bytes = p.below->read_bytes;
+    const auto figures = cache->figures();
+    result.waits = figures.waits;
+    result.waits_given_up = figures.waits_given_up;
+    result.passed_bytes = figures.passed_bytes;
+    ::_exit(::write(pipe_[1], &result, sizeof result) == sizeof result ? 0 : 1);
+  }
+  reading_process(const reading_process&) = delete;
+  reading_process& operator=(const reading_process&) = delete;
+  ~reading_process() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    ::close(pipe_[0]);
+  }
+
+  void signal(int number) const { ::kill(child_, number); }
+  process_result result() const {
+    process_result r;
+    return ::read(pipe_[0], &r, sizeof r) == sizeof r ? r : process_result{};
+  }
+
+ private:
+  int pipe_[2]{};
+  pid_t child_ = 0;
+};
+
+/// Waits until somebody fetches a block, which takes as long as the delay of the files.
+bool is_fetched_soon(const cached_place& p) {
+  for (int i = 0; i < 5'000; ++i) {
+    for (const auto& entry : p.entries())
+      if (entry.name.is_part && entry.bytes > 0) return true;
+    sleep_ms(2);
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("four processes fetch each block once") {
+  cached_place p;
+  p.options.wait_seconds = 300;
+  p.below->delay_ms = 3;
+  std::vector<std::string> names, backwards;
+  std::uint64_t all = 0;
+  for (int i = 0; i < 6; ++i) {
+    names.push_back("far://" + std::to_string(i));
+    backwards.insert(backwards.begin(), names.back());
+    p.below->add(names.back(), 3'000 + static_cast<std::size_t>(i) * 3'500);
+    all += p.text(names.back()).size();
+  }
+  std::uint64_t read = 0, waits = 0;
+  {
+    const reading_process a(p, names), b(p, names), c(p, names), d(p, backwards);
+    for (const reading_process* process : {&a, &b, &c, &d}) {
+      const process_result r = process->result();
+      CHECK(r.right);
+      CHECK(r.waits_given_up == 0);
+      read += r.read_bytes;
+      waits += r.waits;
+    }
+  }
+  CHECK(read == all);
+  CHECK(waits > 0);
+  CHECK(p.kept_bytes() > all);
+}
+
+TEST_CASE("the death of the process that fetches is noticed at once") {
+  cached_place p;
+  p.options.wait_seconds = 300;
+  p.below->add("far://a", 4'000);
+  p.below->delay_ms = 600'000;
+  const reading_process first(p, {"far://a"});
+  REQUIRE(is_fetched_soon(p));
+  p.below->delay_ms = 0;
+  const reading_process second(p, {"far://a"});
+  sleep_ms(50);
+  first.signal(SIGKILL);
+  const process_result r = second.result();
+  CHECK(r.right);
+  CHECK(r.read_bytes == 4'000);
+  CHECK(r.waits_given_up == 0);
+  CHECK(r.passed_bytes == 0);
+  CHECK(p.kept().size() == 1);
+}
+
+TEST_CASE("a process that stands still while it fetches keeps the others waiting up to the limit") {
+  cached_place p;
+  p.options.wait_seconds = 0.1;
+  p.below->add("far://a", 4'000);
+  p.below->add("far://b", 4'000);
+  p.below->delay_ms = 600'000;
+  const reading_process first(p, {"far://a"});
+  REQUIRE(is_fetched_soon(p));
+  first.signal(SIGSTOP);
+  p.below->delay_ms = 0;
+  const reading_process second(p, {"far://a", "far://b"});
+  const process_result r = second.result();
+  CHECK(r.right);
+  CHECK(r.waits_given_up == 1);
+  CHECK(r.passed_bytes == 4'000);   // b is cached
+  CHECK(!p.path_of("far://b").empty());
+}
+
+TEST_CASE("a process that stands still with the ledger's lock keeps the others waiting for seconds, not for ever") {
+  cached_place p;
+  p.below->add("far://a", 9'000);
+  CHECK(read_whole(*p.cache(), "far://a") == p.text("far://a"));
+  const auto cache = p.cache();
+  p.below->add("far://b", 9'000);
+  const int ledger = ::open((cache->root() + "/ledger").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(ledger, LOCK_EX) == 0);
+  CHECK(read_whole(*cache, "far://a") == p.text("far://a"));
+  CHECK(p.told.empty());
+  CHECK(read_whole(*cache, "far://b") == p.text("far://b"));
+  CHECK(cache->figures().passed_bytes == 9'000);
+  REQUIRE(p.told.size() == 1);
+  CHECK(p.told[0].find("cannot lock") != std::string::npos);
+  ::close(ledger);
+}
