@@ -1,6 +1,7 @@
 // Runs over a storage of the user's own give what runs over local files give.
 #include "indexed_runs.hpp"
 
+#include <millrace/io/cache/cached.hpp>
 #include <millrace/lines.hpp>
 #include <millrace/shards.hpp>
 #include <millrace/sources/sidecar_counts.hpp>
@@ -289,4 +290,22 @@ TEST_CASE("a storage is told what will be read, before any of it is read") {
     samples += b.size();
   CHECK(samples == 208);
   CHECK(data.files->untold_reads.load() == 0);
+
+TEST_CASE("a cached storage gives the batches of local files, and the second run reads no byte of the storage") {
+  const both_places data;
+  const temporary_folder disk;
+  const delivered here = run(data.local, {.threads = 2});
+  for (const bool again : {false, true}) {
+    const mr::cached kept(mr::storage(listing_storage{{data.files}}), {.folder = disk.path(), .keep_free_share = 0});
+    data.files->shard_bytes = 0;
+    const delivered there = run(data.remote, {.threads = 2, .source = {.storage = kept}});
+    CHECK(here.batches == there.batches);
+    CHECK(here.positions == there.positions);
+    CHECK((data.files->shard_bytes == 0) == again);
+    CHECK((kept.figures().share() == 1) == again);
+  }
+  for (auto& [name, file] : data.files->files) file.version = "2";   // replaced: other blocks
+  const mr::cached kept(mr::storage(listing_storage{{data.files}}), {.folder = disk.path(), .keep_free_share = 0});
+  CHECK(here.batches == run(data.remote, {.threads = 2, .source = {.storage = kept}}).batches);
+  CHECK(data.files->shard_bytes > 0);
 }
