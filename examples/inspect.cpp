@@ -5,6 +5,7 @@
 //   train-000.tar: 300 samples, 2.0 MB, fields cls jpg; images 80x91 .. 138x140 .. 200x200, 2 left to libjpeg
 //   (progressive or arithmetic 2); ok
 //   inspect --quarantine damaged.jsonl 'train-{000..007}.tar'      # then: .without = mr::keys_from("damaged.jsonl")
+//   inspect --cache /scratch/mr                                    # what a cache keeps, and whether it is as written
 //
 // Image sizes are those with the least, the median and the most pixels. What is left to libjpeg takes several times as
 // long as what the built-in decoder knows; damage may leave more to it. A damaged shard is counted as far as it can be
@@ -18,6 +19,7 @@
 #include <millrace/base/machine.hpp>
 #include <millrace/image/baseline/scan_header.hpp>
 #include <millrace/image/jpeg_header.hpp>
+#include <millrace/io/cache/cache_contents.hpp>
 #include <millrace/io/tar/shard_reader.hpp>
 #include <millrace/sources/shard_list.hpp>
 
@@ -126,11 +128,33 @@ void list_damage(const std::vector<std::string>& patterns, const std::string& li
                          "Leave the samples out by .without = mr::keys_from() of that file; copy such shards again");
 }
 
+/// A line for each file that a cache keeps; blocks with wrong checksums are an error.
+void list_cache(const std::string& folder) {
+  const mr::cache_contents found = mr::contents_of_cache(folder);
+  for (const mr::cache_contents_file& file : found.files) {
+    std::printf("%s: %.1f %% of %.1f MB", mr::printable(file.name).c_str(), 100 * file.share(),
+                static_cast<double>(file.size_bytes) * 1e-6);
+    if (file.damaged_blocks > 0)
+      std::printf(", %llu blocks DAMAGED", static_cast<unsigned long long>(file.damaged_blocks));
+    std::printf("\n");
+  }
+  std::printf("total: %zu files, %llu blocks, %.1f MB on the disk; %llu damaged, %llu being written\n",
+              found.files.size(), static_cast<unsigned long long>(found.blocks),
+              static_cast<double>(found.disk_bytes) * 1e-6, static_cast<unsigned long long>(found.damaged_blocks),
+              static_cast<unsigned long long>(found.parts));
+  if (found.damaged_blocks > 0)
+    throw mr::data_error(std::to_string(found.damaged_blocks) + " of " + std::to_string(found.blocks) +
+                             " blocks are damaged",
+                         "Runs fetch them again; if it comes again, look at the disk");
+}
+
 void inspect(command_line& args) {
+  const std::string cache = args.text("--cache", "");
   const std::string list = args.text("--quarantine", "");
   const auto threads = args.number("--threads", std::max(1U, mr::usable_cores()));
   const auto patterns = args.rest();
-  if (patterns.empty()) args.refuse("expected shards");
+  if (!cache.empty() && patterns.empty()) return list_cache(cache);
+  if (patterns.empty() || !cache.empty()) args.refuse("expected either shards or --cache FOLDER");
   if (threads == 0) args.refuse("--threads is 0, expected at least 1");
   if (!list.empty()) return list_damage(patterns, list, threads);
   contents all;
@@ -156,6 +180,7 @@ void inspect(command_line& args) {
 
 int main(int argc, char** argv) {
   return run_program({argc, argv, "usage: inspect [--quarantine FILE.jsonl [--threads N]] SHARDS...\n"
+                                  "       inspect --cache FOLDER\n"
                                   "SHARDS are a file, a folder, or a pattern such as 'a-{000..007}.tar'"},
                      inspect);
 }

@@ -61,6 +61,7 @@
 #include <millrace/io/file/posix_files.ipp>
 #include <millrace/io/file/storage.ipp>
 #include <millrace/io/cache/cache_block.ipp>
+#include <millrace/io/cache/cache_contents.ipp>
 #include <millrace/io/cache/cache_counts.ipp>
 #include <millrace/io/cache/cache_folder.ipp>
 #include <millrace/io/cache/cache_ledger.ipp>

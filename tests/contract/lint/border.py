@@ -99,6 +99,7 @@ OPT_IN = {
     "image/pnm.hpp": "pnm pnm_options",
     "image/any_picture.hpp": "any_picture any_picture_options picture_reader",
     "image/random_erase.hpp": "random_erase_options erase_fill",
+    "io/cache/cache_contents.hpp": "cache_contents cache_contents_file contents_of_cache",
     "io/cache/cache_options.hpp": "cache_figures cache_options",
     "io/cache/cached.hpp": "cached",
     "io/file/atomic_file.hpp": "atomic_file",

@@ -3,6 +3,7 @@
 #include "../../../thorough.hpp"
 #include "cached_place.hpp"
 
+#include <millrace/io/cache/cache_contents.hpp>
 #include <millrace/io/cache/cached.hpp>
 
 #include <doctest/doctest.h>
@@ -197,4 +198,37 @@ TEST_CASE("mr::cached is a storage, and its figures are a sentence") {
     mr::storage storage;
   } options{.storage = data};
   CHECK(!options.storage.is_local());
+}
+
+TEST_CASE("what is in a cache, and what of it is damaged") {
+  cached_place p;
+  CHECK(failure_of([&] { mr::contents_of_cache(p.folder.path()); }).find("has no cache of this user") !=
+        std::string::npos);
+  p.below->add("far://b", 9'000, "x");
+  p.below->add("far://a", 5'000);
+  const auto cache = p.cache();
+  CHECK(read_whole(*cache, "far://b") == p.text("far://b"));
+  std::string buffer(10, '\0');
+  cache->open("far://a")->read_at(4'990, std::as_writable_bytes(std::span(buffer)));
+  mr::cache_contents found = mr::contents_of_cache(p.folder.path());
+  REQUIRE(found.files.size() == 2);
+  CHECK(found.files[0].name == "far://a");
+  CHECK(found.files[0].kept_bytes == 904);
+  CHECK(found.files[1].version == "x");
+  CHECK(found.files[1].share() == 1);
+  CHECK(found.files[1].blocks == 3);
+  CHECK(found.files[1].used_ns > 1'000'000'000'000'000'000);
+  CHECK(found.disk_bytes == p.kept_bytes());
+  CHECK(found.blocks == 4);
+  CHECK((found.damaged_blocks == 0 && found.parts == 0));
+
+  flip(p.path_of("far://b"), 4'096 + 700);
+  flip(p.kept().at(p.path_of("far://b") == p.kept()[0] ? 1 : 0), 100);
+  std::ofstream(p.path_of("far://b") + ".part") << "x";
+  found = mr::contents_of_cache(p.folder.path());
+  CHECK(found.damaged_blocks == 2);
+  CHECK(found.parts == 1);
+  CHECK(found.blocks == 4);
+  CHECK(mr::contents_of_cache(p.folder.path(), false).damaged_blocks == 1);   // only heads
+  CHECK(p.kept().size() == 5);
 }

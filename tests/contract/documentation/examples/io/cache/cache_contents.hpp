@@ -1,0 +1,5 @@
+#include <millrace/base/error.hpp>
+#include <cstdio>
+void example() {
+EXAMPLE
+}
