@@ -44,7 +44,8 @@ void write_cache(const records& wanted) {
   const auto one = cache_in(wanted.folder, below), two = cache_in(wanted.folder, below);
   std::atomic<bool> over{false}, beside_right{true};
   std::thread beside([&] {
-    for (std::uint64_t n = wanted.first; !over && beside_right; ++n) beside_right = reads_right(*two, *below, n * 7 / 3);
+    for (std::uint64_t n = wanted.first; !over && beside_right; ++n)
+      beside_right = reads_right(*two, *below, n * 7 / 3);
   });
   bool right = true;
   for (std::uint64_t n = wanted.first; right && n < wanted.first + wanted.count; ++n) {
