@@ -66,6 +66,7 @@
 #include <millrace/io/cache/cache_folder.ipp>
 #include <millrace/io/cache/cache_ledger.ipp>
 #include <millrace/io/cache/cache_options.ipp>
+#include <millrace/io/cache/cache_plan.ipp>
 #include <millrace/io/cache/cached_storage.ipp>
 #include <millrace/io/tar/archive.ipp>
 #include <millrace/io/tar/counted_beside.ipp>

@@ -90,6 +90,9 @@ class indexed_source {
 
     void plan_next();
 
+    /// Tells the data which shards each lane of this rank reads in the pass of a sample, from its position on.
+    void tell_shards(const ordered_sample& first) const;
+
     /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch.
     /// This position lies behind the epoch's end. It marks the sample as a void row.
     ordered_sample stand_in() const;
@@ -101,6 +104,7 @@ class indexed_source {
     std::mutex mutex;
     typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_shard;
+    std::uint64_t told_pass = ~std::uint64_t{0};
     std::conditional_t<observes, millrace::detail::shuffle_quality, unobserved> observed;
     std::map<std::pair<std::uint64_t, std::uint64_t>, samples> ahead;
   };

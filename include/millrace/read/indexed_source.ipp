@@ -49,6 +49,11 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::shared::plan_next() {
     made.push_back(*cursor.next());
     observed.add(made.back());
   }
+  for (const ordered_sample& s : made) {
+    if (s.pass == told_pass) continue;
+    told_pass = s.pass;
+    tell_shards(s);
+  }
   if (end < plan.positions()) {
     ++next_shard;
     return;
@@ -57,6 +62,27 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::shared::plan_next() {
   ++next_epoch;
   next_shard = 0;
   cursor.move_to(next_epoch, 0);
+}
+
+template <class Data, class Plan>
+MILLRACE_INLINE void indexed_source<Data, Plan>::shared::tell_shards(const ordered_sample& first) const {
+  if constexpr (observes && requires { data->expect_shards(std::span<const std::size_t>()); }) {
+    const bool shuffled = plan.settings().shuffled;
+    const std::uint64_t number = plan.spot_of(first.epoch, first.position).number;
+    const std::uint64_t lanes = shuffled ? plan.settings().lanes : 1, done = number / lanes;
+    const pass_layout layout = plan.layout_of(first.pass);
+    std::vector<std::size_t> coming;
+    for (std::uint64_t lane = shuffled ? options.world.rank : 0; lane < lanes; lane += options.world.size) {
+      coming.clear();
+      const std::uint64_t end = shuffled ? plan.lane_begin(lane + 1) : layout.length();
+      for (std::uint64_t at = done + (shuffled ? plan.lane_begin(lane) : 0); at < end;) {
+        const located_sample found = layout.find(at);
+        coming.push_back(found.shard);
+        at += plan.settings().counts[found.shard] - found.index;
+      }
+      data->expect_shards(coming);
+    }
+  }
 }
 
 template <class Data, class Plan>

@@ -93,6 +93,8 @@ class mix_stream {
         }
         name_shard();
         const as_read opening(*this);
+        if constexpr (requires { source_.expect(order_); })
+          if (next_shard_ == 0) source_.expect(order_);
         reader_.emplace(source_.open(order_[next_shard_], pass_));
         next_index_ = 0;
       }

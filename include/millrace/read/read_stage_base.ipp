@@ -127,6 +127,8 @@ MILLRACE_INLINE void read_stage_base<Source>::read_chunk(chunk& read, const port
   const trace_range reading([&] { return "read/" + name_of(from); });
   try {
     if (!from.open) from.name = full_name_of(from);
+    if constexpr (requires { source_->expect(from.coming); })
+      if (!from.coming.empty()) source_->expect(std::exchange(from.coming, {}));
     all.emplace(chunks_, start, from.name);
     if (!from.open && !from.lost) from.open.emplace(source_->open(from.ordinal, from.epoch));
     while (read.samples.size() < what.most && read.bytes < chunk_bytes) {

@@ -45,6 +45,7 @@ struct open_shard {
   bool last_of_epoch = false;
   bool begun = false;        // its first sample has left its queue
   std::string name{};        // for diagnostics; only the reading thread uses it
+  std::vector<std::size_t> coming{};   // in the first shard of an epoch: its shards, if the source wants to know
   std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier one
   std::optional<reader> open{};   // only the reading thread uses it
   std::uint64_t next_index = 0;   // only the reading thread uses it
@@ -149,7 +150,7 @@ class reorder_buffer {
   std::uint64_t ordinal_;           // ordinal in that epoch of the next sample to give
   std::uint64_t first_ordinal_;     // ordinal in that epoch of the first sample that is not dropped
   std::uint64_t passed_on_ = 0;   // includes dropped samples
-  bool epoch_ended_ = false, finished_ = false, news_ = false;
+  bool begun_ = false, epoch_ended_ = false, finished_ = false, news_ = false;
   bool room_ = true;
 };
 

@@ -31,7 +31,9 @@ MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
   if (finished_ || epoch_ >= options_.epochs) return nullptr;
   if constexpr (requires { requires Source::one_reader_at_a_time; })
     if (!shards_.empty() && !shards_.back()->done) return nullptr;
-  if (!plan_->as_listed() && (at_ == 0 || epoch_shards_.empty())) epoch_shards_ = plan_->shards_of(epoch_);
+  const bool begins = at_ == 0 || !begun_;
+  if (!plan_->as_listed() && begins) epoch_shards_ = plan_->shards_of(epoch_);
+  begun_ = true;
   auto opened = spare_shards_.empty() ? std::make_unique<shard>() : std::move(spare_shards_.back());
   if (!spare_shards_.empty()) spare_shards_.pop_back();
   opened->next_index = 0;
@@ -44,6 +46,15 @@ MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
   opened->turn = at_;
   opened->begun = false;
   opened->cut = false;
+  opened->coming.clear();
+  if constexpr (requires(const Source& s) { s.expect(epoch_shards_); })
+    if (begins) {
+      if (plan_->as_listed()) {
+        for (std::size_t i = at_; i < plan_->settings().shards; ++i) opened->coming.push_back(i);
+      } else {
+        opened->coming.assign(epoch_shards_.begin() + static_cast<std::ptrdiff_t>(at_), epoch_shards_.end());
+      }
+    }
   opened->last_of_epoch = ++at_ == (plan_->as_listed() ? plan_->settings().shards : epoch_shards_.size());
   if (opened->last_of_epoch) {
     at_ = 0;

@@ -53,6 +53,8 @@ class shards_source {
   std::uint64_t shard_bytes(std::size_t shard) const noexcept { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const noexcept { return files_.changed(shard); }
   shard_reader open(std::size_t shard, std::uint64_t) const;
+  /// Tells the storage that these shards will be opened in this order.
+  void expect(std::span<const std::size_t> shards) const { files_.expect(shards); }
   /// Returns how many samples a file beside the shard tells that it has; 0 if none does.
   std::uint64_t samples_told(std::size_t shard) const;
   /// Returns the meter of all reads of this source. The I/O threads' remaining time is taken for unpacking.

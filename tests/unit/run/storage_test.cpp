@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 namespace mr = millrace;
 using indexed_runs::delivered;
@@ -95,6 +96,37 @@ struct listing_storage : plain_storage {
     const auto file = open(name);
     return file ? std::optional(file->identity()) : std::nullopt;
   }
+};
+
+/// One that notes which files will be opened, and which ones are.
+class noting_storage final : public mr::storage_interface {
+ public:
+  explicit noting_storage(std::shared_ptr<cellar> from) : below_(mr::storage(listing_storage{{std::move(from)}})) {}
+
+  std::unique_ptr<mr::stored_file> open(const std::string& name) override {
+    const std::lock_guard lock(mutex_);
+    if (name.ends_with(".tar")) opened_.push_back(name);
+    return below_->open(name);
+  }
+  std::optional<mr::file_identity> find(const std::string& name) override { return below_->find(name); }
+  std::vector<std::string> list(const std::string& prefix) override { return below_->list(prefix); }
+  void expect(std::span<const std::string> names) override {
+    const std::lock_guard lock(mutex_);
+    expected_.emplace_back(names.begin(), names.end());
+  }
+
+  const std::vector<std::string>& opened() const { return opened_; }
+  const std::vector<std::vector<std::string>>& expected() const { return expected_; }
+  void forget() {
+    opened_.clear();
+    expected_.clear();
+  }
+
+ private:
+  mr::storage below_;
+  std::mutex mutex_;
+  std::vector<std::string> opened_{};
+  std::vector<std::vector<std::string>> expected_{};
 };
 
 /// Shards in a folder without indexes, and the same ones in a storage.
@@ -290,6 +322,7 @@ TEST_CASE("a storage is told what will be read, before any of it is read") {
     samples += b.size();
   CHECK(samples == 208);
   CHECK(data.files->untold_reads.load() == 0);
+}
 
 TEST_CASE("a cached storage gives the batches of local files, and the second run reads no byte of the storage") {
   const both_places data;
@@ -308,4 +341,53 @@ TEST_CASE("a cached storage gives the batches of local files, and the second run
   const mr::cached kept(mr::storage(listing_storage{{data.files}}), {.folder = disk.path(), .keep_free_share = 0});
   CHECK(here.batches == run(data.remote, {.threads = 2, .source = {.storage = kept}}).batches);
   CHECK(data.files->shard_bytes > 0);
+}
+
+TEST_CASE("sources tell the storage which shards they will open, pass by pass") {
+  const both_places data;
+  const auto noting = std::make_shared<noting_storage>(data.files);
+  const mr::storage at(noting);
+  const auto run_all = [&](auto&& flow, int epochs) {
+    auto o = quiet(1, epochs);
+    o.io_threads = 1;
+    mr::session session{std::move(flow) | mr::batch<&indexed_runs::example::label>({.size = 10}), o};
+    for (auto& b : session) static_cast<void>(b.size());
+  };
+  const auto joined = [&] {
+    std::vector<std::string> all;
+    for (const auto& list : noting->expected()) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  };
+  run_all(mr::shards("cellar://box/", {.seed = 3, .storage = at}) | mr::map(indexed_runs::prepare), 1);
+  CHECK(noting->expected().size() == 1);
+  CHECK(noting->opened() == joined());
+  noting->forget();
+  run_all(mr::shards("cellar://box/", {.seed = 3, .storage = at}) | mr::shuffle({.window = 20}) |
+              mr::map(indexed_runs::prepare), 2);
+  CHECK(noting->expected().size() == 2);
+  CHECK(noting->opened() == joined());
+  const std::set<std::string> all_shards(noting->opened().begin(), noting->opened().end());
+  CHECK(all_shards.size() == data.files->files.size());
+
+  const auto told = [&](const indexed_runs::run_options& o) {
+    noting->forget();
+    run(data.remote, o);
+    const auto names = joined();
+    return std::set<std::string>(names.begin(), names.end());
+  };
+  const mr::indexed_shards_options there{.storage = at};
+  std::set<std::string> with_samples = all_shards;
+  std::erase_if(with_samples, [](const std::string& name) { return name.find("empty") != std::string::npos; });
+  CHECK(told({.epochs = 1, .drop_last = false, .source = there}) == with_samples);
+  const std::size_t lists = noting->expected().size();
+  CHECK(lists > 1);   // one of each lane
+  auto both = told({.epochs = 1, .world = {.rank = 0, .size = 2}, .drop_last = false, .source = there});
+  CHECK(noting->expected().size() == lists / 2);
+  both.merge(told({.epochs = 1, .world = {.rank = 1, .size = 2}, .drop_last = false, .source = there}));
+  CHECK(both == with_samples);
+  CHECK(told({.epochs = 3, .drop_last = false, .source = there}) == with_samples);
+  CHECK(noting->expected().size() == 3 * lists);
+  const delivered whole = run(data.remote, {.epochs = 1, .source = there});
+  CHECK(told({.epochs = 1, .resume = whole.positions[whole.positions.size() - 2], .source = there}).size() <
+        with_samples.size());
 }

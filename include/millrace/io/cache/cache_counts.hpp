@@ -25,7 +25,7 @@ class cache_counts {
 
   explicit cache_counts(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {}
 
-  counter given_bytes{0}, fetched_bytes{0}, passed_bytes{0}, written_bytes{0};
+  counter given_bytes{0}, fetched_bytes{0}, ahead_bytes{0}, passed_bytes{0}, written_bytes{0};
   counter hits{0}, misses{0}, waits{0}, waits_given_up{0}, evictions{0}, evicted_bytes{0}, damaged_blocks{0};
   counter refusals{0}, files_without_version{0};
 

@@ -11,7 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE cache_figures cache_counts::figures() const noexcept {
   const auto read = [](const counter& of) { return of.load(std::memory_order_relaxed); };
-  return {.given_bytes = read(given_bytes), .fetched_bytes = read(fetched_bytes),
+  return {.given_bytes = read(given_bytes), .fetched_bytes = read(fetched_bytes), .ahead_bytes = read(ahead_bytes),
           .passed_bytes = read(passed_bytes), .written_bytes = read(written_bytes), .hits = read(hits),
           .misses = read(misses), .waits = read(waits), .waits_given_up = read(waits_given_up),
           .evictions = read(evictions), .evicted_bytes = read(evicted_bytes), .damaged_blocks = read(damaged_blocks),

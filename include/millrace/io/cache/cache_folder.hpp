@@ -69,7 +69,8 @@ class cache_folder {
   /// Removes a block that turned out to be damaged.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
   /// Waits until this thread has to fetch a block, or somebody else has done so, or it takes too long. Makes room.
-  cache_turn take_turn(const cached_object& object, std::uint64_t number);
+  /// Without `waits`, a block that somebody else is fetching counts as there.
+  cache_turn take_turn(const cached_object& object, std::uint64_t number, bool waits = true);
   /// Writes the block of a turn that is mine. Returns false if that fails.
   bool keep(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);
 

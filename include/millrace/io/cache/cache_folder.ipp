@@ -68,7 +68,7 @@ MILLRACE_INLINE unique_fd cache_folder::open_part(const std::string& path) {
   }
 }
 
-MILLRACE_INLINE cache_turn cache_folder::take_turn(const cached_object& object, std::uint64_t number) {
+MILLRACE_INLINE cache_turn cache_folder::take_turn(const cached_object& object, std::uint64_t number, bool waits) {
   const std::string path = path_of(object, number), part = path + ".part";
   const std::uint64_t until = steady_now_ns() + wait_ns_;
   struct ::stat status {};
@@ -94,6 +94,7 @@ MILLRACE_INLINE cache_turn cache_folder::take_turn(const cached_object& object, 
       ledger_.failed("cannot lock", errno);
       return cache_turn(cache_turn::kind::without);
     }
+    if (!waits) return cache_turn(cache_turn::kind::appeared);
     if (!waited) cache_counts::add(counts_.waits);
     waited = true;
     if (steady_now_ns() >= until) {

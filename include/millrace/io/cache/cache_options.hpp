@@ -22,6 +22,8 @@ struct cache_options {
   std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();   ///< limit of all that the cache has on the disk
   double keep_free_share = 0.05;   ///< the share of the file system that stays free, from 0 to 1
   double wait_seconds = 30;        ///< how long a read waits for another process that fetches the same bytes
+  unsigned ahead_files = 2;        ///< files that are fetched at a time before they are read; 0: none
+  std::uint64_t ahead_bytes = 16'000'000'000;   ///< bytes fetched before they are read; at most half of `bytes`
   std::function<void(const std::string&)> tell{};   ///< receives each notice, on any thread; none: a line on stderr
 };
 
@@ -29,6 +31,7 @@ struct cache_options {
 struct cache_figures {
   std::uint64_t given_bytes = 0;       ///< bytes that were given to readers, wherever they came from
   std::uint64_t fetched_bytes = 0;     ///< bytes that were read from the storage below, to be kept
+  std::uint64_t ahead_bytes = 0;       ///< of those, bytes that were fetched before they were asked for
   std::uint64_t passed_bytes = 0;      ///< bytes that were read from the storage below, and not kept
   std::uint64_t written_bytes = 0;     ///< bytes that were written to the cache, with the heads of blocks
   std::uint64_t hits = 0;              ///< blocks that were found when they were asked for

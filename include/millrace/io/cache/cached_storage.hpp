@@ -16,13 +16,16 @@
 // Blocks that nobody has open make room for others, least recently used first, in limits that count what is being
 // written (cache_ledger.hpp). The state is in the files, their times and locks: a kill leaves nothing to repair.
 // Where the cache cannot be written, reads go on without it.
+// Sources tell which files they will open (storage_interface::expect). Those are fetched ahead (cache_plan.hpp).
 // Errors: those of the storage below. io_error if a file is replaced between open() and its first read from below.
 // Threads: any number; a file by one at a time. Lifetime: files may outlive the storage.
 #pragma once
 
 #include <millrace/io/cache/cache_folder.hpp>
+#include <millrace/io/cache/cache_plan.hpp>
 #include <millrace/io/file/storage.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,6 +33,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -38,7 +42,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class cache_core {
  public:
   cache_core(std::shared_ptr<storage_interface> from, const cache_options& o, const cache_layout& layout)
-      : below(std::move(from)), counts(o.tell), folder(o, layout, counts) {}
+      : below(std::move(from)), counts(o.tell), folder(o, layout, counts),
+        plan(std::min(o.ahead_bytes, o.bytes / 2)) {}
 
   /// Returns memory for a block, which give_back() takes.
   std::unique_ptr<std::byte[]> take_memory();
@@ -47,6 +52,7 @@ class cache_core {
   const std::shared_ptr<storage_interface> below;
   cache_counts counts;
   cache_folder folder;
+  cache_plan plan;
 
  private:
   static constexpr std::size_t max_spare_memory = 4;
@@ -60,12 +66,16 @@ class cached_file final : public stored_file {
  public:
   cached_file(std::shared_ptr<cache_core> core, cached_object object);
 
+  ~cached_file() override;
+
   std::string_view name() const noexcept override { return object_.name; }
   file_identity identity() const override { return object_.identity; }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
 
   /// Brings a block into the cache unless it is there. Returns false if it cannot be kept.
-  bool stage(std::uint64_t block);
+  bool bring(std::uint64_t block);
+  /// Says that this file belongs to the threads that fetch ahead: no reader has done with it when it is closed.
+  void belongs_to_plan() noexcept { is_readers_ = false; }
   /// Returns how many blocks the file has.
   std::uint64_t blocks() const noexcept;
 
@@ -83,6 +93,7 @@ class cached_file final : public stored_file {
   std::unique_ptr<stored_file> below_{};   // null until something has to be fetched
   cache_block block_{};
   std::uint64_t block_number_ = 0;
+  bool is_readers_ = true;
   std::uint64_t own_block_ = ~std::uint64_t{0};      // the last block that this file has fetched; it is no hit
   std::uint64_t passed_block_ = ~std::uint64_t{0};   // the block that is read without the cache
 };
@@ -92,10 +103,14 @@ class cached_storage final : public storage_interface {
  public:
   /// Makes the folder. Throws setup_error if an option makes no sense.
   cached_storage(std::shared_ptr<storage_interface> below, const cache_options& o, const cache_layout& layout = {});
+  ~cached_storage() override;
 
   std::unique_ptr<stored_file> open(const std::string& name) override;
   std::optional<file_identity> find(const std::string& name) override { return core_->below->find(name); }
   std::vector<std::string> list(const std::string& prefix) override { return core_->below->list(prefix); }
+
+  /// Begins to fetch the files, `ahead_files` at a time. Once threads are refused, nothing is fetched ahead.
+  void expect(std::span<const std::string> names) override;
 
   /// Returns what the cache did so far.
   cache_figures figures() const noexcept { return core_->counts.figures(); }
@@ -103,7 +118,12 @@ class cached_storage final : public storage_interface {
   const std::string& root() const noexcept { return core_->folder.root(); }
 
  private:
+  void fetch_ahead();
+
   std::shared_ptr<cache_core> core_;
+  const unsigned ahead_files_;
+  std::mutex mutex_;
+  std::vector<std::thread> fetching_{};   // guarded by mutex_
 };
 
 }}}  // namespace millrace::detail

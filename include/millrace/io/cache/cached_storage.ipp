@@ -4,6 +4,8 @@
 #include <millrace/io/cache/cached_storage.hpp>
 
 #include <millrace/base/error.hpp>
+#include <millrace/io/file/posix_files.hpp>
+#include <millrace/sync/started_thread.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -61,6 +63,10 @@ class cached_file::fetched {
 MILLRACE_INLINE cached_file::cached_file(std::shared_ptr<cache_core> core, cached_object object)
     : core_(std::move(core)), object_(std::move(object)) {}
 
+MILLRACE_INLINE cached_file::~cached_file() {
+  if (is_readers_) core_->plan.closed(object_.name);
+}
+
 MILLRACE_INLINE std::uint64_t cached_file::blocks() const noexcept {
   const std::uint64_t bytes = core_->folder.layout().block_bytes;
   return (object_.identity.size_bytes + bytes - 1) / bytes;
@@ -88,7 +94,7 @@ MILLRACE_INLINE bool cached_file::open_block(std::uint64_t number) {
     block_ = {};   // unlocked before the next one is looked for: this thread may have to make room
     block_ = core_->folder.open(object_, number);
     block_number_ = number;
-    if (block_ && number != own_block_) cache_counts::add(core_->counts.hits);
+    if (block_ && number != own_block_ && is_readers_) cache_counts::add(core_->counts.hits);
   }
   return static_cast<bool>(block_);
 }
@@ -148,20 +154,21 @@ MILLRACE_INLINE std::size_t cached_file::fetch(cache_turn turn, std::uint64_t nu
   return bytes;
 }
 
-MILLRACE_INLINE bool cached_file::stage(std::uint64_t number) {
+MILLRACE_INLINE bool cached_file::bring(std::uint64_t number) {
   if (open_block(number)) return true;
-  cache_turn turn = core_->folder.take_turn(object_, number);
+  cache_turn turn = core_->folder.take_turn(object_, number, false);
   if (!turn.is_mine()) return turn.has_appeared();
   fetched block(*core_);
   block.read(below(), number * core_->folder.layout().block_bytes, core_->folder.block_bytes(object_, number));
   cache_counts::add(core_->counts.fetched_bytes, block.bytes().size());
   if (block.bytes().size() < core_->folder.block_bytes(object_, number)) return false;
-  cache_counts::add(core_->counts.misses);
+  cache_counts::add(core_->counts.ahead_bytes, block.bytes().size());
   return core_->folder.keep(turn, object_, number, block.bytes());
 }
 
 MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface> below, const cache_options& o,
-                                               const cache_layout& layout) {
+                                               const cache_layout& layout)
+    : ahead_files_(o.ahead_files) {
   if (!below)
     throw setup_error("the cache has the local file system below it: expected a storage",
                       "Give it the storage of the data");
@@ -184,6 +191,42 @@ MILLRACE_INLINE std::unique_ptr<stored_file> cached_storage::open(const std::str
     return core_->below->open(name);
   }
   return std::make_unique<cached_file>(core_, cached_object{.name = name, .identity = std::move(*found)});
+}
+
+MILLRACE_INLINE cached_storage::~cached_storage() {
+  core_->plan.stop();
+  for (std::thread& t : fetching_) t.join();
+}
+
+MILLRACE_INLINE void cached_storage::expect(std::span<const std::string> names) {
+  if (ahead_files_ == 0 || names.empty()) return;
+  core_->plan.expect(names);
+  const std::lock_guard lock(mutex_);
+  if (!fetching_.empty()) return;
+  try {
+    start_threads(fetching_, ahead_files_, [this](std::size_t) { fetch_ahead(); });
+  } catch (const io_error& e) {
+    core_->counts.tell_trouble("fetches less ahead into the cache: " + e.message());
+  }
+}
+
+MILLRACE_INLINE void cached_storage::fetch_ahead() {
+  constexpr std::int64_t pause_ns = 100'000'000;   // behind an error, or a disk that takes nothing
+  while (const auto name = core_->plan.next()) try {
+      auto found = core_->below->find(*name);
+      if (!found || found->version.empty()) continue;
+      cached_file file(core_, {.name = *name, .identity = std::move(*found)});
+      file.belongs_to_plan();
+      for (std::uint64_t block = 0; block < file.blocks() && core_->plan.wait_for_room(*name); ++block) {
+        if (!file.bring(block)) {
+          posix_files::sleep_ns(pause_ns);
+          break;
+        }
+        core_->plan.add(*name, core_->folder.block_bytes({.name = *name, .identity = file.identity()}, block));
+      }
+    } catch (...) {   // a reader gets the error when it asks for the same bytes
+      posix_files::sleep_ns(pause_ns);
+    }
 }
 
 }}}  // namespace millrace::detail

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class file_list {
   std::int64_t changed(std::size_t file) const noexcept { return stamp(file).changed; }
   /// Opens a file that will be read from its front to its end. Throws io_error if it cannot be opened.
   std::unique_ptr<byte_source> open(std::size_t file, read_meter& meter) const;
+
+  /// Tells a storage that these files will be opened in this order.
+  void expect(std::span<const std::size_t> files) const;
 
  private:
   file_stamp stamp(std::size_t file) const noexcept;

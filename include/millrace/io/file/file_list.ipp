@@ -68,6 +68,14 @@ MILLRACE_INLINE std::unique_ptr<byte_source> file_list::open(std::size_t file, r
   return opened;
 }
 
+MILLRACE_INLINE void file_list::expect(std::span<const std::size_t> files) const {
+  if (at_.is_local()) return;
+  std::vector<std::string> names;
+  names.reserve(files.size());
+  for (const std::size_t file : files) names.push_back(names_[file]);
+  at_->expect(names);
+}
+
 MILLRACE_INLINE file_stamp file_list::stamp(std::size_t file) const noexcept {
   if (stamps_) return (*stamps_)[file];
   try {

@@ -61,6 +61,9 @@ class storage_interface {
   virtual std::optional<file_identity> find(const std::string& name) = 0;
   /// Returns the sorted names that begin with `prefix`. Throws setup_error if the storage cannot list names.
   virtual std::vector<std::string> list(const std::string& prefix) = 0;
+  /// Tells which files one reader will open, in that order. A storage may fetch them ahead; most need not care. Each
+  /// reader of a run calls it for itself, at the beginning of each pass.
+  virtual void expect(std::span<const std::string>) {}
 };
 
 namespace detail {

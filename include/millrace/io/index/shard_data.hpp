@@ -96,6 +96,9 @@ class shard_data {
   /// held in blocks; 0 if each sample is read when its turn comes.
   std::size_t expect(const expected_order& order);
 
+  /// Tells the storage which shards are opened in this order, beside those of other calls.
+  void expect_shards(std::span<const std::size_t> shards) const;
+
   /// Reads the samples `wanted` into `records`. Returns how many at the front are good; `failure` is the error of the
   /// next one. Records behind it are good or empty.
   std::size_t read(std::span<const located_sample> wanted, std::span<record> records, std::exception_ptr& failure);

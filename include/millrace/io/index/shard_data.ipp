@@ -120,6 +120,15 @@ MILLRACE_INLINE std::string shard_data::notice() const {
   return all;
 }
 
+MILLRACE_INLINE void shard_data::expect_shards(std::span<const std::size_t> shards) const {
+  const storage& at = options_.files.storage;
+  if (at.is_local()) return;
+  std::vector<std::string> names;
+  names.reserve(shards.size());
+  for (const std::size_t shard : shards) names.push_back(names_[shard]);
+  at->expect(names);
+}
+
 MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
   std::uint64_t samples = 0;
   for (const std::uint64_t count : counts_) samples += count;

@@ -1,0 +1,66 @@
+// The files that readers will open, and which of them to fetch into the cache next.
+//
+//   mr::detail::cache_plan plan(limit_bytes);
+//   plan.expect(names);                                    // by each reader, for itself
+//   while (const auto name = plan.next())                  // on a thread that fetches
+//     for (const std::uint64_t bytes : blocks)
+//       if (plan.wait_for_room(*name)) plan.add(*name, bytes);
+//   plan.closed(names[0]);                                 // a reader has done with a file
+//
+// Each call of expect() adds a list. The lists take turns, each in its own order. The bytes that were brought for files
+// that no reader has closed yet stay below the limit: fetching too far ahead would push out what is needed sooner.
+// Errors: none. Threads: any number.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Lists of expected files, and the bytes that were fetched ahead for them.
+class cache_plan {
+ public:
+  explicit cache_plan(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  /// Adds a list. Only the last lists are kept, so that those of readers that stopped early are forgotten.
+  void expect(std::span<const std::string> names);
+  /// Returns the next file; waits for one. Returns nothing when the plan is stopped.
+  std::optional<std::string> next();
+  /// Waits until one more block may be fetched ahead. Returns false if this file is not worth it any more.
+  bool wait_for_room(const std::string& name);
+  /// Counts a block of a file that was fetched ahead.
+  void add(const std::string& name, std::uint64_t bytes);
+  /// Says that a reader has done with a file. Its bytes are not ahead any more.
+  void closed(const std::string& name);
+  /// Ends all waits for ever.
+  void stop();
+
+ private:
+  static constexpr std::size_t max_lists = 128;
+
+  std::optional<std::string> take();
+
+  const std::uint64_t limit_bytes_;
+  std::mutex mutex_;   // guards all members below
+  std::condition_variable changed_;
+  std::deque<std::deque<std::string>> lists_{};
+  std::unordered_map<std::string, std::uint64_t> ahead_{};
+  std::unordered_set<std::string> done_{};   // closed since they were expected
+  std::uint64_t ahead_bytes_ = 0;
+  bool stopped_ = false;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/io/cache/cache_plan.ipp>
+#endif
